@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * curve.h - miss ratio as a function of cache size, from histograms. Pure: no files, no globals.
+ */
+#ifndef CACHEGRAM_CURVE_H
+#define CACHEGRAM_CURVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/hist.h"
+
+/* A point of a curve. low..high is a band or hard bounds; NaN where the data carries no answer. */
+struct curve_point {
+    double size_bytes;
+    double miss_ratio, low, high;
+};
+
+/*
+ * Exact fully associative LRU: share of references whose stack distance is >= lines, plus cold.
+ * points[i].size_bytes is given; the rest is filled. low = high = miss_ratio.
+ */
+int curve_exact(const struct hist *stack, uint64_t cold, unsigned line_bytes,
+                struct curve_point *points, size_t n, struct error *err);
+
+/* StatStack (Eklov & Hagersten 2010; METHODS.md 3): from forward reuse distances and the number of
+ * dangling references. */
+int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
+                    struct curve_point *points, size_t n, struct error *err);
+
+/* StatCache (METHODS.md 2), random replacement. */
+int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
+                    struct curve_point *points, size_t n, struct error *err);
+
+/*
+ * One burst's histograms: exact in-burst stack distances, in-burst reuse distances, and `first`: for
+ * each line's first touch in the burst, the number of distinct lines before it, which its true stack
+ * distance is known to reach (right-censored there). weight >= 0: references it stands for.
+ */
+struct curve_burst {
+    struct hist stack, reuse, first, age;
+    uint64_t references;
+    double weight;
+};
+
+/*
+ * What bursts alone carry: weighted mean over bursts. Hard bounds: unknown first touches count as hits
+ * (low) or misses (high) wherever `first` does not decide. Centre: Kaplan-Meier over stack distances with
+ * `first` as censored. Where no burst reaches the size (fewer than min_at_risk references at risk),
+ * miss_ratio is NaN and the bounds stand. Sampling noise between bursts (bootstrap, seeded) widens the
+ * bounds: low is its 2.5% quantile of the lower, high the 97.5% of the upper.
+ */
+int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
+                 struct curve_point *points, size_t n, struct error *err);
+/* StatCache from the same bursts: pooled reuse distances, survivors (age) censored by Kaplan-Meier. */
+int curve_bursts_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                           struct curve_point *points, size_t n, struct error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stackdist.h - exact LRU stack distances and reuse distances of a stream of line ids, one pass.
+ * Source: Bennett & Kruskal 1975 (tree over last accesses); METHODS.md 1 and 9 for the terms.
+ */
+#ifndef CACHEGRAM_STACKDIST_H
+#define CACHEGRAM_STACKDIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+
+struct stackdist; /* opaque */
+
+#define STACKDIST_COLD UINT64_MAX /* first touch of the line */
+
+struct stackdist_result {
+    uint64_t stack; /* distinct lines touched strictly between, or STACKDIST_COLD */
+    uint64_t reuse; /* references strictly between, or STACKDIST_COLD */
+};
+
+/* NULL when memory is short (err says so). expected_lines may be 0. */
+struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err);
+void stackdist_free(struct stackdist *sd);
+/* Forget everything; keeps the memory. Cheap: cost in proportion to the lines seen since the last one. */
+void stackdist_reset(struct stackdist *sd);
+/* One reference to `line`. 0, or -ENOMEM: then the state is unchanged. */
+int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result *result);
+/*
+ * As n calls of stackdist_touch, results summed straight into histograms: stack_hist and
+ * reuse_hist (either may be NULL) get the finite distances, *cold the number of first touches;
+ * first_hist (may be NULL) gets, for each first touch, the number of distinct lines seen before it.
+ */
+struct hist;
+int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n,
+                         struct hist *stack_hist, struct hist *reuse_hist,
+                         struct hist *first_hist, uint64_t *cold);
+uint64_t stackdist_lines(const struct stackdist *sd);      /* distinct lines so far */
+uint64_t stackdist_references(const struct stackdist *sd); /* touches so far */
+size_t stackdist_memory_bytes(const struct stackdist *sd);
+/*
+ * For every line seen: the number of references since its last touch (0: it was the last one) goes
+ * into hist. These are the survivors' ages: their forward reuse distance is at least that.
+ */
+void stackdist_ages(const struct stackdist *sd, struct hist *age_hist);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire.h - what the agent (inside the target) and the collector (outside) share.
+ *
+ * One memory file ("the session") is made by the collector. Its name, /proc/PID/fd/N, reaches
+ * every process of the target in the environment variable WIRE_ENV. An agent opens it, maps the
+ * session page and one process slot, and closes it: no descriptor stays open in the target.
+ *
+ *   session page | slot 0 | slot 1 | ...
+ *   slot: struct wire_proc | template area | buffer 0 | guard | buffer 1 | guard | ...
+ *
+ * Life of a slot: FREE -> (agent, compare-and-swap) LIVE -> (agent at exit, or collector on
+ * seeing that the process is gone) DEAD -> (collector, when all is drained) FREE.
+ *
+ * Life of a buffer: FREE -> (agent) OWNED -> (agent, after filling its descriptor) READY ->
+ * (collector, after reading) FREE. Every READY buffer has one descriptor in wire_proc.desc[],
+ * same index as the buffer; `seq` orders them within the process.
+ *
+ * A buffer holds records. A record is one executed block: a header word, id | nwords << 20
+ * (id: 20 bits, an index into the template table; nwords counts the header), then nwords - 1
+ * words which the block's template explains. See struct wire_ref.
+ */
+#ifndef CACHEGRAM_WIRE_H
+#define CACHEGRAM_WIRE_H
+
+#include <stdint.h>
+
+#define WIRE_ENV "CACHEGRAM_SESSION"
+#define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
+#define WIRE_VERSION 1u
+#define WIRE_PAGE 4096u
+#define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
+#define WIRE_MAX_BUFFERS 64u
+#define WIRE_MAX_BLOCKS (1u << 18) /* ids 1 .. WIRE_MAX_BLOCKS-1; 0 is never used */
+#define WIRE_ID_BITS 20
+#define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
+
+enum wire_mode { WIRE_MODE_BURST = 0, WIRE_MODE_FULL = 1, WIRE_MODE_IDLE = 2 };
+
+/* Why a buffer was handed over. All but WIRE_END_MORE end the burst. */
+enum wire_end {
+    WIRE_END_MORE = 0,    /* full mode: the burst goes on in the next buffer */
+    WIRE_END_FULL,        /* burst mode: the buffer is full, the ordinary end */
+    WIRE_END_SYSCALL,     /* a system call that bursts do not span (end_detail: its number) */
+    WIRE_END_INSTRUCTION, /* an instruction that is not translated (end_detail: Zydis mnemonic) */
+    WIRE_END_CODE,        /* code that may change: not backed by a file, or writable */
+    WIRE_END_FAULT,       /* a fault of the target's own (end_detail: signal) */
+    WIRE_END_SIGNAL,      /* a signal for the target arrived (end_detail: signal) */
+    WIRE_END_EXIT,        /* thread or process ended */
+    WIRE_END_SPACE,       /* no room for more translations */
+    WIRE_END_COUNT
+};
+
+enum { WIRE_BUF_FREE = 0, WIRE_BUF_OWNED = 1, WIRE_BUF_READY = 2 };
+enum { WIRE_PROC_FREE = 0, WIRE_PROC_LIVE = 1, WIRE_PROC_DEAD = 2 };
+
+/* Kinds of reference in a template. */
+enum wire_ref_kind {
+    WIRE_REF_PLAIN = 0, /* address = disp + (slot ? word[slot] : 0) + (fs ? fs_base : 0) */
+    WIRE_REF_REP,       /* string instruction with a repeat prefix, all elements; see below */
+    WIRE_REF_MASKED,    /* PLAIN, and word[slot2] is the element mask (bit i: element i is touched);
+                         * elem_bytes each; mask 0: no reference */
+    WIRE_REF_PACKED,    /* compress/expand: popcount(word[slot2] & mask of elements) elements, contiguous */
+    WIRE_REF_GATHER,    /* each set bit i of word[slot2]: one reference of elem_bytes at
+                         * disp + word[slot] + scale * index i (signed, index_bytes each, packed from
+                         * word[slot3] on); slot 0: no base */
+};
+#define WIRE_LOAD 1u
+#define WIRE_STORE 2u
+#define WIRE_FS 1u         /* flags: add the descriptor's fs_base */
+#define WIRE_REP_SRC 2u    /* flags, REP: reads [rsi] */
+#define WIRE_REP_DST 4u    /* flags, REP: touches [rdi] */
+#define WIRE_REP_DST_RD 8u /* flags, REP: [rdi] is read (scas, cmps), not written */
+
+/*
+ * One reference of a block. A read-modify-write instruction has one entry with LOAD|STORE and
+ * stands for two references, load first.
+ * REP: words slot..slot+4 hold rcx, rsi, rdi before, then rcx, rdi-or-rsi after (rdi when
+ * WIRE_REP_DST is set, else rsi). Elements = rcx before - rcx after, direction = sign of the
+ * pointer's change. Per element: load of [rsi] if REP_SRC, then load or store of [rdi] if REP_DST.
+ */
+struct wire_ref {
+    int64_t disp;
+    uint16_t size;  /* bytes of the whole operand */
+    uint8_t rw;     /* WIRE_LOAD | WIRE_STORE */
+    uint8_t kind;   /* enum wire_ref_kind */
+    uint8_t slot, slot2, slot3;
+    uint8_t flags;
+    uint8_t insn;   /* index of its instruction in the block */
+    uint8_t elem_bytes;
+    uint8_t scale;
+    uint8_t index_bytes;
+    uint32_t pc_offset; /* of its instruction, from the block's pc */
+};
+
+/* A block's template; `nrefs` wire_ref follow it. */
+struct wire_block {
+    uint64_t pc;
+    uint16_t nwords; /* header included; 0: the block records nothing */
+    uint16_t nrefs;
+    uint16_t ninsns;
+    uint16_t loads, stores; /* sums of plain references (REP, MASKED, GATHER not counted) */
+    uint16_t special;       /* 1 if any reference is not PLAIN */
+    uint32_t module;        /* index into wire_proc.module, or UINT32_MAX */
+    struct wire_ref refs[];
+};
+
+/* A handed-over buffer. Words [0, words) of the buffer are valid. */
+struct wire_desc {
+    uint64_t seq;          /* order within the process, from 1 */
+    uint32_t tid;
+    uint32_t end;          /* enum wire_end */
+    uint32_t end_detail;
+    uint32_t last_insns;   /* of the last record only this many instructions were executed
+                            * (UINT32_MAX: all of them); its words may be incomplete beyond */
+    uint64_t words;
+    uint64_t burst;        /* number of the burst within the process, from 1 */
+    uint64_t start_ns, end_ns;         /* CLOCK_MONOTONIC */
+    uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time at start and end of this buffer */
+    uint64_t fs_base;
+    uint64_t new_blocks;   /* blocks translated while this buffer was filled */
+    uint64_t pc;           /* where the burst started */
+};
+
+struct wire_module {
+    uint64_t start, end, file_offset;
+    char path[232];
+};
+#define WIRE_MAX_MODULES 256u
+
+/* Counters that the agent only ever increases; the profile shows them. */
+struct wire_counters {
+    uint64_t triggers;       /* timer signals seen */
+    uint64_t bursts;         /* bursts entered */
+    uint64_t skipped_buffer; /* triggers without a free buffer */
+    uint64_t skipped_code;   /* triggers in code that is not translated */
+    uint64_t skipped_busy;   /* triggers at a moment when entering was not safe */
+    uint64_t skipped_gs;     /* triggers in a thread that uses the GS base itself */
+    uint64_t stepped;        /* instructions executed natively in the middle of a burst */
+    uint64_t syscalls;       /* system calls made from inside bursts */
+    uint64_t blocks;         /* blocks translated */
+    uint64_t insns;          /* instructions translated */
+    uint64_t flushes;        /* times that all translations were thrown away */
+    uint64_t threads;        /* threads seen */
+    uint64_t translate_ns;
+    uint64_t stalled_ns;     /* full mode: waited for a free buffer */
+    uint64_t cpu_ns;         /* process CPU time when last looked at */
+    uint64_t burst_cpu_ns;   /* CPU time spent inside bursts */
+    uint64_t disabled;       /* nonzero: the agent turned itself off; enum wire_disabled */
+};
+enum wire_disabled {
+    WIRE_OFF_NOT = 0, WIRE_OFF_CPU /* lacks SSE4.2 or XSAVE */, WIRE_OFF_MEMORY, WIRE_OFF_SLOTS,
+    WIRE_OFF_COLLECTOR /* is gone */, WIRE_OFF_TIMER, WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */
+};
+
+struct wire_proc {
+    uint32_t state; /* atomic */
+    uint32_t pid, ppid;
+    uint32_t exec_count; /* informative */
+    uint64_t start_ns;
+    char comm[64];
+    char exe[1024];
+    uint64_t next_seq;      /* atomic */
+    uint64_t next_burst;    /* atomic */
+    uint64_t template_used; /* atomic; bytes of the template area in use */
+    uint32_t nmodules;      /* atomic, release */
+    uint32_t exit_seen;
+    struct wire_counters count;
+    uint32_t buf_state[WIRE_MAX_BUFFERS]; /* atomic */
+    uint32_t buf_freed;                   /* futex: the collector increments it when it frees one */
+    uint32_t pad;
+    struct wire_desc desc[WIRE_MAX_BUFFERS];
+    struct wire_module module[WIRE_MAX_MODULES];
+    /* template offset of block id, bytes from the template area's start; 0: none. Filled by the
+     * agent before a record with that id can be handed over; ids are never reused within a
+     * process unless `generation` of the process slot changes (it does not at present). */
+    uint32_t block_offset[WIRE_MAX_BLOCKS];
+};
+
+struct wire_session {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t mode;          /* enum wire_mode */
+    uint64_t session_bytes; /* of the whole memory file */
+    uint32_t nslots;
+    uint32_t nbuffers;      /* per slot, <= WIRE_MAX_BUFFERS */
+    uint64_t slot_bytes, slot_offset;                /* slot i starts at slot_offset + i * slot_bytes */
+    uint64_t template_offset, template_bytes;        /* within a slot; multiples of the page */
+    uint64_t buffer_offset, buffer_bytes, buffer_stride; /* stride = bytes + one guard page */
+    uint64_t gap_ns;        /* mean CPU time between bursts of a thread */
+    uint64_t seed;
+    uint32_t follow;        /* 0: children are left alone */
+    uint32_t collector_pid;
+    uint32_t doorbell;      /* futex: agents increment it when they hand something over */
+    uint32_t collector_sleeps; /* nonzero: wake it through the doorbell */
+    uint32_t stop;          /* nonzero: agents go native and stay there */
+    uint32_t attached;      /* atomic: number of processes that ever attached */
+    uint32_t refused_slots; /* atomic: processes that found no free slot */
+    uint32_t pad;
+};
+
+#endif
