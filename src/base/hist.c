@@ -11,7 +11,8 @@
  * and with every math library, which a file format needs.
  *
  * Example: 1448 lies in the octave k = 10. Step 128 starts at floor(2^10.5) = floor(1448.15) = 1448, so
- * 1448 is in bin 1024 + 0 * 256 + 128 = 1152, and 1447 in bin 1151, which holds 1445 (octave[127] >> 37) to 1447.
+ * 1448 is in bin 1024 + 0 * 256 + 128 = 1152, and 1447 in bin 1151, which holds 1444 (octave[127] >> 37) to
+ * 1447.
  *
  * To find the step of v: edge(k, s) <= v is the same as octave[s] < (v + 1) << (47 - k). The eight bits
  * below v's leading one give a cell of 1/256 of the octave, cell[] the last step that starts at or
@@ -23,7 +24,7 @@
 #include <stddef.h>
 
 #define FIRST_OCTAVE 10u /* log2(HIST_EXACT) */
-#define LAST_OCTAVE 47u
+#define LAST_OCTAVE  47u
 
 static_assert(HIST_EXACT == 1u << FIRST_OCTAVE, "exact bins end where the octaves begin");
 static_assert(HIST_BINS == HIST_EXACT + HIST_SUB * (LAST_OCTAVE - FIRST_OCTAVE + 1), "octaves 10 to 47");

@@ -12,16 +12,16 @@
 #include <stdint.h>
 
 #define HIST_EXACT 1024u
-#define HIST_SUB 256u
-#define HIST_BINS (HIST_EXACT + HIST_SUB * 38u) /* values below 2^48; larger ones go into the last bin */
+#define HIST_SUB   256u
+#define HIST_BINS  (HIST_EXACT + HIST_SUB * 38u) /* values below 2^48; larger ones go into the last bin */
 
 struct hist {
     uint64_t count[HIST_BINS];
     uint64_t total; /* sum of count[] */
 };
 
-uint32_t hist_bin(uint64_t value);  /* 0 .. HIST_BINS-1 */
-uint64_t hist_edge(uint32_t bin);   /* lowest value of the bin; hist_edge(HIST_BINS) = 2^48 */
+uint32_t hist_bin(uint64_t value); /* 0 .. HIST_BINS-1 */
+uint64_t hist_edge(uint32_t bin);  /* lowest value of the bin; hist_edge(HIST_BINS) = 2^48 */
 void hist_add(struct hist *h, uint64_t value, uint64_t count);
 void hist_merge(struct hist *into, const struct hist *from);
 /* Number of values >= value; exact if value is an edge, else linear within the bin. */

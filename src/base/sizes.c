@@ -58,7 +58,8 @@ static int parse_span(const char *text, size_t length, uint64_t *bytes, struct e
     }
     int shift = digits > 0 ? parse_unit(text + i, length - i) : -1;
     if (shift < 0)
-        return error_set(err, -EINVAL, "'%.*s' is not a size; write it like 32K, 8MiB or 1048576", shown, text);
+        return error_set(err, -EINVAL, "'%.*s' is not a size; write it like 32K, 8MiB or 1048576", shown,
+                         text);
 
     if (too_large || whole > SIZE_MAX_BYTES >> shift)
         return error_set(err, -ERANGE, "size '%.*s' is too large; the largest is 2^60 bytes", shown, text);

@@ -21,13 +21,14 @@ int size_parse(const char *text, uint64_t *bytes, struct error *err);
 
 /*
  * Sizes and ranges parted by commas: "32K,1M,8M", "1K..64M", "1K..1M,48M". A range holds its two ends
- * and every power and half power of two between (the latter rounded down). *sizes is malloc'ed, the caller frees it; it
- * is ascending, without duplicates, *n >= 1. On failure (as size_parse, or -ENOMEM) nothing is set.
+ * and every power and half power of two between (the latter rounded down). *sizes is malloc'ed, the caller
+ * frees it; it is ascending, without duplicates, *n >= 1. On failure (as size_parse, or -ENOMEM) nothing is
+ * set.
  */
 int size_parse_list(const char *text, uint64_t **sizes, size_t *n, struct error *err);
 
-/* "512", "32K", "45.3K", "1M": at most three digits after rounding, none lost on whole multiples below 10,000.
- * Returns text, which has room for SIZE_TEXT bytes. */
+/* "512", "32K", "45.3K", "1M": at most three digits after rounding, none lost on whole multiples below
+ * 10,000. Returns text, which has room for SIZE_TEXT bytes. */
 #define SIZE_TEXT 24
 char *size_format(uint64_t bytes, char text[SIZE_TEXT]);
 
