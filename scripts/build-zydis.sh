@@ -82,8 +82,14 @@ apt update >"$tmp/log" 2>&1 || {
     fail "apt-get source zydis=$version failed (see above)"
 }
 
-tarball=$(ls "$tmp"/src/zydis_*.orig.tar.* 2>/dev/null | grep -v '\.asc$' | head -n 1)
-[ -n "$tarball" ] || fail "the source package zydis $version has no original archive"
+tarball=
+for file in "$tmp"/src/zydis_*.orig.tar.*; do
+    case $file in
+    *.asc) ;; # its signature
+    *) tarball=$file ;;
+    esac
+done
+[ -f "$tarball" ] || fail "the source package zydis $version has no original archive"
 mkdir "$tmp/zydis"
 tar -xf "$tarball" -C "$tmp/zydis" --strip-components=1 || fail "cannot unpack $tarball"
 

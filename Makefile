@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
+# and runs the scripts. Works on a bare Debian 12 with git and make.
+
+.PHONY: build demo test test-long bench format install clean
+
+build:
+	@scripts/install-deps.sh build
+	@scripts/build-zydis.sh
+	@scripts/build.sh build
+
+demo:
+	@scripts/install-deps.sh build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/demo.sh
+
+test:
+	@scripts/install-deps.sh build demo test
+	@$(MAKE) --no-print-directory build
+	@scripts/run-tests.sh
+
+# The end-to-end tests that take minutes, too.
+test-long:
+	@CACHEGRAM_TEST_LONG=1 $(MAKE) --no-print-directory test
+
+# Figures, not verdicts: a timing never decides a test.
+bench:
+	@scripts/install-deps.sh build test
+	@scripts/build-zydis.sh
+	@scripts/build.sh build -Dtests=true
+	@meson test -C build --benchmark --verbose --no-rebuild
+
+format:
+	@scripts/install-deps.sh test
+	find src tests -name '*.[ch]' -exec clang-format -i {} +
+
+# Honours DESTDIR; another prefix by `meson configure build -Dprefix=...`.
+install: build
+	@meson install -C build --no-rebuild
+
+clean:
+	rm -rf build build-asan

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Profiles bzip2 on 32 MB of this machine's own files and shows the report. After `make build`.
+set -eu
+cd "$(dirname "$0")/.."
+
+cachegram=$PWD/build/src/cli/cachegram
+demo=build/demo
+rm -rf "$demo"
+mkdir -p "$demo"
+cd "$demo"
+
+# Real input that every machine with a compiler has: headers, then libraries and programs.
+# head closes the pipe early, which tar calls an error.
+{ tar --sort=name -C / -cf - usr/include usr/lib/gcc 2>/dev/null || :; } | head -c 32M >input.tar
+
+echo "\$ cachegram record -o demo.db -- bzip2 -k -c input.tar > /dev/null"
+"$cachegram" record -o demo.db -- bzip2 -k -c input.tar >/dev/null
+echo
+echo "\$ cachegram report demo.db"
+"$cachegram" report demo.db
+rm input.tar

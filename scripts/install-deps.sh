@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs through apt what is missing of the named groups, and tells what. Does nothing, quickly,
+# when nothing is missing. Root is asked for through sudo, only then.
+#
+# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test
+set -eu
+
+build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev"
+demo="bzip2"
+test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl stress-ng"
+
+packages=
+for group in "$@"; do
+    case $group in
+    build) packages="$packages $build" ;;
+    demo) packages="$packages $demo" ;;
+    test) packages="$packages $test" ;;
+    *)
+        echo "install-deps.sh: no group '$group'; there are build, demo, test" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "install-deps.sh: not a Debian system; make sure that the likes of these are there:$packages" >&2
+    exit 0
+fi
+
+# One call for all; a package that dpkg never heard of is an error there and missing here.
+# shellcheck disable=SC2016,SC2086 # ${...} is for dpkg-query; the lists are words
+present=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $packages 2>/dev/null |
+    sed -n 's/ installed$//p') || :
+missing=
+for package in $packages; do
+    if ! printf '%s\n' "$present" | grep -qxF "$package"; then
+        case " $missing " in
+        *" $package "*) ;;
+        *) missing="$missing $package" ;;
+        esac
+    fi
+done
+# pkgconf serves as pkg-config where it was chosen instead.
+case " $missing " in
+*" pkg-config "*)
+    if command -v pkg-config >/dev/null 2>&1; then
+        missing=$(printf '%s' "$missing" | sed 's/ pkg-config//')
+    fi
+    ;;
+esac
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        echo "install-deps.sh: these packages are missing and there is no sudo; as root, run:" >&2
+        echo "    apt-get install --no-install-recommends$missing" >&2
+        exit 1
+    fi
+    as_root="sudo"
+fi
+
+echo "Installing through apt:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086
+install_missing() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 \
+        install --no-install-recommends $missing </dev/null >"$log" 2>&1
+}
+# First with the package lists that are there; they may be absent or out of date.
+if ! install_missing; then
+    if ! $as_root apt-get -qq update </dev/null >"$log" 2>&1 || ! install_missing; then
+        cat "$log" >&2
+        echo "install-deps.sh: apt could not install:$missing (see above)" >&2
+        exit 1
+    fi
+fi

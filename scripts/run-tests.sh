@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# All tests, after `make build`: unit tests, plain and under sanitizers, the checks of the sources,
+# then end to end. A failure does not stop the rest. The last line is 'N passed, N failed'; the exit
+# status is 1 if anything failed or nothing ran.
+#
+# usage: scripts/run-tests.sh       CACHEGRAM_TEST_LONG=1 in the environment: the long tests too
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+results=build/test-results
+rm -rf "$results"
+mkdir -p "$results"
+passed=0
+failed=0
+
+# check NAME COMMAND...: a test that is one command.
+check() {
+    local name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok      $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name"
+    fi
+}
+
+# unit_tests FOLDER NAME [OPTION...]: builds a folder and runs its meson tests.
+unit_tests() {
+    local folder=$1 name=$2
+    shift 2
+    echo "== Unit tests ($name)"
+    if ! scripts/build.sh "$folder" -Dtests=true "$@" >"$results/$name-build.log" 2>&1; then
+        cat "$results/$name-build.log"
+        echo "FAILED  building $folder"
+        failed=$((failed + 1))
+        return
+    fi
+    rm -f "$folder/meson-logs/testlog.junit.xml"
+    meson test -C "$folder" --no-rebuild --print-errorlogs
+    local status=$?
+    cp "$folder/meson-logs/testlog.junit.xml" "$results/$name.xml" # missing: counted as a failure
+    # A test program that dies has no failed case of its own in the file; it must count all the same.
+    if [ $status -ne 0 ] && scripts/sum-tests.py 0 0 "$results/$name.xml" >/dev/null 2>&1; then
+        failed=$((failed + 1))
+    fi
+}
+
+unit_tests build unit
+unit_tests build-asan unit-sanitized -Dagent=false -Db_sanitize=address,undefined -Db_lundef=false
+
+echo "== Sources"
+check "includes follow the arrows" scripts/check-includes.py
+mapfile -t sources < <(find src tests -name '*.[ch]' | sort)
+check "formatted (make format does it)" clang-format --dry-run -Werror "${sources[@]}"
+
+xml=("$results/unit.xml" "$results/unit-sanitized.xml")
+if [ -d tests/e2e ]; then
+    echo "== End to end"
+    # 5: no test was collected, which is for the sum to judge. Others than 0 and 1 mean that pytest
+    # itself broke, perhaps before writing its file: a missing file counts as a failure.
+    /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/e2e.xml" tests/e2e
+    xml+=("$results/e2e.xml")
+fi
+
+exec scripts/sum-tests.py "$passed" "$failed" "${xml[@]}"
