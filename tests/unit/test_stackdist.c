@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stackdist against a list that is walked, and against traces whose distances are known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hist.h"
+#include "sim/stackdist.h"
+
+#define TWIN_LINES 6000u
+
+static uint64_t random_state;
+
+static uint64_t random_next(void)
+{
+    uint64_t z = (random_state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* The brute-force twin: an array in order of recency. */
+struct twin {
+    uint64_t line[TWIN_LINES], last[TWIN_LINES], lines, now;
+};
+
+static struct stackdist_result twin_touch(struct twin *t, uint64_t line)
+{
+    struct stackdist_result r = {STACKDIST_COLD, STACKDIST_COLD};
+    uint64_t i = 0;
+
+    while (i < t->lines && t->line[i] != line)
+        i++;
+    t->now++;
+    if (i < t->lines) {
+        r.stack = i;
+        r.reuse = t->now - t->last[i] - 1;
+    } else {
+        assert_true(t->lines < TWIN_LINES);
+        t->lines++;
+    }
+    memmove(t->line + 1, t->line, i * sizeof t->line[0]);
+    memmove(t->last + 1, t->last, i * sizeof t->last[0]);
+    t->line[0] = line;
+    t->last[0] = t->now;
+    return r;
+}
+
+static struct stackdist *new_stackdist(uint64_t expected)
+{
+    struct error err;
+    struct stackdist *sd = stackdist_new(expected, &err);
+
+    assert_non_null(sd);
+    return sd;
+}
+
+/* A trace with a hot part, a warm part and a scan; lines use all 58 bits. */
+static uint64_t mixed_line(uint64_t footprint, uint64_t i)
+{
+    uint64_t r = random_next(), pick = r >> 56, n;
+
+    if (pick < 150)
+        n = r % 12;
+    else if (pick < 220)
+        n = r % 90;
+    else if (pick < 240)
+        n = r % footprint;
+    else
+        n = i / 16 % footprint;
+    return (n * UINT64_C(0x0123456789abcdf) + 5) & ((UINT64_C(1) << 58) - 1);
+}
+
+static void check_ages(const struct stackdist *sd, const struct twin *t, struct hist *got, struct hist *want)
+{
+    memset(got, 0, sizeof *got);
+    memset(want, 0, sizeof *want);
+    stackdist_ages(sd, got);
+    for (uint64_t i = 0; i < t->lines; i++)
+        hist_add(want, t->now - t->last[i], 1);
+    assert_memory_equal(got, want, sizeof *got);
+}
+
+static void agrees_with_twin(void **state)
+{
+    static const uint64_t footprints[] = {1, 2, 63, 64, 65, 66, 130, 700, 5000};
+    struct twin *t = calloc(1, sizeof *t);
+    struct hist *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
+    struct stackdist *sd = new_stackdist(0);
+
+    (void)state;
+    random_state = 1;
+    /* Downwards too: a reset then leaves a table much larger than what follows. */
+    for (int pass = 0; pass < 18; pass++) {
+        uint64_t footprint = footprints[pass < 9 ? pass : 17 - pass];
+        memset(t, 0, sizeof *t);
+        stackdist_reset(sd);
+        assert_int_equal(stackdist_lines(sd), 0);
+        assert_int_equal(stackdist_references(sd), 0);
+        for (uint64_t i = 0; i < 60000; i++) {
+            uint64_t line = mixed_line(footprint, i);
+            struct stackdist_result got, want = twin_touch(t, line);
+            assert_int_equal(stackdist_touch(sd, line, &got), 0);
+            assert_int_equal(got.stack, want.stack);
+            assert_int_equal(got.reuse, want.reuse);
+        }
+        assert_int_equal(stackdist_lines(sd), t->lines);
+        assert_int_equal(stackdist_references(sd), 60000);
+        check_ages(sd, t, a, b);
+    }
+    stackdist_free(sd);
+    free(t);
+    free(a);
+    free(b);
+}
+
+static void many_is_many_single_touches(void **state)
+{
+    enum { N = 50000 };
+    uint64_t *lines = malloc(N * sizeof *lines);
+    struct hist *h = calloc(6, sizeof *h);
+    struct stackdist *one = new_stackdist(0), *many = new_stackdist(10000);
+    uint64_t cold_one = 0, cold_many = 0;
+
+    (void)state;
+    random_state = 2;
+    for (uint64_t i = 0; i < N; i++) {
+        struct stackdist_result r;
+        lines[i] = mixed_line(20000, i);
+        assert_int_equal(stackdist_touch(one, lines[i], &r), 0);
+        if (r.stack == STACKDIST_COLD) {
+            assert_int_equal(r.reuse, STACKDIST_COLD);
+            hist_add(&h[2], cold_one++, 1);
+        } else {
+            hist_add(&h[0], r.stack, 1);
+            hist_add(&h[1], r.reuse, 1);
+        }
+    }
+    for (size_t at = 0, n; at < N; at += n) {
+        n = random_next() % 300;
+        if (n > N - at)
+            n = N - at;
+        assert_int_equal(stackdist_touch_many(many, lines + at, n, &h[3], &h[4], &h[5], &cold_many), 0);
+    }
+    assert_int_equal(cold_one, cold_many);
+    assert_memory_equal(&h[0], &h[3], 3 * sizeof *h);
+    assert_int_equal(stackdist_touch_many(many, lines, N, NULL, NULL, NULL, &cold_many), 0);
+    assert_int_equal(cold_one, cold_many);
+    stackdist_free(one);
+    stackdist_free(many);
+    free(lines);
+    free(h);
+}
+
+/* Round and round over K lines: every touch but the first K has s = d = K - 1. */
+static void cyclic_scan(void **state)
+{
+    static const uint64_t sizes[] = {1, 2, 64, 65, 512, 513, 1000, 100000};
+    struct stackdist *sd = new_stackdist(0);
+
+    (void)state;
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        stackdist_reset(sd);
+        for (uint64_t i = 0; i < 5 * sizes[k]; i++) {
+            struct stackdist_result r;
+            uint64_t want = i < sizes[k] ? STACKDIST_COLD : sizes[k] - 1;
+            assert_int_equal(stackdist_touch(sd, i % sizes[k], &r), 0);
+            assert_int_equal(r.stack, want);
+            assert_int_equal(r.reuse, want);
+        }
+    }
+    stackdist_free(sd);
+}
+
+static void memory_per_line(void **state)
+{
+    struct stackdist *sd = new_stackdist(0);
+
+    (void)state;
+    for (uint64_t i = 0; i < 1000000; i++) {
+        struct stackdist_result r;
+        assert_int_equal(stackdist_touch(sd, i * 7, &r), 0);
+        if (i >= 10000 && i % 1000 == 0)
+            assert_true(stackdist_memory_bytes(sd) < 16384 + 42 * i);
+    }
+    stackdist_free(sd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_twin),
+        cmocka_unit_test(many_is_many_single_touches),
+        cmocka_unit_test(cyclic_scan),
+        cmocka_unit_test(memory_per_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
