@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const stmt_text[STMT_COUNT] = {
+    [STMT_SET] = "INSERT OR REPLACE INTO run(key, value) VALUES(?, ?)",
+    [STMT_PROCESS] = "INSERT INTO process(pid, ppid, exe, start_ns) VALUES(?, ?, ?, ?)",
+    [STMT_COUNTER] = "INSERT OR REPLACE INTO counter(process, name, value) VALUES(?, ?, ?)",
+    [STMT_MODULE] = "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
+    [STMT_BURST] = "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
+                   "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight) "
+                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
+    [STMT_GET] = "SELECT value FROM run WHERE key = ?",
+    [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
+};
+
+int profile_fail(const struct profile *p, struct error *err)
+{
+    int code = sqlite3_errcode(p->db);
+    const char *why = sqlite3_errmsg(p->db);
+    switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy", p->path,
+                         why);
+    case SQLITE_FULL:
+        return error_set(err, -ENOSPC, "no space left to write the profile '%s': free some, or choose another "
+                                       "place with -o", p->path);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(err, -EBUSY, "the profile '%s' is locked by another program: try again", p->path);
+    case SQLITE_NOMEM:
+        return error_set(err, -ENOMEM, "out of memory with the profile '%s'", p->path);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return error_set(err, -EACCES, "no permission to write the profile '%s' (%s)", p->path, why);
+    case SQLITE_CANTOPEN:
+        return error_set(err, -EACCES, "cannot open the profile '%s' or its journal (%s)", p->path, why);
+    case SQLITE_IOERR:
+        return error_set(err, -EIO, "cannot %s the profile '%s' (%s): check its disk",
+                         p->writing ? "write" : "read", p->path, why);
+    default:
+        /* While reading, this is a table or column that is not there. */
+        if (!p->writing)
+            return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy",
+                             p->path, why);
+        return error_set(err, -EIO, "cannot write the profile '%s' (%s)", p->path, why);
+    }
+}
+
+sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct error *err)
+{
+    sqlite3_stmt *s = p->stmt[which];
+    if (s) {
+        sqlite3_reset(s);
+        sqlite3_clear_bindings(s);
+        return s;
+    }
+    if (sqlite3_prepare_v3(p->db, stmt_text[which], -1, SQLITE_PREPARE_PERSISTENT, &s, NULL) != SQLITE_OK) {
+        profile_fail(p, err);
+        return NULL;
+    }
+    p->stmt[which] = s;
+    return s;
+}
+
+void profile_free(struct profile *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < STMT_COUNT; i++)
+        sqlite3_finalize(p->stmt[i]);
+    sqlite3_close(p->db);
+    free(p->path);
+    free(p);
+}
+
+char *profile_sqlite_name(const char *path)
+{
+    if (path[0] == '/')
+        return strdup(path);
+    size_t n = strlen(path);
+    char *name = malloc(n + 3);
+    if (name) {
+        memcpy(name, "./", 2);
+        memcpy(name + 2, path, n + 1);
+    }
+    return name;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/hist-blob.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEB128_MAX 10 /* bytes of a 64-bit value */
+
+static size_t put(unsigned char *to, uint64_t value)
+{
+    size_t n = 0;
+    while (value >= 0x80) {
+        to[n++] = (unsigned char)(value | 0x80);
+        value >>= 7;
+    }
+    to[n++] = (unsigned char)value;
+    return n;
+}
+
+static int take(const unsigned char **at, const unsigned char *end, uint64_t *value)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        unsigned char byte = *(*at)++;
+        uint64_t bits = byte & 0x7fu;
+        if (shift == 63 && bits > 1)
+            return -EINVAL;
+        v |= bits << shift;
+        if (!(byte & 0x80)) {
+            *value = v;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
+{
+    size_t used = 0;
+    for (uint32_t bin = 0; bin < HIST_BINS; bin++)
+        used += h->count[bin] != 0;
+    /* A skip is below 2^14: two bytes. One byte more keeps malloc(0) away. */
+    unsigned char *bytes = malloc(used * (2 + LEB128_MAX) + 1);
+    if (!bytes)
+        return NULL;
+    size_t n = 0;
+    uint32_t next = 0;
+    for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
+        if (!h->count[bin])
+            continue;
+        n += put(bytes + n, bin - next);
+        n += put(bytes + n, h->count[bin]);
+        next = bin + 1;
+    }
+    *size = n;
+    return bytes;
+}
+
+int hist_blob_decode(const unsigned char *bytes, size_t size, struct hist *h)
+{
+    const unsigned char *at = bytes, *end = bytes + size;
+    uint64_t next = 0;
+    memset(h, 0, sizeof *h);
+    while (at < end) {
+        uint64_t skip, count;
+        if (take(&at, end, &skip) || take(&at, end, &count))
+            return -EINVAL;
+        if (skip >= HIST_BINS - next || count == 0 || h->total + count < count)
+            return -EINVAL;
+        next += skip;
+        h->count[next++] = count;
+        h->total += count;
+        if (next == HIST_BINS && at < end)
+            return -EINVAL;
+    }
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/names.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+/* In the order of enum wire_end. The profile does not know the wire, so the codes are repeated here;
+ * they are part of the file format and never change their meaning. */
+static const char *const end_names[] = {"more",  "full",   "syscall", "instruction", "code",
+                                        "fault", "signal", "exit",    "space"};
+
+const char *profile_end_name(uint32_t end)
+{
+    return end < sizeof end_names / sizeof end_names[0] ? end_names[end] : "unknown";
+}
+
+const char *profile_hist_name(enum profile_hist kind)
+{
+    static const char *const names[PROFILE_HIST_KINDS] = {"stack", "reuse", "first", "age"};
+    assert(kind < PROFILE_HIST_KINDS);
+    return names[kind];
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * schema.h - the tables of a profile, version PROFILE_SCHEMA_VERSION. docs/format.md explains them to
+ * those who read the file without us; keep the two together.
+ */
+#ifndef CACHEGRAM_PROFILE_SCHEMA_H
+#define CACHEGRAM_PROFILE_SCHEMA_H
+
+static const char profile_schema[] =
+    "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER, ppid INTEGER, exe TEXT, start_ns INTEGER);"
+    "CREATE TABLE counter(process INTEGER, name TEXT, value INTEGER, PRIMARY KEY(process, name)) WITHOUT ROWID;"
+    "CREATE TABLE module(id INTEGER PRIMARY KEY, process INTEGER, start_addr INTEGER, end_addr INTEGER,"
+    " file_offset INTEGER, path TEXT);"
+    "CREATE TABLE burst(id INTEGER PRIMARY KEY, process INTEGER, tid INTEGER, start_ns INTEGER, end_ns INTEGER,"
+    " cpu_start_ns INTEGER, cpu_end_ns INTEGER, refs INTEGER, loads INTEGER, stores INTEGER,"
+    " instructions INTEGER, words INTEGER, new_blocks INTEGER, lines INTEGER, pc INTEGER, end_code INTEGER,"
+    " end_reason TEXT, end_detail INTEGER, weight REAL);"
+    "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));";
+
+#endif

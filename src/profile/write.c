@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * write.c - the profile while the program runs.
+ *
+ * The problem: anything may be killed at any moment, and what was seen till then must stay readable,
+ * as one file. SQLite's rollback journal gives that: the file always is the state of the last commit,
+ * or becomes it when a reader finds the journal of a commit that was cut short and plays it back. A
+ * write-ahead log would leave the newest data in a second file that users forget to copy.
+ *
+ * A transaction is open at all times, begun as IMMEDIATE: readers may read beside it, but a second
+ * writer sees that the file is in use (profile_create refuses then). Nothing is spilled from the cache
+ * before a commit, since a spill would lock readers out until that commit.
+ */
+#define _GNU_SOURCE
+#include "profile/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profile/hist-blob.h"
+#include "profile/names.h"
+#include "profile/schema.h"
+
+/* A commit waits so long for readers, then is left to the next one: the collector must not stall. */
+#define COMMIT_WAIT_MS 50
+/* The last commit has no next one. */
+#define CLOSE_WAIT_MS 10000
+
+static int exec(struct profile *p, const char *sql, struct error *err)
+{
+    return sqlite3_exec(p->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : profile_fail(p, err);
+}
+
+static int step_done(struct profile *p, sqlite3_stmt *s, struct error *err)
+{
+    int rc = sqlite3_step(s);
+    int result = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : profile_fail(p, err);
+    sqlite3_reset(s);
+    return result;
+}
+
+static int in_use(const char *name)
+{
+    sqlite3 *db = NULL;
+    int busy = 0;
+    if (sqlite3_open_v2(name, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
+        /* Also plays back a journal that a killed writer left, so that the old file stands alone. */
+        busy = (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) & 0xff) == SQLITE_BUSY;
+    }
+    sqlite3_close(db);
+    return busy;
+}
+
+/* Move what is at `path` out of the way, its journal with it: a journal must never meet another file. */
+static int move_old(const char *path, const char *name, struct error *err)
+{
+    struct stat st;
+    int code = 0;
+    char *old = NULL, *journal = NULL, *old_journal = NULL;
+    if (asprintf(&journal, "%s-journal", path) < 0 || asprintf(&old, "%s.old", path) < 0 ||
+        asprintf(&old_journal, "%s.old-journal", path) < 0) {
+        code = error_set(err, -ENOMEM, "out of memory creating the profile '%s'", path);
+    } else if (lstat(path, &st) != 0) {
+        code = errno == ENOENT ? 0 : error_set(err, -errno, "cannot create the profile '%s': %s", path,
+                                               strerror(errno));
+        if (code == 0)
+            unlink(journal);
+    } else if (!S_ISREG(st.st_mode)) {
+        code = error_set(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
+                         "cannot create the profile '%s': it is %s; name a file with -o", path,
+                         S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+    } else if (in_use(name)) {
+        code = error_set(err, -EBUSY, "another cachegram is writing the profile '%s': choose another with -o", path);
+    } else if ((rename(journal, old_journal) != 0 && unlink(old_journal) != 0 && errno != ENOENT) ||
+               rename(path, old) != 0) {
+        code = error_set(err, -errno, "cannot move the earlier profile '%s' to '%s': %s", path, old,
+                         strerror(errno));
+    }
+    free(old);
+    free(journal);
+    free(old_journal);
+    return code;
+}
+
+int profile_create(const char *path, struct profile **profile, struct error *err)
+{
+    if (!path || !*path || !profile)
+        return error_set(err, -EINVAL, "the profile needs a file name");
+    struct profile *p = calloc(1, sizeof *p);
+    char *name = profile_sqlite_name(path);
+    if (!p || !name || !(p->path = strdup(path))) {
+        free(p);
+        free(name);
+        return error_set(err, -ENOMEM, "out of memory creating the profile '%s'", path);
+    }
+    p->writing = 1;
+    int code = move_old(path, name, err);
+    if (code == 0 &&
+        sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK) {
+        int why = p->db ? sqlite3_system_errno(p->db) : ENOMEM;
+        code = error_set(err, why ? -why : -EIO, "cannot create the profile '%s': %s", path,
+                         why ? strerror(why) : "the file could not be opened");
+    }
+    free(name);
+    if (code == 0) {
+        char pragmas[400], started[32];
+        struct tm tm;
+        time_t now = time(NULL);
+        gmtime_r(&now, &tm);
+        strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        sqlite3_extended_result_codes(p->db, 1);
+        sqlite3_busy_timeout(p->db, CLOSE_WAIT_MS);
+        snprintf(pragmas, sizeof pragmas,
+                 "PRAGMA page_size=4096; PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
+                 "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;"
+                 "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                 PROFILE_APPLICATION_ID, PROFILE_SCHEMA_VERSION);
+        /* Schema and header in one commit: a file that is not empty is a whole profile. */
+        if ((code = exec(p, pragmas, err)) == 0 && (code = exec(p, profile_schema, err)) == 0 &&
+            (code = profile_set(p, "started", started, err)) == 0 &&
+            (code = profile_set(p, "complete", "no", err)) == 0 && (code = profile_commit(p, err)) == 0)
+            sqlite3_busy_timeout(p->db, COMMIT_WAIT_MS);
+    }
+    if (code != 0) {
+        profile_free(p);
+        return code;
+    }
+    *profile = p;
+    return 0;
+}
+
+int profile_set(struct profile *p, const char *key, const char *value, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_SET, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 2, value, -1, SQLITE_TRANSIENT);
+    return step_done(p, s, err);
+}
+
+int profile_set_number(struct profile *p, const char *key, double value, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_SET, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
+    /* Whole numbers as integers: people who query the file expect 4096, not 4096.0. */
+    if (value >= -0x1p53 && value <= 0x1p53 && value == (double)(sqlite3_int64)value)
+        sqlite3_bind_int64(s, 2, (sqlite3_int64)value);
+    else
+        sqlite3_bind_double(s, 2, value);
+    return step_done(p, s, err);
+}
+
+int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const char *exe, uint64_t start_ns,
+                        uint64_t *id, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_PROCESS, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, pid);
+    sqlite3_bind_int64(s, 2, ppid);
+    sqlite3_bind_text(s, 3, exe, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)start_ns);
+    int code = step_done(p, s, err);
+    if (code == 0 && id)
+        *id = (uint64_t)sqlite3_last_insert_rowid(p->db);
+    return code;
+}
+
+int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_COUNTER, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
+    sqlite3_bind_text(s, 2, name, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)value);
+    return step_done(p, s, err);
+}
+
+int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end, uint64_t file_offset,
+                       const char *path, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_MODULE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)start);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)end);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)file_offset);
+    sqlite3_bind_text(s, 5, path, -1, SQLITE_TRANSIENT);
+    return step_done(p, s, err);
+}
+
+int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_BURST, err);
+    if (!s)
+        return -EIO;
+    const uint64_t integers[] = {
+        burst->process,      burst->tid,        burst->start_ns, burst->end_ns, burst->cpu_start_ns,
+        burst->cpu_end_ns,   burst->references, burst->loads,    burst->stores, burst->instructions,
+        burst->words,        burst->new_blocks, burst->lines,    burst->pc,     burst->end,
+    };
+    int column = 0;
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
+        sqlite3_bind_int64(s, ++column, (sqlite3_int64)integers[i]);
+    sqlite3_bind_text(s, ++column, profile_end_name(burst->end), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, ++column, burst->end_detail);
+    sqlite3_bind_double(s, ++column, burst->weight);
+    int code = step_done(p, s, err);
+    if (code == 0)
+        burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
+    return code;
+}
+
+int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
+                     struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_PUT_HIST, err);
+    if (!s)
+        return -EIO;
+    size_t size;
+    unsigned char *bytes = hist_blob_encode(h, &size);
+    if (!bytes)
+        return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
+    sqlite3_bind_text(s, 2, profile_hist_name(kind), -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)h->total);
+    sqlite3_bind_blob64(s, 4, bytes, size, free);
+    return step_done(p, s, err);
+}
+
+int profile_commit(struct profile *p, struct error *err)
+{
+    /* After a full disk or the like SQLite has rolled back on its own, and no transaction is open. */
+    if (!sqlite3_get_autocommit(p->db)) {
+        int rc = sqlite3_exec(p->db, "COMMIT", NULL, NULL, NULL);
+        if ((rc & 0xff) == SQLITE_BUSY)
+            return 0; /* somebody is reading: all of it stays for the next commit */
+        if (rc != SQLITE_OK) {
+            int code = profile_fail(p, err);
+            if (!sqlite3_get_autocommit(p->db))
+                sqlite3_exec(p->db, "ROLLBACK", NULL, NULL, NULL);
+            sqlite3_exec(p->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+            return code;
+        }
+    }
+    return exec(p, "BEGIN IMMEDIATE", err);
+}
+
+int profile_close(struct profile *p, int complete, struct error *err)
+{
+    if (!p)
+        return 0;
+    int code = 0;
+    if (p->writing) {
+        sqlite3_busy_timeout(p->db, CLOSE_WAIT_MS);
+        if (complete)
+            code = profile_set(p, "complete", "yes", err);
+        if (code == 0 && !sqlite3_get_autocommit(p->db))
+            code = exec(p, "COMMIT", err);
+    }
+    profile_free(p);
+    return code;
+}
