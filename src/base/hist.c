@@ -24,7 +24,7 @@
 #include <stddef.h>
 
 #define FIRST_OCTAVE 10u /* log2(HIST_EXACT) */
-#define LAST_OCTAVE  47u
+#define LAST_OCTAVE 47u
 
 static_assert(HIST_EXACT == 1u << FIRST_OCTAVE, "exact bins end where the octaves begin");
 static_assert(HIST_BINS == HIST_EXACT + HIST_SUB * (LAST_OCTAVE - FIRST_OCTAVE + 1), "octaves 10 to 47");

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #define HIST_EXACT 1024u
-#define HIST_SUB   256u
-#define HIST_BINS  (HIST_EXACT + HIST_SUB * 38u) /* values below 2^48; larger ones go into the last bin */
+#define HIST_SUB 256u
+#define HIST_BINS (HIST_EXACT + HIST_SUB * 38u) /* values below 2^48; larger ones go into the last bin */
 
 struct hist {
     uint64_t count[HIST_BINS];

@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 #define SIZE_MAX_BYTES (UINT64_C(1) << 60) /* so that sums and products with small numbers cannot wrap */
-#define SIZE_LIST_MAX  10000u
+#define SIZE_LIST_MAX 10000u
 
 /*
  * "32K", "1.5M", "8MiB", "1048576": 1 .. SIZE_MAX_BYTES, fractions of a byte dropped. -EINVAL or
