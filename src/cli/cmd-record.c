@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-record.c - cachegram record: runs a command and profiles it. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include "base/sizes.h"
+#include "cli/commands.h"
+#include "collect/collect.h"
+#include "collect/tunables.h"
+
+enum { STATUS_USAGE = 2 };
+
+/* A burst's buffer and the time between bursts have to stay sensible. */
+#define BURST_REFS_MIN 1000u
+#define BURST_REFS_MAX 100000000u
+#define GAP_US_MAX UINT64_C(3600000000)
+
+static const char usage_text[] =
+    "usage: cachegram record [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
+    "\n"
+    "Runs COMMAND as it would run alone, and writes a profile of how it uses memory.\n"
+    "\n"
+    "  -o, --output FILE   the profile (default cachegram.db; an older one is kept as FILE.old)\n"
+    "      --mode MODE     burst: short stretches, little overhead (default); full: every reference\n"
+    "      --burst-refs N  references in a burst (default 100000)\n"
+    "      --gap-us N      mean CPU time between the bursts of a thread, in microseconds (default 20000)\n"
+    "      --line BYTES    size of a cache line (default 64)\n"
+    "      --seed N        seed of the random gaps (default: another one every time)\n"
+    "      --no-follow     do not profile the command's children\n"
+    "      --no-consume    throw the references away (measures the recording alone)\n"
+    "      --help          this text\n"
+    "\n"
+    "Exit status: the command's own, 128+N if signal N killed it; 125 if recording could not be started,\n"
+    "126 if the command cannot be executed, 127 if it is not found, 2 for wrong usage.\n";
+
+enum {
+    OPTION_MODE = 256,
+    OPTION_BURST_REFS,
+    OPTION_GAP,
+    OPTION_LINE,
+    OPTION_SEED,
+    OPTION_NO_FOLLOW,
+    OPTION_NO_CONSUME,
+    OPTION_HELP
+};
+
+static const struct option options_table[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"mode", required_argument, NULL, OPTION_MODE},
+    {"burst-refs", required_argument, NULL, OPTION_BURST_REFS},
+    {"gap-us", required_argument, NULL, OPTION_GAP},
+    {"line", required_argument, NULL, OPTION_LINE},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
+    {"no-consume", no_argument, NULL, OPTION_NO_CONSUME},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static int wrong_usage(const char *option, const char *value, const char *wanted)
+{
+    fprintf(stderr, "cachegram record: %s %s: %s\n", option, value, wanted);
+    return -1;
+}
+
+/* A whole number in low..high. */
+static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+    char *end;
+    char wanted[96];
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || n < low || n > high) {
+        snprintf(wanted, sizeof(wanted), "must be a whole number from %llu to %llu", (unsigned long long)low,
+                 (unsigned long long)high);
+        return wrong_usage(option, text, wanted);
+    }
+    *value = n;
+    return 0;
+}
+
+static int parse_option(int option, const char *value, struct collect_options *o)
+{
+    uint64_t number;
+    switch (option) {
+    case 'o':
+        o->output = value;
+        return value[0] != '\0' ? 0 : wrong_usage("-o", "''", "must name a file");
+    case OPTION_MODE:
+        o->full = strcmp(value, "full") == 0;
+        return o->full || strcmp(value, "burst") == 0 ? 0
+                                                      : wrong_usage("--mode", value, "must be burst or full");
+    case OPTION_BURST_REFS:
+        return parse_number("--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX, &o->burst_refs);
+    case OPTION_GAP:
+        return parse_number("--gap-us", value, 1, GAP_US_MAX, &o->gap_us);
+    case OPTION_LINE:
+        if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
+            (number & (number - 1)) != 0)
+            return wrong_usage("--line", value, "must be a power of two from 8 to 4096 bytes");
+        o->line_bytes = (unsigned)number;
+        return 0;
+    case OPTION_SEED:
+        return parse_number("--seed", value, 0, UINT64_MAX, &o->seed);
+    case OPTION_NO_FOLLOW:
+        o->follow = 0;
+        return 0;
+    case OPTION_NO_CONSUME:
+        o->consume = 0;
+        return 0;
+    default: /* getopt has said what is wrong */
+        return -1;
+    }
+}
+
+/* The one line at the end, and a second one if the profile is not what was asked for. */
+static void print_summary(const struct collect_options *o, const struct collect_result *r)
+{
+    fprintf(stderr, "cachegram: %llu references", (unsigned long long)r->references);
+    if (!o->full)
+        fprintf(stderr, " in %llu burst%s", (unsigned long long)r->bursts, r->bursts == 1 ? "" : "s");
+    if (!isnan(r->overhead_percent))
+        fprintf(stderr, ", overhead %.1f%%", r->overhead_percent);
+    if (!isnan(r->recorder_overhead_percent))
+        fprintf(stderr, ", recorder %.1f%%", r->recorder_overhead_percent);
+    fprintf(stderr, ": %s\n", o->output);
+    if (r->warning[0] != '\0')
+        fprintf(stderr, "cachegram: warning: %s\n", r->warning);
+    else if (r->trouble.text[0] != '\0')
+        fprintf(stderr, "cachegram: warning: the profile is incomplete: %s\n", r->trouble.text);
+}
+
+int cmd_record(int argc, char **argv)
+{
+    struct collect_options o = {
+        .output = "cachegram.db",
+        .version = CACHEGRAM_VERSION,
+        .burst_refs = COLLECT_BURST_REFS,
+        .gap_us = COLLECT_GAP_US,
+        .line_bytes = 64,
+        .follow = 1,
+        .consume = 1,
+    };
+    if (getrandom(&o.seed, sizeof(o.seed), GRND_NONBLOCK) != sizeof(o.seed))
+        o.seed = (uint64_t)time(NULL);
+    o.seed &= UINT32_MAX; /* short enough to be typed again */
+
+    int option;
+    /* "+": what follows the command belongs to the command. */
+    while ((option = getopt_long(argc, argv, "+o:", options_table, NULL)) != -1) {
+        if (option == OPTION_HELP) {
+            fputs(usage_text, stdout);
+            return 0;
+        }
+        if (parse_option(option, optarg, &o) < 0) {
+            fputs("Try 'cachegram record --help'.\n", stderr);
+            return STATUS_USAGE;
+        }
+    }
+    if (optind >= argc) {
+        fputs("cachegram record: no command to run\nTry 'cachegram record --help'.\n", stderr);
+        return STATUS_USAGE;
+    }
+    o.argv = argv + optind;
+
+    struct collect_result result;
+    struct error err = {""};
+    int status = collect_run(&o, &result, &err);
+    if (!result.ran) {
+        fprintf(stderr, "cachegram record: %s\n", err.text);
+        return status;
+    }
+    /* Nobody may be left to read it; the status is the command's in any case. */
+    signal(SIGPIPE, SIG_IGN);
+    print_summary(&o, &result);
+    return status;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * collect.c - one recorded run from start to end. Whatever goes wrong once the command runs, it
+ * runs on and its exit status is passed on; what went wrong is told at the end.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "collect/collect.h"
+#include "collect/drain.h"
+#include "collect/launch.h"
+#include "collect/signals.h"
+#include "collect/tunables.h"
+
+enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
+
+struct run {
+    const struct collect_options *options;
+    struct collect_result *result;
+    struct profile *profile;
+    struct session session;
+    struct reducer *reducer;
+    struct drain *drain;
+    uint64_t start_ns;
+    pid_t command;
+    int wait_status;
+    struct rusage usage; /* the command's, and its waited-for children's */
+    const char *obstacle;
+    int replaces; /* there was a file where the profile goes; it is kept as .old */
+    char agent[PATH_MAX];
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static double cpu_seconds(const struct rusage *u)
+{
+    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+           (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1e-6;
+}
+
+static void warn(struct collect_result *result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void warn(struct collect_result *result, const char *format, ...)
+{
+    size_t used = strlen(result->warning), room = sizeof(result->warning);
+    va_list arguments;
+    if (used != 0 && used + 2 < room)
+        used += (size_t)snprintf(result->warning + used, room - used, "; ");
+    va_start(arguments, format);
+    vsnprintf(result->warning + used, room - used, format, arguments);
+    va_end(arguments);
+}
+
+/* The command as it could be typed again; cut if it is very long. */
+static void quote_command(char **argv, char *text, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; argv[i] != NULL && used + 8 < size; i++) {
+        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+        int quoted = argv[i][0] == '\0' || argv[i][strspn(argv[i], plain)] != '\0';
+        if (i != 0)
+            text[used++] = ' ';
+        if (quoted)
+            text[used++] = '\'';
+        for (const char *c = argv[i]; *c != '\0' && used + 8 < size; c++) {
+            if (*c == '\'') {
+                memcpy(text + used, "'\\''", 4);
+                used += 4;
+            } else {
+                text[used++] = *c;
+            }
+        }
+        if (quoted)
+            text[used++] = '\'';
+    }
+    text[used] = '\0';
+}
+
+static void cpu_name(char *text, size_t size)
+{
+    char line[256];
+    snprintf(text, size, "unknown");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " "));
+        break;
+    }
+    if (f != NULL)
+        fclose(f);
+}
+
+static int describe(struct run *r, struct error *err)
+{
+    const struct collect_options *o = r->options;
+    char command[4096], started[64] = "", host[256] = "", cpu[256];
+    time_t now = time(NULL);
+    struct tm local;
+    quote_command(o->argv, command, sizeof(command));
+    if (localtime_r(&now, &local) != NULL)
+        strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%S%z", &local);
+    gethostname(host, sizeof(host) - 1);
+    cpu_name(cpu, sizeof(cpu));
+
+    const struct {
+        const char *key, *value;
+    } words[] = {{"command", command},    {"mode", o->full ? "full" : "burst"},
+                 {"version", o->version}, {"started", started},
+                 {"hostname", host},      {"cpu", cpu}};
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"line_bytes", o->line_bytes}, {"follow", o->follow}};
+    char seed[32]; /* as a word: a double would round it */
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
+    int status = profile_set(r->profile, "seed", seed, err);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && status >= 0; i++)
+        status = profile_set(r->profile, words[i].key, words[i].value, err);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status >= 0; i++)
+        status = profile_set_number(r->profile, numbers[i].key, numbers[i].value, err);
+    if (status >= 0 && !o->full) {
+        status = profile_set_number(r->profile, "burst_refs", (double)o->burst_refs, err);
+        if (status >= 0)
+            status = profile_set_number(r->profile, "gap_us", (double)o->gap_us, err);
+    }
+    return status < 0 ? status : profile_commit(r->profile, err);
+}
+
+/* Everything that can fail before the command is started. */
+static int prepare(struct run *r, struct error *err)
+{
+    const struct collect_options *o = r->options;
+    enum wire_mode mode = o->full ? WIRE_MODE_FULL : WIRE_MODE_BURST;
+    int status = 0;
+    if (r->obstacle == NULL)
+        status = launch_agent(r->agent, sizeof(r->agent), err);
+    if (status >= 0)
+        status = session_init(&r->session, mode, o->burst_refs, o->gap_us, o->seed, o->follow, err);
+    if (status < 0)
+        return status;
+    r->start_ns = now_ns();
+    r->replaces = access(o->output, F_OK) == 0;
+    status = profile_create(o->output, &r->profile, err);
+    if (status >= 0)
+        status = describe(r, err);
+    if (status < 0)
+        return status;
+    if (o->consume &&
+        (r->reducer = reducer_new(r->profile, o->full, o->line_bytes, r->start_ns, err)) == NULL)
+        return -ENOMEM;
+    r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
+    return r->drain != NULL ? 0 : -ENOMEM;
+}
+
+static void clear(struct run *r)
+{
+    drain_free(r->drain);
+    reducer_free(r->reducer);
+    session_clear(&r->session);
+}
+
+/* The command was not started after all: the folder looks as it did before. */
+static void take_back_profile(struct run *r)
+{
+    char old[PATH_MAX + 8];
+    if (r->profile == NULL)
+        return;
+    profile_close(r->profile, 0, NULL);
+    r->profile = NULL;
+    unlink(r->options->output);
+    snprintf(old, sizeof(old), "%s.old", r->options->output);
+    if (r->replaces)
+        rename(old, r->options->output);
+}
+
+/* Until the command has ended. */
+static void collect(struct run *r)
+{
+    uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_COMMIT_MS * UINT64_C(1000000);
+    for (;;) {
+        uint64_t taken = drain_pass(r->drain);
+        uint64_t now = now_ns();
+        drain_look(r->drain, now >= next_look);
+        if (now >= next_look)
+            next_look = now + COLLECT_LOOK_MS * UINT64_C(1000000);
+        if (now >= next_commit) {
+            drain_commit(r->drain);
+            /* A slow disk or large histograms must not eat the time for draining. */
+            next_commit = now_ns() + COLLECT_COMMIT_MS * UINT64_C(1000000);
+        }
+        signals_forward(r->command);
+        pid_t ended = wait4(r->command, &r->wait_status, WNOHANG, &r->usage);
+        if (ended == r->command || (ended < 0 && errno != EINTR))
+            return;
+        if (taken == 0)
+            drain_wait(r->drain, COLLECT_SLEEP_MS);
+    }
+}
+
+/* What the command and those of its children that have ended left behind. */
+static void collect_rest(struct run *r)
+{
+    uint64_t until = now_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
+    while (drain_pass(r->drain) != 0)
+        ;
+    drain_look(r->drain, 1);
+    uint32_t live = drain_live(r->drain);
+    __atomic_store_n(&r->session.map->stop, 1, __ATOMIC_RELEASE);
+    if (live == 0)
+        return;
+    warn(r->result, "%u process%s still ran when the command ended; what %s did later was not recorded", live,
+         live == 1 ? "" : "es", live == 1 ? "it" : "they");
+    while (drain_live(r->drain) != 0 && now_ns() < until) {
+        drain_wait(r->drain, COLLECT_GRACE_MS / 5);
+        drain_pass(r->drain);
+        drain_look(r->drain, 1);
+    }
+}
+
+static int store_results(struct run *r, int exit_status, double own_seconds, struct error *err)
+{
+    struct collect_result *result = r->result;
+    static const struct reduce_totals nothing;
+    const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
+    double target = cpu_seconds(&r->usage);
+    uint64_t burst_ns = drain_burst_cpu_ns(r->drain);
+    double bursts = (double)(burst_ns > t->burst_cpu_ns ? burst_ns : t->burst_cpu_ns) * 1e-9;
+
+    result->references = t->decoded.references;
+    result->bursts = t->bursts;
+    /* All of a burst counts as overhead, though part of it is the program's own work. In full mode
+     * there is no rest to compare with. */
+    result->overhead_percent = !r->options->full && target > bursts ? 100 * bursts / (target - bursts) : NAN;
+    result->recorder_overhead_percent = target > 0 ? 100 * own_seconds / target : NAN;
+
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {
+        {"references", (double)t->decoded.references},
+        {"touches", (double)t->decoded.touches},
+        {"loads", (double)t->decoded.loads},
+        {"stores", (double)t->decoded.stores},
+        {"instructions", (double)t->decoded.instructions},
+        {"cold", (double)t->cold},
+        {"bursts", (double)t->bursts},
+        {"bad_records", (double)t->decoded.bad_records},
+        {"lost_buffers", (double)drain_lost(r->drain)},
+        {"cpu_seconds", target},
+        {"recorder_cpu_seconds", own_seconds},
+        {"overhead_percent", result->overhead_percent},
+        {"wall_seconds", (double)(now_ns() - r->start_ns) * 1e-9},
+        {"exit_status", exit_status},
+    };
+    int status = 0;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status >= 0; i++)
+        if (!isnan(numbers[i].value))
+            status = profile_set_number(r->profile, numbers[i].key, numbers[i].value, err);
+    if (status >= 0 && result->warning[0] != '\0')
+        status = profile_set(r->profile, "warning", result->warning, err);
+    return status;
+}
+
+static void finish(struct run *r, int exit_status, double own_seconds)
+{
+    struct collect_result *result = r->result;
+    struct error err = {""};
+
+    if (r->obstacle == NULL) {
+        uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) == 0)
+            warn(result, "the agent was never loaded into the program, nothing was recorded");
+        if (refused != 0)
+            warn(result, "%u processes were not recorded, as more than %u ran at the same time", refused,
+                 COLLECT_SLOTS);
+    } else {
+        warn(result, "not profiled: %s %s, the agent cannot be loaded into it", r->options->argv[0],
+             r->obstacle);
+    }
+    drain_finish(r->drain);
+    const struct error *trouble = drain_trouble(r->drain);
+    if (trouble != NULL) {
+        result->trouble = *trouble;
+        warn(result, "recording ended early: %s", trouble->text);
+    }
+    /* Tried in any case: if memory was short the file is still writable. */
+    int status = store_results(r, exit_status, own_seconds, &err);
+    if (profile_close(r->profile, trouble == NULL && status >= 0, status >= 0 ? &err : NULL) < 0)
+        status = -EIO;
+    if (status < 0 && trouble == NULL)
+        result->trouble = err;
+    r->profile = NULL;
+}
+
+int collect_run(const struct collect_options *options, struct collect_result *result, struct error *err)
+{
+    struct run r = {.options = options, .result = result, .session = {.fd = -1}};
+    struct rusage before, after;
+    char path[PATH_MAX], name[64];
+    sigset_t mask, all;
+
+    *result = (struct collect_result){0};
+    getrusage(RUSAGE_SELF, &before);
+    int status = launch_find(options->argv[0], path, sizeof(path), err);
+    if (status < 0)
+        return status == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    r.obstacle = launch_obstacle(path);
+    if (prepare(&r, err) < 0) {
+        take_back_profile(&r);
+        clear(&r);
+        return STATUS_FAILED;
+    }
+
+    snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(), r.session.fd);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mask);
+    signals_begin(r.session.map);
+    status =
+        launch(options->argv, r.obstacle == NULL ? r.agent : NULL, name, &mask, signals_end, &r.command, err);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (status < 0) {
+        signals_end();
+        take_back_profile(&r);
+        clear(&r);
+        return status == -ENOENT                        ? STATUS_NOT_FOUND
+               : status == -EAGAIN || status == -ENOMEM ? STATUS_FAILED
+                                                        : STATUS_NOT_EXECUTABLE;
+    }
+    result->ran = 1;
+    collect(&r);
+    int exit_status =
+        WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
+    collect_rest(&r);
+    getrusage(RUSAGE_SELF, &after);
+    finish(&r, exit_status, cpu_seconds(&after) - cpu_seconds(&before));
+    signals_end();
+    clear(&r);
+    return exit_status;
+}

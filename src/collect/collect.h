@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collect.h - `cachegram record` without its command line: runs a command and profiles it. */
+#ifndef CACHEGRAM_COLLECT_H
+#define CACHEGRAM_COLLECT_H
+
+#include <stdint.h>
+#include "base/error.h"
+
+struct collect_options {
+    const char *output; /* the profile */
+    const char *version;
+    int full;            /* every reference; else bursts */
+    uint64_t burst_refs; /* room of a burst */
+    uint64_t gap_us;     /* mean CPU time between a thread's bursts */
+    unsigned line_bytes;
+    uint64_t seed;
+    int follow;  /* children too */
+    int consume; /* 0: buffers are thrown away unread (to measure the agent alone) */
+    char **argv; /* the command, NULL-terminated */
+};
+
+struct collect_result {
+    int ran; /* the command was started; else only the returned status means something */
+    uint64_t references, bursts;
+    double overhead_percent;          /* CPU time of the bursts over the rest; NaN: not known */
+    double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
+    char warning[1024];               /* what the user must know of the profile, or "" */
+    struct error trouble;             /* why the profile is incomplete, or "" */
+};
+
+/*
+ * Returns the exit status for the shell: the command's own, 128+N if signal N killed it; 125 (we
+ * failed), 126 (not executable), 127 (not found) with err filled when it was not started.
+ */
+int collect_run(const struct collect_options *options, struct collect_result *result, struct error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode.h - from an agent's buffers of records (wire.h) to the line ids that were touched.
+ *
+ * Pure: memory in, line ids out; no processes, no files. Everything that is read may have been
+ * scribbled over by the target, so nothing in it is trusted: what does not make sense is counted
+ * in decode_counts.bad_records and left out.
+ */
+#ifndef CACHEGRAM_DECODE_H
+#define CACHEGRAM_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "wire/wire.h"
+
+struct decoder; /* the compiled templates of one process */
+
+/* Where a process' templates are: its template area and wire_proc.block_offset. Not owned. */
+struct decode_source {
+    const void *templates;
+    uint64_t template_bytes;
+    const uint32_t *block_offset; /* WIRE_MAX_BLOCKS of them */
+};
+
+struct decode_counts {
+    uint64_t references; /* loads + stores; one that straddles lines is one reference */
+    uint64_t loads, stores;
+    uint64_t touches; /* line ids handed to the sink; a straddling reference touches each of its lines */
+    uint64_t instructions;
+    uint64_t records;
+    uint64_t bad_records; /* made no sense; not decoded, or not completely */
+};
+
+/*
+ * Takes n line ids (address >> log2(line_bytes)) in program order; what is negative stops the decoding.
+ */
+typedef int decode_sink(void *ctx, const uint64_t *lines, size_t n);
+
+/* line_bytes: a power of two, 8 .. 4096. NULL when it is not or memory is short (err says which). */
+struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err);
+void decoder_free(struct decoder *d);
+
+/*
+ * Decodes words[0 .. n) as described by desc (fs_base, last_insns); n is already checked to lie in
+ * the buffer, desc->words is not looked at. Adds to *counts. 0, -ENOMEM, or what the sink returned.
+ */
+int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
+                  decode_sink *sink, void *ctx, struct decode_counts *counts);
+
+#endif

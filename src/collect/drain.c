@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain.c - slots, buffers, and the sleep between.
+ *
+ * The target can write to all shared memory. What decides about memory accesses here (layout, word
+ * counts, strings) comes from our own copies or is bounded; a target that scribbles over the rest
+ * gets a wrong profile, not a crash.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "collect/drain.h"
+#include "profile/names.h"
+
+struct slot {
+    struct wire_proc *proc; /* NULL: not in use */
+    uint32_t pid;
+    uint64_t start_ns;
+    uint32_t modules; /* stored so far */
+    uint64_t expected_seq;
+    uint64_t lost;
+    struct reduce_process process;
+};
+
+struct drain {
+    const struct session *session;
+    struct reducer *reducer;
+    struct profile *profile;
+    uint64_t start_ns;
+    struct error trouble;
+    int in_trouble;
+    uint64_t lost;
+    uint64_t burst_cpu_ns; /* of slots that were given back */
+    struct slot slots[];
+};
+
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    /* Not FUTEX_PRIVATE: the other side is another process. */
+    return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
+                        struct error *err)
+{
+    struct drain *d = calloc(1, sizeof(*d) + s->layout.nslots * sizeof(d->slots[0]));
+    if (d == NULL) {
+        error_set(err, -ENOMEM, "out of memory for the collector");
+        return NULL;
+    }
+    d->session = s;
+    d->reducer = r;
+    d->profile = p;
+    d->start_ns = start_ns;
+    return d;
+}
+
+static void trouble(struct drain *d, const struct error *err)
+{
+    if (d->in_trouble)
+        return;
+    d->in_trouble = 1;
+    d->trouble = *err;
+    __atomic_store_n(&d->session->map->stop, 1, __ATOMIC_RELEASE);
+}
+
+const struct error *drain_trouble(const struct drain *d)
+{
+    return d->in_trouble ? &d->trouble : NULL;
+}
+
+static int storing(const struct drain *d)
+{
+    return d->profile != NULL && !d->in_trouble;
+}
+
+/* --- processes --- */
+
+static void store_modules(struct drain *d, struct slot *slot)
+{
+    uint32_t n = __atomic_load_n(&slot->proc->nmodules, __ATOMIC_ACQUIRE);
+    for (; slot->modules < n && slot->modules < WIRE_MAX_MODULES && storing(d); slot->modules++) {
+        struct wire_module m = slot->proc->module[slot->modules];
+        struct error err;
+        m.path[sizeof(m.path) - 1] = '\0';
+        if (profile_add_module(d->profile, slot->process.id, m.start, m.end, m.file_offset, m.path, &err) < 0)
+            trouble(d, &err);
+    }
+}
+
+static void store_counters(struct drain *d, const struct slot *slot)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } counters[] = {
+#define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
+        COUNTER(triggers),     COUNTER(bursts),     COUNTER(skipped_buffer), COUNTER(skipped_code),
+        COUNTER(skipped_busy), COUNTER(skipped_gs), COUNTER(stepped),        COUNTER(syscalls),
+        COUNTER(blocks),       COUNTER(insns),      COUNTER(flushes),        COUNTER(threads),
+        COUNTER(translate_ns), COUNTER(stalled_ns), COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
+        COUNTER(disabled),
+#undef COUNTER
+    };
+    struct error err;
+    int status = 0;
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && status >= 0 && storing(d); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)&slot->proc->count + counters[i].offset, sizeof(value));
+        status = profile_set_counter(d->profile, slot->process.id, counters[i].name, value, &err);
+    }
+    for (uint32_t end = 0; end < WIRE_END_COUNT && status >= 0 && storing(d); end++) {
+        char name[64];
+        snprintf(name, sizeof(name), "ended_%s", profile_end_name(end));
+        if (slot->process.ended[end] != 0)
+            status = profile_set_counter(d->profile, slot->process.id, name, slot->process.ended[end], &err);
+    }
+    if (status >= 0 && storing(d) && slot->lost != 0)
+        status = profile_set_counter(d->profile, slot->process.id, "lost_buffers", slot->lost, &err);
+    if (status >= 0 && storing(d) && slot->process.bad_records != 0)
+        status =
+            profile_set_counter(d->profile, slot->process.id, "bad_records", slot->process.bad_records, &err);
+    if (status < 0)
+        trouble(d, &err);
+}
+
+/* A process has taken slot i. */
+static void adopt(struct drain *d, uint32_t i)
+{
+    struct slot *slot = &d->slots[i];
+    struct wire_proc *proc = session_map_slot(d->session, i);
+    struct error err;
+    if (proc == NULL) {
+        error_set(&err, -ENOMEM, "cannot map the memory shared with a process: %s", strerror(errno));
+        trouble(d, &err);
+        return;
+    }
+    uint32_t pid = __atomic_load_n(&proc->pid, __ATOMIC_ACQUIRE);
+    if (pid == 0 || pid > INT_MAX) { /* it has not filled it in yet */
+        munmap(proc, d->session->layout.slot_bytes);
+        return;
+    }
+    *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
+    struct decode_source source = {
+        .templates = (const char *)proc + d->session->layout.template_offset,
+        .template_bytes = d->session->layout.template_bytes,
+        .block_offset = proc->block_offset,
+    };
+    if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
+        trouble(d, &err);
+    if (storing(d)) {
+        char exe[sizeof(proc->exe)];
+        memcpy(exe, proc->exe, sizeof(exe));
+        exe[sizeof(exe) - 1] = '\0';
+        uint64_t start_ns = slot->start_ns > d->start_ns ? slot->start_ns - d->start_ns : 0;
+        if (profile_add_process(d->profile, pid, proc->ppid, exe, start_ns, &slot->process.id, &err) < 0)
+            trouble(d, &err);
+    }
+}
+
+/* Stores what is known of the process and unmaps its slot. */
+static void drop(struct drain *d, struct slot *slot)
+{
+    store_modules(d, slot);
+    store_counters(d, slot);
+    d->burst_cpu_ns += slot->proc->count.burst_cpu_ns;
+    d->lost += slot->lost;
+    if (d->reducer != NULL && slot->process.decoder != NULL)
+        reduce_process_clear(d->reducer, &slot->process);
+    munmap(slot->proc, d->session->layout.slot_bytes);
+    *slot = (struct slot){0};
+}
+
+void drain_finish(struct drain *d)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            drop(d, &d->slots[i]);
+    drain_commit(d);
+}
+
+void drain_free(struct drain *d)
+{
+    free(d); /* what drain_finish left of slots goes with the process */
+}
+
+/* --- buffers --- */
+
+/* The ready buffer with the lowest number; nbuffers if there is none. */
+static uint32_t first_ready(const struct drain *d, const struct slot *slot)
+{
+    uint32_t n = d->session->layout.nbuffers, best = n;
+    for (uint32_t i = 0; i < n; i++)
+        if (__atomic_load_n(&slot->proc->buf_state[i], __ATOMIC_ACQUIRE) == WIRE_BUF_READY &&
+            (best == n || slot->proc->desc[i].seq < slot->proc->desc[best].seq))
+            best = i;
+    return best;
+}
+
+static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
+{
+    const struct wire_session *layout = &d->session->layout;
+    struct wire_proc *proc = slot->proc;
+    struct wire_desc desc = proc->desc[i];
+    uint64_t room = layout->buffer_bytes / sizeof(uint64_t);
+    const char *words = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
+    struct error err;
+
+    slot->expected_seq = desc.seq + 1;
+    store_modules(d, slot);
+    if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
+        uint64_t n = desc.words < room ? desc.words : room;
+        if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
+            0)
+            trouble(d, &err);
+    }
+    __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
+    futex(&proc->buf_freed, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* At most as many buffers as a slot has, so that one busy process does not keep the others waiting. */
+static uint64_t drain_slot(struct drain *d, struct slot *slot)
+{
+    uint32_t n = d->session->layout.nbuffers;
+    uint64_t taken = 0;
+    while (taken < n) {
+        uint32_t i = first_ready(d, slot);
+        /* A number was skipped: while we looked, a thread may have handed over one buffer behind our
+         * back and a later one before our eyes. What came before the one we saw is visible now. */
+        if (i < n && slot->proc->desc[i].seq != slot->expected_seq)
+            i = first_ready(d, slot);
+        if (i >= n)
+            break;
+        take_buffer(d, slot, i);
+        taken++;
+    }
+    return taken;
+}
+
+uint64_t drain_pass(struct drain *d)
+{
+    uint64_t taken = 0;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        if (slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
+            adopt(d, i);
+        if (slot->proc != NULL)
+            taken += drain_slot(d, slot);
+    }
+    return taken;
+}
+
+static int any_ready(const struct drain *d)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL && first_ready(d, &d->slots[i]) < d->session->layout.nbuffers)
+            return 1;
+    return 0;
+}
+
+void drain_wait(struct drain *d, int timeout_ms)
+{
+    struct wire_session *session = d->session->map;
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+    uint32_t rings = __atomic_load_n(&session->doorbell, __ATOMIC_SEQ_CST);
+
+    /* Said before the last look: who hands over after the look sees that we sleep and rings; and a
+     * ring before the wait changes the word, so that the wait does not begin. */
+    __atomic_store_n(&session->collector_sleeps, 1, __ATOMIC_SEQ_CST);
+    if (!any_ready(d))
+        futex(&session->doorbell, FUTEX_WAIT, rings, &timeout);
+    __atomic_store_n(&session->collector_sleeps, 0, __ATOMIC_SEQ_CST);
+}
+
+void drain_ring(struct wire_session *session)
+{
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
+}
+
+/* --- ends --- */
+
+/* Gone, or a zombie without threads: nothing of it will write to its slot again. */
+static int process_is_gone(uint32_t pid)
+{
+    char path[64], text[1024];
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return 1;
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return errno == ENOENT;
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *after = strrchr(text, ')'); /* behind the name, which may hold anything */
+    char state = '?';
+    long threads = 0;
+    if (after == NULL ||
+        sscanf(after + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld", &state,
+               &threads) != 2)
+        return 0;
+    return (state == 'Z' || state == 'X') && threads <= 1;
+}
+
+/* The process has executed another program since: that one has a slot of its own. */
+static int replaced(const struct drain *d, const struct slot *slot)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        const struct slot *other = &d->slots[i];
+        if (other != slot && other->proc != NULL && other->pid == slot->pid &&
+            other->start_ns > slot->start_ns)
+            return 1;
+    }
+    return 0;
+}
+
+void drain_look(struct drain *d, int all)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        /* A slot marked DEAD waits too: until the process is gone its threads can still write. */
+        if (slot->proc == NULL ||
+            (!all && __atomic_load_n(&slot->proc->state, __ATOMIC_ACQUIRE) != WIRE_PROC_DEAD) ||
+            (!process_is_gone(slot->pid) && !replaced(d, slot)))
+            continue;
+        while (drain_slot(d, slot) != 0)
+            ;
+        for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
+            slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
+        drop(d, slot);
+        session_release_slot(d->session, i);
+    }
+}
+
+uint32_t drain_live(const struct drain *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        n += d->slots[i].proc != NULL &&
+             __atomic_load_n(&d->slots[i].proc->state, __ATOMIC_ACQUIRE) == WIRE_PROC_LIVE;
+    return n;
+}
+
+uint64_t drain_lost(const struct drain *d)
+{
+    return d->lost;
+}
+
+uint64_t drain_burst_cpu_ns(const struct drain *d)
+{
+    uint64_t sum = d->burst_cpu_ns;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += d->slots[i].proc->count.burst_cpu_ns;
+    return sum;
+}
+
+void drain_commit(struct drain *d)
+{
+    struct error err;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            store_counters(d, &d->slots[i]);
+    if (storing(d) && d->reducer != NULL && reduce_store(d->reducer, &err) < 0)
+        trouble(d, &err);
+    if (storing(d) && profile_commit(d->profile, &err) < 0)
+        trouble(d, &err);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain.h - the collector's side of wire.h: takes what the agents of all processes hand over. */
+#ifndef CACHEGRAM_DRAIN_H
+#define CACHEGRAM_DRAIN_H
+
+#include <stdint.h>
+#include "base/error.h"
+#include "collect/reduce.h"
+#include "collect/session.h"
+
+struct drain;
+
+/* r NULL: buffers are freed without being read (to measure the agents alone). None of them is owned. */
+struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
+                        struct error *err);
+/* Stores what is known of every process and commits; no pass may follow. */
+void drain_finish(struct drain *d);
+/* After drain_finish. NULL is allowed. */
+void drain_free(struct drain *d);
+
+/*
+ * One pass over all slots: reduces and frees every buffer that is ready. Number of buffers taken.
+ * When the profile cannot be written or memory is short this is remembered (drain_trouble), agents
+ * are told to stop, and buffers are freed unread from then on.
+ */
+uint64_t drain_pass(struct drain *d);
+/* Sleeps until an agent rings, a signal handler calls drain_ring, or timeout_ms is over. */
+void drain_wait(struct drain *d, int timeout_ms);
+/* Ends a drain_wait, also one that is about to begin. Async-signal-safe. */
+void drain_ring(struct wire_session *session);
+/*
+ * Finds processes that are gone: takes their last buffers, gives their slots back. all 0: looks only at
+ * those whose agent has said goodbye, which is cheap.
+ */
+void drain_look(struct drain *d, int all);
+/* Stores counters and, in full mode, the histograms so far; commits. */
+void drain_commit(struct drain *d);
+/* Processes that still run with an agent in them. */
+uint32_t drain_live(const struct drain *d);
+uint64_t drain_lost(const struct drain *d);         /* buffers of processes that died in a burst */
+uint64_t drain_burst_cpu_ns(const struct drain *d); /* by the agents' own accounts */
+/* NULL, or why collecting ended early. */
+const struct error *drain_trouble(const struct drain *d);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.h - the command: found, looked at, started with the agent in it. */
+#ifndef CACHEGRAM_LAUNCH_H
+#define CACHEGRAM_LAUNCH_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include "base/error.h"
+
+/*
+ * Finds the command as execvp would. 0, -ENOENT, or -EACCES (found, not executable); path is
+ * filled only on 0.
+ */
+int launch_find(const char *command, char *path, size_t size, struct error *err);
+
+/*
+ * Why the agent cannot be loaded into the program at path (statically linked, set-uid, 32-bit; for a
+ * script its interpreter is looked at), as the end of "it ...", or NULL.
+ */
+const char *launch_obstacle(const char *path);
+
+/*
+ * Full path of the agent: $CACHEGRAM_AGENT, or beside the running binary (build tree or installed).
+ * -ENOENT if it is in none of them, -EINVAL if LD_PRELOAD cannot name it.
+ */
+int launch_agent(char *path, size_t size, struct error *err);
+
+/*
+ * Forks and executes argv, with `agent` put first in LD_PRELOAD and `session` in WIRE_ENV (NULL agent:
+ * the environment is left alone). The child starts with the signal mask given. 0, or the errno of a
+ * failed exec or fork, negative; then there is no child.
+ */
+int launch(char **argv, const char *agent, const char *session, const sigset_t *mask,
+           void (*restore_signals)(void), pid_t *pid, struct error *err);
+
+#endif

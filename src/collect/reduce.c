@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collect/reduce.h"
+
+struct reducer {
+    struct profile *profile;
+    int full;
+    unsigned line_bytes;
+    uint64_t start_ns;
+    struct stackdist *burst; /* burst mode: emptied for each */
+    struct hist hist[PROFILE_HIST_KINDS];
+    struct reduce_totals totals;
+};
+
+/* Where the lines of a buffer go. */
+struct sink {
+    struct reducer *reducer;
+    struct stackdist *stack;
+    uint64_t cold;
+};
+
+struct reducer *reducer_new(struct profile *p, int full, unsigned line_bytes, uint64_t start_ns,
+                            struct error *err)
+{
+    struct reducer *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        error_set(err, -ENOMEM, "out of memory for the histograms");
+        return NULL;
+    }
+    r->profile = p;
+    r->full = full;
+    r->line_bytes = line_bytes;
+    r->start_ns = start_ns;
+    if (!full && (r->burst = stackdist_new(0, err)) == NULL) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void reducer_free(struct reducer *r)
+{
+    if (r == NULL)
+        return;
+    stackdist_free(r->burst);
+    free(r);
+}
+
+const struct reduce_totals *reduce_totals(const struct reducer *r)
+{
+    return &r->totals;
+}
+
+int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
+                        struct error *err)
+{
+    *process = (struct reduce_process){0};
+    process->decoder = decoder_new(r->line_bytes, source, err);
+    if (process->decoder == NULL)
+        return -ENOMEM;
+    /* A stack for each process, so that equal addresses of two processes are two lines. */
+    if (r->full && (process->stack = stackdist_new(0, err)) == NULL) {
+        decoder_free(process->decoder);
+        process->decoder = NULL;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void reduce_process_clear(struct reducer *r, struct reduce_process *process)
+{
+    if (process->stack != NULL)
+        stackdist_ages(process->stack, &r->hist[PROFILE_HIST_AGE]);
+    stackdist_free(process->stack);
+    decoder_free(process->decoder);
+    process->stack = NULL;
+    process->decoder = NULL;
+}
+
+static int take_lines(void *ctx, const uint64_t *lines, size_t n)
+{
+    struct sink *s = ctx;
+    struct hist *h = s->reducer->hist;
+    return stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &h[PROFILE_HIST_REUSE],
+                                &h[PROFILE_HIST_FIRST], &s->cold);
+}
+
+static uint64_t since(uint64_t start_ns, uint64_t ns)
+{
+    return ns > start_ns ? ns - start_ns : 0;
+}
+
+static int store_hists(struct reducer *r, uint64_t burst, struct error *err)
+{
+    for (int kind = 0; kind < PROFILE_HIST_KINDS; kind++) {
+        int status = profile_put_hist(r->profile, burst, (enum profile_hist)kind, &r->hist[kind], err);
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+static int store_burst(struct reducer *r, const struct reduce_process *process, const struct wire_desc *desc,
+                       const struct decode_counts *counts, uint64_t words, struct error *err)
+{
+    struct profile_burst burst = {
+        .process = process->id,
+        .tid = desc->tid,
+        .start_ns = since(r->start_ns, desc->start_ns),
+        .end_ns = since(r->start_ns, desc->end_ns),
+        .cpu_start_ns = desc->cpu_start_ns,
+        .cpu_end_ns = desc->cpu_end_ns,
+        .references = counts->references,
+        .loads = counts->loads,
+        .stores = counts->stores,
+        .instructions = counts->instructions,
+        .words = words,
+        .new_blocks = desc->new_blocks,
+        .lines = stackdist_lines(r->burst),
+        .pc = desc->pc,
+        .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
+        .end_detail = desc->end_detail,
+        /* A burst stands for itself as long as nothing is known of the references between bursts. */
+        .weight = (double)counts->references,
+    };
+    int status = profile_add_burst(r->profile, &burst, err);
+    return status < 0 ? status : store_hists(r, burst.id, err);
+}
+
+int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                  const uint64_t *words, uint64_t n, struct error *err)
+{
+    struct sink sink = {.reducer = r, .stack = r->full ? process->stack : r->burst};
+    struct decode_counts counts = {0};
+
+    if (!r->full) {
+        stackdist_reset(r->burst);
+        memset(r->hist, 0, sizeof(r->hist));
+    }
+    int status = decode_buffer(process->decoder, desc, words, n, take_lines, &sink, &counts);
+    if (status < 0)
+        return error_set(err, status, "out of memory for stack distances (%llu MB in use)",
+                         (unsigned long long)stackdist_memory_bytes(sink.stack) >> 20);
+    process->bad_records += counts.bad_records;
+    process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
+
+    struct reduce_totals *t = &r->totals;
+    t->decoded.references += counts.references;
+    t->decoded.loads += counts.loads;
+    t->decoded.stores += counts.stores;
+    t->decoded.touches += counts.touches;
+    t->decoded.instructions += counts.instructions;
+    t->decoded.records += counts.records;
+    t->decoded.bad_records += counts.bad_records;
+    t->cold += sink.cold;
+    /* Bounded, since a wrong pair of times must not spoil the sum: no burst takes an hour. */
+    uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
+    if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
+        t->burst_cpu_ns += cpu_ns;
+    if (r->full || counts.references == 0)
+        return 0;
+    t->bursts++;
+    if (r->profile == NULL)
+        return 0;
+    stackdist_ages(r->burst, &r->hist[PROFILE_HIST_AGE]);
+    return store_burst(r, process, desc, &counts, n, err);
+}
+
+int reduce_store(struct reducer *r, struct error *err)
+{
+    return r->full && r->profile != NULL ? store_hists(r, 0, err) : 0;
+}

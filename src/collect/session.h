@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.h - the memory file that agents and collector share (wire.h): made, laid out, removed. */
+#ifndef CACHEGRAM_SESSION_H
+#define CACHEGRAM_SESSION_H
+
+#include <stdint.h>
+#include "base/error.h"
+#include "wire/wire.h"
+
+struct session {
+    int fd;                   /* close-on-exec; agents reach it as /proc/PID/fd/N */
+    struct wire_session *map; /* the session page; its layout fields are not read again, since the
+                               * target can write to them: `layout` is our own copy */
+    struct wire_session layout;
+};
+
+/*
+ * burst_refs: room that a burst has; used in burst mode. gap_us: mean CPU time between a thread's
+ * bursts. Takes no memory until something is written. 0 or negative errno.
+ */
+int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
+                 int follow, struct error *err);
+void session_clear(struct session *s);
+/* Maps slot i whole, NULL if that fails; munmap(slot, layout.slot_bytes) when done. */
+struct wire_proc *session_map_slot(const struct session *s, uint32_t i);
+/* State of slot i's process, without mapping all of it. */
+uint32_t session_slot_state(const struct session *s, uint32_t i);
+/* Gives slot i's memory back to the system; reads as zeros, so its state is WIRE_PROC_FREE. */
+void session_release_slot(const struct session *s, uint32_t i);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tunables.h - the collector's numbers that could have been others, with their reasons. */
+#ifndef CACHEGRAM_COLLECT_TUNABLES_H
+#define CACHEGRAM_COLLECT_TUNABLES_H
+
+/* Processes profiled at the same time; the address space is reserved, the memory only when used. */
+#define COLLECT_SLOTS 64u
+
+/* Burst mode: one buffer is one burst. Eight, so that some threads can be in a burst while the
+ * collector reduces (a few milliseconds each). */
+#define COLLECT_BURST_BUFFERS 8u
+#define COLLECT_BURST_TEMPLATE_BYTES (UINT64_C(16) << 20)
+
+/* Full mode: buffers that stay in a shared cache while they are passed on; enough of them that
+ * neither side waits for the other at every one. */
+#define COLLECT_FULL_BUFFERS 48u
+#define COLLECT_FULL_BUFFER_BYTES (UINT64_C(512) << 10)
+#define COLLECT_FULL_TEMPLATE_BYTES (UINT64_C(32) << 20)
+
+/* References of a burst: many bursts of 30k-100k beat few long ones. */
+#define COLLECT_BURST_REFS 100000u
+/* CPU time between the bursts of a thread. A burst costs some 0.4 ms, so that this is about 2-4%. */
+#define COLLECT_GAP_US 20000u
+
+/* Longest sleep; ends early when an agent rings. Bounds what a lost ring would cost. */
+#define COLLECT_SLEEP_MS 20
+/* How often it is looked whether processes are still there. */
+#define COLLECT_LOOK_MS 100
+/* How often the profile is made durable: what a kill of the recorder can cost. */
+#define COLLECT_COMMIT_MS 1000
+/* After the command's end: how long processes that it left behind may take to hand over the last. */
+#define COLLECT_GRACE_MS 50
+
+#endif
