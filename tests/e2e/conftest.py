@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: the program under test, compiled targets, runs, profile totals.
+
+Environment: CACHEGRAM (the command; default build/src/cli/cachegram), CACHEGRAM_ALLOW_SKIP (skip a
+program that is not installed instead of failing), CACHEGRAM_TEST_TIMEOUT (seconds a run, default 120).
+"""
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGETS = ROOT / "tests" / "targets"
+TIMEOUT = float(os.environ.get("CACHEGRAM_TEST_TIMEOUT", "120"))
+BURST = ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "2000"]
+FULL = ["--mode", "full"]
+MODES = {"burst": BURST, "full": FULL}
+
+
+def find_cachegram():
+    named = os.environ.get("CACHEGRAM")
+    path = pathlib.Path(named) if named else ROOT / "build" / "src" / "cli" / "cachegram"
+    return str(path.resolve()) if path.exists() else None
+
+
+class Result:
+    """Exit status (128 + N after signal N, as a shell tells it), both outputs, the recorder's last line."""
+
+    def __init__(self, status, out, err):
+        self.status = status if status >= 0 else 128 - status
+        self.out = out
+        self.err = err
+        self.summary = b""
+
+    def split_summary(self):
+        """Takes the recorder's one line off the end of stderr."""
+        text, newline, last = self.err.rstrip(b"\n").rpartition(b"\n")
+        if last.startswith(b"cachegram: "):
+            self.summary = last
+            self.err = text + newline
+        return self
+
+
+def run(argv, cwd=None, env=None, stdin=None, timeout=TIMEOUT):
+    """Runs argv in a session of its own, so that a time-out can end all of its descendants.
+
+    Output goes to files, not pipes: a stray descendant that keeps a pipe open must not hang the test.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with subprocess.Popen([str(a) for a in argv], cwd=cwd, env=env, stdout=out, stderr=err,
+                              stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                              start_new_session=True) as p:
+            try:
+                p.communicate(stdin, timeout=timeout)
+            except subprocess.TimeoutExpired:
+                try:
+                    os.killpg(p.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                p.wait()
+                out.seek(0), err.seek(0)
+                pytest.fail(f"no end after {timeout:g} s: {argv}\nstdout: {out.read()[-400:]!r}\n"
+                            f"stderr: {err.read()[-400:]!r}")
+        out.seek(0), err.seek(0)
+        return Result(p.returncode, out.read(), err.read())
+
+
+def totals(db):
+    """Loads, stores, references and number of bursts of a profile (docs/format.md), summed over its bursts."""
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        row = con.execute("select coalesce(sum(loads),0), coalesce(sum(stores),0), coalesce(sum(refs),0), count(*)"
+                          " from burst").fetchone()
+        told = dict(con.execute("select key, value from run"))
+    sums = dict(zip(("loads", "stores", "references", "bursts"), row))
+    for key in ("loads", "stores", "references"):
+        if key in told:
+            assert int(told[key]) == sums[key], f"run.{key} and the sum over bursts differ"
+    return sums
+
+
+@pytest.fixture(scope="session")
+def cachegram():
+    path = find_cachegram()
+    assert path, "build cachegram first, or name it in CACHEGRAM"
+    return path
+
+
+@pytest.fixture
+def record(cachegram, tmp_path):
+    """record(options, argv, ...) -> (Result without the recorder's line, path of the profile)."""
+    count = [0]
+
+    def go(options, argv, wrap=(), **how):
+        count[0] += 1
+        db = tmp_path / f"profile{count[0]}.db"
+        result = run([*wrap, cachegram, "record", "-o", db, *options, "--", *argv], **how).split_summary()
+        return result, db
+
+    return go
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """Folder with every C and C++ file of tests/targets compiled: NAME.c to NAME, lib_NAME.c to lib_NAME.so.
+
+    A comment `/* build: FLAGS */` in a source adds flags.
+    """
+    folder = tmp_path_factory.mktemp("targets")
+    for source in sorted(TARGETS.glob("*.c")) + sorted(TARGETS.glob("*.cpp")):
+        build_target(source, folder)
+    return folder
+
+
+def build_target(source, folder):
+    extra = []
+    for line in source.read_text().splitlines():
+        if line.startswith("/* build: "):
+            extra = line[len("/* build: "):].split("*/")[0].split()
+    compiler = ["g++", "-std=gnu++17"] if source.suffix == ".cpp" else ["gcc", "-std=gnu11"]
+    library = source.stem.startswith("lib_")
+    output = folder / (source.stem + (".so" if library else ""))
+    shared = ["-shared", "-fPIC"] if library else []
+    subprocess.run([*compiler, "-O2", "-g", "-Wall", "-Wextra", *shared, "-o", output, source, *extra], check=True)
+    return output
+
+
+def need(program):
+    """Path of an installed program; else the test fails, or is skipped where that was allowed."""
+    path = shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/games:/usr/bin:/usr/sbin")
+    if path is None:
+        if os.environ.get("CACHEGRAM_ALLOW_SKIP"):
+            pytest.skip(f"{program} is not installed")
+        pytest.fail(f"{program} is not installed (set CACHEGRAM_ALLOW_SKIP=1 to skip)")
+    return path

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hostile little programs (tests/targets) behave under the profiler as they do alone."""
+import os
+
+import pytest
+
+from conftest import FULL, run, totals
+
+# Bursts often: the targets are short and each must meet some.
+MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"], "full": FULL}
+
+PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "processes", "throw", "jump", "close_all", "blocking",
+         "jit", "exec_chain"]
+DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe": 136, "trap": 133, "hlt": 139,
+          "thread-abort": 134, "thread-exit": 33, "main-exits-first": 33, "_exit": 21, "syscall-exit": 22,
+          "return": 20}
+
+
+def same(built, record, mode, argv):
+    native = run(argv)
+    result, db = record(MODES[mode], argv)
+    assert result.status == native.status, result.summary
+    assert result.out == native.out
+    assert result.err == native.err
+    assert result.summary, "the recorder's line is missing"
+    return native, totals(db)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain(built, record, name, mode):
+    native, total = same(built, record, mode, [built / name])
+    assert b"wrong" not in native.out.replace(b"wrong 0", b""), native.out
+    assert total["references"] > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["real", "virtual", "prof"])
+def test_storm(built, record, kind, mode):
+    native, total = same(built, record, mode, [built / "sig_storm", kind])
+    assert b"wrong 0 " in native.out and b"few" in native.out
+    assert total["references"] > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dlopen_loop(built, record, mode):
+    same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", DEATHS)
+def test_death(built, record, how, mode):
+    native, _ = same(built, record, mode, [built / "die", how])
+    assert native.status == DEATHS[how]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="chroot needs root")
+@pytest.mark.parametrize("mode", MODES)
+def test_chroot_and_drop(built, record, mode, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    native, _ = same(built, record, mode, [built / "drop", empty])
+    assert b"uid 65534" in native.out
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_not_found_and_not_executable(record, mode, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("not a program\n")
+    result, _ = record(MODES[mode], ["/nonexistent/program"])
+    assert result.status == 127
+    result, _ = record(MODES[mode], [plain])
+    assert result.status == 126

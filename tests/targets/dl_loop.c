@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* build: -ldl */
+/* dlopen and dlclose of two different libraries in turn: results must be those of the one that is loaded. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int expected(int which, int x, const int *table)
+{
+    int sum = which ? 2 : 1;
+    for (int i = 0; i < 64; i++)
+        sum = which ? sum * 5 - table[i] - x : sum * 3 + table[i] + x;
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name[2] = {argv[1], argv[2]};
+    int table[64], wrong = 0;
+    unsigned digest = 0;
+    if (argc < 3)
+        return 2;
+    for (int i = 0; i < 64; i++)
+        table[i] = i * i;
+    for (int round = 0; round < 300; round++) {
+        void *lib = dlopen(name[round & 1], RTLD_NOW | RTLD_LOCAL);
+        if (!lib) {
+            printf("%s\n", dlerror());
+            return 1;
+        }
+        int (*plugin)(int, const int *) = (int (*)(int, const int *))dlsym(lib, "plugin");
+        for (int i = 0; i < 1000; i++) {
+            int got = plugin(i, table);
+            wrong += got != expected(round & 1, i, table);
+            digest = digest * 31 + (unsigned)got;
+        }
+        dlclose(lib);
+    }
+    printf("wrong %d digest %u\n", wrong, digest);
+    return wrong != 0;
+}
