@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd-record.c - cachegram record: runs a command and profiles it. */
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -10,11 +11,9 @@
 #include <sys/random.h>
 #include <time.h>
 #include "base/sizes.h"
-#include "cli/commands.h"
+#include "cli/cli.h"
 #include "collect/collect.h"
 #include "collect/tunables.h"
-
-enum { STATUS_USAGE = 2 };
 
 /* A burst's buffer and the time between bursts have to stay sensible. */
 #define BURST_REFS_MIN 1000u
@@ -63,47 +62,48 @@ static const struct option options_table[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int wrong_usage(const char *option, const char *value, const char *wanted)
-{
-    fprintf(stderr, "cachegram record: %s %s: %s\n", option, value, wanted);
-    return -1;
-}
-
 /* A whole number in low..high. */
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
 {
     char *end;
-    char wanted[96];
     errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || n < low || n > high) {
-        snprintf(wanted, sizeof(wanted), "must be a whole number from %llu to %llu", (unsigned long long)low,
-                 (unsigned long long)high);
-        return wrong_usage(option, text, wanted);
+        cli_misuse("record", "%s %s: must be a whole number from %llu to %llu", option, text,
+                   (unsigned long long)low, (unsigned long long)high);
+        return -1;
     }
     *value = n;
     return 0;
 }
 
+/* 0, or -1 after telling what is wrong. */
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
     uint64_t number;
     switch (option) {
     case 'o':
         o->output = value;
-        return value[0] != '\0' ? 0 : wrong_usage("-o", "''", "must name a file");
+        if (value[0] != '\0')
+            return 0;
+        cli_misuse("record", "-o must name a file");
+        return -1;
     case OPTION_MODE:
         o->full = strcmp(value, "full") == 0;
-        return o->full || strcmp(value, "burst") == 0 ? 0
-                                                      : wrong_usage("--mode", value, "must be burst or full");
+        if (o->full || strcmp(value, "burst") == 0)
+            return 0;
+        cli_misuse("record", "--mode %s: must be burst or full", value);
+        return -1;
     case OPTION_BURST_REFS:
         return parse_number("--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX, &o->burst_refs);
     case OPTION_GAP:
         return parse_number("--gap-us", value, 1, GAP_US_MAX, &o->gap_us);
     case OPTION_LINE:
         if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
-            (number & (number - 1)) != 0)
-            return wrong_usage("--line", value, "must be a power of two from 8 to 4096 bytes");
+            (number & (number - 1)) != 0) {
+            cli_misuse("record", "--line %s: must be a power of two from 8 to 4096 bytes", value);
+            return -1;
+        }
         o->line_bytes = (unsigned)number;
         return 0;
     case OPTION_SEED:
@@ -114,7 +114,8 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_NO_CONSUME:
         o->consume = 0;
         return 0;
-    default: /* getopt has said what is wrong */
+    default:
+        assert(0);
         return -1;
     }
 }
@@ -139,7 +140,7 @@ static void print_summary(const struct collect_options *o, const struct collect_
 int cmd_record(int argc, char **argv)
 {
     struct collect_options o = {
-        .output = "cachegram.db",
+        .output = CLI_DEFAULT_PROFILE,
         .version = CACHEGRAM_VERSION,
         .burst_refs = COLLECT_BURST_REFS,
         .gap_us = COLLECT_GAP_US,
@@ -153,28 +154,26 @@ int cmd_record(int argc, char **argv)
 
     int option;
     /* "+": what follows the command belongs to the command. */
-    while ((option = getopt_long(argc, argv, "+o:", options_table, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+:o:", options_table, NULL)) != -1) {
         if (option == OPTION_HELP) {
             fputs(usage_text, stdout);
             return 0;
         }
-        if (parse_option(option, optarg, &o) < 0) {
-            fputs("Try 'cachegram record --help'.\n", stderr);
-            return STATUS_USAGE;
-        }
+        if (option == '?' || option == ':')
+            return cli_misuse_option("record", option, argv);
+        if (parse_option(option, optarg, &o) < 0)
+            return 2;
     }
-    if (optind >= argc) {
-        fputs("cachegram record: no command to run\nTry 'cachegram record --help'.\n", stderr);
-        return STATUS_USAGE;
-    }
+    if (optind >= argc)
+        return cli_misuse("record", "no command to run");
     o.argv = argv + optind;
 
     struct collect_result result;
     struct error err = {""};
     int status = collect_run(&o, &result, &err);
     if (!result.ran) {
-        fprintf(stderr, "cachegram record: %s\n", err.text);
-        return status;
+        cli_fail(&err);
+        return status; /* 125, 126 or 127 */
     }
     /* Nobody may be left to read it; the status is the command's in any case. */
     signal(SIGPIPE, SIG_IGN);
