@@ -17,7 +17,10 @@
  *  - The tail: all other lines. A line that leaves the front gets the next number; a bit is set for
  *    each number in use. Lines leave the front in order of last touch, so the tail lines more recent
  *    than one are those with larger numbers, and its depth is FRONT_LINES plus the set bits above its
- *    own. Bits are counted by popcount within a block of 512, and by a Fenwick tree over the blocks.
+ *    own. Bits are counted by popcount within a word; over the words stands a tree with 16 children a
+ *    node, each child with the count of set bits in its siblings above it. So a look-up adds one
+ *    number a level and an update is one vector addition a level; a Fenwick tree has less to do but
+ *    loops of unpredictable length, which cost more.
  *    When the numbers run out, the lines are renumbered without gaps.
  *
  * A hash table over all lines tells where a line is. It is asked only when the hint fails. Entries
@@ -32,7 +35,7 @@
  *   b  tail, no bit above 1: 2; c leaves, number 2             front b a    tail c:2
  *   b  front, rank 0: 0
  *
- * Measured figures are in the comments of the constants.
+ * Measured: see FRONT_LINES.
  */
 #include "sim/stackdist.h"
 
@@ -56,8 +59,8 @@
 #define MAX_NUMBERS (UINT32_C(1) << 31)
 #define PLACE_FRONT (UINT32_C(1) << 31) /* place: PLACE_FRONT | slot, or a tail number */
 
-#define BLOCK_WORDS 8u
-#define BLOCK_BITS (64u * BLOCK_WORDS)
+#define FANOUT 16u
+#define MAX_LEVELS 7u /* 64 * 16^7 >= MAX_NUMBERS */
 
 /* How far stackdist_touch_many looks ahead to fetch hash table entries that will be asked for. */
 #define LOOK_AHEAD 12u
@@ -78,6 +81,14 @@ struct entry {
     uint32_t place; /* see PLACE_FRONT */
 } __attribute__((packed, aligned(4)));
 
+struct tail {
+    uint64_t *bits;              /* one for each number */
+    uint32_t *above[MAX_LEVELS]; /* [level][i]: set bits in the later siblings of node i; level 0: words */
+    uint32_t levels;             /* in use; the top one is a single family */
+    uint32_t next;               /* numbers given so far */
+    uint32_t limit;              /* numbers that there is room for */
+};
+
 struct stackdist {
     _Alignas(64) int8_t rank[FRONT_LINES]; /* by slot */
     uint64_t front_line[FRONT_LINES]; /* NO_LINE in an unused slot */
@@ -93,11 +104,7 @@ struct stackdist {
     struct entry *entries;
     uint64_t capacity;
 
-    uint64_t *bits;        /* one for each tail number, in whole blocks */
-    uint32_t *above;       /* Fenwick tree of suffix sums over blocks, from 1 */
-    uint32_t next_number;  /* numbers given so far */
-    uint32_t number_limit; /* numbers that there is room for; a multiple of BLOCK_BITS */
-    uint32_t number_room;  /* the same, as allocated */
+    struct tail tail;
 };
 
 #define NO_LINE UINT64_MAX /* line ids have 58 bits */
@@ -146,39 +153,113 @@ INLINE void move_to_front(struct stackdist *sd, uint32_t slot, int8_t depth)
     }
 }
 
-INLINE void count_block(struct stackdist *sd, uint32_t number, uint32_t delta)
+/* The slot of the front's oldest line, when the front is full. Vector code, too. */
+INLINE uint32_t last_slot(const struct stackdist *sd)
 {
-    for (uint32_t i = number / BLOCK_BITS + 1; i > 0; i &= i - 1)
-        sd->above[i] += delta;
+    int8_t slot = 0;
+
+    for (uint32_t i = 0; i < FRONT_LINES; i++)
+        slot |= sd->rank[i] == (int8_t)(FRONT_LINES - 1) ? slot_index[i] : 0;
+    return (uint32_t)slot;
 }
 
 /* Numbers in use that are larger than this one. */
-INLINE uint64_t numbers_above(const struct stackdist *sd, uint32_t number)
+INLINE uint64_t numbers_above(const struct tail *tail, uint32_t number)
 {
-    uint32_t word = number / 64, block = number / BLOCK_BITS;
-    uint32_t last_block = (sd->next_number - 1) / BLOCK_BITS;
+    uint32_t node = number / 64;
     /* Two shifts, since number % 64 may be 63. */
-    uint64_t count = (uint64_t)__builtin_popcountll(sd->bits[word] >> (number % 64) >> 1);
+    uint64_t count = (uint64_t)__builtin_popcountll(tail->bits[node] >> (number % 64) >> 1);
 
-    while (++word % BLOCK_WORDS != 0)
-        count += (uint64_t)__builtin_popcountll(sd->bits[word]);
-    for (uint32_t i = block + 2; i <= last_block + 1; i += i & (0 - i))
-        count += sd->above[i];
+    for (uint32_t level = 0; level < tail->levels; level++, node /= FANOUT)
+        count += tail->above[level][node];
     return count;
 }
 
-static void clear_numbers(struct stackdist *sd)
+/* Take a number into use (delta 1) or out of it (delta UINT32_MAX, which is minus one). */
+INLINE void change_number(struct tail *tail, uint32_t number, uint32_t delta)
 {
-    size_t blocks = ((size_t)sd->next_number + BLOCK_BITS - 1) / BLOCK_BITS;
+    uint32_t node = number / 64;
 
-    /* Updates of the Fenwick tree go downwards, so nothing above the last block is set. */
-    memset(sd->bits, 0, blocks * BLOCK_WORDS * sizeof *sd->bits);
-    memset(sd->above, 0, (blocks + 1) * sizeof *sd->above);
-    sd->next_number = 0;
+    tail->bits[node] ^= UINT64_C(1) << (number % 64);
+    for (uint32_t level = 0; level < tail->levels; level++, node /= FANOUT) {
+        uint32_t *family = &tail->above[level][node - node % FANOUT];
+        for (uint32_t i = 0; i < FANOUT; i++)
+            family[i] += i < node % FANOUT ? delta : 0;
+    }
 }
 
-/* Numbers for the tail before the next renumbering, which costs a pass over the table. */
-static uint32_t wanted_numbers(uint64_t tail_lines, uint64_t capacity)
+static void tail_clear(struct tail *tail)
+{
+    size_t nodes = ((size_t)tail->next + 63) / 64;
+
+    /* An update changes only nodes before its own: none past the last number given is set. */
+    memset(tail->bits, 0, nodes * sizeof *tail->bits);
+    for (uint32_t level = 0; level < tail->levels; level++) {
+        memset(tail->above[level], 0, nodes * sizeof *tail->above[level]);
+        nodes = (nodes + FANOUT - 1) / FANOUT;
+    }
+    tail->next = 0;
+}
+
+/* Give out the numbers below `count`, all in use. The tail is clear. */
+static void tail_fill(struct tail *tail, uint32_t count)
+{
+    memset(tail->bits, 0xff, count / 64 * sizeof *tail->bits);
+    if (count % 64)
+        tail->bits[count / 64] = (UINT64_C(1) << (count % 64)) - 1;
+    uint64_t span = 64;
+    for (uint32_t level = 0; level < tail->levels; level++, span *= FANOUT)
+        for (uint64_t node = 0; node * span < count; node++) {
+            uint64_t from = (node + 1) * span, to = (node / FANOUT + 1) * FANOUT * span;
+            to = to < count ? to : count;
+            tail->above[level][node] = (uint32_t)(from < to ? to - from : 0);
+        }
+    tail->next = count;
+}
+
+static void tail_free(struct tail *tail)
+{
+    free(tail->bits);
+    for (uint32_t level = 0; level < MAX_LEVELS; level++)
+        free(tail->above[level]);
+}
+
+/* A clear tail with room for at least so many numbers. */
+static int tail_new(struct tail *tail, uint64_t numbers)
+{
+    const uint64_t family = 64 * FANOUT;
+
+    memset(tail, 0, sizeof *tail);
+    numbers = (numbers + family - 1) / family * family;
+    uint64_t nodes = numbers / 64;
+    tail->limit = (uint32_t)numbers;
+    tail->bits = calloc(nodes, sizeof *tail->bits);
+    bool ok = tail->bits;
+    do {
+        size_t whole = (nodes + FANOUT - 1) / FANOUT * FANOUT;
+        uint32_t *above = aligned_alloc(64, whole * sizeof *above);
+        ok = ok && above;
+        if (above)
+            memset(above, 0, whole * sizeof *above);
+        tail->above[tail->levels++] = above;
+        nodes = whole / FANOUT;
+    } while (nodes > 1);
+    if (ok)
+        return 0;
+    tail_free(tail);
+    return -ENOMEM;
+}
+
+static size_t tail_bytes(const struct tail *tail)
+{
+    return tail->limit / 64 * (sizeof *tail->bits + sizeof *tail->above[0]) * FANOUT / (FANOUT - 1);
+}
+
+/*
+ * Numbers wanted before the next renumbering. That costs a pass over the table, so a large table
+ * (which may be nearly empty after a reset) wants many.
+ */
+static uint64_t wanted_numbers(uint64_t tail_lines, uint64_t capacity)
 {
     uint64_t wanted = 4 * tail_lines;
 
@@ -186,68 +267,32 @@ static uint32_t wanted_numbers(uint64_t tail_lines, uint64_t capacity)
         wanted = capacity;
     if (wanted < MIN_NUMBERS)
         wanted = MIN_NUMBERS;
-    if (wanted > MAX_NUMBERS)
-        wanted = MAX_NUMBERS;
-    return (uint32_t)((wanted + BLOCK_BITS - 1) / BLOCK_BITS * BLOCK_BITS);
+    return wanted < MAX_NUMBERS ? wanted : MAX_NUMBERS;
 }
 
 /* Renumber the tail without gaps and make room for more numbers. */
 static COLD int renumber(struct stackdist *sd)
 {
     uint64_t tail_lines = sd->lines - sd->front_count;
-    uint32_t limit = wanted_numbers(tail_lines, sd->capacity);
-    uint64_t *bits = sd->bits;
-    uint32_t *above = sd->above;
+    uint64_t wanted = wanted_numbers(tail_lines, sd->capacity);
+    struct tail larger;
 
-    if (tail_lines >= limit)
+    if (tail_lines >= wanted)
         return -ENOMEM;
-    if (limit > sd->number_room) {
-        bits = calloc(limit / 64, sizeof *bits);
-        above = calloc(limit / BLOCK_BITS + 1, sizeof *above);
-        if (!bits || !above) {
-            free(bits);
-            free(above);
-            return -ENOMEM;
-        }
-    }
-
-    /* above[b + 1] becomes the count of numbers in use below block b; the tree is made anew anyway. */
-    uint32_t below = 0;
-    for (uint32_t block = 0; block < sd->number_limit / BLOCK_BITS; block++) {
-        sd->above[block + 1] = below;
-        for (uint32_t word = block * BLOCK_WORDS; word < (block + 1) * BLOCK_WORDS; word++)
-            below += (uint32_t)__builtin_popcountll(sd->bits[word]);
-    }
-    assert(below == tail_lines);
+    if (wanted > sd->tail.limit && tail_new(&larger, wanted) < 0)
+        return -ENOMEM;
     for (uint64_t i = 0; i < sd->capacity; i++) {
         struct entry *e = &sd->entries[i];
-        if (e->last <= sd->start || (e->place & PLACE_FRONT))
-            continue;
-        uint32_t word = e->place / 64, first = word - word % BLOCK_WORDS;
-        uint32_t number = sd->above[e->place / BLOCK_BITS + 1];
-        for (uint32_t w = first; w < word; w++)
-            number += (uint32_t)__builtin_popcountll(sd->bits[w]);
-        number += (uint32_t)__builtin_popcountll(sd->bits[word] & ((UINT64_C(1) << (e->place % 64)) - 1));
-        e->place = number;
+        if (e->last > sd->start && !(e->place & PLACE_FRONT))
+            e->place = (uint32_t)(tail_lines - 1 - numbers_above(&sd->tail, e->place));
     }
-
-    clear_numbers(sd);
-    if (bits != sd->bits) {
-        free(sd->bits);
-        free(sd->above);
-        sd->bits = bits;
-        sd->above = above;
-        sd->number_room = limit;
+    if (wanted > sd->tail.limit) {
+        tail_free(&sd->tail);
+        sd->tail = larger;
+    } else {
+        tail_clear(&sd->tail);
     }
-    sd->number_limit = limit;
-    sd->next_number = (uint32_t)tail_lines;
-    memset(sd->bits, 0xff, tail_lines / 64 * sizeof *sd->bits);
-    if (tail_lines % 64)
-        sd->bits[tail_lines / 64] = (UINT64_C(1) << (tail_lines % 64)) - 1;
-    for (uint32_t number = 0; number < tail_lines; number += BLOCK_BITS) {
-        uint32_t count = (uint32_t)tail_lines - number;
-        count_block(sd, number, count < BLOCK_BITS ? count : BLOCK_BITS);
-    }
+    tail_fill(&sd->tail, (uint32_t)tail_lines);
     return 0;
 }
 
@@ -299,7 +344,7 @@ INLINE int touch_slow(struct stackdist *sd, uint64_t line, uint64_t hash, struct
             return -ENOMEM;
         at = find_entry(sd, line, hash);
     }
-    if (sd->front_count == FRONT_LINES && sd->next_number == sd->number_limit && renumber(sd) < 0)
+    if (sd->front_count == FRONT_LINES && sd->tail.next == sd->tail.limit && renumber(sd) < 0)
         return -ENOMEM;
 
     struct entry *e = &sd->entries[at];
@@ -309,24 +354,20 @@ INLINE int touch_slow(struct stackdist *sd, uint64_t line, uint64_t hash, struct
         e->line = line;
         sd->lines++;
     } else {
-        result->stack = FRONT_LINES + numbers_above(sd, e->place);
+        result->stack = FRONT_LINES + numbers_above(&sd->tail, e->place);
         result->reuse = sd->now - e->last - 1;
-        sd->bits[e->place / 64] &= ~(UINT64_C(1) << (e->place % 64));
-        count_block(sd, e->place, UINT32_MAX); /* minus one */
+        change_number(&sd->tail, e->place, UINT32_MAX);
     }
 
     uint32_t slot;
     if (sd->front_count < FRONT_LINES) {
         slot = sd->front_count++; /* an unused slot's rank is its index */
     } else {
-        const int8_t *oldest = memchr(sd->rank, FRONT_LINES - 1, FRONT_LINES);
-        slot = (uint32_t)(oldest - sd->rank);
+        slot = last_slot(sd);
         struct entry *leaving = &sd->entries[sd->front_entry[slot]];
-        uint32_t number = sd->next_number++;
         leaving->last = sd->front_last[slot];
-        leaving->place = number;
-        sd->bits[number / 64] |= UINT64_C(1) << (number % 64);
-        count_block(sd, number, 1);
+        leaving->place = sd->tail.next++;
+        change_number(&sd->tail, leaving->place, 1);
     }
     e->last = sd->now;
     e->place = PLACE_FRONT | slot;
@@ -428,11 +469,8 @@ struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err)
     memset(sd, 0, sizeof *sd);
     clear_front(sd);
     sd->capacity = capacity;
-    sd->number_limit = sd->number_room = wanted_numbers(0, capacity);
     sd->entries = calloc(capacity, sizeof *sd->entries);
-    sd->bits = calloc(sd->number_room / 64, sizeof *sd->bits);
-    sd->above = calloc(sd->number_room / BLOCK_BITS + 1, sizeof *sd->above);
-    if (sd->entries && sd->bits && sd->above)
+    if (sd->entries && tail_new(&sd->tail, wanted_numbers(0, capacity)) == 0)
         return sd;
 fail:
     stackdist_free(sd);
@@ -446,15 +484,14 @@ void stackdist_free(struct stackdist *sd)
     if (!sd)
         return;
     free(sd->entries);
-    free(sd->bits);
-    free(sd->above);
+    tail_free(&sd->tail);
     free(sd);
 }
 
 void stackdist_reset(struct stackdist *sd)
 {
     clear_front(sd);
-    clear_numbers(sd);
+    tail_clear(&sd->tail);
     sd->start = sd->now;
     sd->lines = 0;
 }
@@ -471,8 +508,7 @@ uint64_t stackdist_references(const struct stackdist *sd)
 
 size_t stackdist_memory_bytes(const struct stackdist *sd)
 {
-    return sizeof *sd + sd->capacity * sizeof *sd->entries + sd->number_room / 64 * sizeof *sd->bits +
-           (sd->number_room / BLOCK_BITS + 1) * sizeof *sd->above;
+    return sizeof *sd + sd->capacity * sizeof *sd->entries + tail_bytes(&sd->tail);
 }
 
 void stackdist_ages(const struct stackdist *sd, struct hist *age_hist)

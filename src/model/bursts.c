@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The LRU curve that a run's bursts carry on their own.
+ *
+ * Problem. A burst of W references knows the stack distance of each reuse inside it, but of a line's
+ * first touch only that it is at least k, the number of distinct lines before it in the burst.
+ *
+ * Method. At L lines, a first touch with k >= L is a miss for sure; one with k < L is unknown.
+ *
+ *  - Bounds: all unknown ones hit (low), or miss (high); the mean over bursts, by their weights.
+ *    (MemSpy's mu = 0 and mu = 1, METHODS.md 8, with the sure misses told apart.)
+ *  - Noise: the bursts are a sample of the run. They are drawn anew, with replacement, RESAMPLES times;
+ *    the 2.5% quantile of the lower bound and the 97.5% quantile of the upper one widen the bounds.
+ *  - Centre: Kaplan-Meier (survival.c) over all bursts, a reference of burst b counting weight / W.
+ *    It spreads the unknown ones as the known ones of larger k are found to be spread, so it stays
+ *    within the bounds; where too few references have a k that large, there is no centre.
+ *
+ * Example: one burst a b a c c, first touches with k = 0, 1, 2; distances a 1, c 0. At 2 lines: both
+ * reuses hit, c (k = 2) misses for sure, a and b are unknown: low 1/5, high 3/5.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "model/internal.h"
+
+#define RESAMPLES 200u
+
+/* A cache size as a cut through the histograms: bins above `bin` count in full, `bin` itself in part. */
+struct cut {
+    uint32_t bin;
+    double part;
+    size_t point;
+};
+
+static int compare_cuts(const void *a, const void *b)
+{
+    const struct cut *x = a, *y = b;
+
+    return (x->bin > y->bin) - (x->bin < y->bin);
+}
+
+static struct cut make_cut(double lines, size_t point)
+{
+    uint64_t value = lines < 0x1p48 ? (uint64_t)lines : (UINT64_C(1) << 48) - 1;
+    uint32_t bin = hist_bin(value);
+    double edge = (double)hist_edge(bin), next = (double)hist_edge(bin + 1);
+
+    return (struct cut){.bin = bin, .part = (next - (double)value) / (next - edge), .point = point};
+}
+
+/* hist_at_least for all cuts (ascending) in one pass: at_least[2 * i] += share * values >= cut i. */
+static void add_at_least(const struct hist *h, const struct cut *cuts, size_t n, double share, double *at_least)
+{
+    uint64_t above = 0;
+    uint32_t bin = HIST_BINS;
+
+    for (size_t i = n; i-- > 0;) {
+        while (bin > cuts[i].bin + 1)
+            above += h->count[--bin];
+        at_least[2 * i] += share * ((double)above + cuts[i].part * (double)h->count[cuts[i].bin]);
+    }
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The q-quantile of sorted values, linear between them. */
+static double quantile(const double *sorted, size_t n, double q)
+{
+    double at = q * (double)(n - 1);
+    size_t below = (size_t)at;
+
+    if (below + 1 >= n)
+        return sorted[n - 1];
+    return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+/* Bounds at n sizes: bounds[2 * i] low, [2 * i + 1] high. */
+struct work {
+    struct model_survival survival;
+    struct cut *cuts;
+    double *burst;  /* [b * 2 n]: bounds of burst b times its weight */
+    double *mean;   /* [2 n]: weighted mean of the sample, or of a resample */
+    double *sorted; /* [2 n][RESAMPLES] */
+};
+
+static void work_free(struct work *w)
+{
+    if (!w)
+        return;
+    free(w->cuts);
+    free(w->burst);
+    free(w->mean);
+    free(w->sorted);
+    free(w);
+}
+
+static struct work *work_new(size_t n, size_t nbursts)
+{
+    struct work *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return NULL;
+    w->cuts = calloc(n + 1, sizeof *w->cuts);
+    w->burst = calloc(nbursts + 1, 2 * (n + 1) * sizeof *w->burst);
+    w->mean = calloc(n + 1, 2 * sizeof *w->mean);
+    w->sorted = calloc(n + 1, 2 * RESAMPLES * sizeof *w->sorted);
+    if (w->cuts && w->burst && w->mean && w->sorted)
+        return w;
+    work_free(w);
+    return NULL;
+}
+
+/* One pass over each burst's histograms, which are large: they are not looked at again. */
+static void reduce(struct work *w, const struct curve_burst *bursts, size_t nbursts, size_t n)
+{
+    for (size_t b = 0; b < nbursts; b++) {
+        const struct curve_burst *burst = &bursts[b];
+        double *bounds = w->burst + b * 2 * n;
+        if (burst->references == 0 || burst->weight <= 0)
+            continue;
+        double share = burst->weight / (double)burst->references;
+        add_at_least(&burst->stack, w->cuts, n, share, bounds);
+        for (size_t i = 0; i < n; i++)
+            bounds[2 * i + 1] = bounds[2 * i] + share * (double)burst->first.total;
+        add_at_least(&burst->first, w->cuts, n, share, bounds);
+        model_survival_add(&w->survival, &burst->stack, &burst->first, share);
+    }
+}
+
+/* The weight a burst counts with: none if it has nothing to say. */
+static double weight_of(const struct curve_burst *burst)
+{
+    return burst->references > 0 ? burst->weight : 0;
+}
+
+static void resample(struct work *w, const struct curve_burst *bursts, size_t nbursts, size_t n, uint64_t seed)
+{
+    struct random_state random;
+
+    random_seed(&random, seed);
+    for (size_t r = 0; r < RESAMPLES; r++) {
+        double total = 0;
+        memset(w->mean, 0, 2 * n * sizeof *w->mean);
+        while (total <= 0) /* a draw of nothing but weight 0 is no sample */
+            for (size_t k = 0; k < nbursts; k++) {
+                size_t b = (size_t)random_below(&random, nbursts);
+                const double *bounds = w->burst + b * 2 * n;
+                total += weight_of(&bursts[b]);
+                for (size_t i = 0; i < 2 * n; i++)
+                    w->mean[i] += bounds[i];
+            }
+        for (size_t i = 0; i < 2 * n; i++)
+            w->sorted[i * RESAMPLES + r] = w->mean[i] / total;
+    }
+    for (size_t i = 0; i < 2 * n; i++)
+        qsort(w->sorted + i * RESAMPLES, RESAMPLES, sizeof *w->sorted, compare_doubles);
+}
+
+static double clamp(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value; /* NaN stays NaN */
+}
+
+int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
+                 struct curve_point *points, size_t n, struct error *err)
+{
+    int code = model_check_points(points, n, line_bytes, err);
+    double total = 0;
+
+    if (code == 0)
+        code = model_check_bursts(bursts, nbursts, err);
+    if (code < 0)
+        return code;
+    for (size_t b = 0; b < nbursts; b++)
+        total += weight_of(&bursts[b]);
+    if (total <= 0) {
+        for (size_t i = 0; i < n; i++)
+            model_set_point(&points[i], NAN);
+        return 0;
+    }
+    struct work *w = work_new(n, nbursts);
+    if (!w)
+        return error_set(err, -ENOMEM, "no memory for the curve of %zu bursts", nbursts);
+
+    for (size_t i = 0; i < n; i++)
+        w->cuts[i] = make_cut(model_lines(&points[i], line_bytes), i);
+    qsort(w->cuts, n, sizeof *w->cuts, compare_cuts);
+    reduce(w, bursts, nbursts, n);
+    model_survival_estimate(&w->survival);
+    resample(w, bursts, nbursts, n, seed);
+    memset(w->mean, 0, 2 * n * sizeof *w->mean);
+    for (size_t b = 0; b < nbursts; b++)
+        for (size_t i = 0; i < 2 * n; i++)
+            w->mean[i] += w->burst[b * 2 * n + i] / total;
+
+    for (size_t i = 0; i < n; i++) {
+        struct curve_point *point = &points[w->cuts[i].point];
+        double low = clamp(w->mean[2 * i], 0, 1), high = clamp(w->mean[2 * i + 1], 0, 1);
+        double centre = model_survival_at(&w->survival, model_lines(point, line_bytes));
+        point->miss_ratio = clamp(centre, low, high);
+        point->low = clamp(quantile(w->sorted + 2 * i * RESAMPLES, RESAMPLES, 0.025), 0, low);
+        point->high = clamp(quantile(w->sorted + (2 * i + 1) * RESAMPLES, RESAMPLES, 0.975), high, 1);
+    }
+    work_free(w);
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* internal.h - what the models share among themselves. */
+#ifndef CACHEGRAM_MODEL_INTERNAL_H
+#define CACHEGRAM_MODEL_INTERNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hist.h"
+#include "model/curve.h"
+
+/*
+ * Fewer observations at risk than this say nothing: a survival estimate from n of them has a standard
+ * error of up to 0.5 / sqrt(n), 7 points at 50.
+ */
+#define MODEL_MIN_AT_RISK 50.0
+
+/* Lines in a cache of point.size_bytes: rounded down, but at least one. */
+double model_lines(const struct curve_point *point, unsigned line_bytes);
+/* 0, or -EINVAL if a size is not above zero (or not finite), or line_bytes is 0. */
+int model_check_points(const struct curve_point *points, size_t n, unsigned line_bytes, struct error *err);
+/* All of the point but its size becomes one value. */
+void model_set_point(struct curve_point *point, double miss_ratio);
+
+/* A distribution of reuse distances: share[i] of the references have distance[i] (ascending). */
+struct model_spectrum {
+    double *distance, *share;
+    size_t n;
+};
+/* StatCache's equation for one size. endless: the share with no reuse. All shares add up to 1. */
+double model_statcache_solve(const struct model_spectrum *spectrum, double endless, double lines);
+
+/*
+ * Distances of many references, some only known to be at least so long ("censored"), added up over
+ * bursts. The weighted arrays make the estimate; the plain count at risk says whether to believe it.
+ */
+struct model_survival {
+    double event[HIST_BINS], censored[HIST_BINS];
+    uint64_t event_count[HIST_BINS], censored_count[HIST_BINS];
+    /* Set by model_survival_estimate, at the bins' lower edges: */
+    double at_least[HIST_BINS + 1]; /* share of distances >= hist_edge(bin) */
+    uint32_t known_bins;            /* at_least[] is backed by data for bins 0 .. known_bins */
+};
+void model_survival_add(struct model_survival *s, const struct hist *event, const struct hist *censored,
+                        double weight);
+void model_survival_estimate(struct model_survival *s);
+/* Share of distances >= value, linear within bins; NaN beyond what is known. */
+double model_survival_at(const struct model_survival *s, double value);
+
+/* Check bursts and weights; 0 or -EINVAL. */
+int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct error *err);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of what callers hand in, shared by all curves. */
+#include <errno.h>
+#include <math.h>
+
+#include "model/internal.h"
+
+double model_lines(const struct curve_point *point, unsigned line_bytes)
+{
+    double lines = floor(point->size_bytes / line_bytes);
+
+    return lines < 1 ? 1 : lines;
+}
+
+int model_check_points(const struct curve_point *points, size_t n, unsigned line_bytes, struct error *err)
+{
+    if (line_bytes == 0)
+        return error_set(err, -EINVAL, "the line size is 0 bytes: it must be at least 1");
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(points[i].size_bytes) || points[i].size_bytes <= 0)
+            return error_set(err, -EINVAL, "cache size number %zu is %g bytes: it must be above 0", i + 1,
+                             points[i].size_bytes);
+    return 0;
+}
+
+void model_set_point(struct curve_point *point, double miss_ratio)
+{
+    point->miss_ratio = point->low = point->high = miss_ratio;
+}
+
+int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct error *err)
+{
+    for (size_t b = 0; b < nbursts; b++) {
+        if (!isfinite(bursts[b].weight) || bursts[b].weight < 0)
+            return error_set(err, -EINVAL, "burst number %zu has weight %g: it must be 0 or more", b + 1,
+                             bursts[b].weight);
+        if (bursts[b].references != bursts[b].stack.total + bursts[b].first.total)
+            return error_set(err, -EINVAL,
+                             "burst number %zu has %llu references, but %llu reuses and %llu first touches", b + 1,
+                             (unsigned long long)bursts[b].references,
+                             (unsigned long long)bursts[b].stack.total,
+                             (unsigned long long)bursts[b].first.total);
+    }
+    return 0;
+}

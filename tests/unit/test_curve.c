@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The curve models against brute-force twins on small random traces, and against closed forms. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "model/curve.h"
+
+#define LINE 64u
+
+/* Distances of a trace, found by looking back from each reference. */
+struct trace {
+    struct curve_burst b;
+    uint64_t *line, n;
+};
+
+static void add_references(struct trace *t)
+{
+    for (uint64_t j = 0; j < t->n; j++) {
+        uint64_t distinct = 0, i = j;
+        int found = 0;
+        while (i > 0 && !found) {
+            i--;
+            found = t->line[i] == t->line[j];
+            int last = !found; /* is i the last touch of its line before j? */
+            for (uint64_t k = i + 1; k < j && last; k++)
+                last = t->line[k] != t->line[i];
+            distinct += (uint64_t)last;
+        }
+        if (found) {
+            hist_add(&t->b.stack, distinct, 1);
+            hist_add(&t->b.reuse, j - i - 1, 1);
+        } else {
+            hist_add(&t->b.first, distinct, 1);
+        }
+        uint64_t next = j + 1;
+        while (next < t->n && t->line[next] != t->line[j])
+            next++;
+        if (next == t->n)
+            hist_add(&t->b.age, t->n - 1 - j, 1);
+    }
+    t->b.references = t->n;
+    t->b.weight = 1;
+}
+
+static struct trace *trace_new(uint64_t n, uint64_t lines, int cyclic, uint64_t seed)
+{
+    struct trace *t = calloc(1, sizeof *t);
+    struct random_state r;
+
+    random_seed(&r, seed);
+    t->n = n;
+    t->line = malloc(n * sizeof *t->line);
+    for (uint64_t i = 0; i < n; i++)
+        t->line[i] = cyclic ? i % lines : random_below(&r, lines);
+    add_references(t);
+    return t;
+}
+
+static void trace_free(struct trace *t)
+{
+    free(t->line);
+    free(t);
+}
+
+static struct curve_point at_lines(double lines)
+{
+    return (struct curve_point){.size_bytes = lines * LINE};
+}
+
+static void near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance))
+        fail_msg("%.12g is not within %g of %.12g", a, tolerance, b);
+}
+
+/* Misses of an LRU cache that is really kept. */
+static double lru_miss_ratio(const struct trace *t, uint64_t lines)
+{
+    uint64_t *cache = malloc((lines + 1) * sizeof *cache), held = 0, misses = 0;
+
+    for (uint64_t j = 0; j < t->n; j++) {
+        uint64_t i = 0;
+        while (i < held && cache[i] != t->line[j])
+            i++;
+        if (i == held) {
+            misses++;
+            held += held < lines;
+            i = held - 1;
+        }
+        memmove(cache + 1, cache, i * sizeof *cache);
+        cache[0] = t->line[j];
+    }
+    free(cache);
+    return (double)misses / (double)t->n;
+}
+
+static void cyclic_scan(void **state)
+{
+    static const uint64_t lines[] = {1, 2, 3, 17, 250};
+
+    (void)state;
+    for (size_t k = 0; k < 5; k++) {
+        uint64_t K = lines[k];
+        struct trace *t = trace_new(3 * K, K, 1, 0);
+        struct curve_point p[3] = {at_lines(K > 1 ? (double)K - 1 : 1), at_lines((double)K), at_lines(1e9)};
+        double below = K > 1 ? 1 : 1.0 / 3;
+        assert_int_equal(curve_exact(&t->b.stack, K, LINE, p, 3, NULL), 0);
+        assert_true(p[0].miss_ratio == below && p[1].miss_ratio == 1.0 / 3 && p[2].miss_ratio == 1.0 / 3);
+        memset(&p[0].miss_ratio, 0, 3 * sizeof(double));
+        assert_int_equal(curve_statstack(&t->b.reuse, K, LINE, p, 3, NULL), 0);
+        assert_true(p[0].miss_ratio == below && p[1].miss_ratio == 1.0 / 3 && p[2].miss_ratio == 1.0 / 3);
+        assert_true(p[0].low == below && p[0].high == below);
+        trace_free(t);
+    }
+}
+
+static void exact_is_the_cache(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 6; seed++) {
+        struct trace *t = trace_new(1500, 10 * seed * seed, 0, seed);
+        for (uint64_t lines = 1; lines < 300; lines += seed) {
+            struct curve_point p = {.size_bytes = (double)(lines * LINE + 17)}; /* rounded down */
+            assert_int_equal(curve_exact(&t->b.stack, t->b.first.total, LINE, &p, 1, NULL), 0);
+            near(p.miss_ratio, lru_miss_ratio(t, lines), 1e-12);
+        }
+        trace_free(t);
+    }
+}
+
+static void statstack_is_its_definition(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 6; seed++) {
+        struct trace *t = trace_new(1000, 7 * seed * seed, 0, seed); /* all distances have bins of their own */
+        uint64_t dangling = t->b.first.total;
+        for (uint64_t lines = 1; lines < 220; lines += 3) {
+            uint64_t misses = dangling, sum = 0; /* sum: N * ES(d) */
+            for (uint64_t d = 0; d < t->n; d++) {
+                uint64_t reach = dangling;
+                for (uint64_t x = d; x < t->n; x++)
+                    reach += t->b.reuse.count[x];
+                if (d > 0)
+                    sum += reach;
+                if (sum >= lines * t->n)
+                    misses += t->b.reuse.count[d];
+            }
+            struct curve_point p = at_lines((double)lines);
+            assert_int_equal(curve_statstack(&t->b.reuse, dangling, LINE, &p, 1, NULL), 0);
+            near(p.miss_ratio, (double)misses / (double)t->n, 1e-12);
+        }
+        trace_free(t);
+    }
+}
+
+/* Wide bins: all distances alike, in the middle of nowhere; only the bin's width may blur the step. */
+static void statstack_wide_bins(void **state)
+{
+    struct hist *h = calloc(1, sizeof *h);
+    struct curve_point p[2] = {at_lines(990000), at_lines(1010000)};
+
+    (void)state;
+    hist_add(h, 1000000, 1000);
+    assert_int_equal(curve_statstack(h, 0, LINE, p, 2, NULL), 0);
+    near(p[0].miss_ratio, 1, 0);
+    near(p[1].miss_ratio, 0, 0);
+    free(h);
+}
+
+/* Largest root of StatCache's equation, by trying from above and halving. */
+static double statcache_twin(const struct hist *reuse, double dangling, double lines)
+{
+    double total = (double)reuse->total + dangling, low = 0, high = 1;
+
+    for (int step = 0; step < 60; step++) {
+        double ratio = (low + high) / 2, misses = dangling;
+        for (uint32_t d = 0; d < 1024; d++)
+            misses += (double)reuse->count[d] * (1 - pow(1 - 1 / lines, ratio * d));
+        if (misses > ratio * total)
+            low = ratio;
+        else
+            high = ratio;
+    }
+    return high;
+}
+
+static void statcache_solves_its_equation(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 6; seed++) {
+        struct trace *t = trace_new(1000, 7 * seed * seed, 0, seed);
+        for (double lines = 2; lines < 300; lines *= 1.7) {
+            struct curve_point p = at_lines(floor(lines));
+            assert_int_equal(curve_statcache(&t->b.reuse, t->b.first.total, LINE, &p, 1, NULL), 0);
+            near(p.miss_ratio, statcache_twin(&t->b.reuse, (double)t->b.first.total, floor(lines)), 1e-9);
+            assert_int_equal(curve_statcache(&t->b.reuse, 0, LINE, &p, 1, NULL), 0);
+            near(p.miss_ratio, statcache_twin(&t->b.reuse, 0, floor(lines)), 1e-6);
+        }
+        trace_free(t);
+    }
+    /* The example at the head of statcache.c. */
+    struct hist *h = calloc(1, sizeof *h);
+    struct curve_point p = at_lines(1);
+    hist_add(h, 0, 2);
+    hist_add(h, 1, 2);
+    assert_int_equal(curve_statcache(h, 0, LINE, &p, 1, NULL), 0);
+    near(p.miss_ratio, 0.5, 1e-12);
+    free(h);
+}
+
+/* Random touches of K lines: L of them are in an LRU or a random cache, so 1 - L/K miss. */
+static void random_over_k_lines(void **state)
+{
+    enum { K = 40, B = 60 };
+    struct curve_burst *bursts = calloc(B, sizeof *bursts);
+    struct trace *t = trace_new(3000, K, 0, 9);
+
+    (void)state;
+    for (size_t b = 0; b < B; b++) {
+        struct trace *short_one = trace_new(200, K, 0, 100 + b);
+        bursts[b] = short_one->b;
+        bursts[b].weight = 1 + (double)(b % 3);
+        trace_free(short_one);
+    }
+    /* Near K, StatCache is right to answer the few cold misses with many more. */
+    for (unsigned lines = 2; lines < 3 * K / 4; lines += 6) {
+        struct curve_point p = at_lines(lines);
+        double want = 1 - (double)lines / K;
+        assert_int_equal(curve_exact(&t->b.stack, K, LINE, &p, 1, NULL), 0);
+        near(p.miss_ratio, want, 0.04);
+        assert_int_equal(curve_statstack(&t->b.reuse, K, LINE, &p, 1, NULL), 0);
+        near(p.miss_ratio, want, 0.04);
+        assert_int_equal(curve_statcache(&t->b.reuse, K, LINE, &p, 1, NULL), 0);
+        near(p.miss_ratio, want, 0.06);
+        assert_int_equal(curve_bursts(bursts, B, LINE, 1, &p, 1, NULL), 0);
+        near(p.miss_ratio, want, 0.04);
+        assert_true(p.low <= want && want <= p.high);
+        assert_int_equal(curve_bursts_statcache(bursts, B, LINE, &p, 1, NULL), 0);
+        near(p.miss_ratio, want, 0.06);
+        assert_true(p.low <= p.miss_ratio && p.miss_ratio <= p.high);
+    }
+    trace_free(t);
+    free(bursts);
+}
+
+static void bursts_are_their_definition(void **state)
+{
+    enum { B = 5 };
+    struct curve_burst *bursts = calloc(B, sizeof *bursts);
+    double total = 0;
+
+    (void)state;
+    for (size_t b = 0; b < B; b++) {
+        struct trace *t = trace_new(300 + 50 * b, 60 + 30 * b, 0, b);
+        bursts[b] = t->b;
+        total += bursts[b].weight = (double)b * 1.5; /* one has weight 0 */
+        trace_free(t);
+    }
+    double survival = 1;
+    for (uint64_t lines = 1; lines < 200; lines++) {
+        double low = 0, high = 0, events = 0, risk = 0, at_risk = 0;
+        for (size_t b = 0; b < B; b++) {
+            double share = bursts[b].weight / (double)bursts[b].references, count = 0;
+            for (uint64_t s = lines; s < 1024; s++) {
+                low += share * (double)(bursts[b].stack.count[s] + bursts[b].first.count[s]) / total;
+                high += share * (double)bursts[b].stack.count[s] / total;
+                count += (double)(bursts[b].stack.count[s] + bursts[b].first.count[s]);
+            }
+            high += share * (double)bursts[b].first.total / total;
+            events += share * (double)bursts[b].stack.count[lines - 1];
+            count += (double)bursts[b].stack.count[lines - 1];
+            risk += share * count;
+            at_risk += b > 0 ? count : 0;
+        }
+        if (risk > 0)
+            survival *= 1 - events / risk;
+        struct curve_point p = at_lines((double)lines), again = p;
+        assert_int_equal(curve_bursts(bursts, B, LINE, 7, &p, 1, NULL), 0);
+        if (at_risk < 50)
+            assert_true(isnan(p.miss_ratio));
+        else
+            near(p.miss_ratio, survival, 1e-9);
+        assert_true(0 <= p.low && p.low <= low + 1e-12 && high - 1e-12 <= p.high && p.high <= 1);
+        assert_true(isnan(p.miss_ratio) || (low <= p.miss_ratio + 1e-12 && p.miss_ratio <= high + 1e-12));
+        assert_int_equal(curve_bursts(bursts, B, LINE, 7, &again, 1, NULL), 0);
+        assert_memory_equal(&p, &again, sizeof p);
+        /* A burst alone has no noise: the bounds are the hard ones. */
+        struct curve_burst one = bursts[2];
+        double known = hist_at_least(&one.stack, (double)lines), n = (double)one.references;
+        assert_int_equal(curve_bursts(&one, 1, LINE, 7, &p, 1, NULL), 0);
+        near(p.low, (known + hist_at_least(&one.first, (double)lines)) / n, 1e-12);
+        near(p.high, (known + (double)one.first.total) / n, 1e-12);
+    }
+    free(bursts);
+}
+
+static void many_sizes_in_any_order(void **state)
+{
+    struct trace *t = trace_new(3000, 2000, 0, 3); /* distances beyond the exact bins */
+    struct curve_point p[40], q;
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++)
+        p[i] = at_lines((double)(1 + i * 1237 % 2503));
+    p[39] = p[0]; /* twice the same */
+    assert_int_equal(curve_bursts(&t->b, 1, LINE, 1, p, 40, NULL), 0);
+    for (size_t i = 0; i < 40; i++) {
+        q.size_bytes = p[i].size_bytes;
+        double known = hist_at_least(&t->b.stack, floor(q.size_bytes / LINE));
+        assert_int_equal(curve_bursts(&t->b, 1, LINE, 1, &q, 1, NULL), 0);
+        near(p[i].low, q.low, 0);
+        near(p[i].high, q.high, 0);
+        near(p[i].high, (known + (double)t->b.first.total) / 3000, 1e-12);
+    }
+    trace_free(t);
+}
+
+static void refuses_and_leaves_untouched(void **state)
+{
+    struct curve_burst *b = calloc(2, sizeof *b);
+    struct curve_point p[2] = {{64, 5, 5, 5}, {0, 5, 5, 5}};
+    struct error err;
+
+    (void)state;
+    hist_add(&b->first, 0, 1);
+    b->references = 1;
+    b->weight = 1;
+    assert_int_equal(curve_exact(&b->stack, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_statstack(&b->stack, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_statcache(&b->stack, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_bursts(b, 1, LINE, 1, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_bursts_statcache(b, 1, LINE, p, 2, &err), -EINVAL);
+    assert_int_equal(curve_exact(&b->stack, 1, 0, p, 1, &err), -EINVAL);
+    b->weight = -1;
+    assert_int_equal(curve_bursts(b, 1, LINE, 1, p, 1, &err), -EINVAL);
+    b->weight = 1;
+    b->references = 2;
+    assert_int_equal(curve_bursts(b, 1, LINE, 1, p, 1, &err), -EINVAL);
+    assert_true(p[0].miss_ratio == 5 && p[1].high == 5);
+    /* No data is no error; it is no answer. */
+    assert_int_equal(curve_bursts(b + 1, 1, LINE, 1, p, 1, &err), 0);
+    assert_true(isnan(p[0].miss_ratio) && isnan(p[0].low));
+    assert_int_equal(curve_exact(&b[1].stack, 0, LINE, p, 1, &err), 0);
+    assert_true(isnan(p[0].miss_ratio));
+    /* Smaller than a line is one line. */
+    p[0].size_bytes = 1;
+    assert_int_equal(curve_exact(&b->stack, 1, LINE, p, 1, &err), 0);
+    assert_true(p[0].miss_ratio == 1);
+    free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cyclic_scan),
+        cmocka_unit_test(exact_is_the_cache),
+        cmocka_unit_test(statstack_is_its_definition),
+        cmocka_unit_test(statstack_wide_bins),
+        cmocka_unit_test(statcache_solves_its_equation),
+        cmocka_unit_test(random_over_k_lines),
+        cmocka_unit_test(bursts_are_their_definition),
+        cmocka_unit_test(many_sizes_in_any_order),
+        cmocka_unit_test(refuses_and_leaves_untouched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
