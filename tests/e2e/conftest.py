@@ -79,7 +79,7 @@ def totals(db):
     sums = dict(zip(("loads", "stores", "references", "bursts"), row))
     for key in ("loads", "stores", "references"):
         if key in told:
-            assert int(told[key]) == sums[key], f"run.{key} and the sum over bursts differ"
+            assert int(float(told[key])) == sums[key], f"run.{key} and the sum over bursts differ"
     return sums
 
 

@@ -25,13 +25,15 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     unsigned h = compute(1, 500000);
-    if (chdir(argv[1]) != 0 || chroot(".") != 0 || setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0) {
+    if (chdir(argv[1]) != 0 || chroot(".") != 0 || setgroups(0, NULL) != 0 || setgid(65534) != 0 ||
+        setuid(65534) != 0) {
         printf("not root\n");
         return 1;
     }
     h = compute(h, 12000000);
     printf("uid %d dumpable %d\n", (int)getuid(), prctl(PR_GET_DUMPABLE));
-    printf("etc %d create %d\n", open("/etc/passwd", O_RDONLY) >= 0, open("/x", O_CREAT | O_WRONLY, 0600) >= 0);
+    printf("etc %d create %d\n", open("/etc/passwd", O_RDONLY) >= 0,
+           open("/x", O_CREAT | O_WRONLY, 0600) >= 0);
     fflush(stdout);
     pid_t p = fork();
     if (p == 0)

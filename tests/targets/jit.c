@@ -60,7 +60,8 @@ int main(void)
 
     /* Written, then made executable, then taken away; the same address again with other code. */
     for (int round = 0; round < 3000; round++) {
-        uint8_t *again = mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        uint8_t *again =
+            mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         emit(again, 3, round * 7);
         mprotect(again, 4096, PROT_READ | PROT_EXEC);
         for (int i = 0; i < 300; i++)

@@ -99,12 +99,14 @@ int main(int argc, char **argv)
         waitpid(p, &status, 0);
         tell("spawn", status);
     }
-    printf("spawn of nothing: %d\n", posix_spawn(&p, "/nonexistent/program", NULL, NULL, spawn_argv, environ));
+    printf("spawn of nothing: %d\n",
+           posix_spawn(&p, "/nonexistent/program", NULL, NULL, spawn_argv, environ));
     fflush(stdout);
 
     int *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     char *stack = mmap(NULL, 262144, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    static const int flags[] = {SIGCHLD, SIGCHLD | CLONE_VM, SIGCHLD | CLONE_VM | CLONE_VFORK, SIGCHLD | CLONE_FILES};
+    static const int flags[] = {SIGCHLD, SIGCHLD | CLONE_VM, SIGCHLD | CLONE_VM | CLONE_VFORK,
+                                SIGCHLD | CLONE_FILES};
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         *shared = 0;
         p = clone(child_of_clone, stack + 262144, flags[i], shared);

@@ -90,11 +90,12 @@ static void undefined(void)
     }
     uint64_t half[2];
     memcpy(half, seen_xmm, sizeof half);
-    printf("ill: %d rax %llu sum %llu pc ok %d addr ok %d rbx %llx r8 %lld r15 %llx carry %lld xmm %llx %llx\n", skipped,
-           (unsigned long long)rax, (unsigned long long)sum, fault_pc == (uintptr_t)undefined_here,
-           fault_address == (uintptr_t)undefined_here, (unsigned long long)seen[REG_RBX], (long long)seen[REG_R8],
-           (unsigned long long)seen[REG_R15], (long long)(seen[REG_EFL] & 1), (unsigned long long)half[0],
-           (unsigned long long)half[1]);
+    printf(
+        "ill: %d rax %llu sum %llu pc ok %d addr ok %d rbx %llx r8 %lld r15 %llx carry %lld xmm %llx %llx\n",
+        skipped, (unsigned long long)rax, (unsigned long long)sum, fault_pc == (uintptr_t)undefined_here,
+        fault_address == (uintptr_t)undefined_here, (unsigned long long)seen[REG_RBX],
+        (long long)seen[REG_R8], (unsigned long long)seen[REG_R15], (long long)(seen[REG_EFL] & 1),
+        (unsigned long long)half[0], (unsigned long long)half[1]);
 }
 
 int main(void)
@@ -109,8 +110,8 @@ int main(void)
         page[i % 300 + 1000] = (char)(i * 3);
         sum = sum * 31 + (unsigned char)page[i % 300] + (unsigned char)page[i % 300 + 1000];
     }
-    printf("segv repaired %d sum %u last offset %ld code %d\n", repaired, sum, (long)(fault_address - (uintptr_t)page),
-           fault_code);
+    printf("segv repaired %d sum %u last offset %ld code %d\n", repaired, sum,
+           (long)(fault_address - (uintptr_t)page), fault_code);
 
     handle(SIGSEGV, on_jump);
     volatile int jumps = 0;

@@ -73,7 +73,8 @@ int main(void)
     a.sa_handler = on_outer;
     sigaddset(&a.sa_mask, SIGTERM);
     sigaction(SIGUSR1, &a, &old);
-    printf("old handler is ours: %d flags siginfo %d\n", old.sa_sigaction == on_info, !!(old.sa_flags & SA_SIGINFO));
+    printf("old handler is ours: %d flags siginfo %d\n", old.sa_sigaction == on_info,
+           !!(old.sa_flags & SA_SIGINFO));
     signal(SIGUSR2, on_inner);
     signal(SIGTERM, on_inner);
     churn();
@@ -106,7 +107,8 @@ int main(void)
         churn();
         raise(own[i]);
         sigaction(own[i], NULL, &old);
-        printf("signal %d: default before %d, reset after %d\n", own[i], was_default, old.sa_handler == SIG_DFL);
+        printf("signal %d: default before %d, reset after %d\n", own[i], was_default,
+               old.sa_handler == SIG_DFL);
     }
 
     sigset_t block, pending, mask;

@@ -48,8 +48,8 @@ int main(void)
     }
     sigset_t now;
     sigprocmask(SIG_SETMASK, NULL, &now);
-    printf("raised %d faulted %d timed %d blocked %d %d %d\n", raised, faulted, timed, sigismember(&now, SIGUSR1),
-           sigismember(&now, SIGALRM), sigismember(&now, SIGSEGV));
+    printf("raised %d faulted %d timed %d blocked %d %d %d\n", raised, faulted, timed,
+           sigismember(&now, SIGUSR1), sigismember(&now, SIGALRM), sigismember(&now, SIGSEGV));
 
     /* Without restoring the mask the signal stays blocked: undo it by hand. */
     if (sigsetjmp(env, 0) == 0)

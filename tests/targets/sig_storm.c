@@ -38,7 +38,10 @@ __attribute__((noinline)) static uint64_t compute(uint32_t *table, uint64_t roun
         uint32_t *slot = &table[(h >> 20) & 1023];
         *slot = *slot * 1664525u + 1013904223u + (uint32_t)r;
         h = (h ^ *slot) * 1099511628211ull;
-        __asm__ volatile("movq %0, -128(%%rsp)\n\tmovq $0, %0\n\tmovq -128(%%rsp), %0" : "+r"(h) : : "memory");
+        __asm__ volatile("movq %0, -128(%%rsp)\n\tmovq $0, %0\n\tmovq -128(%%rsp), %0"
+                         : "+r"(h)
+                         :
+                         : "memory");
     }
     return h;
 }
@@ -62,8 +65,8 @@ int main(int argc, char **argv)
     setitimer(which, &off, NULL);
     struct itimerval left;
     getitimer(which, &left);
-    printf("%s: enough %d wrong %d hash %016llx left %ld\n", kind, count >= SIGNALS, wrong, (unsigned long long)want,
-           (long)left.it_interval.tv_usec);
+    printf("%s: enough %d wrong %d hash %016llx left %ld\n", kind, count >= SIGNALS, wrong,
+           (unsigned long long)want, (long)left.it_interval.tv_usec);
     /* memset is the C library's: a few ticks may land there, most must not. */
     printf("foreign places: %s\n", odd_pc <= count / 4 ? "few" : "many");
     return 0;

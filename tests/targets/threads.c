@@ -68,7 +68,7 @@ int main(void)
         returned += (long)r;
         sum = sum * 31 + results[i];
     }
-    printf("sum %016llx returned %ld counter %ld once %ld destroyed %ld main local %llu\n", (unsigned long long)sum, returned,
-           counter, once_count, destroyed, (unsigned long long)local);
+    printf("sum %016llx returned %ld counter %ld once %ld destroyed %ld main local %llu\n",
+           (unsigned long long)sum, returned, counter, once_count, destroyed, (unsigned long long)local);
     return 0;
 }
