@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli.h - what the commands share. Only here is anything printed to stderr, or the process ended. */
+#ifndef CACHEGRAM_CLI_H
+#define CACHEGRAM_CLI_H
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "report/report.h"
+
+#define CLI_DEFAULT_PROFILE "cachegram.db"
+#define CLI_DEFAULT_SIZES "1K..64M"
+
+/* Runs the command of that name with --help; 2 and a message if there is none. */
+int cli_help_of(const char *name);
+/* The list of commands, on stdout. */
+void cli_help_all(void);
+
+/* "cachegram: ...", one line on stderr; returns 1. */
+int cli_fail(const struct error *err);
+/* "cachegram: COMMAND: ...; see 'cachegram COMMAND --help'", one line on stderr; returns 2. */
+int cli_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* After getopt_long returned '?' or ':' (option string beginning with ':'): says what was wrong; returns 2. */
+int cli_misuse_option(const char *command, int result, char **argv);
+
+/* Options that all commands with results share. */
+struct cli_output {
+    enum report_format format;
+    enum report_color color;
+};
+/* Values in the val field of their struct option. */
+enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
+#define CLI_OUTPUT_OPTIONS \
+    {"format", required_argument, NULL, CLI_OPT_FORMAT}, {"color", optional_argument, NULL, CLI_OPT_COLOR}
+#define CLI_OUTPUT_HELP \
+    "  --format text|csv|json  how to print (default text)\n" \
+    "  --color[=auto|always|never]  colour in text; auto (default): on a terminal, unless NO_COLOR\n" \
+    "  --help                  this text\n"
+/* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (was told). */
+int cli_output_option(const char *command, int result, const char *value, struct cli_output *output);
+/* The one file operand at argv[optind], or the default. NULL if there are more (was told). */
+const char *cli_one_file(const char *command, int argc, char **argv);
+
+/*
+ * Points with the sizes of a list such as "1K..64M"; malloc'ed, the caller frees. NULL with err filled.
+ */
+struct curve_point *cli_points(const char *sizes, size_t *n, struct error *err);
+
+#endif

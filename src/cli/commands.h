@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * commands.h - one function a command. It gets argv[0] = its own name and returns the exit status: 0
+ * done, 1 failed, 2 wrong usage (record: the program's own).
+ */
+#ifndef CACHEGRAM_COMMANDS_H
+#define CACHEGRAM_COMMANDS_H
+
+int cmd_record(int argc, char **argv);
+int cmd_mrc(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_help(int argc, char **argv);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common.c - messages, and options that several commands have. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+int cli_fail(const struct error *err)
+{
+    fprintf(stderr, "cachegram: %s\n", err->text);
+    return 1;
+}
+
+int cli_misuse(const char *command, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "cachegram: %s: %s; see 'cachegram %s --help'\n", command, text, command);
+    return 2;
+}
+
+int cli_misuse_option(const char *command, int result, char **argv)
+{
+    /* The option at fault is the last one that getopt_long went past; short ones are in optopt. */
+    const char *option = optind > 0 ? argv[optind - 1] : "";
+    if (result == ':')
+        return cli_misuse(command, "option '%s' needs a value", option);
+    if (optopt && strncmp(option, "--", 2) == 0)
+        return cli_misuse(command, "option '%s' takes no value", option);
+    if (optopt)
+        return cli_misuse(command, "unknown option '-%c'", optopt);
+    return cli_misuse(command, "unknown or ambiguous option '%s'", option);
+}
+
+int cli_output_option(const char *command, int result, const char *value, struct cli_output *output)
+{
+    static const char *const formats[] = {"text", "csv", "json"}, *const colors[] = {"auto", "always", "never"};
+    const char *const *names = result == CLI_OPT_FORMAT ? formats : colors;
+    if (result != CLI_OPT_FORMAT && result != CLI_OPT_COLOR)
+        return 0;
+    if (!value) /* a bare --color, as in ls */
+        value = "always";
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) != 0)
+            continue;
+        if (result == CLI_OPT_FORMAT)
+            output->format = (enum report_format)i;
+        else
+            output->color = (enum report_color)i;
+        return 1;
+    }
+    cli_misuse(command, "'%s' is not one of %s, %s, %s", value, names[0], names[1], names[2]);
+    return -1;
+}
+
+const char *cli_one_file(const char *command, int argc, char **argv)
+{
+    if (argc - optind > 1) {
+        cli_misuse(command, "one profile at a time, but '%s' follows '%s'", argv[optind + 1], argv[optind]);
+        return NULL;
+    }
+    return optind < argc ? argv[optind] : CLI_DEFAULT_PROFILE;
+}
+
+struct curve_point *cli_points(const char *sizes, size_t *n, struct error *err)
+{
+    uint64_t *list = NULL;
+    size_t count = 0;
+    if (size_parse_list(sizes, &list, &count, err) != 0)
+        return NULL;
+    struct curve_point *points = calloc(count, sizeof *points);
+    if (points) {
+        for (size_t i = 0; i < count; i++)
+            points[i] = (struct curve_point){(double)list[i], NAN, NAN, NAN};
+        *n = count;
+    } else {
+        error_set(err, -ENOMEM, "out of memory");
+    }
+    free(list);
+    return points;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - the table of commands. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Defined for the whole build (meson.build). */
+#ifndef CACHEGRAM_VERSION
+#define CACHEGRAM_VERSION "unknown"
+#endif
+
+/* The command prints results: see that they arrived (a full disk must not pass for success). */
+#define CHECK_STDOUT 1u
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    unsigned flags;
+    const char *help;
+} commands[] = {
+#ifdef HAVE_RECORD
+    /* Its exit status is the program's; stdout is the program's too. */
+    {"record", cmd_record, 0, "run a program and profile it"},
+#endif
+    {"report", cmd_report, CHECK_STDOUT, "the whole story on one screen or two"},
+    {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
+    {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},
+};
+
+static int check_stdout(int status)
+{
+    /* fclose, not fflush: some file systems report a full disk only at the close. */
+    int failed = ferror(stdout);
+    errno = 0;
+    if (fclose(stdout) != 0)
+        failed = 1;
+    /* Whoever closed the pipe has seen enough (cachegram mrc | head). */
+    if (!failed || errno == EPIPE || status != 0)
+        return status;
+    struct error err;
+    error_set(&err, -EIO, "cannot write the results to stdout: %s", errno ? strerror(errno) : "write error");
+    return cli_fail(&err);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    int status = command->run(argc, argv);
+    return command->flags & CHECK_STDOUT ? check_stdout(status) : status;
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    fprintf(stderr, "cachegram: '%s' is not a command; see 'cachegram help'\n", name);
+    return 2;
+}
+
+int cli_help_of(const char *name)
+{
+    const struct command *command = find(name);
+    char help[] = "--help";
+    if (!command)
+        return unknown(name);
+    char *argv[] = {(char *)command->name, help, NULL};
+    return command->run(2, argv);
+}
+
+void cli_help_all(void)
+{
+    fputs("usage: cachegram COMMAND [OPTIONS] [FILE]\n"
+          "\n"
+          "Profiles how a program uses caches of any size.\n"
+          "\n", stdout);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("\n"
+          "'cachegram COMMAND --help' tells the options of a command, 'cachegram --version' the version.\n"
+          "Profiles are " CLI_DEFAULT_PROFILE " in the current folder, unless named.\n", stdout);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fputs("cachegram: which command? See 'cachegram help'\n", stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        puts("cachegram " CACHEGRAM_VERSION);
+        return check_stdout(0);
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        cli_help_all();
+        return check_stdout(0);
+    }
+    const struct command *command = find(argv[1]);
+    return command ? run(command, argc - 1, argv + 1) : unknown(argv[1]);
+}

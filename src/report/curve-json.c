@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report.h"
+
+#include <inttypes.h>
+
+void report_points_json(FILE *out, const struct curve_point *points, size_t n)
+{
+    fputs("  \"points\": [", out);
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"miss_ratio\": ", i ? "," : "", points[i].size_bytes);
+        report_json_number(out, points[i].miss_ratio);
+        fputs(", \"ci_low\": ", out);
+        report_json_number(out, points[i].low);
+        fputs(", \"ci_high\": ", out);
+        report_json_number(out, points[i].high);
+        putc('}', out);
+    }
+    fputs(n ? "\n  ]" : "]", out);
+}
+
+void report_curve_json(FILE *out, const struct report_curve *curve)
+{
+    fputs("{\n  \"profile\": ", out);
+    report_json_string(out, curve->profile);
+    fprintf(out, ",\n  \"mode\": \"%s\",\n  \"model\": \"%s\",\n  \"line_bytes\": %u,\n", curve->full ? "full" : "burst",
+            curve->model, curve->line_bytes);
+    fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
+    report_points_json(out, curve->points, curve->n);
+    fputs("\n}\n", out);
+}

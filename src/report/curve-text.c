@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/sizes.h"
+
+void report_curve_text(FILE *out, const struct report_curve *curve, const struct report_style *style)
+{
+    int banded = 0, unknown = 0;
+    for (size_t i = 0; i < curve->n; i++) {
+        banded |= curve->points[i].high > curve->points[i].low;
+        unknown |= isnan(curve->points[i].miss_ratio);
+    }
+    fprintf(out, "Miss ratio by cache size: %s, %u-byte lines\n", curve->model, curve->line_bytes);
+    if (curve->full)
+        fprintf(out, "from all %" PRIu64 " references\n\n", curve->references);
+    else
+        fprintf(out, "from %zu bursts, %" PRIu64 " references\n\n", curve->bursts, curve->references);
+    report_plot(out, curve->points, curve->n, 13, style);
+    if (banded && curve->n > 1)
+        fputs("\n  ⠒ estimate   ░ what the samples allow\n", out);
+    fprintf(out, "\n%8s  %10s", "size", "miss ratio");
+    if (banded)
+        fprintf(out, "  %19s", "low to high");
+    putc('\n', out);
+    for (size_t i = 0; i < curve->n; i++) {
+        const struct curve_point *point = &curve->points[i];
+        char text[SIZE_TEXT];
+        fprintf(out, "%8s  ", size_format((uint64_t)point->size_bytes, text));
+        if (isnan(point->miss_ratio))
+            fprintf(out, "%10s", "-");
+        else
+            fprintf(out, "%9.3f%%", point->miss_ratio * 100);
+        if (banded && !isnan(point->low) && !isnan(point->high))
+            fprintf(out, "  %7.3f%% to %7.3f%%", point->low * 100, point->high * 100);
+        if (isnan(point->miss_ratio))
+            fputs("  not enough samples", out);
+        putc('\n', out);
+    }
+    if (unknown)
+        fputs("\nNot enough samples: no burst reaches that far; only the bounds are known.\n", out);
+}

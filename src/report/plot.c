@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plot.c - a miss-ratio curve drawn with Unicode.
+ *
+ * The curve is drawn in braille characters, each a grid of 2 x 4 dots, so that it is smooth in few
+ * rows; the band around it in light shade. Where the profile carries no answer, only the band is
+ * there. The horizontal axis is the logarithm of the size; between two sizes the line is straight.
+ */
+#include "report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+#define MARGIN 7u       /* "100 % ┤" */
+#define MAX_COLUMNS 120u /* a wider drawing is not easier to read */
+#define LABEL_COLUMNS 8u /* room for a size under the axis */
+
+struct canvas {
+    unsigned columns, rows;
+    double top;           /* miss ratio at the upper edge */
+    double first, octaves; /* log2 of the sizes at the left edge, and how many octaves to the right one */
+    unsigned char *dots;  /* columns x rows braille patterns */
+    unsigned char *band;  /* columns x rows */
+};
+
+enum field { CENTRE, LOW, HIGH };
+
+static double field_of(const struct curve_point *point, enum field field)
+{
+    return field == CENTRE ? point->miss_ratio : field == LOW ? point->low : point->high;
+}
+
+/* Value at x (log2 of a size) by linear interpolation; NaN where a neighbour is. */
+static double value_at(const struct curve_point *points, size_t n, double x, enum field field)
+{
+    size_t i = 1;
+    while (i + 1 < n && log2(points[i].size_bytes) < x)
+        i++;
+    double x0 = log2(points[i - 1].size_bytes), x1 = log2(points[i].size_bytes);
+    double y0 = field_of(&points[i - 1], field), y1 = field_of(&points[i], field);
+    double t = x1 > x0 ? (x - x0) / (x1 - x0) : 0;
+    /* At a point itself its neighbour does not matter, even if it is NaN. */
+    return t <= 0 ? y0 : t >= 1 ? y1 : y0 + t * (y1 - y0);
+}
+
+/* The next round ratio that is not below value. */
+static double nice_top(double value)
+{
+    static const double tops[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, .01, .02, .04, .06, .08,
+                                  .1,   .2,   .3,   .4,   .5,   .6,   .7,  .8,  .9};
+    for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++)
+        if (value <= tops[i])
+            return tops[i];
+    return 1;
+}
+
+static void draw_curve(struct canvas *c, const struct curve_point *points, size_t n)
+{
+    static const unsigned char dot[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
+    long lowest = (long)c->rows * 4 - 1, before = -1;
+    for (unsigned x = 0; x < c->columns * 2; x++) {
+        double at = c->first + c->octaves * x / (c->columns * 2 - 1);
+        double value = value_at(points, n, at, CENTRE);
+        if (isnan(value)) {
+            before = -1;
+            continue;
+        }
+        long y = lround((1 - value / c->top) * (double)lowest);
+        y = y < 0 ? 0 : y > lowest ? lowest : y;
+        /* Fill a steep step, so that the line does not fall apart. */
+        long from = y;
+        if (before >= 0 && before < y)
+            from = before + 1;
+        else if (before >= 0 && before > y)
+            from = before - 1;
+        for (long row = from < y ? from : y; row <= (from < y ? y : from); row++)
+            c->dots[(size_t)(row / 4) * c->columns + x / 2] |= dot[row % 4][x % 2];
+        before = y;
+    }
+}
+
+static void draw_band(struct canvas *c, const struct curve_point *points, size_t n)
+{
+    for (unsigned x = 0; x < c->columns; x++) {
+        double at = c->first + c->octaves * x / (c->columns - 1);
+        double low = value_at(points, n, at, LOW), high = value_at(points, n, at, HIGH);
+        if (!(high > low))
+            continue;
+        for (unsigned row = 0; row < c->rows; row++) {
+            double upper = c->top * (1 - (double)row / c->rows), lower = c->top * (1 - (row + 1.0) / c->rows);
+            double overlap = fmin(high, upper) - fmax(low, lower);
+            /* A quarter of a cell is one dot: what is less would not show in the curve either. */
+            c->band[(size_t)row * c->columns + x] = overlap >= (upper - lower) / 4;
+        }
+    }
+}
+
+static void put_braille(FILE *out, unsigned char dots)
+{
+    /* U+2800 + dots */
+    putc(0xe2, out);
+    putc(0xa0 | dots >> 6, out);
+    putc(0x80 | (dots & 0x3f), out);
+}
+
+static void put_row(FILE *out, const struct canvas *c, unsigned row, int color)
+{
+    const unsigned char *dots = c->dots + (size_t)row * c->columns, *band = c->band + (size_t)row * c->columns;
+    unsigned end = c->columns;
+    while (end > 0 && !dots[end - 1] && !band[end - 1])
+        end--;
+    int now = 0, want;
+    for (unsigned x = 0; x < end; x++) {
+        want = dots[x] ? 1 : band[x] ? 2 : 0;
+        if (color && want != now)
+            fputs(want == 1 ? "\033[0;1;36m" : want == 2 ? "\033[0;2m" : "\033[0m", out);
+        now = want;
+        if (want == 1)
+            put_braille(out, dots[x]);
+        else
+            fputs(want == 2 ? "░" : " ", out);
+    }
+    if (color && now)
+        fputs("\033[0m", out);
+    putc('\n', out);
+}
+
+/* The axis: a tick and a size at every power of two that has room. */
+static void put_axis(FILE *out, const struct canvas *c)
+{
+    char labels[MAX_COLUMNS + SIZE_TEXT + 1];
+    unsigned char tick[MAX_COLUMNS] = {0};
+    memset(labels, ' ', sizeof labels);
+    double columns_an_octave = (c->columns - 1) / c->octaves;
+    int step = 1;
+    while (step * columns_an_octave < LABEL_COLUMNS && step < 64)
+        step *= 2;
+    size_t used = 0;
+    for (int octave = (int)ceil(c->first - 1e-9); octave <= c->first + c->octaves + 1e-9; octave++) {
+        if (octave % step != 0 || octave < 0)
+            continue;
+        size_t x = (size_t)lround((octave - c->first) * columns_an_octave);
+        char text[SIZE_TEXT];
+        size_t length = strlen(size_format(UINT64_C(1) << octave, text));
+        tick[x] = 1;
+        /* Centred below its tick, but inside the drawing. */
+        size_t start = x < length / 2 ? 0 : x - length / 2;
+        if (start + length > c->columns)
+            start = c->columns - length;
+        if (used && start <= used)
+            continue;
+        memcpy(labels + start, text, length);
+        used = start + length;
+    }
+    fputs("      └", out);
+    for (unsigned x = 0; x < c->columns; x++)
+        fputs(tick[x] ? "┬" : "─", out);
+    labels[used] = 0;
+    fprintf(out, "\n%*s%s\n", (int)MARGIN, "", labels);
+}
+
+void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
+                 const struct report_style *style)
+{
+    double highest = 0;
+    for (size_t i = 0; i < n; i++) {
+        highest = fmax(highest, points[i].miss_ratio);
+        highest = fmax(highest, points[i].high);
+    }
+    if (n < 2 || rows < 2)
+        return;
+    struct canvas c = {.rows = rows, .top = nice_top(highest)};
+    c.columns = style->width - MARGIN - 1;
+    if (c.columns > MAX_COLUMNS)
+        c.columns = MAX_COLUMNS;
+    c.first = log2(points[0].size_bytes);
+    c.octaves = log2(points[n - 1].size_bytes) - c.first;
+    c.dots = calloc(c.columns, rows);
+    c.band = calloc(c.columns, rows);
+    if (c.dots && c.band && c.octaves > 0) {
+        draw_band(&c, points, n);
+        draw_curve(&c, points, n);
+        for (unsigned row = 0; row < rows; row++) {
+            /* Labels at the top, the middle and the lower edge. */
+            if (row == 0 || row == rows / 2 || row == rows - 1) {
+                double value = row == 0 ? c.top : row == rows - 1 ? 0 : c.top * (1 - (double)row / (rows - 1));
+                fprintf(out, "%4.*f%% ┤", value > 0 && value < .02 ? (value < .002 ? 3 : 1) : 0, value * 100);
+            } else {
+                fputs("      │", out);
+            }
+            put_row(out, &c, row, style->color);
+        }
+        put_axis(out, &c);
+    }
+    free(c.dots);
+    free(c.band);
+}

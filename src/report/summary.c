@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary.c - the whole run on one screen or two: what ran, what was seen of it, what to be wary of. */
+#include "report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "profile/names.h"
+
+#define END_CODES (sizeof((struct report_summary *)0)->end / sizeof(uint64_t))
+
+/* --- from the profile --- */
+
+static void keep_counter(void *ctx, const char *name, uint64_t value)
+{
+    struct report_summary *s = ctx;
+    if (s->ncounters == sizeof s->counter / sizeof s->counter[0])
+        return;
+    struct report_counter *counter = &s->counter[s->ncounters++];
+    snprintf(counter->name, sizeof counter->name, "%s", name);
+    counter->value = value;
+}
+
+static void keep_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
+{
+    (void)id, (void)pid, (void)ppid, (void)exe;
+    ((struct report_summary *)ctx)->processes++;
+}
+
+static int compare_tid(const void *a, const void *b)
+{
+    uint32_t x = ((const struct profile_burst *)a)->tid, y = ((const struct profile_burst *)b)->tid;
+    return (x > y) - (x < y);
+}
+
+static int load_bursts(struct profile *p, struct report_summary *s, struct error *err)
+{
+    struct profile_burst *bursts;
+    uint64_t references = 0, loads = 0, stores = 0;
+    int code = profile_bursts(p, &bursts, &s->bursts, err);
+    if (code != 0)
+        return code;
+    for (size_t i = 0; i < s->bursts; i++) {
+        s->end[bursts[i].end < END_CODES - 1 ? bursts[i].end : END_CODES - 1]++;
+        references += bursts[i].references;
+        loads += bursts[i].loads;
+        stores += bursts[i].stores;
+    }
+    /* Totals are written at the end of the run; before, the bursts tell. */
+    if (s->bursts && isnan(s->references)) {
+        s->references = (double)references;
+        s->loads = (double)loads;
+        s->stores = (double)stores;
+    }
+    if (s->bursts)
+        qsort(bursts, s->bursts, sizeof *bursts, compare_tid);
+    for (size_t i = 0; i < s->bursts; i++)
+        s->threads += i == 0 || bursts[i].tid != bursts[i - 1].tid;
+    free(bursts);
+    return 0;
+}
+
+int report_summary_load(struct profile *p, struct report_summary *s, struct error *err)
+{
+    memset(s, 0, sizeof *s);
+    const struct {
+        const char *key;
+        char *value;
+        size_t size;
+    } words[] = {
+        {"command", s->command, sizeof s->command},    {"started", s->started, sizeof s->started},
+        {"mode", s->mode, sizeof s->mode},             {"complete", s->complete, sizeof s->complete},
+        {"warning", s->warning, sizeof s->warning},
+    };
+    const struct {
+        const char *key;
+        double *value;
+    } numbers[] = {
+        {"references", &s->references},   {"loads", &s->loads},
+        {"stores", &s->stores},           {"cold", &s->cold},
+        {"cpu_seconds", &s->cpu_seconds}, {"wall_seconds", &s->wall_seconds},
+        {"exit_status", &s->exit_status}, {"overhead_percent", &s->overhead_percent},
+    };
+    int code = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((code = profile_get(p, words[i].key, words[i].value, words[i].size, err)) != 0 && code != -ENOENT)
+            return code;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        *numbers[i].value = NAN;
+        if ((code = profile_get_number(p, numbers[i].key, numbers[i].value, err)) != 0 && code != -ENOENT)
+            return code;
+    }
+    if ((code = load_bursts(p, s, err)) != 0 || (code = profile_counters(p, keep_counter, s, err)) != 0)
+        return code;
+    return profile_processes(p, keep_process, s, err);
+}
+
+/* --- text --- */
+
+static uint64_t counter_of(const struct report_summary *s, const char *name)
+{
+    for (size_t i = 0; i < s->ncounters; i++)
+        if (strcmp(s->counter[i].name, name) == 0)
+            return s->counter[i].value;
+    return 0;
+}
+
+/* Counters that stay at zero in a good run, and what they mean when they do not. */
+static const struct {
+    const char *name, *meaning;
+    double worth_telling; /* share of all triggers from which on it matters; 0: always */
+} troubles[] = {
+    {"skipped_buffer", "moments not sampled, as the recorder was behind: record with fewer bursts", .02},
+    {"skipped_code", "moments not sampled, as the code there may change (JIT) or is not a file's", .02},
+    {"skipped_busy", "moments not sampled, as it was not safe there", .05},
+    {"skipped_gs", "moments not sampled, in threads that use the GS register themselves", 0},
+    {"flushes", "times that all translated code was thrown away for lack of room", 0},
+    {"lost_buffers", "buffers of references lost", 0},
+    {"bad_records", "records that made no sense and were left out", 0},
+};
+
+static void put_troubles(FILE *out, const struct report_summary *s)
+{
+    double triggers = (double)counter_of(s, "triggers");
+    for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
+        uint64_t value = counter_of(s, troubles[i].name);
+        if (value > 0 && (double)value >= troubles[i].worth_telling * triggers)
+            fprintf(out, "  note        %" PRIu64 " %s\n", value, troubles[i].meaning);
+    }
+    if (counter_of(s, "disabled"))
+        fputs("  note        profiling turned itself off in at least one process\n", out);
+}
+
+static void put_warnings(FILE *out, const struct report_summary *s, const struct report_style *style)
+{
+    const char *bold = style->color ? "\033[1;33m" : "", *plain = style->color ? "\033[0m" : "";
+    char text[sizeof s->warning];
+    memcpy(text, s->warning, sizeof text);
+    char *rest = text, *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (!*line)
+            continue;
+        fprintf(out, "  %swarning%s     ", bold, plain);
+        report_plain(out, line);
+        putc('\n', out);
+    }
+    if (strcmp(s->complete, "yes") != 0)
+        fprintf(out, "  %swarning%s     the recording is not complete: it still runs, or was cut short\n", bold, plain);
+}
+
+static void put_ends(FILE *out, const struct report_summary *s)
+{
+    static const char *const words[] = {
+        "went on", "ran their full length", "met a system call", "met an unknown instruction", "met code that may change",
+        "met a fault", "met a signal", "ran till the thread's end", "ran out of room for code",
+    };
+    const char *separator = "";
+    fputs("  bursts end  ", out);
+    for (size_t code = 0; code < END_CODES; code++) {
+        if (!s->end[code])
+            continue;
+        double share = 100 * (double)s->end[code] / (double)s->bursts;
+        fprintf(out, share >= 1 ? "%s%.0f%% %s" : "%s%.1f%% %s", separator, share,
+                code < sizeof words / sizeof words[0] ? words[code] : "ended otherwise");
+        separator = ", ";
+    }
+    putc('\n', out);
+}
+
+/* A few sizes that caches have, below the drawing. */
+static void put_sizes(FILE *out, const struct report_curve *curve)
+{
+    static const double sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p21, 0x1p23, 0x1p25};
+    for (size_t i = 0; i < curve->n; i++) {
+        const struct curve_point *point = &curve->points[i];
+        int shown = 0;
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+            shown |= point->size_bytes == sizes[k];
+        if (!shown)
+            continue;
+        char text[SIZE_TEXT];
+        fprintf(out, "  %6s  ", size_format((uint64_t)point->size_bytes, text));
+        if (isnan(point->miss_ratio))
+            fputs("not enough samples", out);
+        else
+            fprintf(out, "%7.3f%%", point->miss_ratio * 100);
+        if (point->high > point->low)
+            fprintf(out, "  (%.3f%% to %.3f%%)", point->low * 100, point->high * 100);
+        putc('\n', out);
+    }
+}
+
+void report_summary_text(FILE *out, const struct report_summary *s, const struct report_curve *curve,
+                         const char *why_no_curve, const struct report_style *style)
+{
+    int full = strcmp(s->mode, "full") == 0;
+    fputs("  command     ", out);
+    report_plain(out, *s->command ? s->command : "(not told)");
+    fputs("\n  started     ", out);
+    report_plain(out, *s->started ? s->started : "(not told)");
+    fprintf(out, "\n  mode        %s\n", full ? "full: every reference" : "burst: samples of the run");
+    if (!isnan(s->references)) {
+        fprintf(out, "  references  %.0f recorded", s->references);
+        if (!isnan(s->loads) && !isnan(s->stores))
+            fprintf(out, " (%.0f loads, %.0f stores)", s->loads, s->stores);
+        putc('\n', out);
+    }
+    if (!full) {
+        fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads, s->threads == 1 ? "" : "s",
+                s->processes, s->processes == 1 ? "" : "es");
+        if (s->bursts)
+            put_ends(out, s);
+    } else {
+        fprintf(out, "  processes   %zu\n", s->processes);
+    }
+    if (!isnan(s->cpu_seconds) && !isnan(s->wall_seconds))
+        fprintf(out, "  time        %.3f s of CPU, %.3f s in all\n", s->cpu_seconds, s->wall_seconds);
+    if (!isnan(s->overhead_percent))
+        fprintf(out, "  overhead    %.2f%% of CPU time, measured\n", s->overhead_percent);
+    if (!isnan(s->exit_status))
+        fprintf(out, "  exit        %.0f\n", s->exit_status);
+    put_warnings(out, s, style);
+    put_troubles(out, s);
+    putc('\n', out);
+    if (curve->n == 0) {
+        fputs("  no curve: ", out);
+        report_plain(out, why_no_curve);
+        putc('\n', out);
+        return;
+    }
+    fprintf(out, "Miss ratio by cache size (%s, %u-byte lines)\n\n", curve->model, curve->line_bytes);
+    report_plot(out, curve->points, curve->n, 11, style);
+    putc('\n', out);
+    put_sizes(out, curve);
+}
+
+/* --- for scripts --- */
+
+struct field {
+    const char *name, *text; /* text NULL: a number */
+    double number;
+};
+
+/* In the order of both formats; new ones at the end. */
+#define FIELDS 15
+static void list_fields(const struct report_summary *s, struct field fields[FIELDS])
+{
+    const struct field list[FIELDS] = {
+        {"command", s->command, 0},
+        {"started", s->started, 0},
+        {"mode", s->mode, 0},
+        {"complete", s->complete, 0},
+        {"warning", s->warning, 0},
+        {"references", NULL, s->references},
+        {"loads", NULL, s->loads},
+        {"stores", NULL, s->stores},
+        {"bursts", NULL, (double)s->bursts},
+        {"threads", NULL, (double)s->threads},
+        {"processes", NULL, (double)s->processes},
+        {"cpu_seconds", NULL, s->cpu_seconds},
+        {"wall_seconds", NULL, s->wall_seconds},
+        {"overhead_percent", NULL, s->overhead_percent},
+        {"exit_status", NULL, s->exit_status},
+    };
+    memcpy(fields, list, sizeof list);
+}
+
+void report_summary_csv(FILE *out, const struct report_summary *s)
+{
+    struct field fields[FIELDS];
+    list_fields(s, fields);
+    fputs("key,value\n", out);
+    for (size_t i = 0; i < FIELDS; i++) {
+        fprintf(out, "%s,", fields[i].name);
+        if (fields[i].text)
+            report_csv_string(out, fields[i].text);
+        else
+            report_csv_number(out, fields[i].number);
+        putc('\n', out);
+    }
+    for (size_t code = 0; code < END_CODES; code++)
+        if (s->end[code])
+            fprintf(out, "end.%s,%" PRIu64 "\n", profile_end_name((uint32_t)code), s->end[code]);
+    for (size_t i = 0; i < s->ncounters; i++) {
+        fputs("counter.", out);
+        report_csv_string(out, s->counter[i].name);
+        fprintf(out, ",%" PRIu64 "\n", s->counter[i].value);
+    }
+}
+
+void report_summary_json(FILE *out, const struct report_summary *s, const struct report_curve *curve)
+{
+    struct field fields[FIELDS];
+    list_fields(s, fields);
+    fputs("{\n", out);
+    for (size_t i = 0; i < FIELDS; i++) {
+        fprintf(out, "  \"%s\": ", fields[i].name);
+        if (fields[i].text)
+            report_json_string(out, fields[i].text);
+        else
+            report_json_number(out, fields[i].number);
+        fputs(",\n", out);
+    }
+    fputs("  \"ends\": {", out);
+    const char *separator = "";
+    for (size_t code = 0; code < END_CODES; code++) {
+        if (!s->end[code])
+            continue;
+        fprintf(out, "%s\"%s\": %" PRIu64, separator, profile_end_name((uint32_t)code), s->end[code]);
+        separator = ", ";
+    }
+    fputs("},\n  \"counters\": {", out);
+    for (size_t i = 0; i < s->ncounters; i++) {
+        fputs(i ? ", " : "", out);
+        report_json_string(out, s->counter[i].name);
+        fprintf(out, ": %" PRIu64, s->counter[i].value);
+    }
+    fprintf(out, "},\n  \"line_bytes\": %u,\n", curve->line_bytes);
+    report_points_json(out, curve->points, curve->n);
+    fputs("\n}\n", out);
+}

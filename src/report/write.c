@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* write.c - numbers and strings in the three formats, and what the terminal is like. */
+#include "report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+struct report_style report_style_of(FILE *out, enum report_color color)
+{
+    struct report_style style = {80, color == REPORT_COLOR_ALWAYS};
+    struct winsize size;
+    const char *columns = getenv("COLUMNS"), *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    int fd = fileno(out);
+    if (fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        style.width = size.ws_col;
+    } else if (columns) {
+        long n = strtol(columns, NULL, 10);
+        if (n > 0 && n < 10000)
+            style.width = (unsigned)n;
+    }
+    if (style.width < REPORT_WIDTH_MIN)
+        style.width = REPORT_WIDTH_MIN;
+    if (color == REPORT_COLOR_AUTO)
+        style.color = fd >= 0 && isatty(fd) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+    return style;
+}
+
+/* Bytes of the valid UTF-8 character at s, 0 if there is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+void report_json_string(FILE *out, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    putc('"', out);
+    while (*s) {
+        size_t n = utf8_length(s);
+        if (n == 0) {
+            fputs("\\ufffd", out);
+            n = 1;
+        } else if (*s == '"' || *s == '\\') {
+            fprintf(out, "\\%c", *s);
+        } else if (*s == '\n') {
+            fputs("\\n", out);
+        } else if (*s < 0x20 || *s == 0x7f) {
+            fprintf(out, "\\u%04x", *s);
+        } else {
+            fwrite(s, 1, n, out);
+        }
+        s += n;
+    }
+    putc('"', out);
+}
+
+void report_plain(FILE *out, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        size_t n = utf8_length(s);
+        /* C2 80 .. C2 9F are control characters too. */
+        if (n == 0 || *s < 0x20 || *s == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0)) {
+            putc('?', out);
+            s += n ? n : 1;
+            continue;
+        }
+        fwrite(s, 1, n, out);
+        s += n;
+    }
+}
+
+void report_csv_number(FILE *out, double value)
+{
+    if (isnan(value))
+        return;
+    if (value == floor(value) && fabs(value) < 0x1p63)
+        fprintf(out, "%.0f", value);
+    else
+        fprintf(out, "%.10f", value);
+}
+
+void report_json_number(FILE *out, double value)
+{
+    if (isfinite(value))
+        report_csv_number(out, value);
+    else
+        fputs("null", out);
+}
+
+void report_csv_string(FILE *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    putc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            putc('"', out);
+        putc(*text, out);
+    }
+    putc('"', out);
+}

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: results in the three formats, and what is said of bad input.
+
+Profiles are made here with sqlite3 from docs/format.md alone, so that page is tested too. The program is
+$CACHEGRAM, or build/src/cli/cachegram.
+"""
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import unicodedata
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHEGRAM = os.environ.get("CACHEGRAM", str(ROOT / "build" / "src" / "cli" / "cachegram"))
+SCHEMA = """
+PRAGMA application_id = 0x4367726d;
+PRAGMA user_version = 1;
+CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE process(id INTEGER PRIMARY KEY, pid, ppid, exe, start_ns);
+CREATE TABLE counter(process, name TEXT, value, PRIMARY KEY(process, name)) WITHOUT ROWID;
+CREATE TABLE module(id INTEGER PRIMARY KEY, process, start_addr, end_addr, file_offset, path);
+CREATE TABLE burst(id INTEGER PRIMARY KEY, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads,
+    stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight REAL);
+CREATE TABLE histogram(burst, kind TEXT, total, bins BLOB, PRIMARY KEY(burst, kind));
+"""
+
+
+def cachegram(*args, cwd=None, env=None, stdout=subprocess.PIPE):
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+    environment.update(env or {})
+    return subprocess.run([str(pathlib.Path(CACHEGRAM).resolve()), *map(str, args)], cwd=cwd, env=environment,
+                          stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def leb128(n):
+    out = bytearray()
+    while n >= 128:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes(out + bytes([n]))
+
+
+def histogram(counts):
+    """{bin: count} as the blob of the format."""
+    blob, following = b"", 0
+    for bin, count in sorted(counts.items()):
+        blob += leb128(bin - following) + leb128(count)
+        following = bin + 1
+    return blob
+
+
+def put(db, burst, kind, counts):
+    db.execute("INSERT INTO histogram VALUES(?,?,?,?)", (burst, kind, sum(counts.values()), histogram(counts)))
+
+
+def make(path, mode, **run):
+    db = sqlite3.connect(path)
+    db.executescript(SCHEMA)
+    values = {"command": "true", "mode": mode, "complete": "yes", "line_bytes": 64, **run}
+    db.executemany("INSERT INTO run VALUES(?,?)", values.items())
+    return db
+
+
+@pytest.fixture
+def full(tmp_path):
+    """100 references: 10 cold, 60 at distance 0, 20 at 100, 10 at 1000 lines."""
+    path = tmp_path / "full.db"
+    db = make(path, "full", references=100, cold=10, loads=70, stores=30)
+    distances = {0: 60, 100: 20, 1000: 10}
+    put(db, 0, "stack", distances)
+    put(db, 0, "reuse", distances)
+    db.commit()
+    db.close()
+    return path
+
+
+@pytest.fixture
+def burst(tmp_path):
+    path = tmp_path / "burst.db"
+    db = make(path, "burst", warning="first\nsecond", overhead_percent=1.25, exit_status=3)
+    for i in range(1, 21):
+        db.execute("INSERT INTO burst(id, process, tid, refs, loads, stores, end_code, end_reason, weight) "
+                   "VALUES(?,1,?,1000,600,400,1,'full',1)", (i, 100 + i % 2))
+        put(db, i, "stack", {0: 700, 40 + i: 200})
+        put(db, i, "reuse", {0: 700, 60 + i: 200})
+        put(db, i, "first", {k: 1 for k in range(100)})
+        put(db, i, "age", {k: 1 for k in range(100)})
+    db.execute("INSERT INTO counter VALUES(1, 'triggers', 100), (1, 'skipped_code', 50)")
+    db.commit()
+    db.close()
+    return path
+
+
+def one_line(result, status):
+    assert result.returncode == status
+    assert result.stdout == ""
+    assert result.stderr.startswith("cachegram: ")
+    assert result.stderr.count("\n") == 1 and result.stderr.endswith("\n")
+    return result.stderr
+
+
+# --- results ---
+
+def test_mrc_full_csv_is_exact(full):
+    # Lines: 64, 100, 101 (distance 100 needs 101 lines), 1024, 2^20.
+    result = cachegram("mrc", full, "--format", "csv", "--sizes", "4K,6400,6464,64K,64M")
+    assert result.stderr == "" and result.returncode == 0
+    rows = list(csv.reader(io.StringIO(result.stdout)))
+    assert rows[0] == ["size_bytes", "miss_ratio", "ci_low", "ci_high"]
+    assert [r[0] for r in rows[1:]] == ["4096", "6400", "6464", "65536", "67108864"]
+    assert [float(r[1]) for r in rows[1:]] == pytest.approx([.4, .4, .2, .1, .1], abs=1e-9)
+    for row in rows[1:]:
+        assert row[1] == row[2] == row[3]
+
+
+def test_mrc_default_sizes(full):
+    rows = cachegram("mrc", full, "--format=csv").stdout.splitlines()
+    assert len(rows) == 1 + 33
+    assert rows[1].startswith("1024,") and rows[2].startswith("1448,") and rows[-1].startswith("67108864,")
+
+
+def test_mrc_json_agrees_with_csv(burst):
+    for model in ("lru", "random"):
+        rows = list(csv.DictReader(io.StringIO(cachegram("mrc", burst, "--model", model, "--format", "csv").stdout)))
+        data = json.loads(cachegram("mrc", burst, "--model", model, "--format", "json").stdout)
+        assert data["mode"] == "burst" and data["model"] == model and data["bursts"] == 20
+        assert len(data["points"]) == len(rows) == 33
+        for point, row in zip(data["points"], rows):
+            for key, text in row.items():
+                assert point[key] == (None if text == "" else float(text))
+
+
+def test_not_enough_samples_is_said(burst):
+    # No burst holds more than 100 lines.
+    row = cachegram("mrc", burst, "--format", "csv", "--sizes", "64M").stdout.splitlines()[1].split(",")
+    assert row[1] == "" and 0 <= float(row[2]) <= float(row[3]) <= 1
+    assert "not enough samples" in cachegram("mrc", burst, "--sizes", "64M").stdout
+
+
+def test_thread(burst):
+    assert json.loads(cachegram("mrc", burst, "--thread", "100", "--format", "json").stdout)["bursts"] == 10
+    assert "thread 7" in one_line(cachegram("mrc", burst, "--thread", "7"), 1)
+
+
+@pytest.mark.parametrize("command", ["mrc", "report"])
+@pytest.mark.parametrize("columns", [30, 80, 200])
+def test_text_fits_and_color_is_optional(command, columns, burst):
+    result = cachegram(command, burst, env={"COLUMNS": str(columns)})
+    assert result.returncode == 0 and "\033" not in result.stdout
+    drawing = [line for line in result.stdout.splitlines() if line[6:7] in ("┤", "│", "└")]
+    assert len(drawing) > 10
+    for line in drawing:
+        assert sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line) <= columns
+    assert "\033[" in cachegram(command, burst, "--color=always").stdout
+    assert "\033[" not in cachegram(command, burst, "--color=never").stdout
+
+
+def test_report(burst):
+    text = cachegram("report", burst).stdout
+    for part in ("true", "first\n", "second\n", "1.25%", "20 in 2 threads", "100% ran their full length",
+                 "50 moments not sampled", "exit        3"):
+        assert part in text
+    data = json.loads(cachegram("report", burst, "--format", "json").stdout)
+    assert data["bursts"] == 20 and data["references"] == 20000 and data["ends"] == {"full": 20}
+    assert data["counters"]["skipped_code"] == 50 and len(data["points"]) == 33
+    rows = dict(csv.reader(io.StringIO(cachegram("report", burst, "--format", "csv").stdout)))
+    assert rows["warning"] == "first\nsecond" and rows["end.full"] == "20"
+
+
+def test_report_without_samples(tmp_path):
+    make(tmp_path / "p.db", "burst", command="a\033[31m\"b").commit()
+    result = cachegram("report", tmp_path / "p.db")
+    assert result.returncode == 0 and "no curve" in result.stdout and "\033" not in result.stdout
+    assert json.loads(cachegram("report", tmp_path / "p.db", "--format=json").stdout)["command"] == "a\033[31m\"b"
+    assert "too short" in one_line(cachegram("mrc", tmp_path / "p.db"), 1)
+
+
+def test_default_profile(full):
+    shutil.copy(full, full.parent / "cachegram.db")
+    assert cachegram("mrc", cwd=full.parent).returncode == 0
+
+
+def test_profile_is_only_read(full):
+    before = full.read_bytes()
+    os.chmod(full, 0o444)
+    os.chmod(full.parent, 0o555)
+    try:
+        assert cachegram("mrc", full).returncode == 0
+    finally:
+        os.chmod(full.parent, 0o755)
+    assert full.read_bytes() == before
+    assert [p.name for p in full.parent.iterdir()] == ["full.db"]
+
+
+# --- help and usage ---
+
+def test_help():
+    for command in (["help"], ["--help"], ["help", "mrc"], ["mrc", "--help"], ["report", "--help"]):
+        result = cachegram(*command)
+        assert result.returncode == 0 and result.stdout.startswith("usage: cachegram") and result.stderr == ""
+    assert cachegram("--version").stdout.startswith("cachegram ")
+
+
+@pytest.mark.parametrize("args", [
+    [], ["nonsense"], ["help", "nonsense"], ["mrc", "--nonsense"], ["mrc", "-q"], ["mrc", "--sizes"],
+    ["mrc", "--sizes", "12Q"], ["mrc", "--sizes", "0"], ["mrc", "--sizes", ""], ["mrc", "--sizes", "-1"],
+    ["mrc", "--format", "xml"], ["mrc", "--model", "plru"], ["mrc", "--color=sometimes"], ["mrc", "--thread", "x"],
+    ["mrc", "--help=3"], ["mrc", "a", "b"], ["report", "--sizes", "1K"], ["report", "a", "b"],
+])
+def test_wrong_usage(args):
+    one_line(cachegram(*args), 2)
+
+
+# --- bad files ---
+
+@pytest.mark.parametrize("command", ["mrc", "report"])
+@pytest.mark.parametrize("kind, word", [
+    ("missing", "no profile"), ("folder", "folder"), ("empty", "empty"), ("text", "not a cachegram profile"),
+    ("sqlite", "not a cachegram profile"), ("newer", "newer"), ("truncated", "truncated"), ("short", "truncated"),
+    ("tables", "damaged"), ("blob", "damaged"), ("line", "damaged"),
+])
+def test_bad_file(command, kind, word, full, tmp_path):
+    path = tmp_path / "bad.db"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "text":
+        path.write_text("hello\n" * 1000)
+    elif kind == "sqlite":
+        sqlite3.connect(path).executescript("CREATE TABLE t(x);")
+    elif kind == "truncated":
+        path.write_bytes(full.read_bytes()[:-100])
+    elif kind == "short":
+        path.write_bytes(full.read_bytes()[:50])
+    elif kind != "missing":
+        shutil.copy(full, path)
+        sqlite3.connect(path).executescript({
+            "newer": "PRAGMA user_version = 2;",
+            "tables": "DROP TABLE histogram;",
+            "blob": "UPDATE histogram SET total = total + 1;",
+            "line": "UPDATE run SET value = 0 WHERE key = 'line_bytes';",
+        }[kind])
+    assert word in one_line(cachegram(command, path), 1)
+
+
+def test_full_disk(full):
+    with open("/dev/full", "w") as out:
+        result = cachegram("mrc", full, "--format", "csv", stdout=out)
+    assert result.returncode == 1 and result.stderr.startswith("cachegram: ") and result.stderr.count("\n") == 1
+
+
+def test_closed_pipe(full):
+    read, write = os.pipe()
+    os.close(read)
+    result = cachegram("mrc", full, stdout=write)
+    os.close(write)
+    assert result.stderr == ""
