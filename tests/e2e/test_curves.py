@@ -29,20 +29,20 @@ int main(int argc, char **argv)
     switch (argv[1][0]) {
     case 'c':
         __asm__ volatile("1: mov (%0), %2\n\tadd $64, %0\n\tcmp %4, %0\n\tcmove %3, %0\n\tdec %1\n\tjnz 1b"
-                         : "+r"(at), "+r"(refs), "=&r"(t) : "r"(p), "r"(end) : "cc", "memory");
+                         : "+&r"(at), "+&r"(refs), "=&r"(t) : "r"(p), "r"(end) : "cc", "memory");
         break;
     case 's':
         __asm__ volatile("1: mov %2, (%0)\n\tadd $64, %0\n\tcmp %4, %0\n\tcmove %3, %0\n\tdec %1\n\tjnz 1b"
-                         : "+r"(at), "+r"(refs), "=&r"(t) : "r"(p), "r"(end) : "cc", "memory");
+                         : "+&r"(at), "+&r"(refs), "=&r"(t) : "r"(p), "r"(end) : "cc", "memory");
         break;
     case 'w':
         __asm__ volatile("1: mov (%0), %2\n\tadd $8, %0\n\tcmp %4, %0\n\tcmove %3, %0\n\tdec %1\n\tjnz 1b"
-                         : "+r"(at), "+r"(refs), "=&r"(t) : "r"(p), "r"(end) : "cc", "memory");
+                         : "+&r"(at), "+&r"(refs), "=&r"(t) : "r"(p), "r"(end) : "cc", "memory");
         break;
     case 'r': /* line = top 32 bits of a 64-bit linear congruence, scaled to the number of lines */
         __asm__ volatile("1: imul %5, %0\n\tadd $1442695, %0\n\tmov %0, %2\n\tshr $32, %2\n\timul %4, %2\n\t"
                          "shr $32, %2\n\tshl $6, %2\n\tmov (%3,%2), %2\n\tdec %1\n\tjnz 1b"
-                         : "+r"(x), "+r"(refs), "=&r"(t) : "r"(p), "r"(lines), "r"(6364136223846793005ull)
+                         : "+&r"(x), "+&r"(refs), "=&r"(t) : "r"(p), "r"(lines), "r"(6364136223846793005ull)
                          : "cc", "memory");
         break;
     default:
