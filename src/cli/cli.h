@@ -19,7 +19,8 @@ void cli_help_all(void);
 int cli_fail(const struct error *err);
 /* "cachegram: COMMAND: ...; see 'cachegram COMMAND --help'", one line on stderr; returns 2. */
 int cli_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After getopt_long returned '?' or ':' (option string beginning with ':'): says what was wrong; returns 2. */
+/* After getopt_long returned '?' or ':' (option string beginning with ':'): says what was wrong; returns 2.
+ */
 int cli_misuse_option(const char *command, int result, char **argv);
 
 /* Options that all commands with results share. */
@@ -29,10 +30,13 @@ struct cli_output {
 };
 /* Values in the val field of their struct option. */
 enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
-#define CLI_OUTPUT_OPTIONS \
-    {"format", required_argument, NULL, CLI_OPT_FORMAT}, {"color", optional_argument, NULL, CLI_OPT_COLOR}
-#define CLI_OUTPUT_HELP \
-    "  --format text|csv|json  how to print (default text)\n" \
+#define CLI_OUTPUT_OPTIONS                               \
+    {"format", required_argument, NULL, CLI_OPT_FORMAT}, \
+    {                                                    \
+        "color", optional_argument, NULL, CLI_OPT_COLOR  \
+    }
+#define CLI_OUTPUT_HELP                                                                               \
+    "  --format text|csv|json  how to print (default text)\n"                                         \
     "  --color[=auto|always|never]  colour in text; auto (default): on a terminal, unless NO_COLOR\n" \
     "  --help                  this text\n"
 /* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (was told). */

@@ -25,9 +25,7 @@ static const char usage[] =
     "  --model lru|random      replacement policy of the cache (default lru); statstack: LRU estimated from\n"
     "                          reuse distances (profiles of --mode full)\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
-    "  --thread TID            only this thread's samples\n"
-    CLI_OUTPUT_HELP
-    "\n"
+    "  --thread TID            only this thread's samples\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
 
 static int parse_model(const char *text, enum report_model *model)

@@ -17,8 +17,7 @@ static const char usage[] =
     "\n"
     "Tells what ran, what was seen of it, what to be wary of, and draws its miss-ratio curve, from the\n"
     "profile FILE (default cachegram.db).\n"
-    "\n"
-    CLI_OUTPUT_HELP;
+    "\n" CLI_OUTPUT_HELP;
 
 int cmd_report(int argc, char **argv)
 {

@@ -43,7 +43,8 @@ int cli_misuse_option(const char *command, int result, char **argv)
 
 int cli_output_option(const char *command, int result, const char *value, struct cli_output *output)
 {
-    static const char *const formats[] = {"text", "csv", "json"}, *const colors[] = {"auto", "always", "never"};
+    static const char *const formats[] = {"text", "csv", "json"}, *const colors[] = {"auto", "always",
+                                                                                     "never"};
     const char *const *names = result == CLI_OPT_FORMAT ? formats : colors;
     if (result != CLI_OPT_FORMAT && result != CLI_OPT_COLOR)
         return 0;

@@ -79,12 +79,14 @@ void cli_help_all(void)
     fputs("usage: cachegram COMMAND [OPTIONS] [FILE]\n"
           "\n"
           "Profiles how a program uses caches of any size.\n"
-          "\n", stdout);
+          "\n",
+          stdout);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].help);
     fputs("\n"
           "'cachegram COMMAND --help' tells the options of a command, 'cachegram --version' the version.\n"
-          "Profiles are " CLI_DEFAULT_PROFILE " in the current folder, unless named.\n", stdout);
+          "Profiles are " CLI_DEFAULT_PROFILE " in the current folder, unless named.\n",
+          stdout);
 }
 
 int main(int argc, char **argv)

@@ -9,10 +9,12 @@ static const char *const stmt_text[STMT_COUNT] = {
     [STMT_SET] = "INSERT OR REPLACE INTO run(key, value) VALUES(?, ?)",
     [STMT_PROCESS] = "INSERT INTO process(pid, ppid, exe, start_ns) VALUES(?, ?, ?, ?)",
     [STMT_COUNTER] = "INSERT OR REPLACE INTO counter(process, name, value) VALUES(?, ?, ?)",
-    [STMT_MODULE] = "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
-    [STMT_BURST] = "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
-                   "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight) "
-                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [STMT_MODULE] =
+        "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
+    [STMT_BURST] =
+        "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
+        "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight) "
+        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
     [STMT_GET] = "SELECT value FROM run WHERE key = ?",
     [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
@@ -25,11 +27,13 @@ int profile_fail(const struct profile *p, struct error *err)
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy", p->path,
-                         why);
+        return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy",
+                         p->path, why);
     case SQLITE_FULL:
-        return error_set(err, -ENOSPC, "no space left to write the profile '%s': free some, or choose another "
-                                       "place with -o", p->path);
+        return error_set(err, -ENOSPC,
+                         "no space left to write the profile '%s': free some, or choose another "
+                         "place with -o",
+                         p->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_set(err, -EBUSY, "the profile '%s' is locked by another program: try again", p->path);

@@ -41,8 +41,10 @@ static int check_is_file(const char *path, struct error *err)
     struct stat st;
     if (stat(path, &st) != 0) {
         if (errno == ENOENT)
-            return error_set(err, -ENOENT, "there is no profile '%s': make it with 'cachegram record', or name "
-                                           "another file", path);
+            return error_set(err, -ENOENT,
+                             "there is no profile '%s': make it with 'cachegram record', or name "
+                             "another file",
+                             path);
         return error_set(err, -errno, "cannot read the profile '%s': %s", path, strerror(errno));
     }
     if (S_ISDIR(st.st_mode))
@@ -63,8 +65,8 @@ static int check_header(struct profile *p, struct error *err)
     unsigned char header[HEADER_BYTES] = {0};
     sqlite3_file *file = NULL;
     sqlite3_int64 size = 0;
-    if (sqlite3_file_control(p->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file->pMethods ||
-        file->pMethods->xFileSize(file, &size) != SQLITE_OK)
+    if (sqlite3_file_control(p->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+        !file->pMethods || file->pMethods->xFileSize(file, &size) != SQLITE_OK)
         return error_set(err, -EIO, "cannot read the profile '%s'", p->path);
     if (size == 0)
         return error_set(err, -EINVAL, "the profile '%s' is empty: nothing was recorded into it", p->path);
@@ -73,21 +75,26 @@ static int check_header(struct profile *p, struct error *err)
         return error_set(err, -EIO, "cannot read the profile '%s': check its disk", p->path);
     size_t magic = size < (sqlite3_int64)sizeof HEADER_MAGIC ? (size_t)size : sizeof HEADER_MAGIC;
     if (memcmp(header, HEADER_MAGIC, magic) != 0)
-        return error_set(err, -EINVAL, "'%s' is not a cachegram profile: name a file made by 'cachegram record'",
-                         p->path);
+        return error_set(err, -EINVAL,
+                         "'%s' is not a cachegram profile: name a file made by 'cachegram record'", p->path);
     if (size < HEADER_BYTES)
-        return error_set(err, -EINVAL, "the profile '%s' is truncated (%lld bytes): record again, or use a copy",
-                         p->path, size);
+        return error_set(err, -EINVAL,
+                         "the profile '%s' is truncated (%lld bytes): record again, or use a copy", p->path,
+                         size);
     if (big_endian(header + HEADER_APPLICATION_ID) != PROFILE_APPLICATION_ID)
-        return error_set(err, -EINVAL, "'%s' is an SQLite database, but not a cachegram profile: name a file made by "
-                                       "'cachegram record'", p->path);
+        return error_set(err, -EINVAL,
+                         "'%s' is an SQLite database, but not a cachegram profile: name a file made by "
+                         "'cachegram record'",
+                         p->path);
     uint32_t version = big_endian(header + HEADER_USER_VERSION);
     if (version > PROFILE_SCHEMA_VERSION)
-        return error_set(err, -EPROTO, "the profile '%s' comes from a newer cachegram (format %" PRIu32
-                                       ", this one reads %d): update cachegram",
+        return error_set(err, -EPROTO,
+                         "the profile '%s' comes from a newer cachegram (format %" PRIu32
+                         ", this one reads %d): update cachegram",
                          p->path, version, PROFILE_SCHEMA_VERSION);
     if (version == 0)
-        return error_set(err, -EINVAL, "the profile '%s' is damaged (no format version): record again, or use a copy",
+        return error_set(err, -EINVAL,
+                         "the profile '%s' is damaged (no format version): record again, or use a copy",
                          p->path);
     return 0;
 }
@@ -112,14 +119,16 @@ static int check_whole(struct profile *p, struct error *err)
 {
     sqlite3_int64 size = 0, pages = 0, page_bytes = 0;
     sqlite3_file *file = NULL;
-    if (query_number(p->db, "PRAGMA page_count", &pages) || query_number(p->db, "PRAGMA page_size", &page_bytes))
+    if (query_number(p->db, "PRAGMA page_count", &pages) ||
+        query_number(p->db, "PRAGMA page_size", &page_bytes))
         return profile_fail(p, err);
     sqlite3_file_control(p->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (file->pMethods->xFileSize(file, &size) != SQLITE_OK)
         return error_set(err, -EIO, "cannot read the profile '%s'", p->path);
     /* SQLite rounds the size up to pages, so it would not miss part of the last one. */
     if (size < pages * page_bytes)
-        return error_set(err, -EINVAL, "the profile '%s' is truncated (%lld bytes of %lld): record again, or use a copy",
+        return error_set(err, -EINVAL,
+                         "the profile '%s' is truncated (%lld bytes of %lld): record again, or use a copy",
                          p->path, size, pages * page_bytes);
 
     sqlite3_stmt *s = NULL;
@@ -131,7 +140,8 @@ static int check_whole(struct profile *p, struct error *err)
         const char *text = (const char *)sqlite3_column_text(s, 0);
         if (!text || strcmp(text, "ok") != 0) {
             /* The finding may span lines ("*** in database main ***", then the matter). */
-            code = error_set(err, -EINVAL, "the profile '%s' is damaged: record again, or use a copy", p->path);
+            code =
+                error_set(err, -EINVAL, "the profile '%s' is damaged: record again, or use a copy", p->path);
         }
     }
     sqlite3_finalize(s);
@@ -147,7 +157,8 @@ static int attach(struct profile *p, const char *name, struct error *err)
     sqlite3_close(p->db);
     p->db = NULL;
     if (sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        return p->db ? profile_fail(p, err) : error_set(err, -ENOMEM, "out of memory with the profile '%s'", p->path);
+        return p->db ? profile_fail(p, err)
+                     : error_set(err, -ENOMEM, "out of memory with the profile '%s'", p->path);
     int code = check_header(p, err);
     if (code != 0)
         return code;
@@ -206,7 +217,8 @@ static int attach_copy(struct profile *p, const char *name, struct error *err)
     if (asprintf(&folder, "%s/cachegram-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp") < 0)
         folder = NULL;
     if (folder && mkdtemp(folder)) {
-        if (asprintf(&copy, "%s/profile", folder) >= 0 && asprintf(&copy_journal, "%s/profile-journal", folder) >= 0 &&
+        if (asprintf(&copy, "%s/profile", folder) >= 0 &&
+            asprintf(&copy_journal, "%s/profile-journal", folder) >= 0 &&
             asprintf(&journal, "%s-journal", name) >= 0 && copy_file(name, copy) == 0 &&
             copy_file(journal, copy_journal) == 0) {
             recover(copy);
@@ -224,8 +236,10 @@ static int attach_copy(struct profile *p, const char *name, struct error *err)
     free(copy_journal);
     free(journal);
     if (code == 1)
-        return error_set(err, -EACCES, "the writer of the profile '%s' was killed, and it can be repaired neither in "
-                                       "place nor on a copy: copy it and its -journal to a folder of yours", p->path);
+        return error_set(err, -EACCES,
+                         "the writer of the profile '%s' was killed, and it can be repaired neither in "
+                         "place nor on a copy: copy it and its -journal to a folder of yours",
+                         p->path);
     return code;
 }
 
@@ -315,9 +329,10 @@ int profile_get_number(struct profile *p, const char *key, double *value, struct
 
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err)
 {
-    static const char sql[] = "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
-                              " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight"
-                              " FROM burst ORDER BY id";
+    static const char sql[] =
+        "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
+        " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight"
+        " FROM burst ORDER BY id";
     sqlite3_stmt *s = NULL;
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
@@ -369,7 +384,8 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
     return 0;
 }
 
-int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h, struct error *err)
+int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,
+                     struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_GET_HIST, err);
     if (!s)
@@ -386,8 +402,9 @@ int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, 
         uint64_t total = (uint64_t)sqlite3_column_int64(s, 0);
         const unsigned char *bytes = sqlite3_column_blob(s, 1);
         if (hist_blob_decode(bytes, (size_t)sqlite3_column_bytes(s, 1), h) != 0 || h->total != total)
-            code = error_set(err, -EINVAL, "the profile '%s' is damaged (the '%s' histogram of burst %" PRIu64
-                                           "): record again, or use a copy",
+            code = error_set(err, -EINVAL,
+                             "the profile '%s' is damaged (the '%s' histogram of burst %" PRIu64
+                             "): record again, or use a copy",
                              p->path, profile_hist_name(kind), burst);
     }
     sqlite3_reset(s);
@@ -412,11 +429,12 @@ int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name
 }
 
 int profile_processes(struct profile *p,
-                      void (*each)(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe), void *ctx,
-                      struct error *err)
+                      void (*each)(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe),
+                      void *ctx, struct error *err)
 {
     sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(p->db, "SELECT id, pid, ppid, exe FROM process ORDER BY id", -1, &s, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(p->db, "SELECT id, pid, ppid, exe FROM process ORDER BY id", -1, &s, NULL) !=
+        SQLITE_OK)
         return profile_fail(p, err);
     int rc;
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {

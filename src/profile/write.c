@@ -66,8 +66,9 @@ static int move_old(const char *path, const char *name, struct error *err)
         asprintf(&old_journal, "%s.old-journal", path) < 0) {
         code = error_set(err, -ENOMEM, "out of memory creating the profile '%s'", path);
     } else if (lstat(path, &st) != 0) {
-        code = errno == ENOENT ? 0 : error_set(err, -errno, "cannot create the profile '%s': %s", path,
-                                               strerror(errno));
+        code = errno == ENOENT
+                   ? 0
+                   : error_set(err, -errno, "cannot create the profile '%s': %s", path, strerror(errno));
         if (code == 0)
             unlink(journal);
     } else if (!S_ISREG(st.st_mode)) {
@@ -75,7 +76,8 @@ static int move_old(const char *path, const char *name, struct error *err)
                          "cannot create the profile '%s': it is %s; name a file with -o", path,
                          S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
     } else if (in_use(name)) {
-        code = error_set(err, -EBUSY, "another cachegram is writing the profile '%s': choose another with -o", path);
+        code = error_set(err, -EBUSY, "another cachegram is writing the profile '%s': choose another with -o",
+                         path);
     } else if ((rename(journal, old_journal) != 0 && unlink(old_journal) != 0 && errno != ENOENT) ||
                rename(path, old) != 0) {
         code = error_set(err, -errno, "cannot move the earlier profile '%s' to '%s': %s", path, old,
@@ -101,8 +103,8 @@ int profile_create(const char *path, struct profile **profile, struct error *err
     p->writing = 1;
     int code = move_old(path, name, err);
     if (code == 0 &&
-        sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) !=
-            SQLITE_OK) {
+        sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK) {
         int why = p->db ? sqlite3_system_errno(p->db) : ENOMEM;
         code = error_set(err, why ? -why : -EIO, "cannot create the profile '%s': %s", path,
                          why ? strerror(why) : "the file could not be opened");
@@ -175,7 +177,8 @@ int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const ch
     return code;
 }
 
-int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value, struct error *err)
+int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value,
+                        struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_COUNTER, err);
     if (!s)
@@ -186,8 +189,8 @@ int profile_set_counter(struct profile *p, uint64_t process, const char *name, u
     return step_done(p, s, err);
 }
 
-int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end, uint64_t file_offset,
-                       const char *path, struct error *err)
+int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
+                       uint64_t file_offset, const char *path, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_MODULE, err);
     if (!s)
@@ -206,9 +209,9 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
     if (!s)
         return -EIO;
     const uint64_t integers[] = {
-        burst->process,      burst->tid,        burst->start_ns, burst->end_ns, burst->cpu_start_ns,
-        burst->cpu_end_ns,   burst->references, burst->loads,    burst->stores, burst->instructions,
-        burst->words,        burst->new_blocks, burst->lines,    burst->pc,     burst->end,
+        burst->process,    burst->tid,        burst->start_ns, burst->end_ns, burst->cpu_start_ns,
+        burst->cpu_end_ns, burst->references, burst->loads,    burst->stores, burst->instructions,
+        burst->words,      burst->new_blocks, burst->lines,    burst->pc,     burst->end,
     };
     int column = 0;
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)

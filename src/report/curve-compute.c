@@ -36,7 +36,8 @@ static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, str
     return code;
 }
 
-static int compute_full(struct profile *p, enum report_model model, struct report_curve *curve, struct error *err)
+static int compute_full(struct profile *p, enum report_model model, struct report_curve *curve,
+                        struct error *err)
 {
     enum profile_hist kind = model == REPORT_MODEL_LRU ? PROFILE_HIST_STACK : PROFILE_HIST_REUSE;
     uint64_t cold = 0;
@@ -47,8 +48,10 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
     if (code == 0)
         code = profile_get_hist(p, 0, kind, h, err);
     if (code == -ENOENT)
-        error_set(err, code, "the profile '%s' holds no distances yet: the program ended, or the recording was "
-                             "killed, too early", curve->profile);
+        error_set(err, code,
+                  "the profile '%s' holds no distances yet: the program ended, or the recording was "
+                  "killed, too early",
+                  curve->profile);
     if (code == 0) {
         curve->references = h->total + cold;
         if (curve->references == 0)
@@ -74,8 +77,8 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
  * Add a stored histogram to one that is all zero. Only bins in use are touched: untouched pages of the
  * large zeroed array cost nothing, and most bins of most bursts are empty.
  */
-static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch, struct hist *into,
-                    struct error *err)
+static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch,
+                    struct hist *into, struct error *err)
 {
     int code = profile_get_hist(p, burst, kind, scratch, err);
     if (code != 0)
@@ -109,8 +112,8 @@ static int load_bursts(struct profile *p, uint32_t tid, const struct profile_bur
     return code;
 }
 
-static int compute_bursts(struct profile *p, enum report_model model, uint32_t tid, struct report_curve *curve,
-                          struct error *err)
+static int compute_bursts(struct profile *p, enum report_model model, uint32_t tid,
+                          struct report_curve *curve, struct error *err)
 {
     struct profile_burst *list = NULL;
     size_t n = 0;
@@ -130,12 +133,15 @@ static int compute_bursts(struct profile *p, enum report_model model, uint32_t t
     if (code == 0 && curve->bursts == 0 && tid && n)
         code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile, tid);
     else if (code == 0 && curve->bursts == 0)
-        code = error_set(err, -ENODATA, "the profile '%s' holds no bursts: the program was too short to be sampled; "
-                                        "record with --mode full", curve->profile);
+        code = error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: the program was too short to be sampled; "
+                         "record with --mode full",
+                         curve->profile);
     if (code == 0)
-        code = model == REPORT_MODEL_LRU
-                   ? curve_bursts(bursts, curve->bursts, curve->line_bytes, (uint64_t)seed, curve->points, curve->n, err)
-                   : curve_bursts_statcache(bursts, curve->bursts, curve->line_bytes, curve->points, curve->n, err);
+        code = model == REPORT_MODEL_LRU ? curve_bursts(bursts, curve->bursts, curve->line_bytes,
+                                                        (uint64_t)seed, curve->points, curve->n, err)
+                                         : curve_bursts_statcache(bursts, curve->bursts, curve->line_bytes,
+                                                                  curve->points, curve->n, err);
     free(bursts);
     free(list);
     return code;
@@ -156,6 +162,7 @@ int report_curve_compute(struct profile *p, enum report_model model, uint32_t ti
     curve->references = 0;
     curve->bursts = 0;
     if (curve->full && tid)
-        return error_set(err, -EINVAL, "a profile of --mode full does not tell threads apart: record in burst mode");
+        return error_set(err, -EINVAL,
+                         "a profile of --mode full does not tell threads apart: record in burst mode");
     return curve->full ? compute_full(p, model, curve, err) : compute_bursts(p, model, tid, curve, err);
 }

@@ -14,16 +14,16 @@
 
 #include "base/sizes.h"
 
-#define MARGIN 7u       /* "100 % ┤" */
+#define MARGIN 7u        /* "100 % ┤" */
 #define MAX_COLUMNS 120u /* a wider drawing is not easier to read */
 #define LABEL_COLUMNS 8u /* room for a size under the axis */
 
 struct canvas {
     unsigned columns, rows;
-    double top;           /* miss ratio at the upper edge */
+    double top;            /* miss ratio at the upper edge */
     double first, octaves; /* log2 of the sizes at the left edge, and how many octaves to the right one */
-    unsigned char *dots;  /* columns x rows braille patterns */
-    unsigned char *band;  /* columns x rows */
+    unsigned char *dots;   /* columns x rows braille patterns */
+    unsigned char *band;   /* columns x rows */
 };
 
 enum field { CENTRE, LOW, HIGH };
@@ -49,8 +49,8 @@ static double value_at(const struct curve_point *points, size_t n, double x, enu
 /* The next round ratio that is not below value. */
 static double nice_top(double value)
 {
-    static const double tops[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, .01, .02, .04, .06, .08,
-                                  .1,   .2,   .3,   .4,   .5,   .6,   .7,  .8,  .9};
+    static const double tops[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, .01, .02, .04, .06,
+                                  .08,  .1,   .2,   .3,   .4,   .5,   .6,  .7,  .8,  .9};
     for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++)
         if (value <= tops[i])
             return tops[i];
@@ -108,7 +108,8 @@ static void put_braille(FILE *out, unsigned char dots)
 
 static void put_row(FILE *out, const struct canvas *c, unsigned row, int color)
 {
-    const unsigned char *dots = c->dots + (size_t)row * c->columns, *band = c->band + (size_t)row * c->columns;
+    const unsigned char *dots = c->dots + (size_t)row * c->columns,
+                        *band = c->band + (size_t)row * c->columns;
     unsigned end = c->columns;
     while (end > 0 && !dots[end - 1] && !band[end - 1])
         end--;
@@ -186,7 +187,9 @@ void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned
         for (unsigned row = 0; row < rows; row++) {
             /* Labels at the top, the middle and the lower edge. */
             if (row == 0 || row == rows / 2 || row == rows - 1) {
-                double value = row == 0 ? c.top : row == rows - 1 ? 0 : c.top * (1 - (double)row / (rows - 1));
+                double value = row == 0          ? c.top
+                               : row == rows - 1 ? 0
+                                                 : c.top * (1 - (double)row / (rows - 1));
                 fprintf(out, "%4.*f%% ┤", value > 0 && value < .02 ? (value < .002 ? 3 : 1) : 0, value * 100);
             } else {
                 fputs("      │", out);

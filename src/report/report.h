@@ -69,7 +69,7 @@ struct report_summary {
     /* NaN where the profile does not tell. */
     double references, loads, stores, cold, cpu_seconds, wall_seconds, overhead_percent, exit_status;
     size_t bursts, processes, threads;
-    uint64_t end[16];      /* bursts by how they ended (codes of docs/format.md); the last: other codes */
+    uint64_t end[16]; /* bursts by how they ended (codes of docs/format.md); the last: other codes */
     size_t ncounters;
     struct report_counter counter[64];
 };

@@ -72,8 +72,8 @@ int report_summary_load(struct profile *p, struct report_summary *s, struct erro
         char *value;
         size_t size;
     } words[] = {
-        {"command", s->command, sizeof s->command},    {"started", s->started, sizeof s->started},
-        {"mode", s->mode, sizeof s->mode},             {"complete", s->complete, sizeof s->complete},
+        {"command", s->command, sizeof s->command}, {"started", s->started, sizeof s->started},
+        {"mode", s->mode, sizeof s->mode},          {"complete", s->complete, sizeof s->complete},
         {"warning", s->warning, sizeof s->warning},
     };
     const struct {
@@ -149,14 +149,22 @@ static void put_warnings(FILE *out, const struct report_summary *s, const struct
         putc('\n', out);
     }
     if (strcmp(s->complete, "yes") != 0)
-        fprintf(out, "  %swarning%s     the recording is not complete: it still runs, or was cut short\n", bold, plain);
+        fprintf(out, "  %swarning%s     the recording is not complete: it still runs, or was cut short\n",
+                bold, plain);
 }
 
 static void put_ends(FILE *out, const struct report_summary *s)
 {
     static const char *const words[] = {
-        "went on", "ran their full length", "met a system call", "met an unknown instruction", "met code that may change",
-        "met a fault", "met a signal", "ran till the thread's end", "ran out of room for code",
+        "went on",
+        "ran their full length",
+        "met a system call",
+        "met an unknown instruction",
+        "met code that may change",
+        "met a fault",
+        "met a signal",
+        "ran till the thread's end",
+        "ran out of room for code",
     };
     const char *separator = "";
     fputs("  bursts end  ", out);
@@ -210,8 +218,8 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
         putc('\n', out);
     }
     if (!full) {
-        fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads, s->threads == 1 ? "" : "s",
-                s->processes, s->processes == 1 ? "" : "es");
+        fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads,
+                s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
         if (s->bursts)
             put_ends(out, s);
     } else {

@@ -24,7 +24,8 @@ struct report_style report_style_of(FILE *out, enum report_color color)
     if (style.width < REPORT_WIDTH_MIN)
         style.width = REPORT_WIDTH_MIN;
     if (color == REPORT_COLOR_AUTO)
-        style.color = fd >= 0 && isatty(fd) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+        style.color =
+            fd >= 0 && isatty(fd) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
     return style;
 }
 
@@ -33,7 +34,10 @@ static size_t utf8_length(const unsigned char *s)
 {
     if (s[0] < 0x80)
         return 1;
-    size_t n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t n = s[0] >= 0xc2 && s[0] < 0xe0   ? 2
+               : (s[0] & 0xf0) == 0xe0       ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
     for (size_t i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;

@@ -118,7 +118,8 @@ static void test_round_trip(void **state)
     assert_int_equal(profile_set_counter(p, first, "triggers", 99, &err), 0);
     assert_int_equal(profile_set_counter(p, first, "triggers", 3, &err), 0);
     assert_int_equal(profile_set_counter(p, second, "triggers", 4, &err), 0);
-    assert_int_equal(profile_add_module(p, first, UINT64_C(0xffffffffff600000), UINT64_MAX, 0, "[vsyscall]", &err), 0);
+    assert_int_equal(
+        profile_add_module(p, first, UINT64_C(0xffffffffff600000), UINT64_MAX, 0, "[vsyscall]", &err), 0);
     struct profile_burst b = {0, second, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX, 8, 16, 0.1};
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     /* Both ends of the bins, neighbours, a gap, a count of 64 bits. */
@@ -221,8 +222,10 @@ static void test_killed_writer(void **state)
             for (unsigned i = 1;; i++) {
                 struct profile_burst b = {.tid = i};
                 fill(h, i, 2000);
-                if (profile_add_burst(p, &b, NULL) != 0 || profile_put_hist(p, b.id, PROFILE_HIST_REUSE, h, NULL) != 0 ||
-                    profile_set_number(p, "bursts", i, NULL) != 0 || (i % 3 == 0 && profile_commit(p, NULL) != 0))
+                if (profile_add_burst(p, &b, NULL) != 0 ||
+                    profile_put_hist(p, b.id, PROFILE_HIST_REUSE, h, NULL) != 0 ||
+                    profile_set_number(p, "bursts", i, NULL) != 0 ||
+                    (i % 3 == 0 && profile_commit(p, NULL) != 0))
                     _exit(1);
             }
         }
