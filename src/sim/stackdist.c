@@ -19,7 +19,7 @@
  *    than one are those with larger numbers, and its depth is FRONT_LINES plus the set bits above its
  *    own. Bits are counted by popcount within a word; over the words stands a tree with 16 children a
  *    node, each child with the count of set bits in its siblings above it. So a look-up adds one
- *    number a level and an update is one vector addition a level; a Fenwick tree has less to do but
+ *    number a level and an update is 16 additions without a branch a level; a Fenwick tree has less to do but
  *    loops of unpredictable length, which cost more.
  *    When the numbers run out, the lines are renumbered without gaps.
  *
@@ -49,6 +49,9 @@
 
 /*
  * One vector of bytes on AVX-512, two on AVX2, four on any x86-64. Ranks are signed bytes: 127 at most.
+ * Measured (EPYC, AVX2, 12 M references, ns each, whole trace / reset every 100k): gzip, where 22% go
+ * past the front, 14.9 / 12.3, with 32 lines 15.2 / 12.2; a synthetic mix with 8% past it 10.2 / 7.6, with
+ * 32 lines 12.0 / 8.6.
  */
 #define FRONT_LINES 64u
 #define HINT_BITS 12u
@@ -64,6 +67,8 @@
 
 /* How far stackdist_touch_many looks ahead to fetch hash table entries that will be asked for. */
 #define LOOK_AHEAD 12u
+/* Entries. 1 MB stays in a second-level cache: looking ahead would only cost. */
+#define SMALL_TABLE 50000u
 
 /* Sanitizers instrument the resolvers of cloned functions, which run before their runtime is set up. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
@@ -183,8 +188,9 @@ INLINE void change_number(struct tail *tail, uint32_t number, uint32_t delta)
     tail->bits[node] ^= UINT64_C(1) << (number % 64);
     for (uint32_t level = 0; level < tail->levels; level++, node /= FANOUT) {
         uint32_t *family = &tail->above[level][node - node % FANOUT];
-        for (uint32_t i = 0; i < FANOUT; i++)
-            family[i] += i < node % FANOUT ? delta : 0;
+        int32_t self = (int32_t)(node % FANOUT);
+        for (int32_t i = 0; i < (int32_t)FANOUT; i++)
+            family[i] += delta & (0 - (uint32_t)(i < self));
     }
 }
 
@@ -390,8 +396,7 @@ INLINE int touch(struct stackdist *sd, uint64_t line, struct stackdist_result *r
     result->stack = (uint64_t)depth;
     result->reuse = sd->now++ - sd->front_last[slot];
     sd->front_last[slot] = sd->now;
-    if (depth)
-        move_to_front(sd, slot, depth);
+    move_to_front(sd, slot, depth); /* at depth 0, too: a branch would be mispredicted too often */
     return 0;
 }
 
@@ -415,7 +420,7 @@ CLONES int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, siz
     int code = 0;
 
     for (; done < n; done++) {
-        if (done + LOOK_AHEAD < n) {
+        if (sd->capacity > SMALL_TABLE && done + LOOK_AHEAD < n) {
             uint64_t ahead = hash_line(lines[done + LOOK_AHEAD]);
             if (sd->front_line[sd->hint[ahead >> (64 - HINT_BITS)]] != lines[done + LOOK_AHEAD])
                 __builtin_prefetch(&sd->entries[home_of(ahead, sd->capacity)]);
