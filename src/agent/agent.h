@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.h - the parts of the agent and what they say to each other.
+ *
+ * Rules (docs/agent-rules.md): never exit, abort or print; no libc call once the target runs;
+ * export nothing but interposed functions; in trouble leave the burst, restore the exact state, go
+ * native, and count it.
+ *
+ *   init.c       constructor, session, process slot, fork
+ *   threads.c    which threads there are, their timers and signal stacks
+ *   signals.c    handlers, the target's own dispositions, delivery to the target
+ *   burst.c      entering, leaving, stepping, buffers
+ *   syscalls.c   system calls made from inside a burst
+ *   regions.c    which code may be translated
+ *   arch/<isa>/  the translator
+ */
+#ifndef CACHEGRAM_AGENT_H
+#define CACHEGRAM_AGENT_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+#include "agent/tunables.h"
+#include "wire/wire.h"
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define EXPORT __attribute__((visibility("default")))
+#pragma GCC visibility push(hidden)
+
+/* What a thread is doing. */
+enum thread_state {
+    THREAD_NATIVE = 0,
+    THREAD_BURST,    /* in the code cache */
+    THREAD_STEPPING, /* one instruction natively, with the trap flag, then back into the burst */
+};
+
+/*
+ * A followed thread. The GS base points here during a burst; generated code knows the offsets of the
+ * first members (arch/x86_64/layout.h checks them).
+ */
+struct thread {
+    struct thread *self;
+    uint64_t *cursor; /* where the next record goes; valid outside blocks */
+    uint64_t spill_a, spill_b;
+    uint64_t scratch;
+    uint64_t jump_to;
+    uint64_t exit_id;
+    void *dispatch;
+    uint64_t dispatch_stack;
+    uint64_t app_rsp;
+    uint64_t indirect_target;
+    uint64_t saved[8]; /* registers of the system call stub */
+    uint64_t stub_resume;
+    uint64_t app_mask;   /* the target's signal mask while in a burst */
+    uint64_t burst_mask; /* what is blocked in a burst */
+
+    enum thread_state state;
+    uint32_t tid;
+    uint64_t exit_pc; /* where native code goes on after the leave stub */
+    uint64_t syscall_pc;
+    int leave_end;    /* enum wire_end, or -1: step */
+    uint32_t leave_detail;
+    uint64_t app_gs_base;
+    int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
+
+    int buffer; /* index, or -1 */
+    uint64_t *buffer_start, *buffer_end;
+    uint64_t burst;
+    uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
+    uint64_t generation; /* of the translations that the target table refers to */
+
+    int timer;
+    int has_timer, fresh;
+    uint64_t random;
+    void *(*start_routine)(void *);
+    void *start_argument;
+    struct thread *next_free;
+    stack_t app_altstack; /* what the target believes */
+    uint8_t *signal_stack;
+
+    uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
+};
+
+extern struct wire_session *session;
+extern struct wire_proc *proc;
+extern uint8_t *slot; /* start of this process' slot; == proc */
+extern int agent_off; /* nonzero: stays native for good; enum wire_disabled */
+extern uint32_t process_id;
+
+static inline void count_add(uint64_t *counter, uint64_t n) { __atomic_fetch_add(counter, n, __ATOMIC_RELAXED); }
+uint64_t random_next(uint64_t *state); /* splitmix64 */
+
+/* init.c */
+void agent_disable(enum wire_disabled why);
+int collector_gone(void);
+
+/* threads.c */
+int threads_init(void);
+struct thread *thread_self(void); /* NULL: not followed */
+struct thread *thread_new(void);
+int thread_attach(struct thread *t); /* called by the thread itself */
+void thread_detach(struct thread *t);
+void thread_arm(struct thread *t);
+void threads_forked(void); /* forget all but the caller */
+
+/* signals.c */
+int signals_init(void);
+int signals_ours(void); /* nonzero: our fault handlers are still in place */
+#define SIGNAL_BIT(s) (1ull << ((s) - 1))
+#define FAULT_SIGNALS                                                                                      \
+    (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP))
+
+/* burst.c */
+int burst_enter(struct thread *t, ucontext_t *uc); /* nonzero: entered */
+void burst_reenter(struct thread *t, ucontext_t *uc); /* after a step */
+/* The context is already the target's own; ends the burst and hands the buffer over. */
+void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words, uint32_t last_insns);
+void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave stub */
+/* The context is the target's: runs one instruction natively, then burst_reenter follows. */
+void burst_step(struct thread *t, ucontext_t *uc);
+void burst_forked(void);
+/* Full mode: hand over and take another buffer. 0, or negative when none can be had. */
+int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
+void burst_forget(struct thread *t); /* give the buffer back unread */
+int burst_buffers_scarce(void);
+
+/* syscalls.c: what is to be done about a system call in a burst */
+enum syscall_way {
+    SYSCALL_PLAIN,  /* runs from the code cache as it is */
+    SYSCALL_MASKED, /* may block: with the target's signal mask */
+    SYSCALL_STEP,   /* natively, then back */
+    SYSCALL_END,    /* ends the burst */
+    SYSCALL_DONE,   /* was carried out: result in *result */
+};
+#define SYSCALL_LEAVE 0x63677261 /* made by the agent itself: leave the burst */
+enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result);
+
+/* regions.c */
+int region_may_translate(uint64_t pc);
+int regions_changed(void); /* something known has gone or changed: translations are stale */
+void regions_forget(void);
+uint32_t region_module(uint64_t pc);
+int regions_touch(uint64_t address, uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
+
+/* arch */
+int arch_init(void);
+uint64_t arch_pc(const ucontext_t *uc);
+uint64_t arch_sp(const ucontext_t *uc);
+void arch_set_pc(ucontext_t *uc, uint64_t pc);
+void arch_set_step(ucontext_t *uc, int on);
+int arch_gs_in_use(void);                   /* the interrupted thread uses what bursts need */
+void arch_thread_init(struct thread *t);
+int arch_in_cache(uint64_t pc);
+uint64_t arch_translate(struct thread *t, uint64_t pc); /* code to run, 0: cannot (t->leave_end says why) */
+void arch_enter(struct thread *t);          /* sets the GS base */
+void arch_leave(struct thread *t);
+void arch_flush(void);                      /* caller makes sure that nobody is in the cache */
+uint64_t arch_generation(void);
+void arch_forget_targets(struct thread *t);
+void arch_forked(void); /* in a forked child: start afresh */
+/*
+ * A fault at a place in the cache. FAULT_LEAVE: the leave stub. FAULT_FULL: end of the buffer; the
+ * context is untouched; *record is the start of the unfinished record, *end the end of its words.
+ * FAULT_TARGET: the target's own fault. After either, arch_restore makes the context the target's.
+ * FAULT_UNKNOWN: cannot be.
+ */
+enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET };
+enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
+                           uint64_t **end);
+void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */
+/* Returns how many instructions of the last record were executed. */
+uint32_t arch_restore(struct thread *t, ucontext_t *uc);
+/* A signal interrupted the system call stub: make the context the target's; 0: it was elsewhere. */
+int arch_restore_stub(struct thread *t, ucontext_t *uc);
+/* Moves the signal frame that `uc` is part of to just below sp; returns the new frame's stack pointer as
+ * at a handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
+uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
+
+#pragma GCC visibility pop
+#endif

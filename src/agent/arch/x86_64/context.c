@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * context.c - the interrupted context: registers in a signal frame, faults in the code cache, the
+ * GS base, moving a frame to another stack.
+ */
+#include <cpuid.h>
+#include <elf.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include "agent/agent.h"
+#include "agent/arch/x86_64/dispatch.h"
+#include "agent/arch/x86_64/layout.h"
+#include "agent/arch/x86_64/template.h"
+#include "agent/arch/x86_64/translate.h"
+#include "agent/sys.h"
+
+#define ARCH_SET_GS 0x1001
+#define ARCH_GET_GS 0x1004
+#define FLAG_TRAP 0x100
+#define RED_ZONE 128
+
+static int has_fsgsbase;
+
+static const int gregs_of[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                 REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+
+static greg_t *greg(ucontext_t *uc, int reg) { return &uc->uc_mcontext.gregs[gregs_of[reg]]; }
+
+int arch_init(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2))
+        return -WIRE_OFF_CPU;
+    template_cpu(__get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512BW));
+    has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
+    return translate_init() ? -WIRE_OFF_MEMORY : 0;
+}
+
+static uint64_t gs_base(void)
+{
+    uint64_t base = 0;
+    if (has_fsgsbase)
+        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xc8" : "=a"(base)); /* rdgsbase rax */
+    else
+        sys2(SYS_arch_prctl, ARCH_GET_GS, &base);
+    return base;
+}
+
+static void set_gs_base(uint64_t base)
+{
+    if (has_fsgsbase)
+        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xd8" : : "a"(base)); /* wrgsbase rax */
+    else
+        sys2(SYS_arch_prctl, ARCH_SET_GS, base);
+}
+
+uint64_t arch_pc(const ucontext_t *uc) { return (uint64_t)uc->uc_mcontext.gregs[REG_RIP]; }
+uint64_t arch_sp(const ucontext_t *uc) { return (uint64_t)uc->uc_mcontext.gregs[REG_RSP]; }
+void arch_set_pc(ucontext_t *uc, uint64_t pc) { uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc; }
+
+void arch_set_step(ucontext_t *uc, int on)
+{
+    if (on)
+        uc->uc_mcontext.gregs[REG_EFL] |= FLAG_TRAP;
+    else
+        uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
+}
+
+int arch_gs_in_use(void) { return gs_base() != 0; }
+
+void arch_thread_init(struct thread *t) { t->dispatch = (void *)(uintptr_t)dispatch_entry; }
+
+void arch_enter(struct thread *t)
+{
+    t->app_gs_base = 0;
+    set_gs_base((uint64_t)t);
+}
+
+void arch_leave(struct thread *t) { set_gs_base(t->app_gs_base); }
+
+void arch_forget_targets(struct thread *t)
+{
+    /* Anonymous memory comes back as zeros, and untouched parts cost nothing. */
+    sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
+}
+
+static const struct place *place_of(const struct block *b, uint64_t rip)
+{
+    uint32_t offset = (uint32_t)(rip - (uint64_t)b->code);
+    unsigned i = b->nplaces - 1u;
+    while (i > 0 && b->places[i].code_offset > offset)
+        i--;
+    return &b->places[i];
+}
+
+enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record, uint64_t **end)
+{
+    uint64_t rip = arch_pc(uc);
+    if (rip == (uint64_t)translate_leave_stub())
+        return FAULT_LEAVE;
+    const struct block *b = translate_find_code(rip);
+    if (!b || b->cursor < 0)
+        return FAULT_UNKNOWN;
+    *record = (uint64_t *)*greg(uc, b->cursor);
+    *end = *record;
+    if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end && address < (uint64_t)t->buffer_end + WIRE_PAGE) {
+        *end = t->buffer_end;
+        return FAULT_FULL;
+    }
+    return FAULT_TARGET;
+}
+
+void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
+{
+    (void)t;
+    const struct block *b = translate_find_code(arch_pc(uc));
+    *greg(uc, b->cursor) = (greg_t)record;
+}
+
+uint32_t arch_restore(struct thread *t, ucontext_t *uc)
+{
+    const struct block *b = translate_find_code(arch_pc(uc));
+    const struct place *p = place_of(b, arch_pc(uc));
+    *greg(uc, b->scratch) = (greg_t)t->spill_a;
+    *greg(uc, b->cursor) = (greg_t)t->spill_b;
+    arch_set_pc(uc, b->pc + p->pc_offset);
+    return p->insn;
+}
+
+int arch_restore_stub(struct thread *t, ucontext_t *uc)
+{
+    uint64_t rip = arch_pc(uc);
+    if (rip < (uint64_t)stub_begin || rip > (uint64_t)stub_end)
+        return 0;
+    greg_t *g = uc->uc_mcontext.gregs;
+    g[REG_RDI] = (greg_t)t->saved[0];
+    g[REG_RSI] = (greg_t)t->saved[1];
+    g[REG_RDX] = (greg_t)t->saved[2];
+    g[REG_R10] = (greg_t)t->saved[3];
+    if (rip <= (uint64_t)stub_call) { /* not made yet, or to be restarted: then rax is the kernel's choice */
+        if (rip != (uint64_t)stub_call)
+            g[REG_RAX] = (greg_t)t->saved[4];
+        g[REG_RCX] = (greg_t)t->saved[5];
+        g[REG_R11] = (greg_t)t->saved[6];
+        arch_set_pc(uc, t->syscall_pc);
+        return 1;
+    }
+    if (rip != (uint64_t)stub_after) {
+        g[REG_RAX] = (greg_t)t->saved[4];
+        g[REG_R11] = (greg_t)t->saved[6];
+    }
+    g[REG_RCX] = (greg_t)(t->syscall_pc + 2);
+    arch_set_pc(uc, t->syscall_pc + 2);
+    return 1;
+}
+
+/*
+ * The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the
+ * extended state, which uc_mcontext.fpregs points at and whose size its software-reserved bytes tell.
+ */
+struct signal_frame {
+    uint64_t return_address;
+    /* The kernel's ucontext ends with a mask of 8 bytes; libc's is longer and must not be copied whole. */
+    uint8_t context[offsetof(ucontext_t, uc_sigmask) + 8];
+    siginfo_t info;
+};
+
+
+uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp)
+{
+    struct signal_frame *from = (struct signal_frame *)((uint64_t)*uc - offsetof(struct signal_frame, context));
+    uint8_t *state = (uint8_t *)(*uc)->uc_mcontext.fpregs;
+    size_t state_bytes = 0;
+    if (state) {
+        uint32_t magic, size;
+        memcpy(&magic, state + 464, 4);
+        memcpy(&size, state + 468, 4);
+        state_bytes = magic == FP_XSTATE_MAGIC1 ? size : 512;
+    }
+    uint64_t state_to = (sp - RED_ZONE - state_bytes) & ~63ull;
+    /* At a handler's first instruction the stack pointer is 8 below a multiple of 16. */
+    uint64_t to = ((state_to - sizeof(struct signal_frame)) & ~15ull) - 8;
+    struct signal_frame *frame = (struct signal_frame *)to;
+    if (safe_copy(frame, from, sizeof *from))
+        return 0;
+    if (state_bytes) {
+        if (safe_copy((void *)state_to, state, state_bytes))
+            return 0;
+        ucontext_t *moved = (ucontext_t *)(void *)frame->context;
+        moved->uc_mcontext.fpregs = (fpregset_t)state_to;
+    }
+    *uc = (ucontext_t *)(void *)frame->context;
+    *info = &frame->info;
+    return to;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* insn.h - one decoded instruction and what the translator wants to know of it. */
+#ifndef CACHEGRAM_X86_64_INSN_H
+#define CACHEGRAM_X86_64_INSN_H
+
+#include <Zydis/Zydis.h>
+#include <stdint.h>
+
+enum insn_class {
+    INSN_PLAIN, /* copied */
+    INSN_REP,   /* string instruction with a repeat prefix */
+    INSN_JUMP,
+    INSN_CONDITIONAL,
+    INSN_COUNTED, /* jrcxz, loop */
+    INSN_CALL,
+    INSN_CALL_INDIRECT,
+    INSN_JUMP_INDIRECT,
+    INSN_RETURN,
+    INSN_SYSCALL,
+    INSN_STEP, /* runs natively, then the burst goes on */
+    INSN_END,  /* ends the burst */
+};
+
+struct insn {
+    ZydisDecodedInstruction in;
+    ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+    uint64_t pc;
+    const uint8_t *bytes;
+    uint16_t reads, writes; /* general registers, bit n: register n */
+    enum insn_class class;
+    int rip_operand; /* index of the operand relative to the instruction pointer, or -1 */
+};
+
+/* Decodes what lies at bytes (at most `available` of them), which stands for address pc. */
+void insn_decode(struct insn *insn, const uint8_t *bytes, unsigned available, uint64_t pc);
+void insn_init(void);
+/* Number of a general register, whatever part of it is named; -1: another kind. */
+int insn_register(ZydisRegister reg);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where generated code finds the members of struct thread, from the GS base. */
+#ifndef CACHEGRAM_X86_64_LAYOUT_H
+#define CACHEGRAM_X86_64_LAYOUT_H
+
+#include "agent/agent.h"
+
+#define T_CURSOR 8
+#define T_SPILL_A 16
+#define T_SPILL_B 24
+#define T_SCRATCH 32
+#define T_JUMP_TO 40
+#define T_EXIT_ID 48
+#define T_DISPATCH 56
+#define T_DISPATCH_STACK 64
+#define T_APP_RSP 72
+#define T_INDIRECT 80
+#define T_SAVED 88
+#define T_STUB_RESUME 152
+#define T_APP_MASK 160
+#define T_BURST_MASK 168
+#define T_TARGETS 4096
+
+#define AT(member, offset) _Static_assert(offsetof(struct thread, member) == (offset), #member)
+AT(cursor, T_CURSOR);
+AT(spill_a, T_SPILL_A);
+AT(spill_b, T_SPILL_B);
+AT(scratch, T_SCRATCH);
+AT(jump_to, T_JUMP_TO);
+AT(exit_id, T_EXIT_ID);
+AT(dispatch, T_DISPATCH);
+AT(dispatch_stack, T_DISPATCH_STACK);
+AT(app_rsp, T_APP_RSP);
+AT(indirect_target, T_INDIRECT);
+AT(saved, T_SAVED);
+AT(stub_resume, T_STUB_RESUME);
+AT(app_mask, T_APP_MASK);
+AT(burst_mask, T_BURST_MASK);
+AT(targets, T_TARGETS);
+#undef AT
+
+/* General registers by their number in instructions. */
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, NO_REG = -1 };
+
+#endif

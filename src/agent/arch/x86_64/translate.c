@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See translate.h. */
+#include "agent/arch/x86_64/translate.h"
+#include "agent/arch/x86_64/template.h"
+#include "agent/sys.h"
+#include <sys/mman.h>
+#include <time.h>
+
+#define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
+#define HASH_SIZE (2u * WIRE_MAX_BLOCKS)
+#define BLOCK_CODE_MAX 8192 /* more than any block can take */
+
+static uint8_t *cache, *cache_end, *arena, *arena_end;
+static uint8_t *arena_at, *leave_stub;
+static struct emitter out;
+static struct block *blocks;
+static struct exit *exits;
+static uint32_t *hash;
+static uint32_t nblocks, first_block, nexits; /* ids from first_block on are valid */
+static uint64_t generation = 1;
+static int lock;
+
+/* Work space of the translator, used under the lock. */
+static struct insn insns[BLOCK_INSNS + 1];
+static struct template template;
+static struct place places[2 * BLOCK_INSNS + 8];
+static uint8_t window[BLOCK_INSNS * 15 + 32];
+
+void translate_lock(void)
+{
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        sys0(SYS_sched_yield);
+}
+void translate_unlock(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
+uint8_t *translate_leave_stub(void) { return leave_stub; }
+uint64_t arch_generation(void) { return generation; }
+int arch_in_cache(uint64_t pc) { return pc >= (uint64_t)cache && pc < (uint64_t)cache_end; }
+struct exit *translate_exit(uint64_t id) { return id < nexits ? &exits[id] : NULL; }
+
+static void start_cache(void)
+{
+    out.at = cache;
+    leave_stub = cache;
+    emit_byte(&out, 0xf4); /* hlt: a fault in user mode, the cheapest in a virtual machine */
+    out.at = cache + 64;
+    arena_at = arena;
+    nexits = 1;
+}
+
+int translate_init(void)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rw = PROT_READ | PROT_WRITE;
+    cache = sys_map(NULL, CODE_CACHE_BYTES, rw | PROT_EXEC, flags);
+    arena = sys_map(NULL, ARENA_BYTES, rw, flags);
+    blocks = sys_map(NULL, sizeof *blocks * WIRE_MAX_BLOCKS, rw, flags);
+    exits = sys_map(NULL, sizeof *exits * MAX_EXITS, rw, flags);
+    hash = sys_map(NULL, sizeof *hash * HASH_SIZE, rw, flags);
+    if (!cache || !arena || !blocks || !exits || !hash)
+        return -1;
+    cache_end = cache + CODE_CACHE_BYTES;
+    arena_end = arena + ARENA_BYTES;
+    nblocks = first_block = 1;
+    start_cache();
+    insn_init();
+    return 0;
+}
+
+void arch_flush(void)
+{
+    /* The memory comes back zeroed. */
+    sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
+    first_block = nblocks;
+    generation++;
+    start_cache();
+    count_add(&proc->count.flushes, 1);
+}
+
+void arch_forked(void)
+{
+    lock = 0;
+    arch_flush();
+}
+
+static uint32_t hash_of(uint64_t pc) { return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (HASH_SIZE - 1); }
+
+static struct block *find(uint64_t pc)
+{
+    for (uint32_t h = hash_of(pc); hash[h]; h = (h + 1) & (HASH_SIZE - 1))
+        if (blocks[hash[h]].pc == pc)
+            return &blocks[hash[h]];
+    return NULL;
+}
+
+struct block *translate_find_code(uint64_t address)
+{
+    uint8_t *at = (uint8_t *)address;
+    uint32_t low = first_block, high = nblocks;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct block *b = &blocks[middle];
+        if (at < b->code)
+            high = middle;
+        else if (at >= b->code + b->code_bytes)
+            low = middle + 1;
+        else
+            return b;
+    }
+    return NULL;
+}
+
+void translate_link(struct exit *x)
+{
+    struct block *b = find(x->target);
+    if (!b || !x->patch)
+        return;
+    emit_patch(x->patch, b->code);
+    if (x->fast_patch && b->fast && b->scratch == x->scratch && b->cursor == x->cursor)
+        emit_patch(x->fast_patch, b->fast);
+}
+
+static struct exit *emit_exit(enum exit_kind kind, uint64_t target)
+{
+    struct exit *x = &exits[nexits];
+    *x = (struct exit){.target = target, .kind = (uint8_t)kind, .scratch = -1, .cursor = -1};
+    emit_gs_imm(&out, T_EXIT_ID, nexits++);
+    emit_gs_jump(&out, T_DISPATCH);
+    return x;
+}
+
+static void emit_give_back(int scratch, int cursor)
+{
+    emit_gs_store(&out, T_CURSOR, cursor);
+    emit_gs_load(&out, scratch, T_SPILL_A);
+    emit_gs_load(&out, cursor, T_SPILL_B);
+}
+
+/* Where the jump at fast_patch (NULL: none) goes until the target is known, and if its pair differs. */
+static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cursor)
+{
+    if (fast_patch)
+        emit_patch(fast_patch, out.at);
+    if (scratch >= 0)
+        emit_give_back(scratch, cursor);
+    uint8_t *patch = emit_jump(&out);
+    emit_patch(patch, out.at);
+    struct exit *x = emit_exit(EXIT_LINK, target);
+    x->patch = patch;
+    x->fast_patch = fast_patch;
+    x->scratch = (int8_t)scratch;
+    x->cursor = (int8_t)cursor;
+    translate_link(x);
+}
+
+/* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
+ * in the thread's table, keyed by the negated address, without touching flags: crc32 as the hash, lea to
+ * compare, jrcxz to branch. */
+static void emit_indirect(int scratch, int cursor)
+{
+    static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d, 0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
+    emit_gs_store(&out, T_CURSOR, cursor);
+    emit_gs_store(&out, T_SCRATCH, RCX);
+    emit_byte(&out, 0xb9); /* mov ecx, 0 */
+    emit_u32(&out, 0);
+    emit_byte(&out, 0xf2); /* crc32 rcx, scratch */
+    emit_byte(&out, 0x48u | (unsigned)(scratch >> 3));
+    emit_byte(&out, 0x0f);
+    emit_byte(&out, 0x38);
+    emit_byte(&out, 0xf1);
+    emit_byte(&out, 0xc8u | (unsigned)(scratch & 7));
+    emit_bytes(&out, index, sizeof index);
+    emit_byte(&out, 0x65); /* mov cursor, gs:[rcx * 8 + code] */
+    emit_address(&out, 0x8b, cursor, NO_REG, RCX, 8, T_TARGETS + 8, 0);
+    emit_byte(&out, 0x65); /* mov rcx, gs:[rcx * 8 + key] */
+    emit_address(&out, 0x8b, RCX, NO_REG, RCX, 8, T_TARGETS, 0);
+    emit_address(&out, 0x8d, RCX, RCX, scratch, 1, 0, 0);
+    emit_byte(&out, 0xe3); /* jrcxz hit */
+    uint8_t *hit = out.at;
+    emit_byte(&out, 0);
+    emit_gs_store(&out, T_INDIRECT, scratch);
+    emit_gs_load(&out, RCX, T_SCRATCH);
+    emit_gs_load(&out, scratch, T_SPILL_A);
+    emit_gs_load(&out, cursor, T_SPILL_B);
+    emit_gs_imm(&out, T_EXIT_ID, EXIT_INDIRECT);
+    emit_gs_jump(&out, T_DISPATCH);
+    *hit = (uint8_t)(out.at - hit - 1);
+    emit_gs_store(&out, T_JUMP_TO, cursor);
+    emit_gs_load(&out, RCX, T_SCRATCH);
+    emit_gs_load(&out, scratch, T_SPILL_A);
+    emit_gs_load(&out, cursor, T_SPILL_B);
+    emit_gs_jump(&out, T_JUMP_TO);
+}
+
+/* mov scratch, <operand>: the target of an indirect call or jump */
+static void emit_load_target(const struct insn *d, int scratch)
+{
+    const ZydisDecodedOperand *o = &d->op[0];
+    if (o->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+        emit_move(&out, scratch, insn_register(o->reg.value));
+        return;
+    }
+    int64_t disp = o->mem.disp.has_displacement ? o->mem.disp.value : 0;
+    if (o->mem.base == ZYDIS_REGISTER_RIP) {
+        emit_move_imm(&out, scratch, d->pc + d->in.length + (uint64_t)disp);
+        emit_load(&out, scratch, scratch, 0);
+        return;
+    }
+    if (o->mem.segment == ZYDIS_REGISTER_FS)
+        emit_byte(&out, 0x64);
+    emit_address(&out, 0x8b, scratch, insn_register(o->mem.base), insn_register(o->mem.index), o->mem.scale,
+                 (int32_t)disp, d->in.address_width == 32);
+}
+
+/* Copies an instruction, setting a RIP-relative operand right for its new place. */
+static int emit_copy(const struct insn *d, int scratch)
+{
+    uint8_t *start = out.at;
+    if (d->rip_operand < 0) {
+        emit_bytes(&out, d->bytes, d->in.length);
+        return 0;
+    }
+    uint64_t address = d->pc + d->in.length + (uint64_t)d->op[d->rip_operand].mem.disp.value;
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64) {
+        emit_move_imm(&out, insn_register(d->op[0].reg.value), address);
+        return 0;
+    }
+    int64_t relative = (int64_t)(address - (uint64_t)(start + d->in.length));
+    if (relative == (int32_t)relative) {
+        emit_bytes(&out, d->bytes, d->in.length);
+        int32_t r32 = (int32_t)relative;
+        __builtin_memcpy(start + d->in.raw.disp.offset, &r32, 4);
+        return 0;
+    }
+    /* Too far: [rip + disp32] becomes [scratch + 0], of the same length as the scratch is a low one. */
+    emit_move_imm(&out, scratch, address);
+    start = out.at;
+    emit_bytes(&out, d->bytes, d->in.length);
+    start[d->in.raw.modrm.offset] = (uint8_t)((start[d->in.raw.modrm.offset] & 0x38) | 0x80 | scratch);
+    __builtin_memset(start + d->in.raw.disp.offset, 0, 4);
+    static struct insn check;
+    insn_decode(&check, start, d->in.length, (uint64_t)start);
+    if (check.in.length != d->in.length || check.in.mnemonic != d->in.mnemonic ||
+        insn_register(check.op[d->rip_operand].mem.base) != scratch)
+        return -1;
+    return 0;
+}
+
+static const int8_t any_order[] = {R11, R10, R15, R14, R9, R8, R13, R12, RBP, RBX, RAX, RDX, RSI, RDI};
+static const int8_t low_order[] = {RBP, RBX, RAX, RDX, RSI, RDI};
+
+/* A register not in `used`; -1: none. */
+static int pick(unsigned used, int low)
+{
+    const int8_t *order = low ? low_order : any_order;
+    unsigned n = low ? sizeof low_order : sizeof any_order;
+    for (unsigned i = 0; i < n; i++)
+        if (!(used >> order[i] & 1))
+            return order[i];
+    return NO_REG;
+}
+
+/* Two registers for the block, those of the hint where they will do. 0: there are none. */
+static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, int *scratch, int *cursor)
+{
+    *cursor = hint_cursor >= 0 && !(used >> hint_cursor & 1) ? hint_cursor : NO_REG;
+    *scratch = hint_scratch >= 0 && !(used >> hint_scratch & 1) && (!low || hint_scratch < 8) ? hint_scratch : NO_REG;
+    if (*scratch < 0)
+        *scratch = pick(used | (*cursor >= 0 ? 1u << *cursor : 0), low);
+    if (*scratch < 0 && *cursor >= 0) { /* the cursor took the last one that would do */
+        *cursor = NO_REG;
+        *scratch = pick(used, low);
+    }
+    if (*scratch < 0)
+        return 0;
+    if (*cursor < 0)
+        *cursor = pick(used | 1u << *scratch, 0);
+    return *cursor >= 0;
+}
+
+#define ALWAYS_USED (1u << RSP | 1u << RCX)
+
+/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself. */
+static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *low_out)
+{
+    unsigned used = ALWAYS_USED, n = 0, have = 0, taken = 0, estimate = 0;
+    int low = 0, scratch, cursor;
+    *last = 0;
+    while (n < BLOCK_INSNS) {
+        if (have - taken < 15) {
+            /* Page by page, since the next one may not be there. */
+            unsigned want = 64;
+            if (have + want > sizeof window)
+                break;
+            uint64_t from = pc + have;
+            unsigned to_page = (unsigned)(4096 - (from & 4095));
+            if (want > to_page)
+                want = to_page;
+            unsigned missing = (unsigned)safe_copy(window + have, (const void *)from, want);
+            have += want - missing;
+            if (!missing && have - taken < 15)
+                continue;
+        }
+        struct insn *d = &insns[n];
+        insn_decode(d, window + taken, have - taken < 15 ? have - taken : 15, pc + taken);
+        unsigned more = used | d->reads | d->writes;
+        int needs_low = low || d->rip_operand >= 0;
+        if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL &&
+            !pick_pair(more, needs_low, NO_REG, NO_REG, &scratch, &cursor)) {
+            if (n)
+                break; /* a new block finds other registers */
+            d->class = INSN_STEP;
+        }
+        if (d->class != INSN_PLAIN && d->class != INSN_REP) {
+            if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL)
+                used = more, low = needs_low;
+            *last = 1;
+            n++;
+            break;
+        }
+        used = more;
+        low = needs_low;
+        taken += d->in.length;
+        n++;
+        if ((estimate += 3) > BLOCK_REFS)
+            break;
+    }
+    *used_out = used;
+    *low_out = low;
+    return n;
+}
+
+static void *arena_take(size_t bytes)
+{
+    uint8_t *p = arena_at;
+    arena_at += (bytes + 7) & ~(size_t)7;
+    return p;
+}
+
+/* Writes the block's template where the collector sees it. */
+static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
+{
+    size_t bytes = sizeof(struct wire_block) + template.nrefs * sizeof(struct wire_ref);
+    uint64_t at = (proc->template_used + 7) & ~7ull;
+    if (at + bytes > session->template_bytes)
+        return -1;
+    struct wire_block *b = (struct wire_block *)(void *)(slot + session->template_offset + at);
+    *b = (struct wire_block){.pc = pc,
+                             .nwords = (uint16_t)(records ? template.slots : 0),
+                             .nrefs = (uint16_t)template.nrefs,
+                             .ninsns = (uint16_t)ninsns,
+                             .loads = (uint16_t)template.loads,
+                             .stores = (uint16_t)template.stores,
+                             .special = (uint16_t)template.special,
+                             .module = region_module(pc)};
+    __builtin_memcpy(b->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
+    __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
+    /* Offset 0 means none: the first template lies at 8. */
+    __atomic_store_n(&proc->block_offset[id], (uint32_t)at, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsigned insn)
+{
+    places[n] = (struct place){(uint16_t)(out.at - b->code), (uint16_t)(pc - b->pc), (uint16_t)insn};
+    return n + 1;
+}
+
+/* The end of a block whose last instruction is d. */
+static void emit_terminator(const struct insn *d, int scratch, int cursor, int records)
+{
+    uint64_t next = d->pc + d->in.length;
+    uint64_t target = next + (uint64_t)(d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? d->op[0].imm.value.s : 0);
+    int32_t advance = 8 * template.slots;
+    uint8_t *jump, *other;
+    struct exit *x;
+    switch (d->class) {
+    case INSN_JUMP:
+        emit_lea(&out, cursor, cursor, advance);
+        jump = emit_jump(&out);
+        emit_link(jump, target, scratch, cursor);
+        break;
+    case INSN_CALL:
+        emit_move_imm(&out, scratch, next);
+        emit_push(&out, scratch);
+        emit_lea(&out, cursor, cursor, advance);
+        jump = emit_jump(&out);
+        emit_link(jump, target, scratch, cursor);
+        break;
+    case INSN_CONDITIONAL:
+        emit_lea(&out, cursor, cursor, advance);
+        jump = emit_jcc(&out, d->in.opcode & 15u);
+        other = emit_jump(&out);
+        emit_link(jump, target, scratch, cursor);
+        emit_link(other, next, scratch, cursor);
+        break;
+    case INSN_COUNTED:
+        /* The instruction only has a short form: it jumps over a jump. */
+        emit_lea(&out, cursor, cursor, advance);
+        emit_bytes(&out, d->bytes, d->in.length);
+        {
+            uint8_t *from = out.at;
+            other = emit_jump(&out);
+            from[-1] = (uint8_t)(out.at - from);
+        }
+        jump = emit_jump(&out);
+        emit_link(jump, target, scratch, cursor);
+        emit_link(other, next, scratch, cursor);
+        break;
+    case INSN_CALL_INDIRECT:
+        emit_load_target(d, scratch);
+        emit_gs_store(&out, T_INDIRECT, scratch);
+        emit_move_imm(&out, scratch, next);
+        emit_push(&out, scratch);
+        emit_gs_load(&out, scratch, T_INDIRECT);
+        emit_lea(&out, cursor, cursor, advance);
+        emit_indirect(scratch, cursor);
+        break;
+    case INSN_JUMP_INDIRECT:
+        emit_load_target(d, scratch);
+        emit_lea(&out, cursor, cursor, advance);
+        emit_indirect(scratch, cursor);
+        break;
+    case INSN_RETURN:
+        emit_pop(&out, scratch);
+        if (d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+            emit_lea(&out, RSP, RSP, (int32_t)d->op[0].imm.value.u);
+        emit_lea(&out, cursor, cursor, advance);
+        emit_indirect(scratch, cursor);
+        break;
+    default:
+        if (records) {
+            emit_lea(&out, cursor, cursor, advance);
+            emit_give_back(scratch, cursor);
+        }
+        x = emit_exit(d->class == INSN_SYSCALL ? EXIT_SYSCALL : d->class == INSN_STEP ? EXIT_STEP : EXIT_END, d->pc);
+        x->detail = (uint16_t)d->in.mnemonic;
+        if (d->class == INSN_SYSCALL) {
+            x->resume = out.at;
+            emit_bytes(&out, d->bytes, d->in.length);
+            x->after = out.at;
+            emit_move_imm(&out, RCX, next);
+            emit_link(NULL, next, NO_REG, NO_REG);
+        }
+        break;
+    }
+}
+
+static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail)
+{
+    t->leave_end = why;
+    t->leave_detail = detail;
+    return NULL;
+}
+
+struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
+{
+    struct block *b = find(pc);
+    if (b)
+        return b;
+    if (!region_may_translate(pc))
+        return cannot(t, WIRE_END_CODE, 0);
+    if (out.at + BLOCK_CODE_MAX > cache_end || nblocks + 1 >= WIRE_MAX_BLOCKS || nexits + 8 >= MAX_EXITS ||
+        arena_at + sizeof places > arena_end)
+        return cannot(t, WIRE_END_SPACE, 0);
+
+    uint64_t began = sys_clock_ns(CLOCK_MONOTONIC);
+    int last, low, scratch = NO_REG, cursor = NO_REG;
+    unsigned used, n = decode_block(pc, &last, &used, &low), count = 0, nplaces = 0;
+    if (n == 0)
+        return cannot(t, WIRE_END_CODE, 0);
+    uint32_t id = nblocks;
+    b = &blocks[id];
+    uint8_t *begin = (uint8_t *)(((uintptr_t)out.at + 15) & ~(uintptr_t)15);
+    out.at = begin;
+    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1};
+    const struct insn *end = last ? &insns[n - 1] : NULL;
+    int records = !(n == 1 && end && (end->class == INSN_STEP || end->class == INSN_END || end->class == INSN_SYSCALL));
+    uint8_t *header = NULL;
+    if (records) {
+        if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
+            return cannot(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
+        b->scratch = (int8_t)scratch;
+        b->cursor = (int8_t)cursor;
+        emit_gs_store(&out, T_SPILL_A, scratch);
+        emit_gs_store(&out, T_SPILL_B, cursor);
+        emit_gs_load(&out, cursor, T_CURSOR);
+        b->fast = out.at;
+        emit_store_imm(&out, cursor, 0, 0);
+        header = out.at - 4;
+    }
+    template_init(&template, &out, scratch, cursor);
+    nplaces = add_place(nplaces, b, pc, 0);
+    uint64_t next = pc;
+    for (unsigned i = 0; i < n; i++) {
+        const struct insn *d = &insns[i];
+        int native = d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
+        nplaces = add_place(nplaces, b, d->pc, i);
+        if (!native)
+            template_record(&template, d, i, (uint32_t)(d->pc - pc));
+        if (d == end) {
+            emit_terminator(d, scratch, cursor, records);
+            count += !native;
+            break;
+        }
+        if (emit_copy(d, scratch)) {
+            out.at = begin;
+            return cannot(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
+        }
+        next = d->pc + d->in.length;
+        count++;
+        if (d->class == INSN_REP) {
+            nplaces = add_place(nplaces, b, next, i + 1);
+            template_record_after(&template, d);
+        }
+        template_follow(&template, d);
+        if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
+            nplaces = add_place(nplaces, b, next, i + 1);
+            emit_lea(&out, cursor, cursor, 8 * template.slots);
+            uint8_t *jump = emit_jump(&out);
+            emit_link(jump, next, scratch, cursor);
+            break;
+        }
+    }
+    b->code_bytes = (uint32_t)(out.at - begin);
+    if (header) {
+        uint32_t word = id | (uint32_t)template.slots << WIRE_ID_BITS;
+        __builtin_memcpy(header, &word, 4);
+    }
+    if (publish(id, pc, count, records)) {
+        out.at = begin;
+        return cannot(t, WIRE_END_SPACE, 0);
+    }
+    b->nplaces = (uint16_t)nplaces;
+    b->places = arena_take(nplaces * sizeof *places);
+    __builtin_memcpy(b->places, places, nplaces * sizeof *places);
+    uint32_t h = hash_of(pc);
+    while (hash[h])
+        h = (h + 1) & (HASH_SIZE - 1);
+    hash[h] = id;
+    nblocks++;
+    count_add(&proc->count.blocks, 1);
+    count_add(&proc->count.insns, count);
+    count_add(&proc->count.translate_ns, sys_clock_ns(CLOCK_MONOTONIC) - began);
+    return b;
+}
+
+uint64_t arch_translate(struct thread *t, uint64_t pc)
+{
+    translate_lock();
+    struct block *b = translate_block(t, pc, NO_REG, NO_REG);
+    translate_unlock();
+    return b ? (uint64_t)b->code : 0;
+}

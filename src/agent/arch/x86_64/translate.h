@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * translate.h - the code cache: blocks, the exits between them, and what faults need to know.
+ *
+ * A block is a copy of a basic block of the target (or of a part of one) in which every instruction
+ * is preceded by the stores that record its references. Two registers that the block does not use
+ * are borrowed: `cursor` points at the block's record, `scratch` is for addresses. Their own values
+ * lie behind the GS base. A block has two entries:
+ *
+ *   code:  spill both, load the cursor      (from anywhere)
+ *   fast:  the borrowed pair is already so  (from a block that borrows the same pair)
+ *
+ * Nothing added changes flags, and nothing checks for the end of the buffer: the guard page does.
+ */
+#ifndef CACHEGRAM_X86_64_TRANSLATE_H
+#define CACHEGRAM_X86_64_TRANSLATE_H
+
+#include "agent/agent.h"
+#include "agent/arch/x86_64/insn.h"
+
+/* From `code_offset` on, instruction `insn` (at pc_offset) is being executed. */
+struct place {
+    uint16_t code_offset, pc_offset, insn;
+};
+
+struct block {
+    uint64_t pc;
+    uint8_t *code, *fast;
+    struct place *places;
+    uint32_t code_bytes;
+    uint16_t nplaces;
+    int8_t scratch, cursor; /* -1: the block borrows nothing */
+};
+
+enum exit_kind { EXIT_LINK, EXIT_SYSCALL, EXIT_STEP, EXIT_END };
+
+/* A way out of a block that C code is asked about. */
+struct exit {
+    uint64_t target;
+    uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
+    uint8_t *resume;             /* SYSCALL: the instruction itself; `after`: behind it */
+    uint8_t *after;
+    uint8_t kind;
+    int8_t scratch, cursor;
+    uint16_t detail;
+};
+
+#define EXIT_INDIRECT UINT32_MAX /* exit_id of a missed indirect jump */
+
+int translate_init(void);
+struct exit *translate_exit(uint64_t id);
+/* Block for pc, made if need be; the hint is the pair that the caller has borrowed. NULL: cannot. */
+struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
+void translate_link(struct exit *x);
+struct block *translate_find_code(uint64_t code_address);
+void translate_lock(void);
+void translate_unlock(void);
+uint8_t *translate_leave_stub(void);
+
+#endif

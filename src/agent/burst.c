@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * burst.c - a thread's way into a recorded burst and back: buffers, entering, leaving, stepping.
+ *
+ * All of it runs in signal handlers with every signal blocked, on the thread's own signal stack.
+ */
+#include <linux/futex.h>
+#include <string.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys.h"
+
+static uint32_t active; /* threads that are in a burst or step: flushing must wait for them */
+
+static uint64_t *buffer_address(int index)
+{
+    return (uint64_t *)(void *)(slot + session->buffer_offset + (uint64_t)index * session->buffer_stride);
+}
+
+static int take_buffer(void)
+{
+    for (uint32_t i = 0; i < session->nbuffers; i++) {
+        uint32_t expected = WIRE_BUF_FREE;
+        if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE &&
+            __atomic_compare_exchange_n(&proc->buf_state[i], &expected, WIRE_BUF_OWNED, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            return (int)i;
+    }
+    return -1;
+}
+
+int burst_buffers_scarce(void)
+{
+    uint32_t free = 0;
+    for (uint32_t i = 0; i < session->nbuffers; i++)
+        free += __atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE;
+    return free < session->nbuffers / 4;
+}
+
+static void start_buffer(struct thread *t, int index)
+{
+    t->buffer = index;
+    t->buffer_start = buffer_address(index);
+    t->buffer_end = t->buffer_start + session->buffer_bytes / sizeof *t->buffer_start;
+    t->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    t->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    t->blocks_before = proc->count.blocks;
+}
+
+/* Hands the buffer over; the thread has none afterwards. */
+static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
+                    uint32_t last_insns)
+{
+    struct wire_desc *d = &proc->desc[t->buffer];
+    uint64_t fs_base = 0;
+    sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
+    *d = (struct wire_desc){.seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
+                            .tid = t->tid,
+                            .end = (uint32_t)end,
+                            .end_detail = detail,
+                            .last_insns = last_insns,
+                            .words = (uint64_t)(end_of_words - t->buffer_start),
+                            .burst = t->burst,
+                            .start_ns = t->start_ns,
+                            .end_ns = sys_clock_ns(CLOCK_MONOTONIC),
+                            .cpu_start_ns = t->cpu_start_ns,
+                            .cpu_end_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                            .fs_base = fs_base,
+                            .new_blocks = proc->count.blocks - t->blocks_before,
+                            .pc = t->burst_pc};
+    count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
+    __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
+    t->buffer = -1;
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&session->collector_sleeps, __ATOMIC_SEQ_CST))
+        sys3(SYS_futex, &session->doorbell, FUTEX_WAKE, 1);
+}
+
+void burst_forget(struct thread *t)
+{
+    if (t->buffer >= 0)
+        __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_FREE, __ATOMIC_RELEASE);
+    t->buffer = -1;
+}
+
+/* Makes the thread native again, as far as the agent's own books go. */
+static void end_books(struct thread *t)
+{
+    if (t->state == THREAD_BURST)
+        arch_leave(t);
+    if (t->state != THREAD_NATIVE)
+        __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+    t->state = THREAD_NATIVE;
+    thread_arm(t);
+}
+
+void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words, uint32_t last_insns)
+{
+    if (t->buffer >= 0)
+        publish(t, end, detail, end_of_words, last_insns);
+    end_books(t);
+}
+
+int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
+{
+    publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX);
+    int index;
+    uint64_t began = 0;
+    for (;;) {
+        uint32_t freed = __atomic_load_n(&proc->buf_freed, __ATOMIC_SEQ_CST);
+        if ((index = take_buffer()) >= 0)
+            break;
+        if (!began)
+            began = sys_clock_ns(CLOCK_MONOTONIC);
+        if (session->stop || collector_gone())
+            return -1;
+        struct timespec wait = {0, 50000000};
+        sys4(SYS_futex, &proc->buf_freed, FUTEX_WAIT, freed, &wait);
+    }
+    if (began)
+        count_add(&proc->count.stalled_ns, sys_clock_ns(CLOCK_MONOTONIC) - began);
+    start_buffer(t, index);
+    return 0;
+}
+
+static void go(struct thread *t, ucontext_t *uc, uint64_t code)
+{
+    memcpy(&t->app_mask, &uc->uc_sigmask, sizeof t->app_mask);
+    if (t->step_trap_blocked)
+        t->app_mask |= SIGNAL_BIT(SIGTRAP);
+    t->step_trap_blocked = 0;
+    t->burst_mask = ~FAULT_SIGNALS;
+    memcpy(&uc->uc_sigmask, &t->burst_mask, sizeof t->burst_mask);
+    arch_enter(t);
+    t->state = THREAD_BURST;
+    arch_set_pc(uc, code);
+}
+
+int burst_enter(struct thread *t, ucontext_t *uc)
+{
+    uint64_t pc = arch_pc(uc);
+    if (agent_off || session->stop || !signals_ours())
+        return 0;
+    if (arch_gs_in_use()) {
+        count_add(&proc->count.skipped_gs, 1);
+        return 0;
+    }
+    uint32_t others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
+    if (regions_changed()) {
+        /* Nobody may be in the cache while it is emptied; a thread that comes in the meantime
+         * sees the same change and goes away again. */
+        if (others) {
+            count_add(&proc->count.skipped_busy, 1);
+            goto out;
+        }
+        arch_flush();
+        regions_forget();
+    }
+    t->buffer = take_buffer();
+    if (t->buffer < 0) {
+        count_add(&proc->count.skipped_buffer, 1);
+        if (collector_gone())
+            agent_disable(WIRE_OFF_COLLECTOR);
+        goto out;
+    }
+    start_buffer(t, t->buffer);
+    t->burst_pc = pc;
+    uint64_t code = arch_translate(t, pc);
+    if (!code) {
+        count_add(&proc->count.skipped_code, 1);
+        burst_forget(t);
+        goto out;
+    }
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
+    t->cursor = t->buffer_start;
+    count_add(&proc->count.bursts, 1);
+    go(t, uc, code);
+    return 1;
+out:
+    __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+void burst_reenter(struct thread *t, ucontext_t *uc)
+{
+    count_add(&proc->count.stepped, 1);
+    uint64_t code = !session->stop && signals_ours() && !arch_gs_in_use() ? arch_translate(t, arch_pc(uc)) : 0;
+    if (code) {
+        go(t, uc, code);
+        return;
+    }
+    if (t->step_trap_blocked) {
+        uint64_t mask;
+        memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+        mask |= SIGNAL_BIT(SIGTRAP);
+        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+        t->step_trap_blocked = 0;
+    }
+    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, UINT32_MAX);
+}
+
+void burst_leave(struct thread *t, ucontext_t *uc)
+{
+    arch_set_pc(uc, t->exit_pc);
+    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    if (t->leave_end < 0) {
+        burst_step(t, uc);
+        return;
+    }
+    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, UINT32_MAX);
+}
+
+void burst_step(struct thread *t, ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    t->step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
+    mask &= ~SIGNAL_BIT(SIGTRAP); /* a blocked trap would kill */
+    memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+    if (t->state == THREAD_BURST)
+        arch_leave(t);
+    t->state = THREAD_STEPPING;
+    t->leave_end = WIRE_END_CODE;
+    arch_set_step(uc, 1);
+}
+
+void burst_forked(void) { active = 0; }

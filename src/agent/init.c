@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.c - how the agent comes to life in a process, and in its forked children. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/interpose.h"
+#include "agent/sys.h"
+
+struct wire_session *session;
+struct wire_proc *proc;
+uint8_t *slot;
+int agent_off = 1;
+uint32_t process_id;
+
+static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+int real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *), void *argument)
+{
+    if (!next_pthread_create)
+        next_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+            RTLD_NEXT, "pthread_create");
+    return next_pthread_create ? next_pthread_create(id, attributes, routine, argument) : EAGAIN;
+}
+
+void agent_disable(enum wire_disabled why)
+{
+    if (!agent_off)
+        proc->count.disabled = why;
+    agent_off = (int)why;
+}
+
+int collector_gone(void) { return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH; }
+
+static uint64_t slot_at(uint32_t i) { return session->slot_offset + i * session->slot_bytes; }
+
+/* Maps slot i of the session: from the descriptor while there is one, else out of the mapping itself
+ * (mremap of a shared mapping with old size 0 maps the same file again, and may reach further), which
+ * works in a forked child whatever has become of descriptors, root and user. */
+static uint8_t *map_slot(int fd, uint32_t i)
+{
+    if (fd >= 0) {
+        long p = sys6(SYS_mmap, 0, (long)session->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)slot_at(i));
+        return sys_failed(p) ? NULL : (uint8_t *)p;
+    }
+    uint64_t all = session->session_bytes;
+    long p = sys4(SYS_mremap, session, 0, all, MREMAP_MAYMOVE);
+    if (sys_failed(p))
+        return NULL;
+    uint64_t from = slot_at(i), to = from + session->slot_bytes;
+    sys2(SYS_munmap, p, from);
+    if (to < all)
+        sys2(SYS_munmap, (uint64_t)p + to, all - to);
+    return (uint8_t *)p + from;
+}
+
+static void describe_process(void)
+{
+    proc->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    proc->ppid = (uint32_t)sys0(SYS_getppid);
+    long n = sys3(SYS_readlink, "/proc/self/exe", proc->exe, sizeof proc->exe - 1);
+    proc->exe[n > 0 ? n : 0] = 0;
+    process_id = (uint32_t)sys0(SYS_getpid);
+    __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
+}
+
+/* Claims a slot and maps it. fd: the session's, or -1. */
+static int attach(int fd)
+{
+    for (uint32_t i = 0; i < session->nslots; i++) {
+        uint8_t *p = map_slot(fd, i);
+        if (!p)
+            return -WIRE_OFF_MEMORY;
+        struct wire_proc *candidate = (struct wire_proc *)(void *)p;
+        uint32_t expected = WIRE_PROC_FREE;
+        if (__atomic_compare_exchange_n(&candidate->state, &expected, WIRE_PROC_LIVE, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
+            slot = p;
+            proc = candidate;
+            for (uint32_t b = 0; b < session->nbuffers; b++)
+                sys3(SYS_mprotect, p + session->buffer_offset + b * session->buffer_stride + session->buffer_bytes,
+                     WIRE_PAGE, PROT_NONE);
+            if (!proc->template_used)
+                proc->template_used = 8;
+            describe_process();
+            __atomic_fetch_add(&session->attached, 1, __ATOMIC_SEQ_CST);
+            return 0;
+        }
+        sys2(SYS_munmap, p, session->slot_bytes);
+    }
+    __atomic_fetch_add(&session->refused_slots, 1, __ATOMIC_SEQ_CST);
+    return -WIRE_OFF_SLOTS;
+}
+
+/* In a forked child: the parent's slot is not ours. */
+static void forked(void)
+{
+    if (!session)
+        return;
+    if (agent_off || !session->follow || session->stop || attach(-1)) {
+        agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
+        return;
+    }
+    burst_forked();
+    arch_forked();
+    regions_forget();
+    threads_forked();
+}
+
+/* The Go runtime makes its own system calls, also to take over every signal. */
+static int is_go(struct dl_phdr_info *info, size_t size, void *found)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_NOTE)
+            continue;
+        const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + ph->p_vaddr);
+        if (note->n_namesz == 3 && memcmp((const char *)(note + 1), "Go", 3) == 0)
+            *(int *)found = 1;
+    }
+    return 1; /* the program itself comes first, and is all we look at */
+}
+
+static struct wire_session *map_session(int fd)
+{
+    long p = sys6(SYS_mmap, 0, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (sys_failed(p))
+        return NULL;
+    struct wire_session *s = (struct wire_session *)p;
+    if (s->magic == WIRE_MAGIC && s->version == WIRE_VERSION)
+        return s;
+    sys2(SYS_munmap, p, WIRE_SESSION_BYTES);
+    return NULL;
+}
+
+static int start(int fd)
+{
+    int go = 0, why;
+    dl_iterate_phdr(is_go, &go);
+    if (go)
+        return -WIRE_OFF_TROUBLE;
+    if ((why = attach(fd)))
+        return why;
+    if ((why = arch_init()))
+        return why;
+    if (threads_init() || signals_init() || pthread_atfork(NULL, NULL, forked))
+        return -WIRE_OFF_TROUBLE;
+    struct thread *t = thread_new();
+    if (!t)
+        return -WIRE_OFF_MEMORY;
+    agent_off = 0;
+    return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;
+}
+
+__attribute__((constructor)) static void init(void)
+{
+    const char *name = getenv(WIRE_ENV);
+    if (!name)
+        return;
+    int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    session = map_session(fd);
+    if (session && !session->stop) {
+        if (!session->follow)
+            unsetenv(WIRE_ENV);
+        int why = start(fd);
+        if (why) {
+            agent_off = -why;
+            if (proc)
+                proc->count.disabled = (uint64_t)-why;
+        }
+    }
+    sys1(SYS_close, fd);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * regions.c - which code may be translated: mapped from a file (or the vDSO), executable, not
+ * writable. Reading /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few
+ * places of each region is compared at the start of every burst, which sees a library that was
+ * unloaded or replaced.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/sys.h"
+
+#define PROBES 3
+#define PROBE_BYTES 32
+
+struct region {
+    uint64_t start, end;
+    uint32_t module;
+    int used; /* something was translated from it */
+    uint8_t probe[PROBES][PROBE_BYTES];
+};
+
+static struct region regions[MAX_REGIONS];
+static int nregions, changed;
+static uint32_t misses; /* since the list was last read */
+
+static uint64_t probe_address(const struct region *r, int i)
+{
+    return r->start + ((r->end - r->start - PROBE_BYTES) / (PROBES - 1) * (uint64_t)i & ~7ull);
+}
+
+static struct region *lookup(uint64_t pc)
+{
+    for (int i = 0; i < nregions; i++)
+        if (pc >= regions[i].start && pc < regions[i].end)
+            return &regions[i];
+    return NULL;
+}
+
+static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path, size_t length)
+{
+    for (uint32_t i = 0; i < proc->nmodules; i++)
+        if (proc->module[i].start == start && proc->module[i].end == end)
+            return i;
+    if (proc->nmodules >= WIRE_MAX_MODULES)
+        return UINT32_MAX;
+    struct wire_module *m = &proc->module[proc->nmodules];
+    m->start = start;
+    m->end = end;
+    m->file_offset = offset;
+    if (length >= sizeof m->path)
+        length = sizeof m->path - 1;
+    memcpy(m->path, path, length);
+    m->path[length] = 0;
+    __atomic_store_n(&proc->nmodules, proc->nmodules + 1, __ATOMIC_RELEASE);
+    return proc->nmodules - 1;
+}
+
+static void add_line(const char *line, size_t length)
+{
+    uint64_t number[3] = {0, 0, 0};
+    size_t i = 0;
+    for (int n = 0; n < 3; n++) {
+        for (; i < length; i++) {
+            char c = line[i];
+            if (c >= '0' && c <= '9')
+                number[n] = number[n] * 16 + (uint64_t)(c - '0');
+            else if (c >= 'a' && c <= 'f')
+                number[n] = number[n] * 16 + (uint64_t)(c - 'a' + 10);
+            else
+                break;
+        }
+        i++;
+        if (n == 1) {
+            if (i + 5 > length || line[i + 1] == 'w' || line[i + 2] != 'x' || line[i] != 'r')
+                return;
+            i += 5;
+        }
+    }
+    while (i < length && line[i] != '/' && line[i] != '[')
+        i++;
+    if (i >= length || (line[i] == '[' && memcmp(line + i, "[vdso]", 6) != 0))
+        return;
+    struct region *r = lookup(number[0]);
+    if (r && r->start == number[0] && r->end == number[1])
+        return;
+    if (r || nregions >= MAX_REGIONS || number[1] - number[0] < 2 * PROBE_BYTES)
+        return;
+    r = &regions[nregions];
+    *r = (struct region){.start = number[0], .end = number[1]};
+    for (int p = 0; p < PROBES; p++)
+        if (safe_copy(r->probe[p], (const void *)probe_address(r, p), PROBE_BYTES))
+            return;
+    r->module = add_module(number[0], number[1], number[2], line + i, length - i);
+    nregions++;
+}
+
+static void read_maps(void)
+{
+    static char text[8192];
+    long fd = sys3(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return;
+    size_t have = 0;
+    for (;;) {
+        long got = sys3(SYS_read, fd, text + have, sizeof text - have);
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+        size_t from = 0;
+        for (size_t i = 0; i < have; i++)
+            if (text[i] == '\n') {
+                add_line(text + from, i - from);
+                from = i + 1;
+            }
+        memmove(text, text + from, have - from);
+        have -= from;
+        if (have == sizeof text)
+            break;
+    }
+    sys1(SYS_close, fd);
+}
+
+/* Called under the translator's lock. */
+int region_may_translate(uint64_t pc)
+{
+    struct region *r = lookup(pc);
+    if (!r) {
+        /* Code made at run time misses again and again: read the list ever more rarely. */
+        misses++;
+        if (misses & (misses - 1) && misses % 256)
+            return 0;
+        read_maps();
+        r = lookup(pc);
+        if (!r)
+            return 0;
+        misses = 0;
+    }
+    r->used = 1;
+    return 1;
+}
+
+uint32_t region_module(uint64_t pc)
+{
+    struct region *r = lookup(pc);
+    return r ? r->module : UINT32_MAX;
+}
+
+int regions_changed(void)
+{
+    uint8_t now[PROBE_BYTES];
+    for (int i = 0; i < nregions && !changed; i++)
+        for (int p = 0; p < PROBES && regions[i].used; p++)
+            if (safe_copy(now, (const void *)probe_address(&regions[i], p), PROBE_BYTES) ||
+                memcmp(now, regions[i].probe[p], PROBE_BYTES) != 0) {
+                changed = 1;
+                break;
+            }
+    return changed;
+}
+
+void regions_forget(void)
+{
+    nregions = 0;
+    changed = 0;
+    misses = 0;
+}
+
+int regions_touch(uint64_t address, uint64_t bytes)
+{
+    for (int i = 0; i < nregions; i++)
+        if (address < regions[i].end && address + bytes > regions[i].start) {
+            changed = 1;
+            return 1;
+        }
+    return 0;
+}

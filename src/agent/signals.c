@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * signals.c - every signal that reaches the target goes through here first.
+ *
+ * The kernel runs signal_entry on the thread's own signal stack with all signals blocked. If the
+ * signal is the target's, the frame moves to where the target would have had it (its stack, or its
+ * alternate stack), the mask becomes what it would have been, and the target's handler is jumped to
+ * as if the kernel had called it: it may look at the context, change it, return, or jump out.
+ *
+ * For that the agent keeps the target's dispositions. SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGTRAP are
+ * always the agent's in the kernel; of the others only those for which the target has a handler.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include "agent/agent.h"
+#include "agent/sys.h"
+
+#define SA_RESTORER_FLAG 0x04000000ul
+#define LAST_SIGNAL 64
+
+struct kernel_sigaction {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+/* Where a handler of the target is to be started. */
+struct delivery {
+    long sig;
+    siginfo_t *info;
+    ucontext_t *uc;
+    uint64_t sp; /* as at its first instruction */
+};
+
+static struct kernel_sigaction target[LAST_SIGNAL + 1];
+
+extern const char signal_entry[] HIDDEN, signal_restorer[] HIDDEN;
+HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
+
+/* The restorer has the bytes by which unwinders know a signal frame. */
+__asm__(".text\n.globl signal_entry\n.hidden signal_entry\n.type signal_entry,@function\n"
+        "signal_entry:\n"
+        "    sub $40, %rsp\n"
+        "    mov %rsp, %rcx\n"
+        "    cld\n"
+        "    call signal_c\n"
+        "    test %rax, %rax\n"
+        "    jz 1f\n"
+        "    mov (%rsp), %rdi\n"
+        "    mov 8(%rsp), %rsi\n"
+        "    mov 16(%rsp), %rdx\n"
+        "    mov 24(%rsp), %rsp\n"
+        "    mov %rax, %rcx\n"
+        "    mov $0, %eax\n"
+        "    jmp *%rcx\n"
+        "1:  add $40, %rsp\n"
+        "    ret\n"
+        ".size signal_entry, .-signal_entry\n"
+        "    nop\n"
+        ".globl signal_restorer\n.hidden signal_restorer\n.type signal_restorer,@function\n"
+        "signal_restorer:\n"
+        "    mov $15, %rax\n"
+        "    syscall\n"
+        ".size signal_restorer, .-signal_restorer\n");
+
+static long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    return sys4(SYS_rt_sigaction, sig, new, old, 8);
+}
+
+static int is_fault(int sig) { return (FAULT_SIGNALS & SIGNAL_BIT(sig)) != 0; }
+
+static uint64_t mask_of(const ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    return mask;
+}
+
+static void set_mask_of(ucontext_t *uc, uint64_t mask) { memcpy(&uc->uc_sigmask, &mask, sizeof mask); }
+
+static long take_over(int sig, unsigned long flags)
+{
+    struct kernel_sigaction k = {(void *)(uintptr_t)signal_entry,
+                                 (flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART)) | SA_SIGINFO | SA_ONSTACK |
+                                     SA_RESTORER_FLAG,
+                                 (void *)(uintptr_t)signal_restorer, ~0ull};
+    /* Resetting an asynchronous handler is left to the kernel, which does it once and for all threads. */
+    if (!is_fault(sig))
+        k.flags |= flags & (unsigned long)(unsigned)SA_RESETHAND;
+    else
+        k.mask = ~SIGNAL_BIT(SIGSEGV); /* safe_copy may fault in the handler */
+    return kernel_action(sig, &k, NULL);
+}
+
+int signals_init(void)
+{
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++)
+        if (is_fault(sig)) {
+            kernel_action(sig, NULL, &target[sig]);
+            if (sys_failed(take_over(sig, SA_RESTART)))
+                return -1;
+        }
+    return 0;
+}
+
+int signals_ours(void)
+{
+    struct kernel_sigaction k;
+    return !sys_failed(kernel_action(SIGSEGV, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry &&
+           !sys_failed(kernel_action(SIGTRAP, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry;
+}
+
+/* Has the kernel do what it does by default, once this handler returns. */
+static void default_action(int sig, int again)
+{
+    struct kernel_sigaction k = {NULL, SA_RESTORER_FLAG, (void *)(uintptr_t)signal_restorer, 0};
+    kernel_action(sig, &k, NULL);
+    if (again)
+        sys3(SYS_tgkill, sys0(SYS_getpid), sys0(SYS_gettid), sig);
+}
+
+static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+{
+    struct kernel_sigaction act = target[sig];
+    int raised_by_kernel = info->si_code > 0;
+    if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
+        return 0;
+    if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
+        /* A fault comes again at the same place; a trap and a sent signal do not. */
+        default_action(sig, !raised_by_kernel || sig == SIGTRAP);
+        return 0;
+    }
+    if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND)
+        target[sig].handler = (void *)SIG_DFL;
+    uint64_t before = mask_of(uc);
+    d->sp = (uint64_t)uc - 8;
+    if (t) {
+        uint64_t sp = arch_sp(uc), low = (uint64_t)t->app_altstack.ss_sp, size = t->app_altstack.ss_size;
+        if (act.flags & SA_ONSTACK && !(t->app_altstack.ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size))
+            sp = low + size;
+        d->sp = arch_move_frame(&uc, &info, sp);
+        if (!d->sp) { /* no room for the frame: what the kernel does then */
+            sig = SIGSEGV;
+            default_action(sig, 1);
+            set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGSEGV));
+            return 0;
+        }
+    }
+    d->sig = sig;
+    d->info = info;
+    d->uc = uc;
+    uint64_t during = before | act.mask;
+    if (!(act.flags & SA_NODEFER))
+        during |= SIGNAL_BIT(sig);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &during, NULL, 8);
+    return (uint64_t)act.handler;
+}
+
+/* A step that will not come to its end: native from here on. */
+static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t detail)
+{
+    arch_set_step(uc, 0);
+    if (t->step_trap_blocked)
+        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
+    t->step_trap_blocked = 0;
+    burst_end(t, end, detail, t->cursor, UINT32_MAX);
+}
+
+static void trigger(struct thread *t, ucontext_t *uc)
+{
+    count_add(&proc->count.triggers, 1);
+    if (t->state == THREAD_BURST && arch_in_cache(arch_pc(uc))) {
+        thread_arm(t);
+        return;
+    }
+    if (t->state == THREAD_STEPPING)
+        abandon_step(t, uc, WIRE_END_SIGNAL, 0);
+    else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
+        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+    if (!burst_enter(t, uc))
+        thread_arm(t);
+}
+
+/* A fault at an instruction in the code cache. Returns nonzero if it is the target's own. */
+static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
+{
+    uint64_t *record = t->cursor, *end = t->cursor;
+    switch (arch_fault(t, uc, sig, (uint64_t)info->si_addr, &record, &end)) {
+    case FAULT_LEAVE:
+        burst_leave(t, uc);
+        return 0;
+    case FAULT_FULL:
+        if (session->mode == WIRE_MODE_FULL && !session->stop) {
+            uint64_t pending = 0;
+            sys2(SYS_rt_sigpending, &pending, sizeof pending);
+            size_t words = (size_t)(end - record);
+            uint64_t partial[BLOCK_WORDS + 8];
+            memcpy(partial, record, words * sizeof *partial);
+            if (burst_next_buffer(t, record) == 0) {
+                memcpy(t->buffer_start, partial, words * sizeof *partial);
+                arch_moved_buffer(t, uc, t->buffer_start);
+                if (!(pending & ~t->app_mask & ~FAULT_SIGNALS))
+                    return 0;
+                /* Let the waiting signal in, then come back. */
+                uint32_t insns = arch_restore(t, uc);
+                set_mask_of(uc, t->app_mask);
+                burst_end(t, WIRE_END_SIGNAL, 0, t->buffer_start + words, words ? insns : 0);
+                return 0;
+            }
+            arch_restore(t, uc);
+            set_mask_of(uc, t->app_mask);
+            agent_disable(WIRE_OFF_COLLECTOR);
+            burst_end(t, WIRE_END_EXIT, 0, t->cursor, 0);
+            return 0;
+        }
+        {
+            uint32_t insns = arch_restore(t, uc);
+            set_mask_of(uc, t->app_mask);
+            burst_end(t, WIRE_END_FULL, 0, end, insns);
+        }
+        return 0;
+    case FAULT_TARGET: {
+        uint64_t at = arch_pc(uc);
+        uint32_t insns = arch_restore(t, uc);
+        set_mask_of(uc, t->app_mask);
+        if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
+            info->si_addr = (void *)arch_pc(uc);
+        /* All words of the unfinished record that its executed instructions refer to are there. */
+        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, record + BLOCK_WORDS < t->buffer_end ? record + BLOCK_WORDS : t->buffer_end,
+                  insns);
+        return 1;
+    }
+    default:
+        agent_disable(WIRE_OFF_TROUBLE);
+        return 1;
+    }
+}
+
+uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+{
+    uint64_t resume;
+    if (safe_copy_recover(arch_pc(uc), &resume)) {
+        arch_set_pc(uc, resume);
+        return 0;
+    }
+    struct thread *t = thread_self();
+    if (!is_fault(sig)) {
+        if (t && t->state == THREAD_BURST && arch_restore_stub(t, uc))
+            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
+        return deliver(t, sig, info, uc, d);
+    }
+    if (sig == SIGTRAP && info->si_code == SI_TIMER && info->si_value.sival_ptr == session) {
+        if (t)
+            trigger(t, uc);
+        return 0;
+    }
+    if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {
+        arch_set_step(uc, 0);
+        if (t && t->state == THREAD_STEPPING)
+            burst_reenter(t, uc);
+        return 0; /* else: a child made by the step, or a step that was given up */
+    }
+    if (t && t->state == THREAD_BURST) {
+        if (arch_in_cache(arch_pc(uc))) {
+            if (!burst_fault(t, sig, info, uc))
+                return 0;
+        } else if (arch_restore_stub(t, uc)) {
+            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
+        } else {
+            /* The target jumped to where there is no code: all its registers are its own already. */
+            set_mask_of(uc, t->app_mask);
+            burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->cursor, UINT32_MAX);
+        }
+    } else if (t && t->state == THREAD_STEPPING) {
+        abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
+    }
+    return deliver(t, sig, info, uc, d);
+}
+
+/* --- what the target calls --- */
+
+static int fail(int code)
+{
+    errno = code;
+    return -1;
+}
+
+static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
+        return fail(EINVAL);
+    struct kernel_sigaction now = {NULL, 0, NULL, 0};
+    long ret = kernel_action(sig, NULL, &now);
+    if (sys_failed(ret))
+        return fail((int)-ret);
+    if (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry)
+        now = target[sig];
+    if (new) {
+        int handled = new->handler != (void *)SIG_DFL && new->handler != (void *)SIG_IGN;
+        if (is_fault(sig)) {
+            target[sig] = *new;
+        } else if (handled) {
+            target[sig] = *new;
+            ret = take_over(sig, new->flags);
+        } else {
+            struct kernel_sigaction k = *new;
+            k.flags |= SA_RESTORER_FLAG;
+            k.restorer = (void *)(uintptr_t)signal_restorer;
+            ret = kernel_action(sig, &k, NULL);
+        }
+        if (sys_failed(ret))
+            return fail((int)-ret);
+    }
+    if (old)
+        *old = now;
+    return 0;
+}
+
+EXPORT int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
+{
+    struct kernel_sigaction k_new, k_old;
+    if (new) {
+        k_new.handler = (void *)new->sa_handler;
+        k_new.flags = (unsigned long)(unsigned)new->sa_flags | SA_RESTORER_FLAG;
+        k_new.restorer = (void *)(uintptr_t)signal_restorer;
+        memcpy(&k_new.mask, &new->sa_mask, sizeof k_new.mask);
+        k_new.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+    }
+    if (change_action(sig, new ? &k_new : NULL, old ? &k_old : NULL))
+        return -1;
+    if (old) {
+        memset(&old->sa_mask, 0, sizeof old->sa_mask);
+        memcpy(&old->sa_mask, &k_old.mask, sizeof k_old.mask);
+        old->sa_handler = (void (*)(int))k_old.handler;
+        old->sa_flags = (int)k_old.flags;
+        old->sa_restorer = (void (*)(void))k_old.restorer;
+    }
+    return 0;
+}
+
+typedef void (*handler_function)(int);
+
+static handler_function simple(int sig, handler_function handler, unsigned long flags, uint64_t mask)
+{
+    struct kernel_sigaction new = {(void *)handler, flags | SA_RESTORER_FLAG, (void *)(uintptr_t)signal_restorer, mask},
+                            old;
+    if (handler == SIG_ERR || sig < 1 || sig > LAST_SIGNAL) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    return change_action(sig, &new, &old) ? SIG_ERR : (handler_function)old.handler;
+}
+
+EXPORT handler_function signal(int sig, handler_function handler)
+{
+    return simple(sig, handler, SA_RESTART, sig >= 1 && sig <= LAST_SIGNAL ? SIGNAL_BIT(sig) : 0);
+}
+EXPORT handler_function bsd_signal(int sig, handler_function handler);
+EXPORT handler_function bsd_signal(int sig, handler_function handler) { return signal(sig, handler); }
+EXPORT handler_function ssignal(int sig, handler_function handler) { return signal(sig, handler); }
+EXPORT handler_function sysv_signal(int sig, handler_function handler)
+{
+    return simple(sig, handler, (unsigned)SA_RESETHAND | SA_NODEFER, 0);
+}
+EXPORT handler_function __sysv_signal(int sig, handler_function handler) { return sysv_signal(sig, handler); }
+
+EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
+{
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    if (!t) {
+        long ret = sys2(SYS_sigaltstack, new, old);
+        return sys_failed(ret) ? fail((int)-ret) : 0;
+    }
+    uint64_t sp = (uint64_t)__builtin_frame_address(0), low = (uint64_t)t->app_altstack.ss_sp;
+    int disabled = (t->app_altstack.ss_flags & SS_DISABLE) != 0;
+    int inside = !disabled && sp > low && sp <= low + t->app_altstack.ss_size;
+    stack_t before = t->app_altstack;
+    before.ss_flags = disabled ? SS_DISABLE : inside ? SS_ONSTACK : 0;
+    if (new) {
+        int mode = new->ss_flags & ~(int)(1u << 31); /* SS_AUTODISARM */
+        unsigned long least = getauxval(51 /* AT_MINSIGSTKSZ */);
+        if (inside)
+            return fail(EPERM);
+        if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+            return fail(EINVAL);
+        if (mode == SS_DISABLE)
+            t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
+        else if (new->ss_size < (least ? least : 2048))
+            return fail(ENOMEM);
+        else
+            t->app_altstack = (stack_t){.ss_sp = new->ss_sp, .ss_size = new->ss_size};
+    }
+    if (old)
+        *old = before;
+    return 0;
+}

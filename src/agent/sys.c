@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See sys.h. Also the memory routines that the compiler and Zydis call by name. */
+#include "agent/sys.h"
+#include <sys/mman.h>
+#include <time.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n);
+void *memset(void *to, int value, size_t n);
+void *memmove(void *to, const void *from, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+    void *p = to;
+    __asm__ volatile("rep movsb" : "+D"(p), "+S"(from), "+c"(n) : : "memory");
+    return to;
+}
+
+void *memset(void *to, int value, size_t n)
+{
+    void *p = to;
+    __asm__ volatile("rep stosb" : "+D"(p), "+c"(n) : "a"(value) : "memory");
+    return to;
+}
+
+void *memmove(void *to, const void *from, size_t n)
+{
+    if ((uintptr_t)to - (uintptr_t)from >= n)
+        return memcpy(to, from, n);
+    unsigned char *t = to;
+    const unsigned char *f = from;
+    while (n--) {
+        t[n] = f[n];
+        __asm__ volatile("" : : : "memory"); /* or the compiler makes it a call to itself */
+    }
+    return to;
+}
+
+int memcmp(const void *a, const void *b, size_t n)
+{
+    const unsigned char *x = a, *y = b;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+size_t strlen(const char *s)
+{
+    size_t n = 0;
+    while (s[n]) {
+        n++;
+        __asm__ volatile("" : : : "memory");
+    }
+    return n;
+}
+
+/* Zydis refers to it; built with NDEBUG it never calls it. */
+void __assert_fail(const char *what, const char *file, unsigned line, const char *function)
+    __attribute__((noreturn));
+void __assert_fail(const char *what, const char *file, unsigned line, const char *function)
+{
+    (void)what, (void)file, (void)line, (void)function;
+    __builtin_trap();
+}
+
+void *sys_map(void *hint, size_t bytes, int prot, int flags)
+{
+    long p = sys6(SYS_mmap, (long)hint, (long)bytes, prot, flags, -1, 0);
+    return sys_failed(p) ? NULL : (void *)p;
+}
+
+uint64_t sys_clock_ns(int clock_id)
+{
+    struct timespec ts = {0, 0};
+    sys2(SYS_clock_gettime, clock_id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+__asm__(".text\n"
+        ".globl safe_copy\n.hidden safe_copy\n.type safe_copy,@function\n"
+        "safe_copy:\n"
+        "    cld\n"
+        "    mov %rdx, %rcx\n"
+        "safe_copy_start:\n"
+        "    rep movsb\n"
+        "safe_copy_end:\n"
+        "    mov %rcx, %rax\n"
+        "    ret\n"
+        ".size safe_copy, .-safe_copy\n");
+extern const char safe_copy_start[] __attribute__((visibility("hidden")));
+extern const char safe_copy_end[] __attribute__((visibility("hidden")));
+
+int safe_copy_recover(uint64_t rip, uint64_t *resume)
+{
+    if (rip != (uint64_t)safe_copy_start)
+        return 0;
+    *resume = (uint64_t)safe_copy_end;
+    return 1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sys.h - raw system calls and a few memory routines. The agent calls nothing of libc's once the
+ * target runs: libc may lock, allocate, or set errno, and we may be in the middle of any of it.
+ */
+#ifndef CACHEGRAM_AGENT_SYS_H
+#define CACHEGRAM_AGENT_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+    long ret;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+#define sys0(n) sys6((n), 0, 0, 0, 0, 0, 0)
+#define sys1(n, a) sys6((n), (long)(a), 0, 0, 0, 0, 0)
+#define sys2(n, a, b) sys6((n), (long)(a), (long)(b), 0, 0, 0, 0)
+#define sys3(n, a, b, c) sys6((n), (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define sys4(n, a, b, c, d) sys6((n), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+static inline int sys_failed(long ret) { return (unsigned long)ret >= (unsigned long)-4095l; }
+
+void *sys_map(void *hint, size_t bytes, int prot, int flags);
+uint64_t sys_clock_ns(int clock_id);
+
+/*
+ * Copy that may meet unmapped memory: returns the number of bytes that could NOT be copied (0: all
+ * done). The fault handler recovers it (safe_copy_recover).
+ */
+size_t safe_copy(void *to, const void *from, size_t bytes);
+/* For the fault handler: nonzero if rip lies in safe_copy; then *resume is where to go on. */
+int safe_copy_recover(uint64_t rip, uint64_t *resume);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* syscalls.c - what becomes of a system call that the target makes inside a burst. */
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/sys.h"
+
+/* rt_sigprocmask on the mask that the target believes in. */
+static int change_mask(struct thread *t, const uint64_t *args, long *result)
+{
+    uint64_t set = 0, before = t->app_mask, after = before;
+    if (args[3] != sizeof set || args[0] > SIG_SETMASK)
+        return 0; /* let the kernel say what is wrong with it */
+    if (args[1]) {
+        if (safe_copy(&set, (const void *)args[1], sizeof set))
+            return 0;
+        after = args[0] == SIG_BLOCK ? before | set : args[0] == SIG_UNBLOCK ? before & ~set : set;
+    }
+    if (args[2] && safe_copy((void *)args[2], &before, sizeof before))
+        return 0;
+    t->app_mask = after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+    *result = 0;
+    return 1;
+}
+
+static enum syscall_way end(struct thread *t, enum wire_end why, long number)
+{
+    t->leave_end = (int)why;
+    t->leave_detail = (uint32_t)number;
+    return SYSCALL_END;
+}
+
+/* Returning from a handler: the step is taken in the code that it goes back to. */
+static enum syscall_way return_from_handler(struct thread *t)
+{
+    return end(t, WIRE_END_SYSCALL, SYS_rt_sigreturn);
+}
+
+enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
+{
+    switch (number) {
+    case SYSCALL_LEAVE:
+        return end(t, WIRE_END_EXIT, number);
+    case SYS_exit:
+    case SYS_exit_group:
+        return end(t, WIRE_END_EXIT, number);
+    case SYS_rt_sigreturn:
+        return return_from_handler(t);
+    case SYS_rt_sigprocmask:
+        if (change_mask(t, args, result)) {
+            uint64_t pending = 0;
+            sys2(SYS_rt_sigpending, &pending, sizeof pending);
+            /* What has just been unblocked and waits must be seen before the call returns. */
+            if (pending & ~t->app_mask & ~FAULT_SIGNALS)
+                return end(t, WIRE_END_SIGNAL, 0);
+            return SYSCALL_DONE;
+        }
+        return end(t, WIRE_END_SYSCALL, number);
+    case SYS_rt_sigaction:
+        if (args[0] < 1 || args[0] > 64 || FAULT_SIGNALS & SIGNAL_BIT(args[0]))
+            return end(t, WIRE_END_SYSCALL, number);
+        return SYSCALL_PLAIN;
+    case SYS_clone:
+    case SYS_clone3:
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_execve:
+    case SYS_execveat:
+        return session->mode == WIRE_MODE_FULL && number != SYS_execve && number != SYS_execveat
+                   ? SYSCALL_STEP
+                   : end(t, WIRE_END_SYSCALL, number);
+    case SYS_arch_prctl:
+    case SYS_sigaltstack:
+    case SYS_seccomp:
+    case SYS_rseq:
+    case SYS_modify_ldt:
+    case SYS_setrlimit:
+    case SYS_prctl:
+        return end(t, WIRE_END_SYSCALL, number);
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_mremap:
+    case SYS_pkey_mprotect:
+        if (regions_touch(args[0], args[1]))
+            return end(t, WIRE_END_SYSCALL, number);
+        return SYSCALL_PLAIN;
+    /* Never wait for anything that a signal could end. */
+    case SYS_brk:
+    case SYS_fstat:
+    case SYS_lseek:
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_getppid:
+    case SYS_getuid:
+    case SYS_geteuid:
+    case SYS_getgid:
+    case SYS_getegid:
+    case SYS_clock_gettime:
+    case SYS_gettimeofday:
+    case SYS_time:
+    case SYS_madvise:
+    case SYS_getrusage:
+    case SYS_times:
+    case SYS_sched_yield:
+    case SYS_getrandom:
+    case SYS_uname:
+    case SYS_set_robust_list:
+    case SYS_set_tid_address:
+        return SYSCALL_PLAIN;
+    default:
+        return SYSCALL_MASKED;
+    }
+}

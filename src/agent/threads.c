@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads.c - the threads that are followed, found by their kernel id (thread-local storage would be
+ * wrong in a vfork child, which shares it), with a timer and a signal stack each.
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/interpose.h"
+#include "agent/sys.h"
+
+#define TABLE (2u * MAX_THREADS)
+#define GONE UINT32_MAX
+
+static struct {
+    uint32_t tid; /* 0: never used, GONE: used once */
+    struct thread *thread;
+} table[TABLE];
+static struct thread *free_threads;
+static int lock;
+static pthread_key_t exit_key;
+static uint64_t thread_number;
+
+uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+static void take_lock(void)
+{
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        sys0(SYS_sched_yield);
+}
+static void drop_lock(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
+
+struct thread *thread_self(void)
+{
+    uint32_t tid = (uint32_t)sys0(SYS_gettid);
+    for (uint32_t i = tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++) {
+        uint32_t at = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
+        if (at == tid)
+            return table[i].thread;
+        if (at == 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+struct thread *thread_new(void)
+{
+    take_lock();
+    struct thread *t = free_threads;
+    if (t)
+        free_threads = t->next_free;
+    drop_lock();
+    if (t)
+        return t;
+    size_t bytes = sizeof *t + WIRE_PAGE + SIGNAL_STACK_BYTES + WIRE_PAGE + DISPATCH_STACK_BYTES;
+    uint8_t *memory =
+        sys_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (!memory)
+        return NULL;
+    t = (struct thread *)(void *)memory;
+    uint8_t *guard = memory + sizeof *t;
+    sys3(SYS_mprotect, guard, WIRE_PAGE, PROT_NONE);
+    t->signal_stack = guard + WIRE_PAGE;
+    sys3(SYS_mprotect, t->signal_stack + SIGNAL_STACK_BYTES, WIRE_PAGE, PROT_NONE);
+    t->self = t;
+    t->dispatch_stack = (uint64_t)(memory + bytes);
+    t->buffer = -1;
+    t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
+    arch_thread_init(t);
+    return t;
+}
+
+static int register_thread(struct thread *t)
+{
+    int done = 0;
+    take_lock();
+    for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++)
+        if (table[i].tid == 0 || table[i].tid == GONE || table[i].tid == t->tid) {
+            table[i].thread = t;
+            __atomic_store_n(&table[i].tid, t->tid, __ATOMIC_RELEASE);
+            done = 1;
+            break;
+        }
+    drop_lock();
+    return done ? 0 : -1;
+}
+
+static void create_timer(struct thread *t)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
+    event.sigev_value.sival_ptr = session;
+    event._sigev_un._tid = (int)t->tid;
+    t->has_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timer));
+    if (!t->has_timer)
+        count_add(&proc->count.disabled, WIRE_OFF_TIMER);
+}
+
+void thread_arm(struct thread *t)
+{
+    if (!t->has_timer || agent_off || session->mode == WIRE_MODE_IDLE)
+        return;
+    uint64_t gap = session->mode == WIRE_MODE_FULL ? REENTER_NS : session->gap_ns;
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    /* One burst at a random place of each stratum of CPU time. */
+    uint64_t stratum = now / gap + 1, at = stratum * gap + random_next(&t->random) % gap;
+    if (t->fresh) { /* also the one that the thread starts in */
+        at = now + random_next(&t->random) % gap;
+        t->fresh = 0;
+    }
+    struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};
+    sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
+}
+
+/* Full mode: the trigger comes at once. */
+static void trigger_now(struct thread *t)
+{
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER};
+    info.si_value.sival_ptr = session;
+    sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
+}
+
+int thread_attach(struct thread *t)
+{
+    t->tid = (uint32_t)sys0(SYS_gettid);
+    t->state = THREAD_NATIVE;
+    t->buffer = -1;
+    t->fresh = 1;
+    t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
+    random_next(&t->random);
+    stack_t own = {.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES}, before;
+    sys2(SYS_sigaltstack, 0, &before);
+    t->app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
+    if (sys_failed(sys2(SYS_sigaltstack, &own, 0)) || register_thread(t))
+        return -1;
+    create_timer(t);
+    count_add(&proc->count.threads, 1);
+    pthread_setspecific(exit_key, t);
+    thread_arm(t);
+    if (session->mode == WIRE_MODE_FULL && !agent_off)
+        trigger_now(t);
+    return 0;
+}
+
+void thread_detach(struct thread *t)
+{
+    sys1(SYSCALL_LEAVE, 0); /* in a burst, this ends it; natively, the kernel knows no such call */
+    if (t->has_timer)
+        sys1(SYS_timer_delete, t->timer);
+    t->has_timer = 0;
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
+    take_lock();
+    for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE && table[i].tid; i = (i + 1) % TABLE, n++)
+        if (table[i].tid == t->tid) {
+            __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
+            break;
+        }
+    t->next_free = free_threads;
+    free_threads = t;
+    drop_lock();
+}
+
+void threads_forked(void)
+{
+    struct thread *t = NULL;
+    uint32_t parent_tid = 0;
+    uint64_t top = (uint64_t)pthread_getspecific(exit_key);
+    t = (struct thread *)top;
+    (void)parent_tid;
+    lock = 0;
+    for (uint32_t i = 0; i < TABLE; i++)
+        table[i].tid = 0;
+    free_threads = NULL;
+    if (!t)
+        return;
+    t->has_timer = 0; /* timers are not inherited */
+    stack_t altstack = t->app_altstack;
+    thread_attach(t);
+    t->app_altstack = altstack;
+}
+
+static void at_thread_exit(void *thread) { thread_detach(thread); }
+
+int threads_init(void) { return pthread_key_create(&exit_key, at_thread_exit) ? -1 : 0; }
+
+static void *start(void *thread)
+{
+    struct thread *t = thread;
+    void *(*routine)(void *) = t->start_routine;
+    void *argument = t->start_argument;
+    if (!agent_off)
+        thread_attach(t);
+    return routine(argument);
+}
+
+EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *), void *argument)
+{
+    struct thread *t = agent_off || !session ? NULL : thread_new();
+    if (!t)
+        return real_pthread_create(id, attributes, routine, argument);
+    t->start_routine = routine;
+    t->start_argument = argument;
+    int result = real_pthread_create(id, attributes, start, t);
+    if (result) {
+        take_lock();
+        t->next_free = free_threads;
+        free_threads = t;
+        drop_lock();
+    }
+    return result;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers of the agent that were chosen, each with its reason. */
+#ifndef CACHEGRAM_AGENT_TUNABLES_H
+#define CACHEGRAM_AGENT_TUNABLES_H
+
+/* Translated code. cc1, the largest seen, needs 6 MB; the memory is only touched as it fills. */
+#define CODE_CACHE_BYTES (32u << 20)
+/* Private data of the translator, some 150 bytes a block. */
+#define ARENA_BYTES (48u << 20)
+/* Instructions in a block. Longer ones find no pair of free registers. */
+#define BLOCK_INSNS 40
+/* References and words of a block: bounds how far a record can run over the end of a buffer, which
+ * the guard page of 512 words must catch. */
+#define BLOCK_REFS 96
+#define BLOCK_WORDS 120
+/* Entries of a thread's table of indirect jump targets, 16 bytes each. 16 bits of the plain
+ * address missed millions of times on python3 (FACTS.md); 16 bits of its CRC do not. */
+#define TARGET_BITS 16
+/* The signal stack of a thread: a frame with AVX-512 state is 3.5 KB, the translator's C code needs
+ * less than 8 KB more. */
+#define SIGNAL_STACK_BYTES (64u << 10)
+/* Stack of C code called from the code cache. */
+#define DISPATCH_STACK_BYTES (32u << 10)
+/* Threads that are followed in one process; more run unprofiled. */
+#define MAX_THREADS 4096
+/* Full mode: CPU time after which a thread that runs native is taken back. */
+#define REENTER_NS 1000000
+/* Regions of code that are known. */
+#define MAX_REGIONS 512
+
+#endif
