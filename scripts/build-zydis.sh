@@ -26,7 +26,7 @@ version=$(dpkg-query -W -f '${source:Version}' libzydis-dev 2>/dev/null) ||
 
 # The decoder alone: no formatter, no encoder. Hidden symbols, so that the agent exports none of
 # them. No stack protector: the decoder runs on behalf of threads in the middle of anything.
-flags="-std=gnu11 -O2 -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -ffunction-sections
+flags="-std=gnu11 -O2 -mgeneral-regs-only -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -ffunction-sections
  -fdata-sections -DNDEBUG -DZYDIS_STATIC_BUILD -DZYAN_STATIC_BUILD -DZYDIS_DISABLE_FORMATTER
  -DZYDIS_DISABLE_ENCODER"
 

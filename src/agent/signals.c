@@ -169,10 +169,15 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
     burst_end(t, end, detail, t->cursor, UINT32_MAX);
 }
 
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+/* The agent's own code: called from the cache, when the thread is in a burst. */
+static int in_agent(uint64_t pc) { return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)etext; }
+
 static void trigger(struct thread *t, ucontext_t *uc)
 {
     count_add(&proc->count.triggers, 1);
-    if (t->state == THREAD_BURST && arch_in_cache(arch_pc(uc))) {
+    if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || in_agent(arch_pc(uc)))) {
         thread_arm(t);
         return;
     }

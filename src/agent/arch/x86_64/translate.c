@@ -180,7 +180,7 @@ static void emit_indirect(int scratch, int cursor)
     emit_gs_load(&out, RCX, T_SCRATCH);
     emit_gs_load(&out, scratch, T_SPILL_A);
     emit_gs_load(&out, cursor, T_SPILL_B);
-    emit_gs_imm(&out, T_EXIT_ID, EXIT_INDIRECT);
+    emit_gs_imm(&out, T_EXIT_ID, (uint32_t)EXIT_INDIRECT);
     emit_gs_jump(&out, T_DISPATCH);
     *hit = (uint8_t)(out.at - hit - 1);
     emit_gs_store(&out, T_JUMP_TO, cursor);

@@ -45,7 +45,7 @@ struct exit {
     uint16_t detail;
 };
 
-#define EXIT_INDIRECT UINT32_MAX /* exit_id of a missed indirect jump */
+#define EXIT_INDIRECT UINT64_MAX /* exit_id of a missed indirect jump: the immediate is sign-extended */
 
 int translate_init(void);
 struct exit *translate_exit(uint64_t id);
