@@ -188,7 +188,17 @@ out:
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
     count_add(&proc->count.stepped, 1);
-    uint64_t code = !session->stop && signals_ours() && !arch_gs_in_use() ? arch_translate(t, arch_pc(uc)) : 0;
+    if (regions_changed() && __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 1) {
+        arch_flush();
+        regions_forget();
+    }
+    uint64_t code = !session->stop && !regions_changed() && signals_ours() && !arch_gs_in_use()
+                        ? arch_translate(t, arch_pc(uc))
+                        : 0;
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
     if (code) {
         go(t, uc, code);
         return;

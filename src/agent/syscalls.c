@@ -29,10 +29,10 @@ static enum syscall_way end(struct thread *t, enum wire_end why, long number)
     return SYSCALL_END;
 }
 
-/* Returning from a handler: the step is taken in the code that it goes back to. */
-static enum syscall_way return_from_handler(struct thread *t)
+/* A call that changes what a burst stands on. In full mode it is stepped over. */
+static enum syscall_way change(struct thread *t, long number)
 {
-    return end(t, WIRE_END_SYSCALL, SYS_rt_sigreturn);
+    return session->mode == WIRE_MODE_FULL ? SYSCALL_STEP : end(t, WIRE_END_SYSCALL, number);
 }
 
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
@@ -44,17 +44,19 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_exit_group:
         return end(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        return return_from_handler(t);
-    case SYS_rt_sigprocmask:
+        return end(t, WIRE_END_SYSCALL, number);
+    case SYS_rt_sigprocmask: {
+        uint64_t before = t->app_mask;
         if (change_mask(t, args, result)) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
             /* What has just been unblocked and waits must be seen before the call returns. */
-            if (pending & ~t->app_mask & ~FAULT_SIGNALS)
-                return end(t, WIRE_END_SIGNAL, 0);
-            return SYSCALL_DONE;
+            if (!(pending & ~t->app_mask & ~FAULT_SIGNALS))
+                return SYSCALL_DONE;
+            t->app_mask = before; /* the kernel does it all over, natively */
         }
         return end(t, WIRE_END_SYSCALL, number);
+    }
     case SYS_rt_sigaction:
         if (args[0] < 1 || args[0] > 64 || FAULT_SIGNALS & SIGNAL_BIT(args[0]))
             return end(t, WIRE_END_SYSCALL, number);
@@ -65,9 +67,6 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_vfork:
     case SYS_execve:
     case SYS_execveat:
-        return session->mode == WIRE_MODE_FULL && number != SYS_execve && number != SYS_execveat
-                   ? SYSCALL_STEP
-                   : end(t, WIRE_END_SYSCALL, number);
     case SYS_arch_prctl:
     case SYS_sigaltstack:
     case SYS_seccomp:
@@ -75,14 +74,14 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_modify_ldt:
     case SYS_setrlimit:
     case SYS_prctl:
-        return end(t, WIRE_END_SYSCALL, number);
+        return change(t, number);
     case SYS_mmap:
     case SYS_munmap:
     case SYS_mprotect:
     case SYS_mremap:
     case SYS_pkey_mprotect:
         if (regions_touch(args[0], args[1]))
-            return end(t, WIRE_END_SYSCALL, number);
+            return change(t, number);
         return SYSCALL_PLAIN;
     /* Never wait for anything that a signal could end. */
     case SYS_brk:
