@@ -72,6 +72,7 @@ struct thread {
 
     int timer;
     int has_timer, fresh;
+    int trap_hidden; /* the target believes that SIGTRAP is blocked */
     uint64_t random;
     void *(*start_routine)(void *);
     void *start_argument;
@@ -140,6 +141,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
 int region_may_translate(uint64_t pc);
 int regions_changed(void); /* something known has gone or changed: translations are stale */
 void regions_forget(void);
+void regions_unloaded(void); /* a library may have been unloaded */
 uint32_t region_module(uint64_t pc);
 int regions_touch(uint64_t address, uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
 

@@ -136,6 +136,16 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
     arch_set_pc(uc, code);
 }
 
+/* A signal that the target would see now. Entering would block it, and code that sends itself one
+ * relies on its being handled before the call returns. */
+static int signal_waits(const ucontext_t *uc)
+{
+    uint64_t mask, pending = 0;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    return (pending & ~mask & ~FAULT_SIGNALS) != 0;
+}
+
 int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
@@ -143,6 +153,10 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         return 0;
     if (arch_gs_in_use()) {
         count_add(&proc->count.skipped_gs, 1);
+        return 0;
+    }
+    if (signal_waits(uc)) {
+        count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
     uint32_t others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
@@ -187,6 +201,12 @@ out:
 
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
+    if (signal_waits(uc)) {
+        int blocked = t->step_trap_blocked;
+        burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
+        t->step_trap_blocked |= blocked;
+        return;
+    }
     count_add(&proc->count.stepped, 1);
     if (regions_changed() && __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 1) {
         arch_flush();

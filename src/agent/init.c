@@ -29,6 +29,17 @@ int real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(
     return next_pthread_create ? next_pthread_create(id, attributes, routine, argument) : EAGAIN;
 }
 
+/* Another library may come to lie where this one was, and look the same wherever we compare. */
+EXPORT int dlclose(void *library)
+{
+    static int (*next)(void *);
+    if (!next)
+        next = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+    int result = next ? next(library) : -1;
+    regions_unloaded();
+    return result;
+}
+
 void agent_disable(enum wire_disabled why)
 {
     if (!agent_off)

@@ -10,8 +10,8 @@
 #include "agent/agent.h"
 #include "agent/sys.h"
 
-#define PROBES 3
-#define PROBE_BYTES 32
+#define PROBES 8
+#define PROBE_BYTES 64
 
 struct region {
     uint64_t start, end;
@@ -158,6 +158,8 @@ int regions_changed(void)
             }
     return changed;
 }
+
+void regions_unloaded(void) { changed = 1; }
 
 void regions_forget(void)
 {

@@ -155,6 +155,8 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     uint64_t during = before | act.mask;
     if (!(act.flags & SA_NODEFER))
         during |= SIGNAL_BIT(sig);
+    if (t)
+        during &= ~SIGNAL_BIT(SIGTRAP);
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, &during, NULL, 8);
     return (uint64_t)act.handler;
 }
@@ -371,6 +373,49 @@ EXPORT handler_function sysv_signal(int sig, handler_function handler)
     return simple(sig, handler, (unsigned)SA_RESETHAND | SA_NODEFER, 0);
 }
 EXPORT handler_function __sysv_signal(int sig, handler_function handler) { return sysv_signal(sig, handler); }
+
+/*
+ * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would
+ * never be sampled; the target is told what it asked for.
+ */
+static int change_mask(int how, const sigset_t *set, sigset_t *old)
+{
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    uint64_t mask = 0, before = 0;
+    int names_trap = 0;
+    if (set) {
+        memcpy(&mask, set, sizeof mask);
+        names_trap = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
+        mask &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
+        if (t && how != SIG_UNBLOCK)
+            mask &= ~SIGNAL_BIT(SIGTRAP);
+    }
+    long ret = sys4(SYS_rt_sigprocmask, how, set ? &mask : NULL, &before, 8);
+    if (sys_failed(ret))
+        return (int)-ret;
+    if (t) {
+        if (t->trap_hidden)
+            before |= SIGNAL_BIT(SIGTRAP);
+        if (set && (names_trap || how == SIG_SETMASK))
+            t->trap_hidden = names_trap && how != SIG_UNBLOCK;
+    }
+    if (old) {
+        memset(old, 0, sizeof *old);
+        memcpy(old, &before, sizeof before);
+    }
+    return 0;
+}
+
+EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
+{
+    int code = change_mask(how, set, old);
+    return code ? fail(code) : 0;
+}
+
+EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
+{
+    return change_mask(how, set, old);
+}
 
 EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
 {

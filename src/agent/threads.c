@@ -169,11 +169,7 @@ void thread_detach(struct thread *t)
 
 void threads_forked(void)
 {
-    struct thread *t = NULL;
-    uint32_t parent_tid = 0;
-    uint64_t top = (uint64_t)pthread_getspecific(exit_key);
-    t = (struct thread *)top;
-    (void)parent_tid;
+    struct thread *t = pthread_getspecific(exit_key);
     lock = 0;
     for (uint32_t i = 0; i < TABLE; i++)
         table[i].tid = 0;
@@ -205,6 +201,8 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
     struct thread *t = agent_off || !session ? NULL : thread_new();
     if (!t)
         return real_pthread_create(id, attributes, routine, argument);
+    struct thread *self = thread_self();
+    t->trap_hidden = self ? self->trap_hidden : 0;
     t->start_routine = routine;
     t->start_argument = argument;
     int result = real_pthread_create(id, attributes, start, t);

@@ -192,7 +192,7 @@ def test_harmless(record, tmp_path, name, mode):
     for path, content in native_files.items():
         assert got[path] == content, path
     total = totals(db)
-    assert total["bursts"] > 0 and total["references"] > 0
+    assert total["references"] > 0 and (mode == "full" or total["bursts"] > 0)
     assert total["loads"] + total["stores"] == total["references"]
 
 
