@@ -59,7 +59,7 @@ struct thread {
     uint32_t tid;
     uint64_t exit_pc; /* where native code goes on after the leave stub */
     uint64_t syscall_pc;
-    int leave_end;    /* enum wire_end, or -1: step */
+    int leave_end; /* enum wire_end, or -1: step */
     uint32_t leave_detail;
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
@@ -89,7 +89,10 @@ extern uint8_t *slot; /* start of this process' slot; == proc */
 extern int agent_off; /* nonzero: stays native for good; enum wire_disabled */
 extern uint32_t process_id;
 
-static inline void count_add(uint64_t *counter, uint64_t n) { __atomic_fetch_add(counter, n, __ATOMIC_RELAXED); }
+static inline void count_add(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
 uint64_t random_next(uint64_t *state); /* splitmix64 */
 
 /* init.c */
@@ -108,15 +111,16 @@ void threads_forked(void); /* forget all but the caller */
 /* signals.c */
 int signals_init(void);
 int signals_ours(void); /* nonzero: our fault handlers are still in place */
-#define SIGNAL_BIT(s) (1ull << ((s) - 1))
-#define FAULT_SIGNALS                                                                                      \
+#define SIGNAL_BIT(s) (1ull << ((s)-1))
+#define FAULT_SIGNALS \
     (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP))
 
 /* burst.c */
-int burst_enter(struct thread *t, ucontext_t *uc); /* nonzero: entered */
+int burst_enter(struct thread *t, ucontext_t *uc);    /* nonzero: entered */
 void burst_reenter(struct thread *t, ucontext_t *uc); /* after a step */
 /* The context is already the target's own; ends the burst and hands the buffer over. */
-void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words, uint32_t last_insns);
+void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
+               uint32_t last_insns);
 void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave stub */
 /* The context is the target's: runs one instruction natively, then burst_reenter follows. */
 void burst_step(struct thread *t, ucontext_t *uc);
@@ -143,7 +147,8 @@ int regions_changed(void); /* something known has gone or changed: translations 
 void regions_forget(void);
 void regions_unloaded(void); /* a library may have been unloaded */
 uint32_t region_module(uint64_t pc);
-int regions_touch(uint64_t address, uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
+int regions_touch(uint64_t address,
+                  uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
 
 /* arch */
 int arch_init(void);
@@ -151,13 +156,13 @@ uint64_t arch_pc(const ucontext_t *uc);
 uint64_t arch_sp(const ucontext_t *uc);
 void arch_set_pc(ucontext_t *uc, uint64_t pc);
 void arch_set_step(ucontext_t *uc, int on);
-int arch_gs_in_use(void);                   /* the interrupted thread uses what bursts need */
+int arch_gs_in_use(void); /* the interrupted thread uses what bursts need */
 void arch_thread_init(struct thread *t);
 int arch_in_cache(uint64_t pc);
 uint64_t arch_translate(struct thread *t, uint64_t pc); /* code to run, 0: cannot (t->leave_end says why) */
-void arch_enter(struct thread *t);          /* sets the GS base */
+void arch_enter(struct thread *t);                      /* sets the GS base */
 void arch_leave(struct thread *t);
-void arch_flush(void);                      /* caller makes sure that nobody is in the cache */
+void arch_flush(void); /* caller makes sure that nobody is in the cache */
 uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */

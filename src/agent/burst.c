@@ -94,7 +94,8 @@ static void end_books(struct thread *t)
     thread_arm(t);
 }
 
-void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words, uint32_t last_insns)
+void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
+               uint32_t last_insns)
 {
     if (t->buffer >= 0)
         publish(t, end, detail, end_of_words, last_insns);
@@ -258,4 +259,7 @@ void burst_step(struct thread *t, ucontext_t *uc)
     arch_set_step(uc, 1);
 }
 
-void burst_forked(void) { active = 0; }
+void burst_forked(void)
+{
+    active = 0;
+}

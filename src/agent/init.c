@@ -21,7 +21,8 @@ uint32_t process_id;
 
 static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-int real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *), void *argument)
+int real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
+                        void *argument)
 {
     if (!next_pthread_create)
         next_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
@@ -47,9 +48,15 @@ void agent_disable(enum wire_disabled why)
     agent_off = (int)why;
 }
 
-int collector_gone(void) { return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH; }
+int collector_gone(void)
+{
+    return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH;
+}
 
-static uint64_t slot_at(uint32_t i) { return session->slot_offset + i * session->slot_bytes; }
+static uint64_t slot_at(uint32_t i)
+{
+    return session->slot_offset + i * session->slot_bytes;
+}
 
 /* Maps slot i of the session: from the descriptor while there is one, else out of the mapping itself
  * (mremap of a shared mapping with old size 0 maps the same file again, and may reach further), which
@@ -57,7 +64,8 @@ static uint64_t slot_at(uint32_t i) { return session->slot_offset + i * session-
 static uint8_t *map_slot(int fd, uint32_t i)
 {
     if (fd >= 0) {
-        long p = sys6(SYS_mmap, 0, (long)session->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)slot_at(i));
+        long p = sys6(SYS_mmap, 0, (long)session->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                      (long)slot_at(i));
         return sys_failed(p) ? NULL : (uint8_t *)p;
     }
     uint64_t all = session->session_bytes;
@@ -95,7 +103,8 @@ static int attach(int fd)
             slot = p;
             proc = candidate;
             for (uint32_t b = 0; b < session->nbuffers; b++)
-                sys3(SYS_mprotect, p + session->buffer_offset + b * session->buffer_stride + session->buffer_bytes,
+                sys3(SYS_mprotect,
+                     p + session->buffer_offset + b * session->buffer_stride + session->buffer_bytes,
                      WIRE_PAGE, PROT_NONE);
             if (!proc->template_used)
                 proc->template_used = 8;

@@ -159,7 +159,10 @@ int regions_changed(void)
     return changed;
 }
 
-void regions_unloaded(void) { changed = 1; }
+void regions_unloaded(void)
+{
+    changed = 1;
+}
 
 void regions_forget(void)
 {

@@ -70,7 +70,10 @@ static long kernel_action(int sig, const struct kernel_sigaction *new, struct ke
     return sys4(SYS_rt_sigaction, sig, new, old, 8);
 }
 
-static int is_fault(int sig) { return (FAULT_SIGNALS & SIGNAL_BIT(sig)) != 0; }
+static int is_fault(int sig)
+{
+    return (FAULT_SIGNALS & SIGNAL_BIT(sig)) != 0;
+}
 
 static uint64_t mask_of(const ucontext_t *uc)
 {
@@ -79,13 +82,16 @@ static uint64_t mask_of(const ucontext_t *uc)
     return mask;
 }
 
-static void set_mask_of(ucontext_t *uc, uint64_t mask) { memcpy(&uc->uc_sigmask, &mask, sizeof mask); }
+static void set_mask_of(ucontext_t *uc, uint64_t mask)
+{
+    memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+}
 
 static long take_over(int sig, unsigned long flags)
 {
     struct kernel_sigaction k = {(void *)(uintptr_t)signal_entry,
-                                 (flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART)) | SA_SIGINFO | SA_ONSTACK |
-                                     SA_RESTORER_FLAG,
+                                 (flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART)) | SA_SIGINFO |
+                                     SA_ONSTACK | SA_RESTORER_FLAG,
                                  (void *)(uintptr_t)signal_restorer, ~0ull};
     /* Resetting an asynchronous handler is left to the kernel, which does it once and for all threads. */
     if (!is_fault(sig))
@@ -139,7 +145,8 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     d->sp = (uint64_t)uc - 8;
     if (t) {
         uint64_t sp = arch_sp(uc), low = (uint64_t)t->app_altstack.ss_sp, size = t->app_altstack.ss_size;
-        if (act.flags & SA_ONSTACK && !(t->app_altstack.ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size))
+        if (act.flags & SA_ONSTACK && !(t->app_altstack.ss_flags & SS_DISABLE) &&
+            !(sp > low && sp <= low + size))
             sp = low + size;
         d->sp = arch_move_frame(&uc, &info, sp);
         if (!d->sp) { /* no room for the frame: what the kernel does then */
@@ -174,7 +181,10 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
 /* The agent's own code: called from the cache, when the thread is in a burst. */
-static int in_agent(uint64_t pc) { return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)etext; }
+static int in_agent(uint64_t pc)
+{
+    return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)etext;
+}
 
 static void trigger(struct thread *t, ucontext_t *uc)
 {
@@ -236,8 +246,8 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
             info->si_addr = (void *)arch_pc(uc);
         /* All words of the unfinished record that its executed instructions refer to are there. */
-        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, record + BLOCK_WORDS < t->buffer_end ? record + BLOCK_WORDS : t->buffer_end,
-                  insns);
+        burst_end(t, WIRE_END_FAULT, (uint32_t)sig,
+                  record + BLOCK_WORDS < t->buffer_end ? record + BLOCK_WORDS : t->buffer_end, insns);
         return 1;
     }
     default:
@@ -306,7 +316,7 @@ static int change_action(int sig, const struct kernel_sigaction *new, struct ker
     if (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry)
         now = target[sig];
     if (new) {
-        int handled = new->handler != (void *)SIG_DFL && new->handler != (void *)SIG_IGN;
+        int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
         if (is_fault(sig)) {
             target[sig] = *new;
         } else if (handled) {
@@ -352,7 +362,8 @@ typedef void (*handler_function)(int);
 
 static handler_function simple(int sig, handler_function handler, unsigned long flags, uint64_t mask)
 {
-    struct kernel_sigaction new = {(void *)handler, flags | SA_RESTORER_FLAG, (void *)(uintptr_t)signal_restorer, mask},
+    struct kernel_sigaction new = {(void *)handler, flags | SA_RESTORER_FLAG,
+                                   (void *)(uintptr_t)signal_restorer, mask},
                             old;
     if (handler == SIG_ERR || sig < 1 || sig > LAST_SIGNAL) {
         errno = EINVAL;
@@ -366,13 +377,22 @@ EXPORT handler_function signal(int sig, handler_function handler)
     return simple(sig, handler, SA_RESTART, sig >= 1 && sig <= LAST_SIGNAL ? SIGNAL_BIT(sig) : 0);
 }
 EXPORT handler_function bsd_signal(int sig, handler_function handler);
-EXPORT handler_function bsd_signal(int sig, handler_function handler) { return signal(sig, handler); }
-EXPORT handler_function ssignal(int sig, handler_function handler) { return signal(sig, handler); }
+EXPORT handler_function bsd_signal(int sig, handler_function handler)
+{
+    return signal(sig, handler);
+}
+EXPORT handler_function ssignal(int sig, handler_function handler)
+{
+    return signal(sig, handler);
+}
 EXPORT handler_function sysv_signal(int sig, handler_function handler)
 {
     return simple(sig, handler, (unsigned)SA_RESETHAND | SA_NODEFER, 0);
 }
-EXPORT handler_function __sysv_signal(int sig, handler_function handler) { return sysv_signal(sig, handler); }
+EXPORT handler_function __sysv_signal(int sig, handler_function handler)
+{
+    return sysv_signal(sig, handler);
+}
 
 /*
  * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would

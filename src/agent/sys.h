@@ -28,7 +28,10 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define sys3(n, a, b, c) sys6((n), (long)(a), (long)(b), (long)(c), 0, 0, 0)
 #define sys4(n, a, b, c, d) sys6((n), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
-static inline int sys_failed(long ret) { return (unsigned long)ret >= (unsigned long)-4095l; }
+static inline int sys_failed(long ret)
+{
+    return (unsigned long)ret >= (unsigned long)-4095l;
+}
 
 void *sys_map(void *hint, size_t bytes, int prot, int flags);
 uint64_t sys_clock_ns(int clock_id);

@@ -58,7 +58,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return end(t, WIRE_END_SYSCALL, number);
     }
     case SYS_rt_sigaction:
-        if (args[0] < 1 || args[0] > 64 || FAULT_SIGNALS & SIGNAL_BIT(args[0]))
+        if (args[0] < 1 || args[0] > 64 || (args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0])))
             return end(t, WIRE_END_SYSCALL, number);
         return SYSCALL_PLAIN;
     case SYS_clone:

@@ -35,7 +35,10 @@ static void take_lock(void)
     while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
         sys0(SYS_sched_yield);
 }
-static void drop_lock(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
+static void drop_lock(void)
+{
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
 
 struct thread *thread_self(void)
 {
@@ -182,9 +185,15 @@ void threads_forked(void)
     t->app_altstack = altstack;
 }
 
-static void at_thread_exit(void *thread) { thread_detach(thread); }
+static void at_thread_exit(void *thread)
+{
+    thread_detach(thread);
+}
 
-int threads_init(void) { return pthread_key_create(&exit_key, at_thread_exit) ? -1 : 0; }
+int threads_init(void)
+{
+    return pthread_key_create(&exit_key, at_thread_exit) ? -1 : 0;
+}
 
 static void *start(void *thread)
 {
@@ -196,7 +205,8 @@ static void *start(void *thread)
     return routine(argument);
 }
 
-EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *), void *argument)
+EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
+                          void *argument)
 {
     struct thread *t = agent_off || !session ? NULL : thread_new();
     if (!t)

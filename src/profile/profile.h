@@ -15,24 +15,25 @@
 
 struct profile; /* opaque */
 
-enum profile_hist {          /* kinds of histogram, stored by name */
-    PROFILE_HIST_STACK = 0,  /* "stack": exact stack distances (in-burst, or of the whole run) */
-    PROFILE_HIST_REUSE,      /* "reuse": reuse distances */
-    PROFILE_HIST_FIRST,      /* "first": lines seen before each first touch */
-    PROFILE_HIST_AGE,        /* "age": references since the last touch, of every line, at the end */
-    PROFILE_HIST_KINDS
+enum profile_hist { /* kinds of histogram, stored by name */
+                    PROFILE_HIST_STACK =
+                        0,              /* "stack": exact stack distances (in-burst, or of the whole run) */
+                    PROFILE_HIST_REUSE, /* "reuse": reuse distances */
+                    PROFILE_HIST_FIRST, /* "first": lines seen before each first touch */
+                    PROFILE_HIST_AGE, /* "age": references since the last touch, of every line, at the end */
+                    PROFILE_HIST_KINDS
 };
 
 struct profile_burst {
     uint64_t id;      /* given by profile_add_burst */
     uint64_t process; /* id from profile_add_process */
     uint32_t tid;
-    uint64_t start_ns, end_ns;          /* since the run's start */
-    uint64_t cpu_start_ns, cpu_end_ns;  /* thread CPU time */
+    uint64_t start_ns, end_ns;         /* since the run's start */
+    uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time */
     uint64_t references, loads, stores, instructions, words, new_blocks;
-    uint64_t lines;   /* distinct lines touched */
+    uint64_t lines; /* distinct lines touched */
     uint64_t pc;
-    uint32_t end;     /* enum wire_end, stored by name too */
+    uint32_t end; /* enum wire_end, stored by name too */
     uint32_t end_detail;
     double weight;
 };
@@ -46,9 +47,10 @@ int profile_set_number(struct profile *p, const char *key, double value, struct 
 int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const char *exe, uint64_t start_ns,
                         uint64_t *id, struct error *err);
 /* Counters of a process, replaced on every call (name, value). */
-int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value, struct error *err);
-int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end, uint64_t file_offset,
-                       const char *path, struct error *err);
+int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value,
+                        struct error *err);
+int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
+                       uint64_t file_offset, const char *path, struct error *err);
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err);
 /* Non-zero bins only. burst 0: the whole run's (full mode). Replaces what was there. */
 int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
@@ -66,13 +68,14 @@ int profile_get(struct profile *p, const char *key, char *value, size_t size, st
 int profile_get_number(struct profile *p, const char *key, double *value, struct error *err);
 /* All bursts, ordered by id, in a malloc'ed array that the caller frees. */
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err);
-int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h, struct error *err);
+int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,
+                     struct error *err);
 /* Calls each(ctx, ...) for every counter, summed over processes. */
 int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name, uint64_t value), void *ctx,
                      struct error *err);
 /* Calls each for every process. */
 int profile_processes(struct profile *p,
-                      void (*each)(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe), void *ctx,
-                      struct error *err);
+                      void (*each)(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe),
+                      void *ctx, struct error *err);
 
 #endif

@@ -81,12 +81,12 @@ enum wire_ref_kind {
  */
 struct wire_ref {
     int64_t disp;
-    uint16_t size;  /* bytes of the whole operand */
-    uint8_t rw;     /* WIRE_LOAD | WIRE_STORE */
-    uint8_t kind;   /* enum wire_ref_kind */
+    uint16_t size; /* bytes of the whole operand */
+    uint8_t rw;    /* WIRE_LOAD | WIRE_STORE */
+    uint8_t kind;  /* enum wire_ref_kind */
     uint8_t slot, slot2, slot3;
     uint8_t flags;
-    uint8_t insn;   /* index of its instruction in the block */
+    uint8_t insn; /* index of its instruction in the block */
     uint8_t elem_bytes;
     uint8_t scale;
     uint8_t index_bytes;
@@ -107,19 +107,19 @@ struct wire_block {
 
 /* A handed-over buffer. Words [0, words) of the buffer are valid. */
 struct wire_desc {
-    uint64_t seq;          /* order within the process, from 1 */
+    uint64_t seq; /* order within the process, from 1 */
     uint32_t tid;
-    uint32_t end;          /* enum wire_end */
+    uint32_t end; /* enum wire_end */
     uint32_t end_detail;
-    uint32_t last_insns;   /* of the last record only this many instructions were executed
-                            * (UINT32_MAX: all of them); its words may be incomplete beyond */
+    uint32_t last_insns; /* of the last record only this many instructions were executed
+                          * (UINT32_MAX: all of them); its words may be incomplete beyond */
     uint64_t words;
-    uint64_t burst;        /* number of the burst within the process, from 1 */
+    uint64_t burst;                    /* number of the burst within the process, from 1 */
     uint64_t start_ns, end_ns;         /* CLOCK_MONOTONIC */
     uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time at start and end of this buffer */
     uint64_t fs_base;
-    uint64_t new_blocks;   /* blocks translated while this buffer was filled */
-    uint64_t pc;           /* where the burst started */
+    uint64_t new_blocks; /* blocks translated while this buffer was filled */
+    uint64_t pc;         /* where the burst started */
 };
 
 struct wire_module {
@@ -143,14 +143,19 @@ struct wire_counters {
     uint64_t flushes;        /* times that all translations were thrown away */
     uint64_t threads;        /* threads seen */
     uint64_t translate_ns;
-    uint64_t stalled_ns;     /* full mode: waited for a free buffer */
-    uint64_t cpu_ns;         /* process CPU time when last looked at */
-    uint64_t burst_cpu_ns;   /* CPU time spent inside bursts */
-    uint64_t disabled;       /* nonzero: the agent turned itself off; enum wire_disabled */
+    uint64_t stalled_ns;   /* full mode: waited for a free buffer */
+    uint64_t cpu_ns;       /* process CPU time when last looked at */
+    uint64_t burst_cpu_ns; /* CPU time spent inside bursts */
+    uint64_t disabled;     /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
-    WIRE_OFF_NOT = 0, WIRE_OFF_CPU /* lacks SSE4.2 or XSAVE */, WIRE_OFF_MEMORY, WIRE_OFF_SLOTS,
-    WIRE_OFF_COLLECTOR /* is gone */, WIRE_OFF_TIMER, WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */
+    WIRE_OFF_NOT = 0,
+    WIRE_OFF_CPU /* lacks SSE4.2 or XSAVE */,
+    WIRE_OFF_MEMORY,
+    WIRE_OFF_SLOTS,
+    WIRE_OFF_COLLECTOR /* is gone */,
+    WIRE_OFF_TIMER,
+    WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */
 };
 
 struct wire_proc {
@@ -183,19 +188,19 @@ struct wire_session {
     uint32_t mode;          /* enum wire_mode */
     uint64_t session_bytes; /* of the whole memory file */
     uint32_t nslots;
-    uint32_t nbuffers;      /* per slot, <= WIRE_MAX_BUFFERS */
-    uint64_t slot_bytes, slot_offset;                /* slot i starts at slot_offset + i * slot_bytes */
-    uint64_t template_offset, template_bytes;        /* within a slot; multiples of the page */
+    uint32_t nbuffers;                                   /* per slot, <= WIRE_MAX_BUFFERS */
+    uint64_t slot_bytes, slot_offset;                    /* slot i starts at slot_offset + i * slot_bytes */
+    uint64_t template_offset, template_bytes;            /* within a slot; multiples of the page */
     uint64_t buffer_offset, buffer_bytes, buffer_stride; /* stride = bytes + one guard page */
-    uint64_t gap_ns;        /* mean CPU time between bursts of a thread */
+    uint64_t gap_ns;                                     /* mean CPU time between bursts of a thread */
     uint64_t seed;
-    uint32_t follow;        /* 0: children are left alone */
+    uint32_t follow; /* 0: children are left alone */
     uint32_t collector_pid;
-    uint32_t doorbell;      /* futex: agents increment it when they hand something over */
+    uint32_t doorbell;         /* futex: agents increment it when they hand something over */
     uint32_t collector_sleeps; /* nonzero: wake it through the doorbell */
-    uint32_t stop;          /* nonzero: agents go native and stay there */
-    uint32_t attached;      /* atomic: number of processes that ever attached */
-    uint32_t refused_slots; /* atomic: processes that found no free slot */
+    uint32_t stop;             /* nonzero: agents go native and stay there */
+    uint32_t attached;         /* atomic: number of processes that ever attached */
+    uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t pad;
 };
 

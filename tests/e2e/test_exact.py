@@ -129,7 +129,7 @@ CASES = {
     "sse4": (4, 2, "pinsrd $1, (%rbp), %xmm0; pmovzxbw (%rbp), %xmm1; movntdqa (%rbp), %xmm2;"
              " pcmpistri $0, (%rbp), %xmm3; pextrd $1, %xmm0, 64(%rbp); pextrb $2, %xmm0, 80(%rbp)"),
     "lddqu_movddup": (2, 0, "lddqu 1(%rbp), %xmm0; movddup (%rbp), %xmm1"),
-    "maskmovdqu": (0, 1, "mov %rbp, %rdi; maskmovdqu %xmm1, %xmm0", "pcmpeqb %xmm0, %xmm0"),
+    "maskmovdqu": (0, 1, "mov %rbp, %rdi; maskmovdqu %xmm1, %xmm0", "pcmpeqb %xmm1, %xmm1"),
     "aes": (1, 0, "aesenc (%rbp), %xmm0", "", "aes"),
     # AVX.
     "avx_mov": (2, 2, "vmovups 5(%rbp), %ymm0; vmovdqa (%rbp), %ymm1; vmovups %ymm0, 65(%rbp);"

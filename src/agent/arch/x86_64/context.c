@@ -24,16 +24,22 @@ static int has_fsgsbase;
 static const int gregs_of[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                  REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
-static greg_t *greg(ucontext_t *uc, int reg) { return &uc->uc_mcontext.gregs[gregs_of[reg]]; }
+static greg_t *greg(ucontext_t *uc, int reg)
+{
+    return &uc->uc_mcontext.gregs[gregs_of[reg]];
+}
 
 int arch_init(void)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2))
         return -WIRE_OFF_CPU;
-    template_cpu(__get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512BW));
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        b = 0;
+    template_cpu((b & bit_AVX512BW) != 0);
+    int bmi2 = (b & bit_BMI2) != 0;
     has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
-    return translate_init() ? -WIRE_OFF_MEMORY : 0;
+    return translate_init(bmi2) ? -WIRE_OFF_MEMORY : 0;
 }
 
 static uint64_t gs_base(void)
@@ -54,9 +60,18 @@ static void set_gs_base(uint64_t base)
         sys2(SYS_arch_prctl, ARCH_SET_GS, base);
 }
 
-uint64_t arch_pc(const ucontext_t *uc) { return (uint64_t)uc->uc_mcontext.gregs[REG_RIP]; }
-uint64_t arch_sp(const ucontext_t *uc) { return (uint64_t)uc->uc_mcontext.gregs[REG_RSP]; }
-void arch_set_pc(ucontext_t *uc, uint64_t pc) { uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc; }
+uint64_t arch_pc(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+}
+uint64_t arch_sp(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
+}
+void arch_set_pc(ucontext_t *uc, uint64_t pc)
+{
+    uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+}
 
 void arch_set_step(ucontext_t *uc, int on)
 {
@@ -66,9 +81,15 @@ void arch_set_step(ucontext_t *uc, int on)
         uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
 }
 
-int arch_gs_in_use(void) { return gs_base() != 0; }
+int arch_gs_in_use(void)
+{
+    return gs_base() != 0;
+}
 
-void arch_thread_init(struct thread *t) { t->dispatch = (void *)(uintptr_t)dispatch_entry; }
+void arch_thread_init(struct thread *t)
+{
+    t->dispatch = (void *)(uintptr_t)dispatch_entry;
+}
 
 void arch_enter(struct thread *t)
 {
@@ -76,7 +97,10 @@ void arch_enter(struct thread *t)
     set_gs_base((uint64_t)t);
 }
 
-void arch_leave(struct thread *t) { set_gs_base(t->app_gs_base); }
+void arch_leave(struct thread *t)
+{
+    set_gs_base(t->app_gs_base);
+}
 
 void arch_forget_targets(struct thread *t)
 {
@@ -93,7 +117,8 @@ static const struct place *place_of(const struct block *b, uint64_t rip)
     return &b->places[i];
 }
 
-enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record, uint64_t **end)
+enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
+                           uint64_t **end)
 {
     uint64_t rip = arch_pc(uc);
     if (rip == (uint64_t)translate_leave_stub())
@@ -103,7 +128,8 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         return FAULT_UNKNOWN;
     *record = (uint64_t *)*greg(uc, b->cursor);
     *end = *record;
-    if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end && address < (uint64_t)t->buffer_end + WIRE_PAGE) {
+    if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end &&
+        address < (uint64_t)t->buffer_end + WIRE_PAGE) {
         *end = t->buffer_end;
         return FAULT_FULL;
     }
@@ -165,10 +191,10 @@ struct signal_frame {
     siginfo_t info;
 };
 
-
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp)
 {
-    struct signal_frame *from = (struct signal_frame *)((uint64_t)*uc - offsetof(struct signal_frame, context));
+    struct signal_frame *from =
+        (struct signal_frame *)((uint64_t)*uc - offsetof(struct signal_frame, context));
     uint8_t *state = (uint8_t *)(*uc)->uc_mcontext.fpregs;
     size_t state_bytes = 0;
     if (state) {

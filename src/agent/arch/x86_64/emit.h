@@ -13,7 +13,10 @@ struct emitter {
     uint8_t *at;
 };
 
-static inline void emit_byte(struct emitter *e, unsigned byte) { *e->at++ = (uint8_t)byte; }
+static inline void emit_byte(struct emitter *e, unsigned byte)
+{
+    *e->at++ = (uint8_t)byte;
+}
 
 static inline void emit_u32(struct emitter *e, uint32_t v)
 {
@@ -43,8 +46,14 @@ static inline void emit_gs(struct emitter *e, unsigned opcode, int reg, int offs
     emit_byte(e, 0x25);
     emit_u32(e, (uint32_t)offset);
 }
-static inline void emit_gs_store(struct emitter *e, int offset, int reg) { emit_gs(e, 0x89, reg, offset); }
-static inline void emit_gs_load(struct emitter *e, int reg, int offset) { emit_gs(e, 0x8b, reg, offset); }
+static inline void emit_gs_store(struct emitter *e, int offset, int reg)
+{
+    emit_gs(e, 0x89, reg, offset);
+}
+static inline void emit_gs_load(struct emitter *e, int reg, int offset)
+{
+    emit_gs(e, 0x8b, reg, offset);
+}
 
 /* mov qword gs:[offset], imm32 (sign-extended) */
 static inline void emit_gs_imm(struct emitter *e, int offset, uint32_t imm)
@@ -82,9 +91,18 @@ static inline void emit_mem(struct emitter *e, unsigned opcode, int reg, int bas
     emit_byte(e, opcode);
     emit_modrm(e, reg, base, disp);
 }
-static inline void emit_store(struct emitter *e, int base, int32_t disp, int reg) { emit_mem(e, 0x89, reg, base, disp); }
-static inline void emit_load(struct emitter *e, int reg, int base, int32_t disp) { emit_mem(e, 0x8b, reg, base, disp); }
-static inline void emit_lea(struct emitter *e, int reg, int base, int32_t disp) { emit_mem(e, 0x8d, reg, base, disp); }
+static inline void emit_store(struct emitter *e, int base, int32_t disp, int reg)
+{
+    emit_mem(e, 0x89, reg, base, disp);
+}
+static inline void emit_load(struct emitter *e, int reg, int base, int32_t disp)
+{
+    emit_mem(e, 0x8b, reg, base, disp);
+}
+static inline void emit_lea(struct emitter *e, int reg, int base, int32_t disp)
+{
+    emit_mem(e, 0x8d, reg, base, disp);
+}
 static inline void emit_store_imm(struct emitter *e, int base, int32_t disp, uint32_t imm)
 {
     emit_mem(e, 0xc7, 0, base, disp);
@@ -125,7 +143,8 @@ static inline void emit_address(struct emitter *e, unsigned opcode, int reg, int
                      (unsigned)((base < 0 ? 0 : base) >> 3));
     emit_byte(e, opcode);
     emit_byte(e, mod << 6 | (unsigned)(reg & 7) << 3 | 4);
-    emit_byte(e, ss << 6 | (unsigned)((index < 0 ? RSP : index) & 7) << 3 | (unsigned)((base < 0 ? RBP : base) & 7));
+    emit_byte(e, ss << 6 | (unsigned)((index < 0 ? RSP : index) & 7) << 3 |
+                     (unsigned)((base < 0 ? RBP : base) & 7));
     if (base < 0 || mod == 2)
         emit_u32(e, (uint32_t)disp);
     else if (mod == 1)
@@ -217,7 +236,8 @@ static inline void emit_evex_store(struct emitter *e, int base, int32_t disp, in
 {
     unsigned width = bits == 512 ? 2 : bits == 256 ? 1 : 0;
     emit_byte(e, 0x62);
-    emit_byte(e, (vector >> 3 & 1 ? 0u : 0x80u) | 0x40u | (base >> 3 ? 0u : 0x20u) | (vector >> 4 ? 0u : 0x10u) | 1u);
+    emit_byte(e, (vector >> 3 & 1 ? 0u : 0x80u) | 0x40u | (base >> 3 ? 0u : 0x20u) |
+                     (vector >> 4 ? 0u : 0x10u) | 1u);
     emit_byte(e, 0xfe); /* W1, vvvv unused, F3 */
     emit_byte(e, width << 5 | 0x08u);
     emit_byte(e, 0x7f);

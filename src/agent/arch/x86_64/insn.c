@@ -3,8 +3,13 @@
 #include "agent/arch/x86_64/layout.h"
 
 static ZydisDecoder decoder;
+static int has_bmi2;
 
-void insn_init(void) { ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64); }
+void insn_init(int bmi2)
+{
+    has_bmi2 = bmi2;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
 
 int insn_register(ZydisRegister reg)
 {
@@ -82,21 +87,20 @@ static enum insn_class classify(const struct insn *d)
     case ZYDIS_MNEMONIC_IRET:
     case ZYDIS_MNEMONIC_IRETD:
     case ZYDIS_MNEMONIC_IRETQ:
-    case ZYDIS_MNEMONIC_ENTER:
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_UMWAIT:
         return INSN_STEP;
-    case ZYDIS_MNEMONIC_POP:
-        /* The address is computed with the stack pointer after the pop. */
-        if (d->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+    case ZYDIS_MNEMONIC_ENTER: /* copying frame pointers of outer levels: nobody does */
+        if (d->op[1].imm.value.u & 31)
             return INSN_STEP;
         break;
     case ZYDIS_MNEMONIC_BT:
     case ZYDIS_MNEMONIC_BTS:
     case ZYDIS_MNEMONIC_BTR:
     case ZYDIS_MNEMONIC_BTC:
-        /* The bit number in a register moves the address. */
-        if (d->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && d->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
+        /* The bit number in a register moves the address; computing that takes BMI2. */
+        if (!has_bmi2 && d->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            d->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
             return INSN_STEP;
         break;
     default:

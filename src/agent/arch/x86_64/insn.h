@@ -33,7 +33,7 @@ struct insn {
 
 /* Decodes what lies at bytes (at most `available` of them), which stands for address pc. */
 void insn_decode(struct insn *insn, const uint8_t *bytes, unsigned available, uint64_t pc);
-void insn_init(void);
+void insn_init(int bmi2);
 /* Number of a general register, whatever part of it is named; -1: another kind. */
 int insn_register(ZydisRegister reg);
 

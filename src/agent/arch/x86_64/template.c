@@ -3,7 +3,10 @@
 
 static int kmov_wide;
 
-void template_cpu(int has_avx512bw) { kmov_wide = has_avx512bw; }
+void template_cpu(int has_avx512bw)
+{
+    kmov_wide = has_avx512bw;
+}
 
 void template_init(struct template *t, struct emitter *e, int scratch, int cursor)
 {
@@ -141,7 +144,8 @@ static uint8_t opmask_word(struct template *t, int k)
     return put_word(t, t->scratch);
 }
 
-static void record_gather(struct template *t, const struct insn *d, const ZydisDecodedOperand *o, struct wire_ref *r)
+static void record_gather(struct template *t, const struct insn *d, const ZydisDecodedOperand *o,
+                          struct wire_ref *r)
 {
     int vector = 0, bits = 0, mask = opmask(d);
     is_vector(o->mem.index, &vector, &bits);
@@ -174,6 +178,43 @@ static void record_gather(struct template *t, const struct insn *d, const ZydisD
     r->size = (uint16_t)((elements < data ? elements : data) * r->elem_bytes);
 }
 
+/* bt and its like with the bit number in a register: that moves the address, in either direction, by
+ * whole operands. Computed without flags: movsx, sarx (the count in a borrowed rcx), lea. */
+static int is_bit_string(const struct insn *d)
+{
+    ZydisMnemonic m = d->in.mnemonic;
+    return (m == ZYDIS_MNEMONIC_BT || m == ZYDIS_MNEMONIC_BTS || m == ZYDIS_MNEMONIC_BTR ||
+            m == ZYDIS_MNEMONIC_BTC) &&
+           d->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+}
+
+static uint8_t bit_string_word(struct template *t, const struct insn *d, int base, int index, int scale)
+{
+    int bits = d->op[1].size, from = insn_register(d->op[1].reg.value), to = t->scratch;
+    unsigned high = (unsigned)to >> 3, low = (unsigned)to & 7;
+    if (bits == 64) {
+        emit_move(t->e, to, from);
+    } else {
+        emit_byte(t->e, 0x48u | high << 2 | (unsigned)from >> 3);
+        if (bits == 16)
+            emit_byte(t->e, 0x0f);
+        emit_byte(t->e, bits == 16 ? 0xbf : 0x63);
+        emit_byte(t->e, 0xc0u | low << 3 | ((unsigned)from & 7));
+    }
+    emit_gs_store(t->e, T_SCRATCH, RCX);
+    emit_move_imm(t->e, RCX, bits == 64 ? 6 : bits == 32 ? 5 : 4);
+    emit_byte(t->e, 0xc4); /* sarx to, to, rcx */
+    emit_byte(t->e, (high ? 0u : 0xa0u) | 0x42u);
+    emit_byte(t->e, 0xf2);
+    emit_byte(t->e, 0xf7);
+    emit_byte(t->e, 0xc0u | low << 3 | low);
+    emit_gs_load(t->e, RCX, T_SCRATCH);
+    emit_address(t->e, 0x8d, to, base, to, bits / 8, 0, 0);
+    if (index >= 0)
+        emit_address(t->e, 0x8d, to, to, index, scale, 0, 0);
+    return put_word(t, to);
+}
+
 static int is_masked_move(ZydisMnemonic m, int *double_width)
 {
     *double_width = m == ZYDIS_MNEMONIC_VMASKMOVPD || m == ZYDIS_MNEMONIC_VPMASKMOVQ;
@@ -204,7 +245,8 @@ static int is_hint(const struct insn *d)
     }
 }
 
-static void record_operand(struct template *t, const struct insn *d, const ZydisDecodedOperand *o, struct wire_ref *r)
+static void record_operand(struct template *t, const struct insn *d, const ZydisDecodedOperand *o,
+                           struct wire_ref *r)
 {
     int base = insn_register(o->mem.base), index = insn_register(o->mem.index), double_width;
     int mask = opmask(d);
@@ -213,12 +255,21 @@ static void record_operand(struct template *t, const struct insn *d, const Zydis
     if (o->mem.segment == ZYDIS_REGISTER_FS)
         r->flags |= WIRE_FS;
     /* push, call: the address is the stack pointer after the push */
-    if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && base == RSP && (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+    if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && base == RSP &&
+        (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
         r->disp -= r->size;
     if (d->in.mnemonic == ZYDIS_MNEMONIC_LEAVE)
         base = RBP;
-    if (o->mem.base == ZYDIS_REGISTER_RIP) {
+    /* pop: so is that of what it writes to */
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_POP && o->visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+        base == RSP)
+        r->disp += r->size;
+    if (o->mem.base == ZYDIS_REGISTER_RIP)
         r->disp += (int64_t)(d->pc + d->in.length);
+    if (is_bit_string(d)) {
+        r->slot = bit_string_word(t, d, base, index, o->mem.scale);
+    } else if (o->mem.base == ZYDIS_REGISTER_RIP) {
+        r->slot = 0;
     } else if (d->in.mnemonic == ZYDIS_MNEMONIC_XLAT) {
         /* movzx scratch, al; lea scratch, [rbx + scratch] */
         emit_byte(t->e, t->scratch >> 3 ? 0x44 : 0x40);
@@ -238,7 +289,8 @@ static void record_operand(struct template *t, const struct insn *d, const Zydis
     if (is_packed(d->in.mnemonic) && mask) {
         r->kind = WIRE_REF_PACKED;
         r->slot2 = opmask_word(t, mask);
-    } else if (mask && r->elem_bytes && d->in.meta.category != ZYDIS_CATEGORY_BROADCAST && !d->in.avx.broadcast.mode) {
+    } else if (mask && r->elem_bytes && d->in.meta.category != ZYDIS_CATEGORY_BROADCAST &&
+               !d->in.avx.broadcast.mode) {
         r->kind = WIRE_REF_MASKED;
         r->slot2 = opmask_word(t, mask);
     } else if (is_masked_move(d->in.mnemonic, &double_width)) {
@@ -251,7 +303,8 @@ static void record_operand(struct template *t, const struct insn *d, const Zydis
     } else if (d->in.mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU || d->in.mnemonic == ZYDIS_MNEMONIC_VMASKMOVDQU) {
         int vector = 0, bits = 0;
         for (unsigned i = 0; i < d->in.operand_count; i++)
-            if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && d->op[i].encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM)
+            if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                d->op[i].encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM)
                 is_vector(d->op[i].reg.value, &vector, &bits);
         r->kind = WIRE_REF_MASKED;
         r->elem_bytes = 1;
@@ -307,8 +360,10 @@ void template_record(struct template *t, const struct insn *d, unsigned index, u
     }
     if (is_hint(d))
         return;
-    for (unsigned i = 0; i < d->in.operand_count; i++) {
-        const ZydisDecodedOperand *o = &d->op[i];
+    /* pop [mem] lists what it writes first */
+    int backwards = d->in.mnemonic == ZYDIS_MNEMONIC_POP;
+    for (unsigned n = 0; n < d->in.operand_count; n++) {
+        const ZydisDecodedOperand *o = &d->op[backwards ? d->in.operand_count - 1u - n : n];
         if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || !o->actions)
             continue;
         r = (struct wire_ref){.insn = (uint8_t)index, .pc_offset = pc_offset};
@@ -320,6 +375,12 @@ void template_record(struct template *t, const struct insn *d, unsigned index, u
             record_operand(t, d, o, &r);
         add_ref(t, &r);
     }
+}
+
+static int pops_into(const struct insn *d, int reg)
+{
+    return d->in.mnemonic == ZYDIS_MNEMONIC_POP && d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           insn_register(d->op[0].reg.value) == reg;
 }
 
 /* By how much an instruction moves a register, if by a constant; else -1. */
@@ -334,10 +395,10 @@ static int moved_register(const struct insn *d, int64_t *by)
     }
     if (m == ZYDIS_MNEMONIC_POP || m == ZYDIS_MNEMONIC_POPFQ) {
         *by = 8;
-        return m == ZYDIS_MNEMONIC_POP && insn_register(d->op[0].reg.value) == RSP ? NO_REG : RSP;
+        return pops_into(d, RSP) ? NO_REG : RSP;
     }
-    if ((m == ZYDIS_MNEMONIC_ADD || m == ZYDIS_MNEMONIC_SUB) && d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-        d->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+    if ((m == ZYDIS_MNEMONIC_ADD || m == ZYDIS_MNEMONIC_SUB) &&
+        d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && d->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         *by = m == ZYDIS_MNEMONIC_ADD ? d->op[1].imm.value.s : -d->op[1].imm.value.s;
         return insn_register(d->op[0].reg.value);
     }
@@ -349,7 +410,7 @@ void template_follow(struct template *t, const struct insn *d)
     int64_t by = 0;
     int moved = moved_register(d, &by);
     unsigned lost = d->writes;
-    if (moved >= 0 && !(d->in.mnemonic == ZYDIS_MNEMONIC_POP && insn_register(d->op[0].reg.value) == moved))
+    if (moved >= 0 && !pops_into(d, moved))
         lost &= ~(1u << moved);
     for (unsigned i = 0; i < t->nknown;) {
         struct known_address *k = &t->known[i];

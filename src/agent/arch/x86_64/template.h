@@ -21,7 +21,8 @@ struct known_address {
     int64_t adjust; /* value now = recorded value + adjust */
 };
 
-struct template {
+struct template
+{
     struct emitter *e;
     int scratch, cursor; /* the two borrowed registers */
     int slots;           /* words so far, header included */

@@ -31,11 +31,26 @@ void translate_lock(void)
     while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
         sys0(SYS_sched_yield);
 }
-void translate_unlock(void) { __atomic_store_n(&lock, 0, __ATOMIC_RELEASE); }
-uint8_t *translate_leave_stub(void) { return leave_stub; }
-uint64_t arch_generation(void) { return generation; }
-int arch_in_cache(uint64_t pc) { return pc >= (uint64_t)cache && pc < (uint64_t)cache_end; }
-struct exit *translate_exit(uint64_t id) { return id < nexits ? &exits[id] : NULL; }
+void translate_unlock(void)
+{
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+uint8_t *translate_leave_stub(void)
+{
+    return leave_stub;
+}
+uint64_t arch_generation(void)
+{
+    return generation;
+}
+int arch_in_cache(uint64_t pc)
+{
+    return pc >= (uint64_t)cache && pc < (uint64_t)cache_end;
+}
+struct exit *translate_exit(uint64_t id)
+{
+    return id < nexits ? &exits[id] : NULL;
+}
 
 static void start_cache(void)
 {
@@ -47,7 +62,7 @@ static void start_cache(void)
     nexits = 1;
 }
 
-int translate_init(void)
+int translate_init(int bmi2)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rw = PROT_READ | PROT_WRITE;
     cache = sys_map(NULL, CODE_CACHE_BYTES, rw | PROT_EXEC, flags);
@@ -61,7 +76,7 @@ int translate_init(void)
     arena_end = arena + ARENA_BYTES;
     nblocks = first_block = 1;
     start_cache();
-    insn_init();
+    insn_init(bmi2);
     return 0;
 }
 
@@ -81,7 +96,10 @@ void arch_forked(void)
     arch_flush();
 }
 
-static uint32_t hash_of(uint64_t pc) { return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (HASH_SIZE - 1); }
+static uint32_t hash_of(uint64_t pc)
+{
+    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (HASH_SIZE - 1);
+}
 
 static struct block *find(uint64_t pc)
 {
@@ -156,7 +174,8 @@ static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cur
  * compare, jrcxz to branch. */
 static void emit_indirect(int scratch, int cursor)
 {
-    static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d, 0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
+    static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
+                                    0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
     emit_gs_store(&out, T_CURSOR, cursor);
     emit_gs_store(&out, T_SCRATCH, RCX);
     emit_byte(&out, 0xb9); /* mov ecx, 0 */
@@ -262,7 +281,8 @@ static int pick(unsigned used, int low)
 static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, int *scratch, int *cursor)
 {
     *cursor = hint_cursor >= 0 && !(used >> hint_cursor & 1) ? hint_cursor : NO_REG;
-    *scratch = hint_scratch >= 0 && !(used >> hint_scratch & 1) && (!low || hint_scratch < 8) ? hint_scratch : NO_REG;
+    *scratch = hint_scratch >= 0 && !(used >> hint_scratch & 1) && (!low || hint_scratch < 8) ? hint_scratch
+                                                                                              : NO_REG;
     if (*scratch < 0)
         *scratch = pick(used | (*cursor >= 0 ? 1u << *cursor : 0), low);
     if (*scratch < 0 && *cursor >= 0) { /* the cursor took the last one that would do */
@@ -345,11 +365,11 @@ static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
     struct wire_block *b = (struct wire_block *)(void *)(slot + session->template_offset + at);
     *b = (struct wire_block){.pc = pc,
                              .nwords = (uint16_t)(records ? template.slots : 0),
-                             .nrefs = (uint16_t)template.nrefs,
+                             .nrefs = (uint16_t) template.nrefs,
                              .ninsns = (uint16_t)ninsns,
-                             .loads = (uint16_t)template.loads,
-                             .stores = (uint16_t)template.stores,
-                             .special = (uint16_t)template.special,
+                             .loads = (uint16_t) template.loads,
+                             .stores = (uint16_t) template.stores,
+                             .special = (uint16_t) template.special,
                              .module = region_module(pc)};
     __builtin_memcpy(b->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
     __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
@@ -368,7 +388,8 @@ static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsign
 static void emit_terminator(const struct insn *d, int scratch, int cursor, int records)
 {
     uint64_t next = d->pc + d->in.length;
-    uint64_t target = next + (uint64_t)(d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? d->op[0].imm.value.s : 0);
+    uint64_t target =
+        next + (uint64_t)(d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? d->op[0].imm.value.s : 0);
     int32_t advance = 8 * template.slots;
     uint8_t *jump, *other;
     struct exit *x;
@@ -431,7 +452,10 @@ static void emit_terminator(const struct insn *d, int scratch, int cursor, int r
             emit_lea(&out, cursor, cursor, advance);
             emit_give_back(scratch, cursor);
         }
-        x = emit_exit(d->class == INSN_SYSCALL ? EXIT_SYSCALL : d->class == INSN_STEP ? EXIT_STEP : EXIT_END, d->pc);
+        x = emit_exit(d->class == INSN_SYSCALL ? EXIT_SYSCALL
+                      : d->class == INSN_STEP  ? EXIT_STEP
+                                               : EXIT_END,
+                      d->pc);
         x->detail = (uint16_t)d->in.mnemonic;
         if (d->class == INSN_SYSCALL) {
             x->resume = out.at;
@@ -473,7 +497,8 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     out.at = begin;
     *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1};
     const struct insn *end = last ? &insns[n - 1] : NULL;
-    int records = !(n == 1 && end && (end->class == INSN_STEP || end->class == INSN_END || end->class == INSN_SYSCALL));
+    int records =
+        !(n == 1 && end && (end->class == INSN_STEP || end->class == INSN_END || end->class == INSN_SYSCALL));
     uint8_t *header = NULL;
     if (records) {
         if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
@@ -522,7 +547,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     }
     b->code_bytes = (uint32_t)(out.at - begin);
     if (header) {
-        uint32_t word = id | (uint32_t)template.slots << WIRE_ID_BITS;
+        uint32_t word = id | (uint32_t) template.slots << WIRE_ID_BITS;
         __builtin_memcpy(header, &word, 4);
     }
     if (publish(id, pc, count, records)) {

@@ -47,7 +47,7 @@ struct exit {
 
 #define EXIT_INDIRECT UINT64_MAX /* exit_id of a missed indirect jump: the immediate is sign-extended */
 
-int translate_init(void);
+int translate_init(int bmi2);
 struct exit *translate_exit(uint64_t id);
 /* Block for pc, made if need be; the hint is the pair that the caller has borrowed. NULL: cannot. */
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
