@@ -259,7 +259,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
 uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     uint64_t resume;
-    if (safe_copy_recover(arch_pc(uc), &resume)) {
+    if ((sig == SIGSEGV || sig == SIGBUS) && safe_copy_recover(arch_pc(uc), &resume)) {
         arch_set_pc(uc, resume);
         return 0;
     }

@@ -52,7 +52,8 @@ static struct cut make_cut(double lines, size_t point)
 }
 
 /* hist_at_least for all cuts (ascending) in one pass: at_least[2 * i] += share * values >= cut i. */
-static void add_at_least(const struct hist *h, const struct cut *cuts, size_t n, double share, double *at_least)
+static void add_at_least(const struct hist *h, const struct cut *cuts, size_t n, double share,
+                         double *at_least)
 {
     uint64_t above = 0;
     uint32_t bin = HIST_BINS;
@@ -141,7 +142,8 @@ static double weight_of(const struct curve_burst *burst)
     return burst->references > 0 ? burst->weight : 0;
 }
 
-static void resample(struct work *w, const struct curve_burst *bursts, size_t nbursts, size_t n, uint64_t seed)
+static void resample(struct work *w, const struct curve_burst *bursts, size_t nbursts, size_t n,
+                     uint64_t seed)
 {
     struct random_state random;
 

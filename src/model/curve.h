@@ -20,8 +20,8 @@ struct curve_point {
  * Exact fully associative LRU: share of references whose stack distance is >= lines, plus cold.
  * points[i].size_bytes is given; the rest is filled. low = high = miss_ratio.
  */
-int curve_exact(const struct hist *stack, uint64_t cold, unsigned line_bytes,
-                struct curve_point *points, size_t n, struct error *err);
+int curve_exact(const struct hist *stack, uint64_t cold, unsigned line_bytes, struct curve_point *points,
+                size_t n, struct error *err);
 
 /* StatStack (Eklov & Hagersten 2010; METHODS.md 3): from forward reuse distances and the number of
  * dangling references. */

@@ -35,11 +35,10 @@ int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct 
             return error_set(err, -EINVAL, "burst number %zu has weight %g: it must be 0 or more", b + 1,
                              bursts[b].weight);
         if (bursts[b].references != bursts[b].stack.total + bursts[b].first.total)
-            return error_set(err, -EINVAL,
-                             "burst number %zu has %llu references, but %llu reuses and %llu first touches", b + 1,
-                             (unsigned long long)bursts[b].references,
-                             (unsigned long long)bursts[b].stack.total,
-                             (unsigned long long)bursts[b].first.total);
+            return error_set(
+                err, -EINVAL, "burst number %zu has %llu references, but %llu reuses and %llu first touches",
+                b + 1, (unsigned long long)bursts[b].references, (unsigned long long)bursts[b].stack.total,
+                (unsigned long long)bursts[b].first.total);
     }
     return 0;
 }

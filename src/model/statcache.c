@@ -58,8 +58,8 @@ double model_statcache_solve(const struct model_spectrum *spectrum, double endle
     return ratio;
 }
 
-int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes, struct curve_point *points,
-                    size_t n, struct error *err)
+int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
+                    struct curve_point *points, size_t n, struct error *err)
 {
     int code = model_check_points(points, n, line_bytes, err);
     double total = (double)reuse->total + (double)dangling;

@@ -31,7 +31,7 @@
 
 /* At the bins' lower edges. long double: N * ES of a long run goes beyond 2^53. */
 struct expectation {
-    long double sum[HIST_BINS + 1];  /* N * ES(edge) */
+    long double sum[HIST_BINS + 1];   /* N * ES(edge) */
     long double reach[HIST_BINS + 1]; /* references with d >= edge, dangling ones included */
 };
 
@@ -82,8 +82,8 @@ static long double misses(const struct expectation *e, long double goal)
     return e->reach[low] - (e->reach[low] - e->reach[low + 1]) * reached / width;
 }
 
-int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_bytes, struct curve_point *points,
-                    size_t n, struct error *err)
+int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
+                    struct curve_point *points, size_t n, struct error *err)
 {
     int code = model_check_points(points, n, line_bytes, err);
     long double total = (long double)reuse->total + (long double)dangling;

@@ -96,7 +96,7 @@ struct tail {
 
 struct stackdist {
     _Alignas(64) int8_t rank[FRONT_LINES]; /* by slot */
-    uint64_t front_line[FRONT_LINES]; /* NO_LINE in an unused slot */
+    uint64_t front_line[FRONT_LINES];      /* NO_LINE in an unused slot */
     uint64_t front_last[FRONT_LINES];
     uint64_t front_entry[FRONT_LINES]; /* index in entries */
     uint8_t hint[HINTS];

@@ -32,9 +32,8 @@ int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result
  * first_hist (may be NULL) gets, for each first touch, the number of distinct lines seen before it.
  */
 struct hist;
-int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n,
-                         struct hist *stack_hist, struct hist *reuse_hist,
-                         struct hist *first_hist, uint64_t *cold);
+int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold);
 uint64_t stackdist_lines(const struct stackdist *sd);      /* distinct lines so far */
 uint64_t stackdist_references(const struct stackdist *sd); /* touches so far */
 size_t stackdist_memory_bytes(const struct stackdist *sd);

@@ -141,7 +141,8 @@ static void statstack_is_its_definition(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed < 6; seed++) {
-        struct trace *t = trace_new(1000, 7 * seed * seed, 0, seed); /* all distances have bins of their own */
+        struct trace *t =
+            trace_new(1000, 7 * seed * seed, 0, seed); /* all distances have bins of their own */
         uint64_t dangling = t->b.first.total;
         for (uint64_t lines = 1; lines < 220; lines += 3) {
             uint64_t misses = dangling, sum = 0; /* sum: N * ES(d) */
