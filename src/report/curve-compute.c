@@ -107,6 +107,10 @@ static int load_bursts(struct profile *p, uint32_t tid, const struct profile_bur
         *references += b->references;
         for (int kind = 0; code == 0 && kind < PROFILE_HIST_KINDS; kind++)
             code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
+        /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
+        uint64_t touches = b->stack.total + b->first.total;
+        if (touches > b->references)
+            b->references = touches;
     }
     free(scratch);
     return code;
