@@ -31,7 +31,8 @@ struct delivery {
     long sig;
     siginfo_t *info;
     ucontext_t *uc;
-    uint64_t sp; /* as at its first instruction */
+    uint64_t sp;   /* as at its first instruction */
+    uint64_t mask; /* while it runs */
 };
 
 static struct kernel_sigaction target[LAST_SIGNAL + 1];
@@ -42,20 +43,31 @@ HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
 /* The restorer has the bytes by which unwinders know a signal frame. */
 __asm__(".text\n.globl signal_entry\n.hidden signal_entry\n.type signal_entry,@function\n"
         "signal_entry:\n"
-        "    sub $40, %rsp\n"
+        "    sub $56, %rsp\n"
         "    mov %rsp, %rcx\n"
         "    cld\n"
         "    call signal_c\n"
         "    test %rax, %rax\n"
         "    jz 1f\n"
-        "    mov (%rsp), %rdi\n"
-        "    mov 8(%rsp), %rsi\n"
-        "    mov 16(%rsp), %rdx\n"
+        /* The mask changes on the target's stack: a signal that waits comes in at once, and must find
+         * the frame below it taken. */
+        "    mov %rax, %rbx\n"
+        "    mov (%rsp), %rbp\n"
+        "    mov 8(%rsp), %r12\n"
+        "    mov 16(%rsp), %r13\n"
+        "    lea 32(%rsp), %rsi\n"
         "    mov 24(%rsp), %rsp\n"
-        "    mov %rax, %rcx\n"
-        "    mov $0, %eax\n"
-        "    jmp *%rcx\n"
-        "1:  add $40, %rsp\n"
+        "    mov $14, %eax\n" /* rt_sigprocmask */
+        "    mov $2, %edi\n"  /* SIG_SETMASK */
+        "    xor %edx, %edx\n"
+        "    mov $8, %r10d\n"
+        "    syscall\n"
+        "    mov %rbp, %rdi\n"
+        "    mov %r12, %rsi\n"
+        "    mov %r13, %rdx\n"
+        "    xor %eax, %eax\n"
+        "    jmp *%rbx\n"
+        "1:  add $56, %rsp\n"
         "    ret\n"
         ".size signal_entry, .-signal_entry\n"
         "    nop\n"
@@ -141,7 +153,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     }
     if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND)
         target[sig].handler = (void *)SIG_DFL;
-    uint64_t before = mask_of(uc);
+    d->mask = mask_of(uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     if (t) {
         uint64_t sp = arch_sp(uc), low = (uint64_t)t->app_altstack.ss_sp, size = t->app_altstack.ss_size;
@@ -159,12 +171,10 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     d->sig = sig;
     d->info = info;
     d->uc = uc;
-    uint64_t during = before | act.mask;
     if (!(act.flags & SA_NODEFER))
-        during |= SIGNAL_BIT(sig);
+        d->mask |= SIGNAL_BIT(sig);
     if (t)
-        during &= ~SIGNAL_BIT(SIGTRAP);
-    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &during, NULL, 8);
+        d->mask &= ~SIGNAL_BIT(SIGTRAP);
     return (uint64_t)act.handler;
 }
 
