@@ -35,6 +35,12 @@ enum thread_state {
     THREAD_STEPPING, /* one instruction natively, with the trap flag, then back into the burst */
 };
 
+/* Ways to leave the code cache that do not end the burst. */
+enum {
+    LEAVE_STEP = -1,   /* one instruction natively */
+    LEAVE_RETURN = -2, /* rt_sigreturn, into a context that has the trap flag set */
+};
+
 /*
  * A followed thread. The GS base points here during a burst; generated code knows the offsets of the
  * first members (arch/x86_64/layout.h checks them).
@@ -59,7 +65,7 @@ struct thread {
     uint32_t tid;
     uint64_t exit_pc; /* where native code goes on after the leave stub */
     uint64_t syscall_pc;
-    int leave_end; /* enum wire_end, or -1: step */
+    int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
@@ -70,11 +76,13 @@ struct thread {
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 
+    int enter_after_step; /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
     int trap_hidden; /* the target believes that SIGTRAP is blocked */
     uint64_t random;
     void *(*start_routine)(void *);
+    int (*start_c11)(void *);
     void *start_argument;
     struct thread *next_free;
     stack_t app_altstack; /* what the target believes */
@@ -106,7 +114,8 @@ struct thread *thread_new(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
 void thread_arm(struct thread *t);
-void threads_forked(void); /* forget all but the caller */
+void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
+void threads_forked(void);             /* forget all but the caller */
 
 /* signals.c */
 int signals_init(void);
@@ -117,6 +126,7 @@ int signals_ours(void); /* nonzero: our fault handlers are still in place */
 
 /* burst.c */
 int burst_enter(struct thread *t, ucontext_t *uc);    /* nonzero: entered */
+int burst_must_wait(const ucontext_t *uc);            /* a signal waits that the target must see first */
 void burst_reenter(struct thread *t, ucontext_t *uc); /* after a step */
 /* The context is already the target's own; ends the burst and hands the buffer over. */
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
@@ -135,17 +145,20 @@ enum syscall_way {
     SYSCALL_PLAIN,  /* runs from the code cache as it is */
     SYSCALL_MASKED, /* may block: with the target's signal mask */
     SYSCALL_STEP,   /* natively, then back */
+    SYSCALL_RETURN, /* rt_sigreturn, natively, then back at where it leads */
     SYSCALL_END,    /* ends the burst */
     SYSCALL_DONE,   /* was carried out: result in *result */
+    SYSCALL_SIGNAL, /* likewise, but a signal is to be seen before it returns */
 };
 #define SYSCALL_LEAVE 0x63677261 /* made by the agent itself: leave the burst */
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result);
 
 /* regions.c */
 int region_may_translate(uint64_t pc);
-int regions_changed(void); /* something known has gone or changed: translations are stale */
+int region_is_agent(uint64_t pc); /* the agent's own code: its references are not the target's */
+int regions_changed(void);        /* something known has gone or changed: translations are stale */
 void regions_forget(void);
-void regions_unloaded(void); /* a library may have been unloaded */
+void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
 int regions_touch(uint64_t address,
                   uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
@@ -156,6 +169,8 @@ uint64_t arch_pc(const ucontext_t *uc);
 uint64_t arch_sp(const ucontext_t *uc);
 void arch_set_pc(ucontext_t *uc, uint64_t pc);
 void arch_set_step(ucontext_t *uc, int on);
+/* Sets the trap flag in the frame that rt_sigreturn is about to return to. 0: cannot be. */
+int arch_step_at_sigreturn(struct thread *t);
 int arch_gs_in_use(void); /* the interrupted thread uses what bursts need */
 void arch_thread_init(struct thread *t);
 int arch_in_cache(uint64_t pc);

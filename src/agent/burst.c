@@ -139,7 +139,7 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
 
 /* A signal that the target would see now. Entering would block it, and code that sends itself one
  * relies on its being handled before the call returns. */
-static int signal_waits(const ucontext_t *uc)
+int burst_must_wait(const ucontext_t *uc)
 {
     uint64_t mask, pending = 0;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
@@ -156,7 +156,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         count_add(&proc->count.skipped_gs, 1);
         return 0;
     }
-    if (signal_waits(uc)) {
+    if (burst_must_wait(uc)) {
         count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
@@ -202,7 +202,7 @@ out:
 
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
-    if (signal_waits(uc)) {
+    if (burst_must_wait(uc)) {
         int blocked = t->step_trap_blocked;
         burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
         t->step_trap_blocked |= blocked;
@@ -238,8 +238,15 @@ void burst_leave(struct thread *t, ucontext_t *uc)
 {
     arch_set_pc(uc, t->exit_pc);
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
-    if (t->leave_end < 0) {
+    if (t->leave_end == LEAVE_STEP) {
         burst_step(t, uc);
+        return;
+    }
+    if (t->leave_end == LEAVE_RETURN) {
+        arch_leave(t);
+        t->state = THREAD_STEPPING;
+        t->leave_end = WIRE_END_CODE;
+        t->step_trap_blocked = 0;
         return;
     }
     burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, UINT32_MAX);

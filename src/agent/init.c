@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include "agent/agent.h"
-#include "agent/interpose.h"
 #include "agent/sys.h"
 
 struct wire_session *session;
@@ -19,17 +19,6 @@ uint8_t *slot;
 int agent_off = 1;
 uint32_t process_id;
 
-static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
-int real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
-                        void *argument)
-{
-    if (!next_pthread_create)
-        next_pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
-            RTLD_NEXT, "pthread_create");
-    return next_pthread_create ? next_pthread_create(id, attributes, routine, argument) : EAGAIN;
-}
-
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
 EXPORT int dlclose(void *library)
 {
@@ -37,7 +26,7 @@ EXPORT int dlclose(void *library)
     if (!next)
         next = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
     int result = next ? next(library) : -1;
-    regions_unloaded();
+    regions_stale();
     return result;
 }
 

@@ -140,6 +140,13 @@ int region_may_translate(uint64_t pc)
     return 1;
 }
 
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+int region_is_agent(uint64_t pc)
+{
+    return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)etext;
+}
+
 uint32_t region_module(uint64_t pc)
 {
     struct region *r = lookup(pc);
@@ -159,7 +166,7 @@ int regions_changed(void)
     return changed;
 }
 
-void regions_unloaded(void)
+void regions_stale(void)
 {
     changed = 1;
 }

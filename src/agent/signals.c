@@ -26,7 +26,7 @@ struct kernel_sigaction {
     uint64_t mask;
 };
 
-/* Where a handler of the target is to be started. */
+/* Where a handler of the target is to be started. signal_entry knows the offsets. */
 struct delivery {
     long sig;
     siginfo_t *info;
@@ -35,47 +35,12 @@ struct delivery {
     uint64_t mask; /* while it runs */
 };
 
+_Static_assert(sizeof(struct delivery) == 40, "signal_entry makes room for it");
+
 static struct kernel_sigaction target[LAST_SIGNAL + 1];
 
-extern const char signal_entry[] HIDDEN, signal_restorer[] HIDDEN;
+extern const char signal_entry[] HIDDEN, signal_restorer[] HIDDEN; /* arch */
 HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
-
-/* The restorer has the bytes by which unwinders know a signal frame. */
-__asm__(".text\n.globl signal_entry\n.hidden signal_entry\n.type signal_entry,@function\n"
-        "signal_entry:\n"
-        "    sub $56, %rsp\n"
-        "    mov %rsp, %rcx\n"
-        "    cld\n"
-        "    call signal_c\n"
-        "    test %rax, %rax\n"
-        "    jz 1f\n"
-        /* The mask changes on the target's stack: a signal that waits comes in at once, and must find
-         * the frame below it taken. */
-        "    mov %rax, %rbx\n"
-        "    mov (%rsp), %rbp\n"
-        "    mov 8(%rsp), %r12\n"
-        "    mov 16(%rsp), %r13\n"
-        "    lea 32(%rsp), %rsi\n"
-        "    mov 24(%rsp), %rsp\n"
-        "    mov $14, %eax\n" /* rt_sigprocmask */
-        "    mov $2, %edi\n"  /* SIG_SETMASK */
-        "    xor %edx, %edx\n"
-        "    mov $8, %r10d\n"
-        "    syscall\n"
-        "    mov %rbp, %rdi\n"
-        "    mov %r12, %rsi\n"
-        "    mov %r13, %rdx\n"
-        "    xor %eax, %eax\n"
-        "    jmp *%rbx\n"
-        "1:  add $56, %rsp\n"
-        "    ret\n"
-        ".size signal_entry, .-signal_entry\n"
-        "    nop\n"
-        ".globl signal_restorer\n.hidden signal_restorer\n.type signal_restorer,@function\n"
-        "signal_restorer:\n"
-        "    mov $15, %rax\n"
-        "    syscall\n"
-        ".size signal_restorer, .-signal_restorer\n");
 
 static long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
@@ -173,8 +138,11 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     d->uc = uc;
     if (!(act.flags & SA_NODEFER))
         d->mask |= SIGNAL_BIT(sig);
-    if (t)
+    if (t) {
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
+        if (session->mode == WIRE_MODE_FULL && !agent_off)
+            thread_trigger(t); /* the handler is recorded, too */
+    }
     return (uint64_t)act.handler;
 }
 
@@ -188,18 +156,10 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
     burst_end(t, end, detail, t->cursor, UINT32_MAX);
 }
 
-extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
-
-/* The agent's own code: called from the cache, when the thread is in a burst. */
-static int in_agent(uint64_t pc)
-{
-    return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)etext;
-}
-
 static void trigger(struct thread *t, ucontext_t *uc)
 {
     count_add(&proc->count.triggers, 1);
-    if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || in_agent(arch_pc(uc)))) {
+    if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
         thread_arm(t);
         return;
     }
@@ -207,8 +167,29 @@ static void trigger(struct thread *t, ucontext_t *uc)
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
     else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
         burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+    t->enter_after_step = 0;
+    if (!agent_off && burst_must_wait(uc)) {
+        /* Its handler runs first, then one instruction, then we are here again; unless the handler jumps
+         * out: the timer is for that. */
+        t->enter_after_step = 1;
+        arch_set_step(uc, 1);
+        thread_arm(t);
+        return;
+    }
     if (!burst_enter(t, uc))
         thread_arm(t);
+}
+
+/* The instruction before was run with the trap flag set. */
+static void stepped(struct thread *t, ucontext_t *uc)
+{
+    arch_set_step(uc, 0);
+    if (t && t->state == THREAD_STEPPING) {
+        burst_reenter(t, uc);
+    } else if (t && t->state == THREAD_NATIVE && t->enter_after_step) {
+        t->enter_after_step = 0;
+        burst_enter(t, uc);
+    } /* else: a child made by the step, or a step that was given up */
 }
 
 /* A fault at an instruction in the code cache. Returns nonzero if it is the target's own. */
@@ -285,10 +266,8 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         return 0;
     }
     if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {
-        arch_set_step(uc, 0);
-        if (t && t->state == THREAD_STEPPING)
-            burst_reenter(t, uc);
-        return 0; /* else: a child made by the step, or a step that was given up */
+        stepped(t, uc);
+        return 0;
     }
     if (t && t->state == THREAD_BURST) {
         if (arch_in_cache(arch_pc(uc))) {

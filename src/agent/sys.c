@@ -78,17 +78,6 @@ uint64_t sys_clock_ns(int clock_id)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-__asm__(".text\n"
-        ".globl safe_copy\n.hidden safe_copy\n.type safe_copy,@function\n"
-        "safe_copy:\n"
-        "    cld\n"
-        "    mov %rdx, %rcx\n"
-        "safe_copy_start:\n"
-        "    rep movsb\n"
-        "safe_copy_end:\n"
-        "    mov %rcx, %rax\n"
-        "    ret\n"
-        ".size safe_copy, .-safe_copy\n");
 extern const char safe_copy_start[] __attribute__((visibility("hidden")));
 extern const char safe_copy_end[] __attribute__((visibility("hidden")));
 

@@ -44,22 +44,19 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_exit_group:
         return end(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
+        if (session->mode == WIRE_MODE_FULL && arch_step_at_sigreturn(t))
+            return SYSCALL_RETURN;
         return end(t, WIRE_END_SYSCALL, number);
-    case SYS_rt_sigprocmask: {
-        uint64_t before = t->app_mask;
+    case SYS_rt_sigprocmask:
         if (change_mask(t, args, result)) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
-            /* What has just been unblocked and waits must be seen before the call returns. */
-            if (!(pending & ~t->app_mask & ~FAULT_SIGNALS))
-                return SYSCALL_DONE;
-            t->app_mask = before; /* the kernel does it all over, natively */
+            return pending & ~t->app_mask & ~FAULT_SIGNALS ? SYSCALL_SIGNAL : SYSCALL_DONE;
         }
         return end(t, WIRE_END_SYSCALL, number);
-    }
     case SYS_rt_sigaction:
         if (args[0] < 1 || args[0] > 64 || (args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0])))
-            return end(t, WIRE_END_SYSCALL, number);
+            return change(t, number);
         return SYSCALL_PLAIN;
     case SYS_clone:
     case SYS_clone3:

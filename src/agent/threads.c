@@ -3,11 +3,13 @@
  * threads.c - the threads that are followed, found by their kernel id (thread-local storage would be
  * wrong in a vfork child, which shares it), with a timer and a signal stack each.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <threads.h>
 #include <time.h>
 #include "agent/agent.h"
-#include "agent/interpose.h"
 #include "agent/sys.h"
 
 #define TABLE (2u * MAX_THREADS)
@@ -121,8 +123,7 @@ void thread_arm(struct thread *t)
     sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
 }
 
-/* Full mode: the trigger comes at once. */
-static void trigger_now(struct thread *t)
+void thread_trigger(struct thread *t)
 {
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER};
     info.si_value.sival_ptr = session;
@@ -145,10 +146,19 @@ int thread_attach(struct thread *t)
     create_timer(t);
     count_add(&proc->count.threads, 1);
     pthread_setspecific(exit_key, t);
-    thread_arm(t);
-    if (session->mode == WIRE_MODE_FULL && !agent_off)
-        trigger_now(t);
+    if (session->mode == WIRE_MODE_FULL)
+        thread_trigger(t);
+    else
+        thread_arm(t);
     return 0;
+}
+
+static void put_back(struct thread *t)
+{
+    take_lock();
+    t->next_free = free_threads;
+    free_threads = t;
+    drop_lock();
 }
 
 void thread_detach(struct thread *t)
@@ -165,9 +175,8 @@ void thread_detach(struct thread *t)
             __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
             break;
         }
-    t->next_free = free_threads;
-    free_threads = t;
     drop_lock();
+    put_back(t);
 }
 
 void threads_forked(void)
@@ -195,32 +204,69 @@ int threads_init(void)
     return pthread_key_create(&exit_key, at_thread_exit) ? -1 : 0;
 }
 
+static struct thread *begin(void *thread)
+{
+    if (!agent_off)
+        thread_attach(thread);
+    return thread;
+}
+
 static void *start(void *thread)
 {
-    struct thread *t = thread;
-    void *(*routine)(void *) = t->start_routine;
-    void *argument = t->start_argument;
-    if (!agent_off)
-        thread_attach(t);
-    return routine(argument);
+    struct thread *t = begin(thread);
+    return t->start_routine(t->start_argument);
+}
+
+static int start_c11(void *thread)
+{
+    struct thread *t = begin(thread);
+    return t->start_c11(t->start_argument);
+}
+
+/* For a thread that is about to be made; NULL: it goes unprofiled. */
+static struct thread *prepare(void *argument)
+{
+    struct thread *t = agent_off || !session ? NULL : thread_new();
+    if (t) {
+        struct thread *self = thread_self();
+        t->trap_hidden = self ? self->trap_hidden : 0;
+        t->start_argument = argument;
+    }
+    return t;
 }
 
 EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
                           void *argument)
 {
-    struct thread *t = agent_off || !session ? NULL : thread_new();
+    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    struct thread *t = prepare(argument);
+    if (!next)
+        next = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+            RTLD_NEXT, "pthread_create");
+    if (!next)
+        return EAGAIN;
     if (!t)
-        return real_pthread_create(id, attributes, routine, argument);
-    struct thread *self = thread_self();
-    t->trap_hidden = self ? self->trap_hidden : 0;
+        return next(id, attributes, routine, argument);
     t->start_routine = routine;
-    t->start_argument = argument;
-    int result = real_pthread_create(id, attributes, start, t);
-    if (result) {
-        take_lock();
-        t->next_free = free_threads;
-        free_threads = t;
-        drop_lock();
-    }
+    int result = next(id, attributes, start, t);
+    if (result)
+        put_back(t);
+    return result;
+}
+
+EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
+{
+    static int (*next)(thrd_t *, thrd_start_t, void *);
+    struct thread *t = prepare(argument);
+    if (!next)
+        next = (int (*)(thrd_t *, thrd_start_t, void *))dlsym(RTLD_NEXT, "thrd_create");
+    if (!next)
+        return thrd_error;
+    if (!t)
+        return next(id, routine, argument);
+    t->start_c11 = routine;
+    int result = next(id, start_c11, t);
+    if (result != thrd_success)
+        put_back(t);
     return result;
 }

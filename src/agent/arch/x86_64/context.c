@@ -81,6 +81,18 @@ void arch_set_step(ucontext_t *uc, int on)
         uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
 }
 
+int arch_step_at_sigreturn(struct thread *t)
+{
+    ucontext_t *uc = (ucontext_t *)t->app_rsp;
+    uint64_t mask;
+    greg_t flags;
+    if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
+        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags) || mask & SIGNAL_BIT(SIGTRAP))
+        return 0; /* a blocked trap would kill */
+    flags |= FLAG_TRAP;
+    return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) == 0;
+}
+
 int arch_gs_in_use(void)
 {
     return gs_base() != 0;

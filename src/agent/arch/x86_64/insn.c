@@ -52,7 +52,7 @@ static enum insn_class classify(const struct insn *d)
     int far = in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
     switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_SYSCALL:
-        return INSN_SYSCALL;
+        return in->length == 2 ? INSN_SYSCALL : INSN_STEP; /* prefixes: nothing uses them */
     case ZYDIS_MNEMONIC_CALL:
         return far || has_strange_operand(d) ? INSN_STEP : immediate ? INSN_CALL : INSN_CALL_INDIRECT;
     case ZYDIS_MNEMONIC_JMP:

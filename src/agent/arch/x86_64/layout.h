@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where generated code finds the members of struct thread, from the GS base. */
+/* Where generated code finds the members of struct thread, from the GS base. Also for the assembler. */
 #ifndef CACHEGRAM_X86_64_LAYOUT_H
 #define CACHEGRAM_X86_64_LAYOUT_H
-
-#include "agent/agent.h"
 
 #define T_CURSOR 8
 #define T_SPILL_A 16
@@ -20,6 +18,9 @@
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
 #define T_TARGETS 4096
+
+#ifndef __ASSEMBLER__
+#include "agent/agent.h"
 
 #define AT(member, offset) _Static_assert(offsetof(struct thread, member) == (offset), #member)
 AT(cursor, T_CURSOR);
@@ -42,4 +43,5 @@ AT(targets, T_TARGETS);
 /* General registers by their number in instructions. */
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, NO_REG = -1 };
 
+#endif /* __ASSEMBLER__ */
 #endif

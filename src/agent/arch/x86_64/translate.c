@@ -482,9 +482,13 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         return b;
     if (!region_may_translate(pc))
         return cannot(t, WIRE_END_CODE, 0);
-    if (out.at + BLOCK_CODE_MAX > cache_end || nblocks + 1 >= WIRE_MAX_BLOCKS || nexits + 8 >= MAX_EXITS ||
-        arena_at + sizeof places > arena_end)
+    if (nblocks + 1 >= WIRE_MAX_BLOCKS)
+        return cannot(t, WIRE_END_SPACE, 0); /* for good: ids are not used again */
+    if (out.at + BLOCK_CODE_MAX > cache_end || nexits + 8 >= MAX_EXITS ||
+        arena_at + sizeof places > arena_end) {
+        regions_stale(); /* the next burst starts with an empty cache */
         return cannot(t, WIRE_END_SPACE, 0);
+    }
 
     uint64_t began = sys_clock_ns(CLOCK_MONOTONIC);
     int last, low, scratch = NO_REG, cursor = NO_REG;
@@ -512,6 +516,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         emit_store_imm(&out, cursor, 0, 0);
         header = out.at - 4;
     }
+    int silent = region_is_agent(pc);
     template_init(&template, &out, scratch, cursor);
     nplaces = add_place(nplaces, b, pc, 0);
     uint64_t next = pc;
@@ -519,7 +524,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         const struct insn *d = &insns[i];
         int native = d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
         nplaces = add_place(nplaces, b, d->pc, i);
-        if (!native)
+        if (!native && !silent)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (d == end) {
             emit_terminator(d, scratch, cursor, records);
@@ -534,7 +539,8 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         count++;
         if (d->class == INSN_REP) {
             nplaces = add_place(nplaces, b, next, i + 1);
-            template_record_after(&template, d);
+            if (!silent)
+                template_record_after(&template, d);
         }
         template_follow(&template, d);
         if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
@@ -550,7 +556,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         uint32_t word = id | (uint32_t) template.slots << WIRE_ID_BITS;
         __builtin_memcpy(header, &word, 4);
     }
-    if (publish(id, pc, count, records)) {
+    if (publish(id, pc, silent ? 0 : count, records)) {
         out.at = begin;
         return cannot(t, WIRE_END_SPACE, 0);
     }
