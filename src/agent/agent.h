@@ -12,6 +12,7 @@
  *   burst.c      entering, leaving, stepping, buffers
  *   syscalls.c   system calls made from inside a burst
  *   regions.c    which code may be translated
+ *   rseq.c       restartable sequences, which may not
  *   arch/<isa>/  the translator
  */
 #ifndef CACHEGRAM_AGENT_H
@@ -67,6 +68,7 @@ struct thread {
     uint64_t syscall_pc;
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
+    uint64_t abort_pc; /* leave there instead: a restartable sequence was met; 0: no */
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
 
@@ -79,7 +81,8 @@ struct thread {
     int enter_after_step; /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
-    int trap_hidden; /* the target believes that SIGTRAP is blocked */
+    struct wire_trigger *trigger; /* NULL: none, the timer must do */
+    int trap_hidden;              /* the target believes that SIGTRAP is blocked */
     uint64_t random;
     void *(*start_routine)(void *);
     int (*start_c11)(void *);
@@ -106,6 +109,8 @@ uint64_t random_next(uint64_t *state); /* splitmix64 */
 /* init.c */
 void agent_disable(enum wire_disabled why);
 int collector_gone(void);
+
+void doorbell(void); /* wakes the collector */
 
 /* threads.c */
 int threads_init(void);
@@ -162,6 +167,13 @@ void regions_stale(void); /* whatever was translated must go: a library unloaded
 uint32_t region_module(uint64_t pc);
 int regions_touch(uint64_t address,
                   uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
+
+/* rseq.c: restartable sequences. The caller holds the translator's lock. */
+void rseq_init(void);
+void rseq_module(const char *path, uint64_t start, uint64_t file_offset); /* learns those of a module */
+int rseq_learn(uint64_t fs_base); /* the one that this thread is in, if any; nonzero: it was not known */
+int rseq_inside(uint64_t pc, uint64_t *abort); /* *abort: where an interrupted sequence goes on */
+uint64_t rseq_next(uint64_t pc);               /* start of the next one behind pc */
 
 /* arch */
 int arch_init(void);

@@ -71,9 +71,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
     __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->buffer = -1;
-    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&session->collector_sleeps, __ATOMIC_SEQ_CST))
-        sys3(SYS_futex, &session->doorbell, FUTEX_WAKE, 1);
+    doorbell();
 }
 
 void burst_forget(struct thread *t)
@@ -181,6 +179,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     start_buffer(t, t->buffer);
     t->burst_pc = pc;
     uint64_t code = arch_translate(t, pc);
+    t->abort_pc = 0; /* the kernel has seen to it */
     if (!code) {
         count_add(&proc->count.skipped_code, 1);
         burst_forget(t);
@@ -216,6 +215,7 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
     uint64_t code = !session->stop && !regions_changed() && signals_ours() && !arch_gs_in_use()
                         ? arch_translate(t, arch_pc(uc))
                         : 0;
+    t->abort_pc = 0;
     if (t->generation != arch_generation()) {
         arch_forget_targets(t);
         t->generation = arch_generation();

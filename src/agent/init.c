@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -40,6 +41,13 @@ void agent_disable(enum wire_disabled why)
 int collector_gone(void)
 {
     return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH;
+}
+
+void doorbell(void)
+{
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&session->collector_sleeps, __ATOMIC_SEQ_CST))
+        sys3(SYS_futex, &session->doorbell, FUTEX_WAKE, 1);
 }
 
 static uint64_t slot_at(uint32_t i)
@@ -159,6 +167,7 @@ static int start(int fd)
         return why;
     if ((why = arch_init()))
         return why;
+    rseq_init();
     if (threads_init() || signals_init() || pthread_atfork(NULL, NULL, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();

@@ -92,6 +92,8 @@ static void add_line(const char *line, size_t length)
         if (safe_copy(r->probe[p], (const void *)probe_address(r, p), PROBE_BYTES))
             return;
     r->module = add_module(number[0], number[1], number[2], line + i, length - i);
+    if (r->module != UINT32_MAX && line[i] == '/')
+        rseq_module(proc->module[r->module].path, number[0], number[2]);
     nregions++;
 }
 

@@ -247,6 +247,15 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
     }
 }
 
+/* The thread's timer, or the collector's perf event. */
+static int is_trigger(const siginfo_t *info)
+{
+    uint64_t data;
+    memcpy(&data, (const char *)info + 24, sizeof data); /* si_perf_data, which libc does not name yet */
+    return (info->si_code == SI_TIMER && info->si_value.sival_ptr == session) ||
+           (info->si_code == 6 /* TRAP_PERF */ && data == WIRE_MAGIC);
+}
+
 uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     uint64_t resume;
@@ -260,7 +269,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
         return deliver(t, sig, info, uc, d);
     }
-    if (sig == SIGTRAP && info->si_code == SI_TIMER && info->si_value.sival_ptr == session) {
+    if (sig == SIGTRAP && is_trigger(info)) {
         if (t)
             trigger(t, uc);
         return 0;

@@ -107,9 +107,40 @@ static void create_timer(struct thread *t)
         count_add(&proc->count.disabled, WIRE_OFF_TIMER);
 }
 
+static void claim_trigger(struct thread *t)
+{
+    t->trigger = NULL;
+    for (uint32_t i = 0; session->perf && i < WIRE_MAX_TRIGGERS; i++) {
+        uint32_t expected = 0;
+        if (__atomic_load_n(&proc->trigger[i].tid, __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(&proc->trigger[i].tid, &expected, t->tid, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
+            t->trigger = &proc->trigger[i];
+            __atomic_store_n(&t->trigger->armed, 0, __ATOMIC_RELEASE); /* ids come again */
+            break;
+        }
+    }
+}
+
+/* Asks the collector for an interrupt after gap_ns of CPU time. */
+static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns)
+{
+    __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&trigger->wanted, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
+    doorbell();
+}
+
+static void set_timer(struct thread *t, uint64_t at)
+{
+    struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};
+    if (t->has_timer)
+        sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
+}
+
 void thread_arm(struct thread *t)
 {
-    if (!t->has_timer || agent_off || session->mode == WIRE_MODE_IDLE)
+    if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
     uint64_t gap = session->mode == WIRE_MODE_FULL ? REENTER_NS : session->gap_ns;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -119,8 +150,14 @@ void thread_arm(struct thread *t)
         at = now + random_next(&t->random) % gap;
         t->fresh = 0;
     }
-    struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};
-    sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
+    if (!t->trigger) {
+        set_timer(t, at);
+        return;
+    }
+    want_trigger(t->trigger, at - now);
+    /* Until the collector has its event; and should that fail. */
+    int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
+    set_timer(t, armed ? 0 : at + BACKSTOP_NS);
 }
 
 void thread_trigger(struct thread *t)
@@ -144,6 +181,7 @@ int thread_attach(struct thread *t)
     if (sys_failed(sys2(SYS_sigaltstack, &own, 0)) || register_thread(t))
         return -1;
     create_timer(t);
+    claim_trigger(t);
     count_add(&proc->count.threads, 1);
     pthread_setspecific(exit_key, t);
     if (session->mode == WIRE_MODE_FULL)
@@ -167,6 +205,11 @@ void thread_detach(struct thread *t)
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
     t->has_timer = 0;
+    if (t->trigger) {
+        __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
+    }
+    t->trigger = NULL;
     stack_t none = {.ss_flags = SS_DISABLE};
     sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
     take_lock();

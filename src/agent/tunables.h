@@ -25,6 +25,8 @@
 #define MAX_THREADS 4096
 /* Full mode: CPU time after which a thread that runs native is taken back. */
 #define REENTER_NS 1000000
+/* How much later than the collector's trigger the timer fires, for when there is none yet. */
+#define BACKSTOP_NS 20000000
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
 

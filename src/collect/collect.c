@@ -19,6 +19,7 @@
 #include "collect/drain.h"
 #include "collect/launch.h"
 #include "collect/signals.h"
+#include "collect/trigger.h"
 #include "collect/tunables.h"
 
 enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
@@ -121,9 +122,13 @@ static int describe(struct run *r, struct error *err)
 
     const struct {
         const char *key, *value;
-    } words[] = {{"command", command},    {"mode", o->full ? "full" : "burst"},
-                 {"version", o->version}, {"started", started},
-                 {"hostname", host},      {"cpu", cpu}};
+    } words[] = {{"command", command},
+                 {"mode", o->full ? "full" : "burst"},
+                 {"trigger", r->session.map->perf ? "perf" : "timer"},
+                 {"version", o->version},
+                 {"started", started},
+                 {"hostname", host},
+                 {"cpu", cpu}};
     const struct {
         const char *key;
         double value;
@@ -155,6 +160,7 @@ static int prepare(struct run *r, struct error *err)
         status = session_init(&r->session, mode, o->burst_refs, o->gap_us, o->seed, o->follow, err);
     if (status < 0)
         return status;
+    r->session.map->perf = (uint32_t)triggers_available();
     r->start_ns = now_ns();
     r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "collect/drain.h"
+#include "collect/trigger.h"
 #include "profile/names.h"
 
 struct slot {
@@ -28,6 +29,7 @@ struct slot {
     uint32_t modules; /* stored so far */
     uint64_t expected_seq;
     uint64_t lost;
+    struct triggers *triggers; /* NULL: none */
     struct reduce_process process;
 };
 
@@ -150,6 +152,7 @@ static void adopt(struct drain *d, uint32_t i)
         return;
     }
     *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
+    slot->triggers = d->session->map->perf ? triggers_new() : NULL;
     struct decode_source source = {
         .templates = (const char *)proc + d->session->layout.template_offset,
         .template_bytes = d->session->layout.template_bytes,
@@ -176,6 +179,7 @@ static void drop(struct drain *d, struct slot *slot)
     d->lost += slot->lost;
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
+    triggers_free(slot->triggers);
     munmap(slot->proc, d->session->layout.slot_bytes);
     *slot = (struct slot){0};
 }
@@ -254,8 +258,10 @@ uint64_t drain_pass(struct drain *d)
         struct slot *slot = &d->slots[i];
         if (slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
             adopt(d, i);
-        if (slot->proc != NULL)
+        if (slot->proc != NULL) {
+            triggers_serve(slot->triggers, slot->proc);
             taken += drain_slot(d, slot);
+        }
     }
     return taken;
 }
@@ -263,7 +269,8 @@ uint64_t drain_pass(struct drain *d)
 static int any_ready(const struct drain *d)
 {
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
-        if (d->slots[i].proc != NULL && first_ready(d, &d->slots[i]) < d->session->layout.nbuffers)
+        if (d->slots[i].proc != NULL && (first_ready(d, &d->slots[i]) < d->session->layout.nbuffers ||
+                                         triggers_pending(d->slots[i].triggers, d->slots[i].proc)))
             return 1;
     return 0;
 }

@@ -22,6 +22,9 @@
 /* CPU time between the bursts of a thread. A burst costs some 0.4 ms, so that this is about 2-4%. */
 #define COLLECT_GAP_US 20000u
 
+/* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
+#define TRIGGER_LEAST_NS UINT64_C(20000)
+
 /* Longest sleep; ends early when an agent rings. Bounds what a lost ring would cost. */
 #define COLLECT_SLEEP_MS 20
 /* How often it is looked whether processes are still there. */

@@ -122,6 +122,20 @@ struct wire_desc {
     uint64_t pc;         /* where the burst started */
 };
 
+/*
+ * A thread that wants to be interrupted. Where perf events are allowed (wire_session.perf) the collector
+ * opens a cpu-clock event on it from outside and sets its period whenever `wanted` changes; the event's
+ * SIGTRAP comes with WIRE_MAGIC as its data, and only in user code. `armed` says that there is one.
+ */
+struct wire_trigger {
+    uint32_t tid;    /* atomic; 0: free */
+    uint32_t wanted; /* atomic; incremented after gap_ns was set */
+    uint64_t gap_ns; /* CPU time of the thread */
+    uint32_t armed;  /* atomic; the collector's: the tid that it has an event for */
+    uint32_t pad;
+};
+#define WIRE_MAX_TRIGGERS 512u
+
 struct wire_module {
     uint64_t start, end, file_offset;
     char path[232];
@@ -173,7 +187,8 @@ struct wire_proc {
     struct wire_counters count;
     uint32_t buf_state[WIRE_MAX_BUFFERS]; /* atomic */
     uint32_t buf_freed;                   /* futex: the collector increments it when it frees one */
-    uint32_t pad;
+    uint32_t triggers_changed;            /* atomic; incremented after any change of trigger[] */
+    struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_module module[WIRE_MAX_MODULES];
     /* template offset of block id, bytes from the template area's start; 0: none. Filled by the
@@ -201,7 +216,7 @@ struct wire_session {
     uint32_t stop;             /* nonzero: agents go native and stay there */
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
-    uint32_t pad;
+    uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
 };
 
 #endif

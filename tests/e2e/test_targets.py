@@ -43,6 +43,13 @@ def test_storm(built, record, kind, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["section", "hidden"])
+def test_restartable_sequences(built, record, kind, mode):
+    native, _ = same(built, record, mode, [built / "rseq", kind])
+    assert b"missing 0" in native.out or b"no rseq" in native.out
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_dlopen_loop(built, record, mode):
     same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
 

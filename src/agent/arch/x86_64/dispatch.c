@@ -29,7 +29,8 @@ enum {
 
 static uint64_t leave(struct thread *t, uint64_t pc)
 {
-    t->exit_pc = pc;
+    t->exit_pc = t->abort_pc ? t->abort_pc : pc;
+    t->abort_pc = 0;
     return (uint64_t)translate_leave_stub();
 }
 

@@ -303,8 +303,9 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
 {
     unsigned used = ALWAYS_USED, n = 0, have = 0, taken = 0, estimate = 0;
     int low = 0, scratch, cursor;
+    uint64_t stop = rseq_next(pc);
     *last = 0;
-    while (n < BLOCK_INSNS) {
+    while (n < BLOCK_INSNS && pc + taken < stop) {
         if (have - taken < 15) {
             /* Page by page, since the next one may not be there. */
             unsigned want = 64;
@@ -481,6 +482,10 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     if (b)
         return b;
     if (!region_may_translate(pc))
+        return cannot(t, WIRE_END_CODE, 0);
+    if (rseq_learn((uint64_t)__builtin_thread_pointer()))
+        regions_stale(); /* the beginning of the sequence may have been translated */
+    if (rseq_inside(pc, &t->abort_pc))
         return cannot(t, WIRE_END_CODE, 0);
     if (nblocks + 1 >= WIRE_MAX_BLOCKS)
         return cannot(t, WIRE_END_SPACE, 0); /* for good: ids are not used again */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include "collect/trigger.h"
+#include "collect/tunables.h"
+
+struct triggers {
+    uint32_t changes; /* of the process, that have been dealt with */
+    struct {
+        uint32_t tid;    /* 0: no event */
+        uint32_t wanted; /* last request that was served */
+        int fd;          /* -1: could not be opened */
+    } of[WIRE_MAX_TRIGGERS];
+};
+
+static int open_event(uint32_t tid, uint64_t gap_ns)
+{
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(attr),
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = gap_ns,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .sigtrap = 1,
+        .remove_on_exec = 1,
+        .sig_data = WIRE_MAGIC,
+    };
+    return (int)syscall(SYS_perf_event_open, &attr, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int triggers_available(void)
+{
+    struct utsname u;
+    int major = 0, minor = 0;
+    /* Earlier kernels have the option, but kill a thread that happens to block SIGTRAP. */
+    if (uname(&u) != 0 || sscanf(u.release, "%d.%d", &major, &minor) != 2 || major < 5 ||
+        (major == 5 && minor < 18))
+        return 0;
+    /* Far away: this tries whether it may be opened, not whether it fires. */
+    int fd = open_event(0, UINT64_C(3600000000000));
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return 1;
+}
+
+struct triggers *triggers_new(void)
+{
+    return calloc(1, sizeof(struct triggers));
+}
+
+static void forget(struct triggers *t, uint32_t i)
+{
+    if (t->of[i].tid != 0 && t->of[i].fd >= 0)
+        close(t->of[i].fd);
+    t->of[i].tid = 0;
+}
+
+void triggers_free(struct triggers *t)
+{
+    for (uint32_t i = 0; t != NULL && i < WIRE_MAX_TRIGGERS; i++)
+        forget(t, i);
+    free(t);
+}
+
+static uint64_t bounded_gap(uint64_t gap_ns)
+{
+    uint64_t most = UINT64_C(3600000000000);
+    return gap_ns < TRIGGER_LEAST_NS ? TRIGGER_LEAST_NS : gap_ns > most ? most : gap_ns;
+}
+
+static void serve(struct triggers *t, uint32_t i, struct wire_trigger *w)
+{
+    uint32_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
+    uint32_t wanted = __atomic_load_n(&w->wanted, __ATOMIC_ACQUIRE);
+    if (tid == t->of[i].tid && (tid == 0 || wanted == t->of[i].wanted))
+        return;
+    uint64_t gap_ns = bounded_gap(__atomic_load_n(&w->gap_ns, __ATOMIC_RELAXED));
+    if (tid != t->of[i].tid || __atomic_load_n(&w->armed, __ATOMIC_ACQUIRE) != tid) {
+        forget(t, i);
+        if (tid == 0)
+            return;
+        t->of[i].tid = tid;
+        t->of[i].fd = open_event(tid, gap_ns);
+        if (t->of[i].fd >= 0)
+            __atomic_store_n(&w->armed, tid, __ATOMIC_RELEASE);
+    } else if (t->of[i].fd >= 0) {
+        ioctl(t->of[i].fd, PERF_EVENT_IOC_PERIOD, &gap_ns);
+    }
+    t->of[i].wanted = wanted;
+}
+
+int triggers_pending(const struct triggers *t, const struct wire_proc *proc)
+{
+    return t != NULL && __atomic_load_n(&proc->triggers_changed, __ATOMIC_ACQUIRE) != t->changes;
+}
+
+void triggers_serve(struct triggers *t, struct wire_proc *proc)
+{
+    uint32_t changes = __atomic_load_n(&proc->triggers_changed, __ATOMIC_ACQUIRE);
+    if (!triggers_pending(t, proc))
+        return;
+    for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS; i++)
+        serve(t, i, &proc->trigger[i]);
+    t->changes = changes;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trigger.h - interrupts for the target's threads, from outside.
+ *
+ * A perf cpu-clock event on the thread sends it SIGTRAP after so much of its CPU time: to the
+ * microsecond, where the kernel's CPU timers only fire on its tick; only in user code, so that no
+ * system call of the target's is disturbed; and the descriptors are ours, not the target's.
+ */
+#ifndef CACHEGRAM_COLLECT_TRIGGER_H
+#define CACHEGRAM_COLLECT_TRIGGER_H
+
+#include "wire/wire.h"
+
+struct triggers; /* those of one process */
+
+/* Nonzero if such events can be opened here: kernel 5.18 or later, and perf events allowed. */
+int triggers_available(void);
+
+/* For a process that took a slot. NULL: out of memory. The caller owns it; triggers_free takes NULL
+ * and ends all interrupts. */
+struct triggers *triggers_new(void);
+void triggers_free(struct triggers *t);
+
+/* Nonzero if there is something for triggers_serve to do. */
+int triggers_pending(const struct triggers *t, const struct wire_proc *proc);
+
+/* Does what the process' threads have asked for since the last call. */
+void triggers_serve(struct triggers *t, struct wire_proc *proc);
+
+#endif
