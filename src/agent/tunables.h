@@ -5,6 +5,8 @@
 
 /* Translated code. cc1, the largest seen, needs 6 MB; the memory is only touched as it fills. */
 #define CODE_CACHE_BYTES (32u << 20)
+/* Blocks for one whose translation is timed: the clock costs a tenth of a translation. */
+#define TIME_EVERY 16
 /* Private data of the translator, some 150 bytes a block. */
 #define ARENA_BYTES (48u << 20)
 /* Instructions in a block. Longer ones find no pair of free registers. */

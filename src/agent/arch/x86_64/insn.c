@@ -121,7 +121,11 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
     d->bytes = bytes;
     d->reads = d->writes = 0;
     d->rip_operand = -1;
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, available, &d->in, d->op))) {
+    /* In two steps: at once, ten operands would be cleared for every instruction. */
+    ZydisDecoderContext context;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, available, &d->in)) ||
+        !ZYAN_SUCCESS(
+            ZydisDecoderDecodeOperands(&decoder, &context, &d->in, d->op, d->in.operand_count))) {
         d->in.length = 0;
         d->in.operand_count = 0;
         d->in.mnemonic = ZYDIS_MNEMONIC_INVALID;
