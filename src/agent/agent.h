@@ -160,8 +160,9 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
 
 /* regions.c */
 int region_may_translate(uint64_t pc);
-int region_is_agent(uint64_t pc); /* the agent's own code: its references are not the target's */
-int regions_changed(void);        /* something known has gone or changed: translations are stale */
+int region_may_change(uint64_t pc); /* translated code must check its source: writable, or no file's */
+int region_is_agent(uint64_t pc);   /* the agent's own code: its references are not the target's */
+int regions_changed(void);          /* something known has gone or changed: translations are stale */
 void regions_forget(void);
 void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
@@ -196,10 +197,11 @@ void arch_forked(void); /* in a forked child: start afresh */
 /*
  * A fault at a place in the cache. FAULT_LEAVE: the leave stub. FAULT_FULL: end of the buffer; the
  * context is untouched; *record is the start of the unfinished record, *end the end of its words.
- * FAULT_TARGET: the target's own fault. After either, arch_restore makes the context the target's.
+ * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. After these,
+ * arch_restore makes the context the target's.
  * FAULT_UNKNOWN: cannot be.
  */
-enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET };
+enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE };
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
                            uint64_t **end);
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */

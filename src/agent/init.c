@@ -31,6 +31,19 @@ EXPORT int dlclose(void *library)
     return result;
 }
 
+/* Whoever makes code writable means to change it, perhaps where we do not compare. */
+EXPORT int mprotect(void *address, size_t bytes, int protection)
+{
+    long ret = sys3(SYS_mprotect, address, bytes, protection);
+    if (sys_failed(ret)) {
+        errno = (int)-ret;
+        return -1;
+    }
+    if (!agent_off && session)
+        regions_touch((uint64_t)address, bytes);
+    return 0;
+}
+
 void agent_disable(enum wire_disabled why)
 {
     if (!agent_off)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regions.c - which code may be translated: mapped from a file (or the vDSO), executable, not
- * writable. Reading /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few
- * places of each region is compared at the start of every burst, which sees a library that was
- * unloaded or replaced.
+ * regions.c - which code there is: mapped from a file (or the vDSO), executable, not writable; or such
+ * that may change at any time, whose translations look at their source each time (check.h). Reading
+ * /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few places of each region is
+ * compared at the start of every burst, which sees a library that was unloaded or replaced.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,8 @@
 struct region {
     uint64_t start, end;
     uint32_t module;
-    int used; /* something was translated from it */
+    int used;       /* something was translated from it */
+    int may_change; /* made at run time, or writable: blocks check their own source, nothing is probed */
     uint8_t probe[PROBES][PROBE_BYTES];
 };
 
@@ -56,10 +57,20 @@ static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const 
     return proc->nmodules - 1;
 }
 
+/* Where a newly seen region is kept; `old`: one that overlaps it. Regions of code made at run time grow and
+ * shrink, and are just replaced; what was translated from a file is only forgotten by a flush. */
+static struct region *place_for(struct region *old)
+{
+    if (old)
+        return old->may_change ? old : NULL;
+    return nregions < MAX_REGIONS ? &regions[nregions++] : NULL;
+}
+
 static void add_line(const char *line, size_t length)
 {
     uint64_t number[3] = {0, 0, 0};
     size_t i = 0;
+    int writable = 0;
     for (int n = 0; n < 3; n++) {
         for (; i < length; i++) {
             char c = line[i];
@@ -72,29 +83,37 @@ static void add_line(const char *line, size_t length)
         }
         i++;
         if (n == 1) {
-            if (i + 5 > length || line[i + 1] == 'w' || line[i + 2] != 'x' || line[i] != 'r')
+            if (i + 5 > length || line[i + 2] != 'x' || line[i] != 'r')
                 return;
+            writable = line[i + 1] == 'w' || line[i + 3] == 's'; /* shared: through another mapping */
             i += 5;
         }
     }
     while (i < length && line[i] != '/' && line[i] != '[')
         i++;
-    if (i >= length || (line[i] == '[' && memcmp(line + i, "[vdso]", 6) != 0))
+    if (i + 10 <= length && memcmp(line + i, "[vsyscall]", 10) == 0)
         return;
+    int fixed = !writable && i < length && (line[i] == '/' || memcmp(line + i, "[vdso]", 6) == 0) &&
+                memcmp(line + i, "/memfd:", 7) != 0;
     struct region *r = lookup(number[0]);
-    if (r && r->start == number[0] && r->end == number[1])
+    if (r && r->start == number[0] && r->end == number[1] && r->may_change == !fixed)
         return;
-    if (r || nregions >= MAX_REGIONS || number[1] - number[0] < 2 * PROBE_BYTES)
+    if (number[1] - number[0] < 2 * PROBE_BYTES || !(r = place_for(r)))
         return;
-    r = &regions[nregions];
-    *r = (struct region){.start = number[0], .end = number[1]};
-    for (int p = 0; p < PROBES; p++)
-        if (safe_copy(r->probe[p], (const void *)probe_address(r, p), PROBE_BYTES))
+    *r = (struct region){.start = number[0], .end = number[1], .may_change = !fixed};
+    for (int p = 0; p < PROBES && fixed; p++)
+        if (safe_copy(r->probe[p], (const void *)probe_address(r, p), PROBE_BYTES)) {
+            r->start = r->end; /* covers nothing */
             return;
+        }
+    if (!fixed) {
+        line = "[jit]";
+        i = 0;
+        length = 5;
+    }
     r->module = add_module(number[0], number[1], number[2], line + i, length - i);
     if (r->module != UINT32_MAX && line[i] == '/')
         rseq_module(proc->module[r->module].path, number[0], number[2]);
-    nregions++;
 }
 
 static void read_maps(void)
@@ -142,6 +161,12 @@ int region_may_translate(uint64_t pc)
     return 1;
 }
 
+int region_may_change(uint64_t pc)
+{
+    const struct region *r = lookup(pc);
+    return !r || r->may_change;
+}
+
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
 int region_is_agent(uint64_t pc)
@@ -159,7 +184,7 @@ int regions_changed(void)
 {
     uint8_t now[PROBE_BYTES];
     for (int i = 0; i < nregions && !changed; i++)
-        for (int p = 0; p < PROBES && regions[i].used; p++)
+        for (int p = 0; p < PROBES && regions[i].used && !regions[i].may_change; p++)
             if (safe_copy(now, (const void *)probe_address(&regions[i], p), PROBE_BYTES) ||
                 memcmp(now, regions[i].probe[p], PROBE_BYTES) != 0) {
                 changed = 1;
@@ -183,7 +208,7 @@ void regions_forget(void)
 int regions_touch(uint64_t address, uint64_t bytes)
 {
     for (int i = 0; i < nregions; i++)
-        if (address < regions[i].end && address + bytes > regions[i].start) {
+        if (!regions[i].may_change && address < regions[i].end && address + bytes > regions[i].start) {
             changed = 1;
             return 1;
         }

@@ -230,6 +230,11 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             burst_end(t, WIRE_END_FULL, 0, end, insns);
         }
         return 0;
+    case FAULT_CODE: /* natively it faults by itself */
+        arch_restore(t, uc);
+        set_mask_of(uc, t->app_mask);
+        burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
+        return 0;
     case FAULT_TARGET: {
         uint64_t at = arch_pc(uc);
         uint32_t insns = arch_restore(t, uc);

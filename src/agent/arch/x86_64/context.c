@@ -145,7 +145,7 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         *end = t->buffer_end;
         return FAULT_FULL;
     }
-    return FAULT_TARGET;
+    return rip < (uint64_t)b->code + b->check_end ? FAULT_CODE : FAULT_TARGET;
 }
 
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
@@ -159,6 +159,8 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
 {
     const struct block *b = translate_find_code(arch_pc(uc));
     const struct place *p = place_of(b, arch_pc(uc));
+    if (arch_pc(uc) < (uint64_t)b->code + b->check_end)
+        *greg(uc, RCX) = (greg_t)t->scratch;
     *greg(uc, b->scratch) = (greg_t)t->spill_a;
     *greg(uc, b->cursor) = (greg_t)t->spill_b;
     arch_set_pc(uc, b->pc + p->pc_offset);

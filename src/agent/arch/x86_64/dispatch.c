@@ -60,6 +60,14 @@ static uint64_t link_block(struct thread *t, struct exit *x)
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
+static uint64_t retranslate(struct thread *t, const struct exit *x)
+{
+    translate_lock();
+    struct block *b = translate_again(t, x);
+    translate_unlock();
+    return b ? (uint64_t)b->code : leave(t, x->target);
+}
+
 static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 {
     uint64_t args[6] = {regs[D_RDI], regs[D_RSI], regs[D_RDX], regs[D_R10], regs[D_R8], regs[D_R9]};
@@ -102,6 +110,8 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
     switch (x->kind) {
     case EXIT_LINK:
         return link_block(t, x);
+    case EXIT_STALE:
+        return retranslate(t, x);
     case EXIT_SYSCALL:
         return system_call(t, x, regs);
     case EXIT_STEP:

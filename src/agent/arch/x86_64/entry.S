@@ -9,6 +9,9 @@
 
 	.text
 
+/* What C code expects: direction forward, no alignment checks (which detectors of old CPUs turn on). */
+#define PLAIN_FLAGS 0x202
+
 /* Saves everything, calls dispatch_c(thread, registers), goes where that says. */
 	.globl	dispatch_entry
 	.hidden	dispatch_entry
@@ -32,7 +35,8 @@ dispatch_entry:
 	push	%r13
 	push	%r14
 	push	%r15
-	cld
+	push	$PLAIN_FLAGS
+	popfq
 	mov	%gs:0, %rdi
 	mov	%rsp, %rsi
 	call	dispatch_c
@@ -125,8 +129,9 @@ stub_end:
 	.type	signal_entry, @function
 signal_entry:
 	sub	$56, %rsp
+	push	$PLAIN_FLAGS
+	popfq
 	mov	%rsp, %rcx
-	cld
 	call	signal_c
 	test	%rax, %rax
 	jz	1f

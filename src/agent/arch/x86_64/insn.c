@@ -124,8 +124,7 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
     /* In two steps: at once, ten operands would be cleared for every instruction. */
     ZydisDecoderContext context;
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, available, &d->in)) ||
-        !ZYAN_SUCCESS(
-            ZydisDecoderDecodeOperands(&decoder, &context, &d->in, d->op, d->in.operand_count))) {
+        !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&decoder, &context, &d->in, d->op, d->in.operand_count))) {
         d->in.length = 0;
         d->in.operand_count = 0;
         d->in.mnemonic = ZYDIS_MNEMONIC_INVALID;
@@ -155,4 +154,15 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
         d->reads |= (uint16_t)(1u << RSI | 1u << RDI | 1u << RCX);
         d->writes |= (uint16_t)(1u << RSI | 1u << RDI | 1u << RCX);
     }
+}
+
+int insn_stores(const struct insn *d)
+{
+    for (unsigned i = 0; i < d->in.operand_count; i++)
+        if (d->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && d->op[i].mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
+            d->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+            (d->op[i].visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
+             d->in.meta.category != ZYDIS_CATEGORY_PUSH))
+            return 1;
+    return 0;
 }

@@ -34,6 +34,8 @@ struct insn {
 /* Decodes what lies at bytes (at most `available` of them), which stands for address pc. */
 void insn_decode(struct insn *insn, const uint8_t *bytes, unsigned available, uint64_t pc);
 void insn_init(int bmi2);
+/* Nonzero if it writes to memory elsewhere than by a push. */
+int insn_stores(const struct insn *d);
 /* Number of a general register, whatever part of it is named; -1: another kind. */
 int insn_register(ZydisRegister reg);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See translate.h. */
 #include "agent/arch/x86_64/translate.h"
+#include "agent/arch/x86_64/check.h"
 #include "agent/arch/x86_64/template.h"
 #include "agent/sys.h"
 #include <sys/mman.h>
@@ -104,7 +105,7 @@ static uint32_t hash_of(uint64_t pc)
 static struct block *find(uint64_t pc)
 {
     for (uint32_t h = hash_of(pc); hash[h]; h = (h + 1) & (HASH_SIZE - 1))
-        if (blocks[hash[h]].pc == pc)
+        if (blocks[hash[h]].pc == pc && !blocks[hash[h]].stale)
             return &blocks[hash[h]];
     return NULL;
 }
@@ -150,6 +151,20 @@ static void emit_give_back(int scratch, int cursor)
     emit_gs_store(&out, T_CURSOR, cursor);
     emit_gs_load(&out, scratch, T_SPILL_A);
     emit_gs_load(&out, cursor, T_SPILL_B);
+}
+
+/* In front of a block whose source may change. */
+static void emit_source_check(struct block *b, unsigned bytes)
+{
+    uint8_t *ok;
+    emit_check(&out, b->scratch, b->pc, window, bytes, &ok);
+    emit_give_back(b->scratch, b->cursor);
+    struct exit *x = emit_exit(EXIT_STALE, b->pc);
+    x->scratch = b->scratch;
+    x->cursor = b->cursor;
+    x->block = b;
+    emit_check_end(&out, ok);
+    b->check_end = (uint16_t)(out.at - b->code);
 }
 
 /* Where the jump at fast_patch (NULL: none) goes until the target is known, and if its pair differs. */
@@ -304,6 +319,7 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
     unsigned used = ALWAYS_USED, n = 0, have = 0, taken = 0, estimate = 0;
     int low = 0, scratch, cursor;
     uint64_t stop = rseq_next(pc);
+    int may_change = region_may_change(pc);
     *last = 0;
     while (n < BLOCK_INSNS && pc + taken < stop) {
         if (have - taken < 15) {
@@ -322,6 +338,8 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         }
         struct insn *d = &insns[n];
         insn_decode(d, window + taken, have - taken < 15 ? have - taken : 15, pc + taken);
+        if (d->class == INSN_SYSCALL && may_change)
+            d->class = INSN_STEP; /* such blocks have no check of their source: the CPU looks itself */
         unsigned more = used | d->reads | d->writes;
         int needs_low = low || d->rip_operand >= 0;
         if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL &&
@@ -341,6 +359,8 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         low = needs_low;
         taken += d->in.length;
         n++;
+        if (may_change && insn_stores(d))
+            break; /* perhaps into the code that follows: that is looked at next */
         if ((estimate += 3) > BLOCK_REFS)
             break;
     }
@@ -519,6 +539,8 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         emit_gs_store(&out, T_SPILL_B, cursor);
         emit_gs_load(&out, cursor, T_CURSOR);
         b->fast = out.at;
+        if (region_may_change(pc))
+            emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
         emit_store_imm(&out, cursor, 0, 0);
         header = out.at - 4;
     }
@@ -579,6 +601,14 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     if (timed)
         count_add(&proc->count.translate_ns, TIME_EVERY * (sys_clock_ns(CLOCK_MONOTONIC) - began));
     return b;
+}
+
+struct block *translate_again(struct thread *t, const struct exit *x)
+{
+    struct block *b = find(x->target);
+    if (b == x->block) /* else another thread was here first */
+        b->stale = 1; /* its code stays, and its check always fails */
+    return translate_block(t, x->target, x->scratch, x->cursor);
 }
 
 uint64_t arch_translate(struct thread *t, uint64_t pc)

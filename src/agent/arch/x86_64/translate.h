@@ -30,9 +30,11 @@ struct block {
     uint32_t code_bytes;
     uint16_t nplaces;
     int8_t scratch, cursor; /* -1: the block borrows nothing */
+    uint16_t check_end;     /* offset behind the check of the source; 0: none, it cannot change */
+    uint16_t stale;         /* the source has changed: not to be found any more */
 };
 
-enum exit_kind { EXIT_LINK, EXIT_SYSCALL, EXIT_STEP, EXIT_END };
+enum exit_kind { EXIT_LINK, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EXIT_STALE };
 
 /* A way out of a block that C code is asked about. */
 struct exit {
@@ -40,6 +42,7 @@ struct exit {
     uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
     uint8_t *resume;             /* SYSCALL: the instruction itself; `after`: behind it */
     uint8_t *after;
+    struct block *block; /* STALE: the block itself */
     uint8_t kind;
     int8_t scratch, cursor;
     uint16_t detail;
@@ -51,6 +54,8 @@ int translate_init(int bmi2);
 struct exit *translate_exit(uint64_t id);
 /* Block for pc, made if need be; the hint is the pair that the caller has borrowed. NULL: cannot. */
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
+/* The source of x->block has changed: a new block. */
+struct block *translate_again(struct thread *t, const struct exit *x);
 void translate_link(struct exit *x);
 struct block *translate_find_code(uint64_t code_address);
 void translate_lock(void);
