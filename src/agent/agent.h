@@ -181,6 +181,7 @@ int arch_init(void);
 uint64_t arch_pc(const ucontext_t *uc);
 uint64_t arch_sp(const ucontext_t *uc);
 void arch_set_pc(ucontext_t *uc, uint64_t pc);
+ucontext_t *arch_entry_context(const ucontext_t *uc); /* third argument of the handler about to run */
 void arch_set_step(ucontext_t *uc, int on);
 /* Sets the trap flag in the frame that rt_sigreturn is about to return to. 0: cannot be. */
 int arch_step_at_sigreturn(struct thread *t);

@@ -252,6 +252,11 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
     }
 }
 
+static int in_handler(const struct thread *t, const ucontext_t *uc)
+{
+    return arch_sp(uc) - (uint64_t)t->signal_stack <= SIGNAL_STACK_BYTES;
+}
+
 /* The thread's timer, or the collector's perf event. */
 static int is_trigger(const siginfo_t *info)
 {
@@ -264,9 +269,15 @@ static int is_trigger(const siginfo_t *info)
 uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     uint64_t resume;
-    if ((sig == SIGSEGV || sig == SIGBUS) && safe_copy_recover(arch_pc(uc), &resume)) {
-        arch_set_pc(uc, resume);
-        return 0;
+    if (sig == SIGSEGV || sig == SIGBUS) {
+        /* A perf event's SIGTRAP that waits while our handler runs comes in together with a fault of
+         * safe_copy, though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault
+         * then seems to have happened in. */
+        ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
+        if (safe_copy_recover(arch_pc(faulty), &resume)) {
+            arch_set_pc(faulty, resume);
+            return 0;
+        }
     }
     struct thread *t = thread_self();
     if (!is_fault(sig)) {
@@ -275,7 +286,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         return deliver(t, sig, info, uc, d);
     }
     if (sig == SIGTRAP && is_trigger(info)) {
-        if (t)
+        if (t && !in_handler(t, uc))
             trigger(t, uc);
         return 0;
     }

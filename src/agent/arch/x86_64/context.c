@@ -68,6 +68,10 @@ uint64_t arch_sp(const ucontext_t *uc)
 {
     return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
 }
+ucontext_t *arch_entry_context(const ucontext_t *uc)
+{
+    return (ucontext_t *)uc->uc_mcontext.gregs[REG_RDX];
+}
 void arch_set_pc(ucontext_t *uc, uint64_t pc)
 {
     uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
