@@ -57,7 +57,7 @@ def programs(d):
 
     def c(n):
         path = d / f"x{n}.c"
-        path.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + "".join(
+        path.write_text("unsigned long strlen(const char *);\n" + "".join(
             f"int f{i}(int x, char *p) {{ int s = {i}; for (int j = 0; j < x; j++) {{ s = s * 31 + (p[j] ^ {i});"
             f" if (s & {1 << i % 16}) s += strlen(p); switch (s & 3) {{ case 0: s ^= j; break; case 1: s -= {i};"
             " break; default: p[j] = (char)s; } } return s; }\n" for i in range(n)))

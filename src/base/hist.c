@@ -16,22 +16,23 @@
  *
  * To find the step of v: edge(k, s) <= v is the same as octave[s] < (v + 1) << (47 - k). The eight bits
  * below v's leading one give a cell of 1/256 of the octave, cell[] the last step that starts at or
- * before that cell; as a cell spans at most 1.45 steps, few looks ahead finish it.
+ * before that cell; as a cell spans at most 1.45 steps, two looks ahead finish it (hist_bin, in the
+ * header: every reference that is profiled goes through it).
  */
 #include "base/hist.h"
 
 #include <assert.h>
 #include <stddef.h>
 
-#define FIRST_OCTAVE 10u /* log2(HIST_EXACT) */
-#define LAST_OCTAVE 47u
+#define FIRST_OCTAVE HIST_FIRST_OCTAVE
+#define LAST_OCTAVE HIST_LAST_OCTAVE
 
 static_assert(HIST_EXACT == 1u << FIRST_OCTAVE, "exact bins end where the octaves begin");
 static_assert(HIST_BINS == HIST_EXACT + HIST_SUB * (LAST_OCTAVE - FIRST_OCTAVE + 1), "octaves 10 to 47");
 
 /* floor(2^(47 + s/256)), computed with whole-number roots. */
 /* clang-format off */
-static const uint64_t octave[HIST_SUB] = {
+const uint64_t hist_octave[HIST_SUB + 1] = {
     0x800000000000, 0x8058d7d2d5e5, 0x80b1ed4fd999, 0x810b40a1d814, 0x8164d1f3bc03,
     0x81bea1708dde, 0x8218af4373fc, 0x8272fb97b2a5, 0x82cd8698ac2b, 0x83285071e0fc,
     0x8383594eefb6, 0x83dea15b9541, 0x843a28c3acde, 0x8495efb3303e, 0x84f1f656379c,
@@ -83,11 +84,11 @@ static const uint64_t octave[HIST_SUB] = {
     0xf5257d152486, 0xf5cfa433e653, 0xf67a416c733f, 0xf7255510c428, 0xf7d0df730ad1,
     0xf87ce0e5b209, 0xf92959bb5dd4, 0xf9d64a46eb93, 0xfa83b2db722a, 0xfb3193cc4227,
     0xfbdfed6ce5f0, 0xfc8ec01121e4, 0xfd3e0c0cf486, 0xfdedd1b496a8, 0xfe9e115c7b8f,
-    0xff4ecb59511e,
+    0xff4ecb59511e, UINT64_MAX,
 };
 
 /* Largest s with octave[s] <= (256 + cell) << 39. */
-static const uint8_t cell[256] = {
+const uint8_t hist_cell[256] = {
     0, 1, 2, 4, 5, 7, 8, 9, 11, 12, 14, 15, 16, 18, 19, 21,
     22, 23, 25, 26, 27, 29, 30, 31, 33, 34, 35, 37, 38, 39, 40, 42,
     43, 44, 46, 47, 48, 49, 51, 52, 53, 54, 56, 57, 58, 59, 61, 62,
@@ -107,22 +108,6 @@ static const uint8_t cell[256] = {
 };
 /* clang-format on */
 
-uint32_t hist_bin(uint64_t value)
-{
-    if (value < HIST_EXACT)
-        return (uint32_t)value;
-    if (value >> (LAST_OCTAVE + 1) != 0)
-        return HIST_BINS - 1;
-
-    unsigned k = 63u - (unsigned)__builtin_clzll(value);
-    unsigned shift = LAST_OCTAVE - k;
-    uint64_t end = (value + 1) << shift;
-    uint32_t s = cell[(value << shift >> 39) & 0xff];
-    while (s + 1 < HIST_SUB && octave[s + 1] < end)
-        s++;
-    return HIST_EXACT + (k - FIRST_OCTAVE) * HIST_SUB + s;
-}
-
 uint64_t hist_edge(uint32_t bin)
 {
     assert(bin <= HIST_BINS);
@@ -131,7 +116,7 @@ uint64_t hist_edge(uint32_t bin)
     if (bin == HIST_BINS)
         return UINT64_C(1) << (LAST_OCTAVE + 1);
     uint32_t above = bin - HIST_EXACT;
-    return octave[above % HIST_SUB] >> (LAST_OCTAVE - FIRST_OCTAVE - above / HIST_SUB);
+    return hist_octave[above % HIST_SUB] >> (LAST_OCTAVE - FIRST_OCTAVE - above / HIST_SUB);
 }
 
 void hist_add(struct hist *h, uint64_t value, uint64_t count)

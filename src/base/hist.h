@@ -20,8 +20,30 @@ struct hist {
     uint64_t total; /* sum of count[] */
 };
 
-uint32_t hist_bin(uint64_t value); /* 0 .. HIST_BINS-1 */
-uint64_t hist_edge(uint32_t bin);  /* lowest value of the bin; hist_edge(HIST_BINS) = 2^48 */
+/* Tables of hist.c. */
+#define HIST_FIRST_OCTAVE 10u /* log2(HIST_EXACT) */
+#define HIST_LAST_OCTAVE 47u
+extern const uint64_t hist_octave[HIST_SUB + 1]; /* where the steps of the last octave start; a sentinel */
+extern const uint8_t hist_cell[256];
+
+/* The value's bin, 0 .. HIST_BINS-1. No branch: which side of HIST_EXACT a distance is on is hard to guess.
+ */
+static inline uint32_t hist_bin(uint64_t value)
+{
+    const uint64_t largest = (UINT64_C(1) << (HIST_LAST_OCTAVE + 1)) - 1;
+    uint64_t v = value < largest ? value : largest;
+    unsigned k = 63u - (unsigned)__builtin_clzll(v | HIST_EXACT); /* its octave */
+    unsigned shift = HIST_LAST_OCTAVE - k;
+    uint64_t end = (v + 1) << shift;
+    uint32_t s = hist_cell[(v << shift >> 39) & 0xff];
+
+    s += hist_octave[s + 1] < end;
+    s += hist_octave[s + 1] < end;
+    uint32_t bin = HIST_EXACT + (k - HIST_FIRST_OCTAVE) * HIST_SUB + s;
+    return v < HIST_EXACT ? (uint32_t)v : bin;
+}
+
+uint64_t hist_edge(uint32_t bin); /* lowest value of the bin; hist_edge(HIST_BINS) = 2^48 */
 void hist_add(struct hist *h, uint64_t value, uint64_t count);
 void hist_merge(struct hist *into, const struct hist *from);
 /* Number of values >= value; exact if value is an edge, else linear within the bin. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/hist.h"
-#include "sim/stackdist.h"
+#include "sim/stackdist-internal.h"
 
 #define TWIN_LINES 6000u
 
@@ -86,18 +86,19 @@ static void check_ages(const struct stackdist *sd, const struct twin *t, struct 
     assert_memory_equal(got, want, sizeof *got);
 }
 
-static void agrees_with_twin(void **state)
+static void agree_with_twin(stackdist_touch_fn *touch)
 {
-    static const uint64_t footprints[] = {1, 2, 63, 64, 65, 66, 130, 700, 5000};
+    static const uint64_t footprints[] = {1, 2, 63, 64, 65, 66, 130, 255, 256, 257, 258, 700, 5000};
+    const int nfootprints = sizeof footprints / sizeof footprints[0];
     struct twin *t = calloc(1, sizeof *t);
     struct hist *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
     struct stackdist *sd = new_stackdist(0);
 
-    (void)state;
+    sd->touch = touch;
     random_state = 1;
     /* Downwards too: a reset then leaves a table much larger than what follows. */
-    for (int pass = 0; pass < 18; pass++) {
-        uint64_t footprint = footprints[pass < 9 ? pass : 17 - pass];
+    for (int pass = 0; pass < 2 * nfootprints; pass++) {
+        uint64_t footprint = footprints[pass < nfootprints ? pass : 2 * nfootprints - 1 - pass];
         memset(t, 0, sizeof *t);
         stackdist_reset(sd);
         assert_int_equal(stackdist_lines(sd), 0);
@@ -119,6 +120,20 @@ static void agrees_with_twin(void **state)
     free(b);
 }
 
+static void agrees_with_twin(void **state)
+{
+    (void)state;
+    agree_with_twin(stackdist_touch_any);
+}
+
+static void agrees_with_twin_avx512(void **state)
+{
+    (void)state;
+    if (!stackdist_has_avx512())
+        skip();
+    agree_with_twin(stackdist_touch_avx512);
+}
+
 static void many_is_many_single_touches(void **state)
 {
     enum { N = 50000 };
@@ -128,6 +143,7 @@ static void many_is_many_single_touches(void **state)
     uint64_t cold_one = 0, cold_many = 0;
 
     (void)state;
+    one->touch = stackdist_touch_any; /* many: the best there is */
     random_state = 2;
     for (uint64_t i = 0; i < N; i++) {
         struct stackdist_result r;
@@ -195,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_twin),
+        cmocka_unit_test(agrees_with_twin_avx512),
         cmocka_unit_test(many_is_many_single_touches),
         cmocka_unit_test(cyclic_scan),
         cmocka_unit_test(memory_per_line),
