@@ -12,54 +12,14 @@
  * beforehand and is taken off their displacement. Example, 64-byte lines: header 0x2_00007 (block 7,
  * 2 words), `mov 8(%rax)` is {disp 8, slot 1}, `mov var` at 0x4010 is {disp 0x4010 - 0x200007, slot 0};
  * the record [0x200007, 0x5000] gives 0x5008 and 0x4010: lines 0x140 and 0x100.
+ *
+ * With AVX-512 up to eight such references are one group (decode-avx512.c).
  */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collect/decode.h"
-
-/* Line ids gathered before the sink is called: large enough to make the call free, small enough to
- * stay in a second-level cache beside the buffer that is being read. */
-#define BATCH_LINES 8192u
-/* Room for one block, or one reference, beyond that; a template that needs more is refused. */
-#define BATCH_MARGIN 8192u
-/* User addresses; the kernel half and non-canonical values can only come from damage. */
-#define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
-/* A repeated string instruction that claims more than that is damage. */
-#define REP_MAX_ELEMENTS (UINT64_C(1) << 34)
-
-struct plain_ref {
-    uint64_t disp;
-    uint16_t last; /* size - 1 */
-    uint8_t slot;
-    uint8_t fs;
-    uint8_t twice; /* read-modify-write: a load and a store */
-};
-
-struct block {
-    uint32_t nwords;
-    uint32_t nrefs;
-    uint32_t ninsns;
-    uint32_t loads, stores; /* if all is plain */
-    uint32_t most_lines;    /* that one execution of all plain references can touch */
-    uint8_t special;        /* some reference is not plain */
-    uint8_t bad;
-    struct wire_ref *refs; /* as sent: for special blocks and incomplete records */
-    struct plain_ref plain[];
-};
-
-struct decoder {
-    struct decode_source source;
-    unsigned line_shift;
-    unsigned line_bytes;
-    struct block **blocks; /* by id */
-    uint64_t *batch;
-    size_t used;
-    decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
-    void *ctx;
-    struct decode_counts *counts;
-};
+#include "collect/decode-internal.h"
 
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err)
 {
@@ -70,7 +30,7 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     struct decoder *d = calloc(1, sizeof(*d));
     if (d != NULL) {
         d->blocks = calloc(WIRE_MAX_BLOCKS, sizeof(*d->blocks));
-        d->batch = malloc((BATCH_LINES + BATCH_MARGIN) * sizeof(*d->batch));
+        d->batch = malloc((BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG) * sizeof(*d->batch));
     }
     if (d == NULL || d->blocks == NULL || d->batch == NULL) {
         decoder_free(d);
@@ -80,6 +40,7 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     d->source = *source;
     d->line_bytes = line_bytes;
     d->line_shift = (unsigned)__builtin_ctz(line_bytes);
+    d->grouped = decode_has_avx512();
     return d;
 }
 
@@ -91,6 +52,7 @@ void decoder_free(struct decoder *d)
         for (uint32_t i = 0; i < WIRE_MAX_BLOCKS; i++)
             if (d->blocks[i] != NULL) {
                 free(d->blocks[i]->refs);
+                free(d->blocks[i]->groups);
                 free(d->blocks[i]);
             }
     free(d->blocks);
@@ -156,7 +118,7 @@ static struct block *compile(struct decoder *d, uint32_t id)
     b->nrefs = nrefs;
     b->ninsns = head.ninsns;
 
-    uint64_t header = id | (uint64_t)head.nwords << WIRE_ID_BITS;
+    uint64_t header = b->header = id | (uint64_t)head.nwords << WIRE_ID_BITS;
     uint64_t most_lines = 0;
     for (uint32_t i = 0; i < nrefs; i++) {
         const struct wire_ref *r = &refs[i];
@@ -179,6 +141,12 @@ static struct block *compile(struct decoder *d, uint32_t id)
     }
     b->bad = most_lines > BATCH_MARGIN;
     b->most_lines = (uint32_t)most_lines;
+    if (d->grouped && !b->bad && !b->special && decode_make_groups(b) < 0) {
+        d->blocks[id] = NULL;
+        free(b->refs);
+        free(b);
+        return NULL;
+    }
     return b;
 }
 
@@ -374,6 +342,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->counts = counts;
     d->used = 0;
     for (uint64_t at = 0; at < n && status >= 0;) {
+        if (d->grouped && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
+            break;
         const uint64_t *record = &words[at];
         uint64_t header = __atomic_load_n(record, __ATOMIC_RELAXED);
         uint64_t id = header & WIRE_ID_MASK, nwords = header >> WIRE_ID_BITS;

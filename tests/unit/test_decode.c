@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "collect/decode.h"
+#include "base/random.h"
+#include "collect/decode-internal.h"
 
 #define AREA 65536u
 #define HEADER(id, nwords) ((uint64_t)(id) | (uint64_t)(nwords) << WIRE_ID_BITS)
@@ -232,6 +233,59 @@ static void test_vectors(void **state)
     assert_int_equal(t->counts.bad_records, 1);
 }
 
+/* Groups of references (AVX-512) against one reference after the other: random blocks of all sizes. */
+static void test_groups(void **state)
+{
+    enum { BLOCKS = 60, WORDS = 40000, MOST_REFS = 40, MOST_WORDS = 24 };
+    struct test *t = *state;
+    uint64_t *words = malloc(WORDS * sizeof(*words)), n = 0;
+    struct random_state r;
+    uint16_t nwords[BLOCKS + 1];
+
+    if (!decode_has_avx512()) {
+        free(words);
+        skip();
+    }
+    random_seed(&r, 1);
+    for (uint32_t id = 1; id <= BLOCKS; id++) {
+        struct wire_ref refs[MOST_REFS];
+        uint16_t nrefs = (uint16_t)random_below(&r, id < 20 ? 9 : MOST_REFS + 1);
+        nwords[id] = (uint16_t)(1 + random_below(&r, id < 20 ? 8 : MOST_WORDS));
+        for (uint16_t i = 0; i < nrefs; i++) {
+            static const uint16_t sizes[] = {1, 2, 4, 8, 8, 8, 16, 32, 64, 512};
+            refs[i] = (struct wire_ref){.disp = (int64_t)random_below(&r, 1 << 20) - (1 << 19),
+                                        .size = sizes[random_below(&r, 10)],
+                                        .rw = (uint8_t)(1 + random_below(&r, 3)),
+                                        .slot = (uint8_t)random_below(&r, nwords[id]),
+                                        .flags = random_below(&r, 8) == 0 ? WIRE_FS : 0};
+            if (refs[i].slot == 0) /* an address of its own */
+                refs[i].disp = (int64_t)(UINT64_C(0x7f0000000000) + random_below(&r, 1 << 30));
+        }
+        block(t, id, nwords[id], refs, nrefs);
+    }
+    while (n < WORDS - MOST_WORDS) {
+        uint32_t id = 1 + (uint32_t)random_below(&r, BLOCKS);
+        words[n] = HEADER(id, nwords[id]);
+        for (uint16_t i = 1; i < nwords[id]; i++)
+            words[n + i] = random_below(&r, UINT64_MAX);
+        n += nwords[id];
+    }
+
+    decode(t, words, n, UINT32_MAX);
+    size_t count = t->n;
+    struct decode_counts counts = t->counts;
+    uint64_t *lines = malloc(count * sizeof(*lines));
+    memcpy(lines, t->lines, count * sizeof(*lines));
+    assert_int_equal(counts.bad_records, 0);
+    t->decoder->grouped = 0;
+    decode(t, words, n, UINT32_MAX);
+    assert_int_equal(t->n, count);
+    assert_memory_equal(t->lines, lines, count * sizeof(*lines));
+    assert_memory_equal(&t->counts, &counts, sizeof(counts));
+    free(lines);
+    free(words);
+}
+
 /* Whatever the target writes: no crash, and it is counted. */
 static void test_damage(void **state)
 {
@@ -279,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rep, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vectors, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_groups, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
