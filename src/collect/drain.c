@@ -38,6 +38,7 @@ struct drain {
     struct reducer *reducer;
     struct profile *profile;
     uint64_t start_ns;
+    uint32_t attached; /* wire_session.attached when the slots were last looked through */
     struct error trouble;
     int in_trouble;
     uint64_t lost;
@@ -254,9 +255,13 @@ static uint64_t drain_slot(struct drain *d, struct slot *slot)
 uint64_t drain_pass(struct drain *d)
 {
     uint64_t taken = 0;
+    /* A process counts itself when its slot is filled in. Looking costs a system call a slot. */
+    uint32_t attached = __atomic_load_n(&d->session->map->attached, __ATOMIC_ACQUIRE);
+    int look = attached != d->attached;
+    d->attached = attached;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
         struct slot *slot = &d->slots[i];
-        if (slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
+        if (look && slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
             adopt(d, i);
         if (slot->proc != NULL) {
             triggers_serve(slot->triggers, slot->proc);
