@@ -26,6 +26,7 @@ static const struct command {
 #endif
     {"report", cmd_report, CHECK_STDOUT, "the whole story on one screen or two"},
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
+    {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},
 };
 
