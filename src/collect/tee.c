@@ -90,7 +90,7 @@ void tee_flush(struct tee *t)
 int tee_finish(struct tee *t, struct error *err)
 {
     /* What failed in writing fails again in finishing, with the same sentence. */
-    int status = trace_finish(t->writer, err);
+    int status = trace_finish(t->writer, NULL, err);
     if (status == 0 && t->failed)
         status = error_set(err, -ENOMEM, "%s", t->why.text);
     free(t);

@@ -6,5 +6,12 @@
 #include "trace/internal.h"
 
 extern const struct trace_format trace_format_own;
+extern const struct trace_format trace_format_lackey;
+extern const struct trace_format trace_format_din;
+extern const struct trace_format trace_format_csv;
+extern const struct trace_format trace_format_drmemtrace;
+extern const struct trace_format trace_format_usf;
+extern const struct trace_format trace_format_oracle;
+extern const struct trace_format trace_format_libcachesim_csv;
 
 #endif

@@ -57,6 +57,7 @@ struct trace_writer {
     struct trace_threads threads;
     const char *source; /* valid in open() only */
     int sampled;
+    unsigned line_bytes;
     uint64_t references, instructions;
     struct trace_background *background; /* NULL: none */
     int failed;                          /* code of the first failure, with its text */

@@ -11,7 +11,8 @@
 #include "trace/formats.h"
 
 static const struct trace_format *const formats[] = {
-    &trace_format_own,
+    &trace_format_own,        &trace_format_lackey, &trace_format_din,    &trace_format_csv,
+    &trace_format_drmemtrace, &trace_format_usf,    &trace_format_oracle, &trace_format_libcachesim_csv,
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 #define PROBE_BYTES 4096u
@@ -271,6 +272,7 @@ struct trace_writer *trace_create(const char *path, const struct trace_create_op
     w->format = format;
     w->source = options->source != NULL ? options->source : "";
     w->sampled = options->sampled;
+    w->line_bytes = options->line_bytes != 0 ? options->line_bytes : 64;
     if (trace_output_open(&w->out, path, err) < 0) {
         free(w);
         return NULL;
@@ -353,15 +355,12 @@ uint64_t trace_written_references(const struct trace_writer *w)
     return w->references;
 }
 
-uint64_t trace_written_bytes(const struct trace_writer *w)
-{
-    return __atomic_load_n(&w->out.bytes, __ATOMIC_RELAXED);
-}
-
-int trace_finish(struct trace_writer *w, struct error *err)
+int trace_finish(struct trace_writer *w, uint64_t *bytes, struct error *err)
 {
     int status = call(w, w->format->finish, err);
     struct error why;
+    if (bytes != NULL)
+        *bytes = w->out.bytes + w->out.used;
     int closed = trace_output_close(&w->out, &why);
     if (status == 0 && closed < 0)
         status = error_set(err, closed, "%s", why.text);

@@ -65,6 +65,7 @@ struct trace_info {
     int seekable;          /* trace_seek works */
     uint64_t references;   /* in the whole trace; TRACE_UNKNOWN until the end is reached, if it is not told */
     uint64_t instructions; /* executed by all threads in the part read so far, 0: not told */
+    uint64_t skipped; /* text formats: lines so far that are not of the format, such as a program's output */
 };
 
 struct trace_reader;
@@ -98,10 +99,11 @@ void trace_close(struct trace_reader *r); /* NULL is allowed */
 struct trace_writer;
 
 struct trace_create_options {
-    const char *format; /* NULL: "cachegram" */
-    const char *source; /* what was traced, in words; NULL is "". Kept by formats that have room for it */
-    int sampled;        /* bursts will be written, not all references */
-    int background;     /* own format: compress and write in a thread of its own */
+    const char *format;  /* NULL: "cachegram" */
+    const char *source;  /* what was traced, in words; NULL is "". Kept by formats that have room for it */
+    int sampled;         /* bursts will be written, not all references */
+    int background;      /* own format: compress and write in a thread of its own */
+    unsigned line_bytes; /* formats of lines instead of references: size of a line; 0: 64 */
 };
 
 /*
@@ -122,11 +124,13 @@ int trace_write(struct trace_writer *w, const struct trace_batch *batch, struct 
 void trace_writer_instructions(struct trace_writer *w, uint64_t count);
 /* What was written so far becomes readable, whatever happens to the writer. Own format: ends a block. */
 int trace_flush(struct trace_writer *w, struct error *err);
-/* References taken so far; bytes that have gone into the file. */
+/* References taken so far. */
 uint64_t trace_written_references(const struct trace_writer *w);
-uint64_t trace_written_bytes(const struct trace_writer *w);
-/* Completes the file and frees the writer. 0, or negative with err filled: the file is incomplete. */
-int trace_finish(struct trace_writer *w, struct error *err);
+/*
+ * Completes the file and frees the writer. *bytes (NULL is allowed) is the length of the file. 0, or negative
+ * with err filled: the file is incomplete.
+ */
+int trace_finish(struct trace_writer *w, uint64_t *bytes, struct error *err);
 /* Frees the writer without completing the file, and deletes the file. NULL is allowed. */
 void trace_abandon(struct trace_writer *w);
 
