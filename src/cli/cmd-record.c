@@ -31,6 +31,7 @@ static const char usage_text[] =
     "      --gap-us N      mean CPU time between the bursts of a thread, in microseconds (default 20000)\n"
     "      --line BYTES    size of a cache line (default 64)\n"
     "      --seed N        seed of the random gaps (default: another one every time)\n"
+    "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
     "      --no-follow     do not profile the command's children\n"
     "      --no-consume    throw the references away (measures the recording alone)\n"
     "      --help          this text\n"
@@ -44,6 +45,7 @@ enum {
     OPTION_GAP,
     OPTION_LINE,
     OPTION_SEED,
+    OPTION_TRACE,
     OPTION_NO_FOLLOW,
     OPTION_NO_CONSUME,
     OPTION_HELP
@@ -56,6 +58,7 @@ static const struct option options_table[] = {
     {"gap-us", required_argument, NULL, OPTION_GAP},
     {"line", required_argument, NULL, OPTION_LINE},
     {"seed", required_argument, NULL, OPTION_SEED},
+    {"trace", required_argument, NULL, OPTION_TRACE},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"no-consume", no_argument, NULL, OPTION_NO_CONSUME},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -108,6 +111,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
         return 0;
     case OPTION_SEED:
         return parse_number("--seed", value, 0, UINT64_MAX, &o->seed);
+    case OPTION_TRACE:
+        o->trace = value;
+        if (value[0] != '\0' && strcmp(value, "-") != 0)
+            return 0;
+        cli_misuse("record", "--trace must name a file: standard output is the command's");
+        return -1;
     case OPTION_NO_FOLLOW:
         o->follow = 0;
         return 0;
@@ -131,6 +140,9 @@ static void print_summary(const struct collect_options *o, const struct collect_
     if (!isnan(r->recorder_overhead_percent))
         fprintf(stderr, ", recorder %.1f%%", r->recorder_overhead_percent);
     fprintf(stderr, ": %s\n", o->output);
+    if (o->trace != NULL)
+        fprintf(stderr, "cachegram: %llu references traced: %s\n", (unsigned long long)r->trace_references,
+                o->trace);
     if (r->warning[0] != '\0')
         fprintf(stderr, "cachegram: warning: %s\n", r->warning);
     else if (r->trouble.text[0] != '\0')

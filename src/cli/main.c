@@ -26,6 +26,9 @@ static const struct command {
 #endif
     {"report", cmd_report, CHECK_STDOUT, "the whole story on one screen or two"},
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
+    {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
+    {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},
+    {"export", cmd_export, CHECK_STDOUT, "a trace in another tool's format"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},
 };
 

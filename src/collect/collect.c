@@ -19,6 +19,7 @@
 #include "collect/drain.h"
 #include "collect/launch.h"
 #include "collect/signals.h"
+#include "collect/tee.h"
 #include "collect/trigger.h"
 #include "collect/tunables.h"
 
@@ -31,6 +32,7 @@ struct run {
     struct session session;
     struct reducer *reducer;
     struct drain *drain;
+    struct tee *tee;
     uint64_t start_ns;
     pid_t command;
     int wait_status;
@@ -172,7 +174,16 @@ static int prepare(struct run *r, struct error *err)
         (r->reducer = reducer_new(r->profile, o->full, o->line_bytes, r->start_ns, err)) == NULL)
         return -ENOMEM;
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
-    return r->drain != NULL ? 0 : -ENOMEM;
+    if (r->drain == NULL)
+        return -ENOMEM;
+    if (o->trace != NULL) {
+        char command[4096];
+        quote_command(o->argv, command, sizeof(command));
+        if ((r->tee = tee_new(o->trace, command, o->full, err)) == NULL)
+            return -EIO;
+        drain_tee(r->drain, r->tee);
+    }
+    return 0;
 }
 
 static void clear(struct run *r)
@@ -183,9 +194,11 @@ static void clear(struct run *r)
 }
 
 /* The command was not started after all: the folder looks as it did before. */
-static void take_back_profile(struct run *r)
+static void take_back_files(struct run *r)
 {
     char old[PATH_MAX + 8];
+    tee_abandon(r->tee);
+    r->tee = NULL;
     if (r->profile == NULL)
         return;
     profile_close(r->profile, 0, NULL);
@@ -301,6 +314,12 @@ static void finish(struct run *r, int exit_status, double own_seconds)
              r->obstacle);
     }
     drain_finish(r->drain);
+    if (r->tee != NULL) {
+        result->trace_references = tee_references(r->tee);
+        if (tee_finish(r->tee, &err) < 0)
+            warn(result, "the trace is incomplete: %s", err.text);
+        r->tee = NULL;
+    }
     const struct error *trouble = drain_trouble(r->drain);
     if (trouble != NULL) {
         result->trouble = *trouble;
@@ -329,7 +348,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
         return status == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
     r.obstacle = launch_obstacle(path);
     if (prepare(&r, err) < 0) {
-        take_back_profile(&r);
+        take_back_files(&r);
         clear(&r);
         return STATUS_FAILED;
     }
@@ -343,7 +362,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     sigprocmask(SIG_SETMASK, &mask, NULL);
     if (status < 0) {
         signals_end();
-        take_back_profile(&r);
+        take_back_files(&r);
         clear(&r);
         return status == -ENOENT                        ? STATUS_NOT_FOUND
                : status == -EAGAIN || status == -ENOMEM ? STATUS_FAILED

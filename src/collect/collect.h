@@ -8,6 +8,7 @@
 
 struct collect_options {
     const char *output; /* the profile */
+    const char *trace;  /* NULL, or a file for the references themselves */
     const char *version;
     int full;            /* every reference; else bursts */
     uint64_t burst_refs; /* room of a burst */
@@ -25,6 +26,7 @@ struct collect_result {
     double overhead_percent;          /* CPU time of the bursts over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
     char warning[1024];               /* what the user must know of the profile, or "" */
+    uint64_t trace_references;        /* in the trace, if one was asked for */
     struct error trouble;             /* why the profile is incomplete, or "" */
 };
 

@@ -31,12 +31,14 @@ struct slot {
     uint64_t lost;
     struct triggers *triggers; /* NULL: none */
     struct reduce_process process;
+    struct references *references; /* for the trace */
 };
 
 struct drain {
     const struct session *session;
     struct reducer *reducer;
     struct profile *profile;
+    struct tee *tee; /* NULL: no trace */
     uint64_t start_ns;
     uint32_t attached; /* wire_session.attached when the slots were last looked through */
     struct error trouble;
@@ -65,6 +67,11 @@ struct drain *drain_new(const struct session *s, struct reducer *r, struct profi
     d->profile = p;
     d->start_ns = start_ns;
     return d;
+}
+
+void drain_tee(struct drain *d, struct tee *t)
+{
+    d->tee = t;
 }
 
 static void trouble(struct drain *d, const struct error *err)
@@ -136,6 +143,15 @@ static void store_counters(struct drain *d, const struct slot *slot)
         trouble(d, &err);
 }
 
+static struct decode_source source_of(const struct drain *d, const struct wire_proc *proc)
+{
+    return (struct decode_source){
+        .templates = (const char *)proc + d->session->layout.template_offset,
+        .template_bytes = d->session->layout.template_bytes,
+        .block_offset = proc->block_offset,
+    };
+}
+
 /* A process has taken slot i. */
 static void adopt(struct drain *d, uint32_t i)
 {
@@ -154,11 +170,7 @@ static void adopt(struct drain *d, uint32_t i)
     }
     *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
     slot->triggers = d->session->map->perf ? triggers_new() : NULL;
-    struct decode_source source = {
-        .templates = (const char *)proc + d->session->layout.template_offset,
-        .template_bytes = d->session->layout.template_bytes,
-        .block_offset = proc->block_offset,
-    };
+    struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
         trouble(d, &err);
     if (storing(d)) {
@@ -181,6 +193,7 @@ static void drop(struct drain *d, struct slot *slot)
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
     triggers_free(slot->triggers);
+    references_free(slot->references);
     munmap(slot->proc, d->session->layout.slot_bytes);
     *slot = (struct slot){0};
 }
@@ -218,12 +231,17 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     struct wire_desc desc = proc->desc[i];
     uint64_t room = layout->buffer_bytes / sizeof(uint64_t);
     const char *words = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
+    uint64_t n = desc.words < room ? desc.words : room;
     struct error err;
 
     slot->expected_seq = desc.seq + 1;
     store_modules(d, slot);
+    if (d->tee != NULL && !d->in_trouble) {
+        struct decode_source source = source_of(d, proc);
+        tee_buffer(d->tee, &slot->references, &source, slot->pid, &desc,
+                   (const uint64_t *)(const void *)words, n);
+    }
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
-        uint64_t n = desc.words < room ? desc.words : room;
         if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
             0)
             trouble(d, &err);
@@ -387,4 +405,6 @@ void drain_commit(struct drain *d)
         trouble(d, &err);
     if (storing(d) && profile_commit(d->profile, &err) < 0)
         trouble(d, &err);
+    if (d->tee != NULL)
+        tee_flush(d->tee);
 }

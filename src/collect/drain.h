@@ -7,12 +7,15 @@
 #include "base/error.h"
 #include "collect/reduce.h"
 #include "collect/session.h"
+#include "collect/tee.h"
 
 struct drain;
 
 /* r NULL: buffers are freed without being read (to measure the agents alone). None of them is owned. */
 struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
                         struct error *err);
+/* From now on buffers go to t, too (also if there is no reducer). Not owned. */
+void drain_tee(struct drain *d, struct tee *t);
 /* Stores what is known of every process and commits; no pass may follow. */
 void drain_finish(struct drain *d);
 /* After drain_finish. NULL is allowed. */

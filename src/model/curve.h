@@ -56,4 +56,25 @@ int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line
 int curve_bursts_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                            struct curve_point *points, size_t n, struct error *err);
 
+/*
+ * Stack distances of a random sample of lines (SHARDS: Waldspurger et al. 2015, with the adjustment of their
+ * section 3.2): all distances and counts are those of the sample.
+ */
+#define CURVE_SAMPLE_GROUPS 8u
+struct curve_sample {
+    double rate;      /* share of the lines that is in the sample, 0 < rate <= 1 */
+    uint64_t touches; /* of all lines */
+    const struct hist *stack;
+    uint64_t cold;
+    /* The same of eight equal parts of the sample, whose rate is rate / 8. */
+    const struct hist *group_stack[CURVE_SAMPLE_GROUPS];
+    uint64_t group_cold[CURVE_SAMPLE_GROUPS];
+};
+/*
+ * low..high: 95% band by what the groups differ. Sizes of which the sample holds fewer than eight lines have
+ * no answer: miss_ratio, low and high are NaN.
+ */
+int curve_sampled(const struct curve_sample *sample, unsigned line_bytes, struct curve_point *points,
+                  size_t n, struct error *err);
+
 #endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-export.c - `cachegram export`: a trace in another tool's format. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+
+#include "base/sizes.h"
+#include "cli/convert.h"
+
+enum { OPT_FROM = 1, OPT_TO, OPT_LINE, OPT_PARTIAL };
+
+static const struct option options[] = {
+    {"from", required_argument, NULL, OPT_FROM},
+    {"to", required_argument, NULL, OPT_TO},
+    {"output", required_argument, NULL, 'o'},
+    {"line", required_argument, NULL, OPT_LINE},
+    {"partial", no_argument, NULL, OPT_PARTIAL},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram export --to FORMAT [OPTIONS] TRACE\n"
+    "\n"
+    "Writes TRACE (- is standard input) in another tool's format.\n"
+    "\n"
+    "  --to FORMAT        see below\n"
+    "  -o, --output FILE  where to (default -, standard output)\n"
+    "  --line BYTES       size of a line, for formats that hold lines instead of references (default 64)\n"
+    "  --from FORMAT      format of TRACE (default: by its first bytes)\n"
+    "  --partial          if TRACE is damaged or export is interrupted, keep what came before\n"
+    "  --help             this text\n"
+    "\n"
+    "Formats:\n";
+
+int cmd_export(int argc, char **argv)
+{
+    struct convert_options o = {.output = "-", .line_bytes = 64};
+    uint64_t bytes;
+    int opt;
+    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+        switch (opt) {
+        case OPT_FROM:
+            o.from = optarg;
+            break;
+        case OPT_TO:
+            o.to = optarg;
+            break;
+        case 'o':
+            o.output = optarg;
+            break;
+        case OPT_LINE:
+            if (size_parse(optarg, &bytes, NULL) < 0 || bytes < 8 || bytes > 4096 ||
+                (bytes & (bytes - 1)) != 0)
+                return cli_misuse("export", "--line %s: must be a power of two from 8 to 4096 bytes", optarg);
+            o.line_bytes = (unsigned)bytes;
+            break;
+        case OPT_PARTIAL:
+            o.partial = 1;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            convert_list_formats(1);
+            return 0;
+        default:
+            return cli_misuse_option("export", opt, argv);
+        }
+    }
+    if (optind == argc)
+        return cli_misuse("export", "which trace?");
+    if (argc - optind > 1)
+        return cli_misuse("export", "one trace at a time, but '%s' follows '%s'", argv[optind + 1],
+                          argv[optind]);
+    if (!o.to)
+        return cli_misuse("export", "to which format? Use --to");
+    o.input = argv[optind];
+    return convert(&o);
+}

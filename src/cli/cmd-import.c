@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-import.c - `cachegram import`: other tools' traces into the own format. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+
+#include "cli/convert.h"
+
+#define DEFAULT_TRACE "cachegram.trace"
+
+enum { OPT_FROM = 1, OPT_PARTIAL };
+
+static const struct option options[] = {
+    {"from", required_argument, NULL, OPT_FROM},
+    {"output", required_argument, NULL, 'o'},
+    {"partial", no_argument, NULL, OPT_PARTIAL},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram import [OPTIONS] FILE\n"
+    "\n"
+    "Turns another tool's trace (- is standard input) into one that is small and quick to read.\n"
+    "\n"
+    "  --from FORMAT      format of FILE (default: by its first bytes)\n"
+    "  -o, --output FILE  the trace to write (default " DEFAULT_TRACE "; - is standard output)\n"
+    "  --partial          if FILE is damaged or import is interrupted, keep what came before\n"
+    "  --help             this text\n"
+    "\n"
+    "Formats:\n";
+
+int cmd_import(int argc, char **argv)
+{
+    struct convert_options o = {.output = DEFAULT_TRACE, .to = "cachegram"};
+    int opt;
+    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+        switch (opt) {
+        case OPT_FROM:
+            o.from = optarg;
+            break;
+        case 'o':
+            o.output = optarg;
+            break;
+        case OPT_PARTIAL:
+            o.partial = 1;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            convert_list_formats(0);
+            return 0;
+        default:
+            return cli_misuse_option("import", opt, argv);
+        }
+    }
+    if (optind == argc)
+        return cli_misuse("import", "which trace?");
+    if (argc - optind > 1)
+        return cli_misuse("import", "one trace at a time, but '%s' follows '%s'", argv[optind + 1],
+                          argv[optind]);
+    o.input = argv[optind];
+    return convert(&o);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * din.c - the traditional format of the Dinero simulators: a label and an address in hexadecimal without
+ * prefix a line; the rest of the line is a comment.
+ *
+ *     0 1000            data read
+ *     1 70f60888        data write
+ *     2 0               instruction fetch: the program counter of what follows
+ *     3, 4              escapes: nothing for us
+ *
+ * A reference has no size; it is taken to be a word of 4 bytes, as those simulators do. Written are
+ * labels 0 and 1 only: the instructions that make no reference are not in a trace, so fetches would be wrong.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "trace/formats.h"
+#include "trace/text.h"
+
+#define WORD_BYTES 4u
+
+struct din {
+    uint64_t line, pc;
+};
+
+/* The label '0' .. '4' and the address; 0 an empty line, -1 not of the format. */
+static int parse(const char *line, const char *end, uint64_t *address)
+{
+    while (line < end && (*line == ' ' || *line == '\t'))
+        line++;
+    if (line == end)
+        return 0;
+    int label = *line++;
+    if (label < '0' || label > '4' || line == end || (*line != ' ' && *line != '\t'))
+        return -1;
+    while (line < end && (*line == ' ' || *line == '\t'))
+        line++;
+    if (trace_text_number(&line, end, 16, address) < 0 || (line < end && *line != ' ' && *line != '\t'))
+        return -1;
+    return label;
+}
+
+static int probe_line(const char *line, const char *end)
+{
+    uint64_t address;
+    int label = parse(line, end, &address);
+    return label > 0 ? 1 : label;
+}
+
+static int probe(const uint8_t *start, size_t n)
+{
+    return trace_text_probe(start, n, probe_line);
+}
+
+static int open_read(struct trace_reader *r, struct error *err)
+{
+    r->state = calloc(1, sizeof(struct din));
+    return r->state != NULL ? trace_threads_set(&r->threads, 0, (struct trace_thread){0})
+                            : error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+}
+
+static int use_line(struct trace_reader *r, const char *line, const char *end)
+{
+    struct din *d = r->state;
+    uint64_t address;
+    int label = parse(line, end, &address);
+    if (label < 0)
+        return -1;
+    if (label == '0' || label == '1')
+        trace_arrays_add(r->arrays, address, d->pc, WORD_BYTES, label == '0' ? TRACE_LOAD : TRACE_STORE, 0,
+                         0);
+    if (label == '2') {
+        d->pc = address;
+        r->info.instructions++;
+    }
+    return 1;
+}
+
+static int next(struct trace_reader *r, struct error *err)
+{
+    struct din *d = r->state;
+    return trace_text_next(r, use_line, &d->line, err);
+}
+
+static void close_read(struct trace_reader *r)
+{
+    free(r->state);
+}
+
+static int open_write(struct trace_writer *w, struct error *err)
+{
+    (void)w, (void)err;
+    return 0;
+}
+
+static int write_batch(struct trace_writer *w, const struct trace_batch *b, struct error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < b->n && status == 0; i++)
+        status =
+            trace_text_put(w, err, "%d %llx\n", b->rw[i] == TRACE_STORE, (unsigned long long)b->address[i]);
+    return status;
+}
+
+const struct trace_format trace_format_din = {
+    .name = "din",
+    .help = "Dinero: label and address",
+    .probe = probe,
+    .open_read = open_read,
+    .next = next,
+    .close_read = close_read,
+    .open_write = open_write,
+    .write = write_batch,
+};

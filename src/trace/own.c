@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * own.c - reads the own format: docs/trace-format.md.
+ *
+ * Nothing in the file is trusted. A block is checked and expanded whole before its first reference is handed
+ * out, so that all of a block is used or nothing. The index at the end is for seeking only; where it is
+ * missing (a pipe, a recorder that was killed), reading goes from block to block, and seeking looks at their
+ * headers one after the other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "trace/formats.h"
+#include "trace/own-layout.h"
+#include "trace/own-write.h"
+
+struct own_reader {
+    struct column_decoder *decoder;
+    ZSTD_DCtx *zstd;
+    char *source;
+    uint64_t start; /* offset of the first block */
+    uint8_t *expanded;
+    size_t expanded_room;
+    const uint8_t *segments, *segments_end; /* stream of the block, from where it was read to */
+    struct trace_segment segment;           /* the one in progress; begin..end: what is left */
+    uint32_t left;                          /* references of the block */
+    uint64_t next;                          /* number of the next reference */
+    struct own_entry *entries;              /* blocks known so far, from the first on */
+    uint64_t blocks, entry_room;
+    int all_known;
+};
+
+static int own_probe(const uint8_t *start, size_t n)
+{
+    return n >= 8 && memcmp(start, OWN_MAGIC, 8) == 0;
+}
+
+static int read_header(struct trace_reader *r, struct error *err)
+{
+    struct own_reader *o = r->state;
+    struct own_header header;
+    int64_t have = trace_input_need(&r->in, sizeof(header), err);
+    if (have < 0)
+        return (int)have;
+    if ((size_t)have < sizeof(header))
+        return error_set(err, -EBADMSG, "%s is cut off in its header", r->in.path);
+    memcpy(&header, r->in.buffer + r->in.at, sizeof(header));
+    if (header.version > OWN_VERSION)
+        return error_set(err, -EPROTO, "%s is of version %u of the format, this program reads up to %u",
+                         r->in.path, header.version, OWN_VERSION);
+    if (header.source_bytes > OWN_SOURCE_MAX)
+        return error_set(err, -EBADMSG, "%s is damaged in its header", r->in.path);
+    have = trace_input_need(&r->in, sizeof(header) + header.source_bytes, err);
+    if (have < 0)
+        return (int)have;
+    const uint8_t *text = r->in.buffer + r->in.at + sizeof(header);
+    uint32_t check = own_check(OWN_CHECK_START, &header, offsetof(struct own_header, check));
+    if ((size_t)have < sizeof(header) + header.source_bytes ||
+        own_check(check, text, header.source_bytes) != header.check)
+        return error_set(err, -EBADMSG, "%s is damaged in its header", r->in.path);
+    o->source = malloc(header.source_bytes + 1u);
+    if (o->source == NULL)
+        return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+    memcpy(o->source, text, header.source_bytes);
+    o->source[header.source_bytes] = '\0';
+    r->in.at += sizeof(header) + header.source_bytes;
+    r->info.source = o->source;
+    r->info.sampled = (header.flags & OWN_SAMPLED) != 0;
+    o->start = trace_input_offset(&r->in);
+    return 0;
+}
+
+/* n bytes at that offset of the file. */
+static int read_at(const struct trace_reader *r, void *data, size_t n, uint64_t offset)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(r->in.fd, (uint8_t *)data + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -EIO;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+/* The index at the file's end, if it is there and whole. -ENOMEM, or 0. */
+static int read_index(struct trace_reader *r)
+{
+    struct own_reader *o = r->state;
+    struct own_end end;
+    struct own_index index;
+    uint64_t size = r->in.file_bytes;
+    if (size < o->start + sizeof(end) + sizeof(index) ||
+        read_at(r, &end, sizeof(end), size - sizeof(end)) < 0 ||
+        memcmp(end.magic, OWN_END_MAGIC, sizeof(end.magic)) != 0 || end.index_offset < o->start ||
+        end.index_offset > size - sizeof(end) - sizeof(index) ||
+        read_at(r, &index, sizeof(index), end.index_offset) < 0)
+        return 0;
+    uint64_t bytes = size - sizeof(end) - sizeof(index) - end.index_offset;
+    if (index.magic != OWN_INDEX || bytes % sizeof(struct own_entry) != 0 ||
+        index.blocks != bytes / sizeof(struct own_entry))
+        return 0;
+    struct own_entry *entries = malloc(bytes + 1);
+    if (entries == NULL)
+        return -ENOMEM;
+    size_t behind = offsetof(struct own_index, references);
+    uint32_t check = own_check(OWN_CHECK_START, (const uint8_t *)&index + behind, sizeof(index) - behind);
+    if (read_at(r, entries, bytes, end.index_offset + sizeof(index)) < 0 ||
+        own_check(check, entries, bytes) != index.check) {
+        free(entries);
+        return 0;
+    }
+    o->entries = entries;
+    o->blocks = o->entry_room = index.blocks;
+    o->all_known = 1;
+    r->info.references = index.references;
+    return 0;
+}
+
+static int own_open_read(struct trace_reader *r, struct error *err)
+{
+    struct own_reader *o = calloc(1, sizeof(*o));
+    r->state = o;
+    if (o == NULL || (o->decoder = column_decoder_new()) == NULL || (o->zstd = ZSTD_createDCtx()) == NULL)
+        return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+    int status = read_header(r, err);
+    if (status == 0 && r->in.file_bytes != 0 && read_index(r) < 0)
+        status = error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+    return status;
+}
+
+static void own_close_read(struct trace_reader *r)
+{
+    struct own_reader *o = r->state;
+    if (o == NULL)
+        return;
+    column_decoder_free(o->decoder);
+    ZSTD_freeDCtx(o->zstd);
+    free(o->source);
+    free(o->expanded);
+    free(o->entries);
+    free(o);
+}
+
+/* --- blocks --- */
+
+static uint64_t frame_bytes(const struct own_block *b)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < OWN_STREAMS; i++)
+        sum += b->stream_bytes[i];
+    return sum;
+}
+
+static int block_is_sound(const struct own_block *b)
+{
+    size_t behind = offsetof(struct own_block, first);
+    return b->magic == OWN_BLOCK &&
+           b->check == own_check(OWN_CHECK_START, (const uint8_t *)b + behind, sizeof(*b) - behind) &&
+           b->references > 0 && b->references <= COLUMNS_REFERENCES && frame_bytes(b) <= OWN_PAYLOAD_MAX;
+}
+
+/* Expands the block's frames, which are in the input; 0 or -EBADMSG, -ENOMEM. */
+static int expand(struct trace_reader *r, const struct own_block *b, struct column_bytes streams[OWN_STREAMS])
+{
+    struct own_reader *o = r->state;
+    const uint8_t *frames = r->in.buffer + r->in.at + sizeof(*b), *frame = frames;
+    size_t total = 0, used = 0;
+    for (unsigned i = 0; i < OWN_STREAMS; frame += b->stream_bytes[i++]) {
+        unsigned long long n = ZSTD_getFrameContentSize(frame, b->stream_bytes[i]);
+        if (n == ZSTD_CONTENTSIZE_UNKNOWN || n == ZSTD_CONTENTSIZE_ERROR || n > OWN_STREAM_MAX)
+            return -EBADMSG;
+        streams[i].n = (size_t)n;
+        total += (size_t)n;
+    }
+    if (total > o->expanded_room) {
+        free(o->expanded);
+        o->expanded_room = total + total / 4;
+        if ((o->expanded = malloc(o->expanded_room)) == NULL) {
+            o->expanded_room = 0;
+            return -ENOMEM;
+        }
+    }
+    frame = frames;
+    for (unsigned i = 0; i < OWN_STREAMS; frame += b->stream_bytes[i++]) {
+        uint8_t *to = o->expanded + used;
+        if (ZSTD_decompressDCtx(o->zstd, to, streams[i].n, frame, b->stream_bytes[i]) != streams[i].n)
+            return -EBADMSG;
+        streams[i].data = to;
+        used += streams[i].n;
+    }
+    return 0;
+}
+
+static int get_varint(struct own_reader *o, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned shift = 0; shift < 64 && o->segments < o->segments_end; shift += 7) {
+        uint8_t byte = *o->segments++;
+        *value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return 0;
+    }
+    return -EBADMSG;
+}
+
+/* The next segment of the block, and its thread. 0, -EBADMSG, -ENOMEM. */
+static int next_segment(struct trace_reader *r)
+{
+    struct own_reader *o = r->state;
+    uint64_t count, number, pid, tid;
+    if (get_varint(o, &count) < 0 || get_varint(o, &number) < 0 || get_varint(o, &pid) < 0 ||
+        get_varint(o, &tid) < 0 || count >> 1 == 0 || count >> 1 > o->left || number >= TRACE_THREADS_MAX ||
+        pid > UINT32_MAX || tid > UINT32_MAX)
+        return -EBADMSG;
+    o->segment = (struct trace_segment){
+        .end = (uint32_t)(count >> 1), .thread = (uint32_t)number, .burst = (uint32_t)count & 1};
+    struct trace_thread thread = {.pid = (uint32_t)pid, .tid = (uint32_t)tid};
+    if (number < r->threads.n && memcmp(&r->threads.thread[number], &thread, sizeof(thread)) == 0)
+        return 0;
+    return trace_threads_set(&r->threads, (uint32_t)number, thread);
+}
+
+/* 1 a block was begun, 0 the end (damaged or not), negative an error. */
+static int begin_block(struct trace_reader *r, struct error *err)
+{
+    struct own_reader *o = r->state;
+    struct own_block b;
+    struct column_bytes streams[OWN_STREAMS];
+    unsigned long long offset = trace_input_offset(&r->in);
+    int64_t have = trace_input_need(&r->in, sizeof(uint32_t), err);
+    if (have < 0)
+        return (int)have;
+    if (have == 0)
+        return trace_damaged(r, "cut off after reference %llu: its recording did not come to its end",
+                             (unsigned long long)o->next);
+    if ((size_t)have >= sizeof(uint32_t) && memcmp(r->in.buffer + r->in.at, &(uint32_t){OWN_INDEX}, 4) == 0)
+        return 0;
+    have = trace_input_need(&r->in, sizeof(b), err);
+    if (have < 0)
+        return (int)have;
+    if ((size_t)have < sizeof(b))
+        return trace_damaged(r, "cut off at byte %llu, after reference %llu", offset,
+                             (unsigned long long)o->next);
+    memcpy(&b, r->in.buffer + r->in.at, sizeof(b));
+    if (!block_is_sound(&b) || b.first != o->next)
+        return trace_damaged(r, "damaged at byte %llu, after reference %llu", offset,
+                             (unsigned long long)o->next);
+    size_t n = sizeof(b) + (size_t)frame_bytes(&b);
+    have = trace_input_need(&r->in, n, err);
+    if (have < 0)
+        return (int)have;
+    if ((size_t)have < n)
+        return trace_damaged(r, "cut off at byte %llu, after reference %llu", offset,
+                             (unsigned long long)o->next);
+    int status = expand(r, &b, streams);
+    if (status == -ENOMEM)
+        return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+    if (status < 0)
+        return trace_damaged(r, "damaged at byte %llu, after reference %llu", offset,
+                             (unsigned long long)o->next);
+    r->in.at += n;
+    column_decoder_begin(o->decoder, streams + 1);
+    o->segments = streams[OWN_SEGMENTS].data;
+    o->segments_end = o->segments + streams[OWN_SEGMENTS].n;
+    o->segment = (struct trace_segment){0};
+    o->left = b.references;
+    r->info.instructions = b.instructions;
+    return 1;
+}
+
+/* References up to the arrays' room, of the block in progress. */
+static int decode(struct trace_reader *r, size_t limit)
+{
+    struct own_reader *o = r->state;
+    struct trace_arrays *a = r->arrays;
+    size_t n = o->left < limit ? o->left : limit;
+    while (a->n < n) {
+        if (o->segment.begin == o->segment.end) {
+            int status = next_segment(r);
+            if (status < 0)
+                return status;
+        }
+        size_t begin = a->n, count = o->segment.end - o->segment.begin;
+        if (count > n - begin)
+            count = n - begin;
+        a->n += count;
+        a->segment[a->nsegments++] = (struct trace_segment){.begin = (uint32_t)begin,
+                                                            .end = (uint32_t)a->n,
+                                                            .thread = o->segment.thread,
+                                                            .burst = o->segment.burst};
+        o->segment.begin += (uint32_t)count;
+        o->segment.burst = 0;
+    }
+    int status = column_decode(o->decoder, n, a->address, a->pc, a->size, a->rw);
+    o->left -= (uint32_t)n;
+    o->next += n;
+    return status;
+}
+
+static int own_next(struct trace_reader *r, struct error *err)
+{
+    struct own_reader *o = r->state;
+    if (o->left == 0) {
+        int status = begin_block(r, err);
+        if (status <= 0)
+            return status;
+    }
+    uint64_t before = o->next;
+    int status = decode(r, TRACE_BATCH);
+    if (status == -ENOMEM)
+        return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+    if (status < 0) { /* in spite of its check sums: made so on purpose */
+        r->arrays->n = r->arrays->nsegments = 0;
+        return trace_damaged(r, "damaged after reference %llu", (unsigned long long)before);
+    }
+    return 1;
+}
+
+/* --- seeking --- */
+
+/* Adds the block behind the last one that is known; all_known is set when there is none. */
+static int explore(struct trace_reader *r, struct error *err)
+{
+    struct own_reader *o = r->state;
+    struct own_block b;
+    uint64_t offset = o->start, first = 0;
+    if (o->blocks > 0) {
+        offset = o->entries[o->blocks - 1].offset;
+        if (read_at(r, &b, sizeof(b), offset) < 0)
+            return error_set(err, -EIO, "cannot read %s", r->in.path);
+        first = b.first + b.references;
+        offset += sizeof(b) + frame_bytes(&b);
+    }
+    if (read_at(r, &b, sizeof(b), offset) < 0 || !block_is_sound(&b) || b.first != first) {
+        o->all_known = 1;
+        return 0;
+    }
+    if (o->blocks == o->entry_room) {
+        uint64_t room = 2 * o->entry_room + 64;
+        struct own_entry *larger = realloc(o->entries, room * sizeof(*larger));
+        if (larger == NULL)
+            return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
+        o->entries = larger;
+        o->entry_room = room;
+    }
+    o->entries[o->blocks++] = (struct own_entry){.offset = offset, .first = b.first};
+    return 0;
+}
+
+static int own_seek(struct trace_reader *r, uint64_t reference, struct error *err)
+{
+    struct own_reader *o = r->state;
+    int status = 0;
+    while (!o->all_known && (o->blocks == 0 || o->entries[o->blocks - 1].first <= reference) && status == 0)
+        status = explore(r, err);
+    if (status < 0)
+        return status;
+    uint64_t low = 0, high = o->blocks; /* the last block that does not begin behind the reference */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (o->entries[middle].first <= reference)
+            low = middle;
+        else
+            high = middle;
+    }
+    status = trace_input_seek(&r->in, o->blocks > 0 ? o->entries[low].offset : o->start, err);
+    if (status < 0)
+        return status;
+    o->left = 0;
+    o->next = o->blocks > 0 ? o->entries[low].first : 0;
+    r->damaged = 0;
+    while (o->next < reference && !r->damaged) {
+        if (o->left == 0 && (status = begin_block(r, err)) <= 0)
+            return status;
+        uint64_t skip = reference - o->next;
+        r->arrays->n = r->arrays->nsegments = 0;
+        status = decode(r, skip < TRACE_BATCH ? (size_t)skip : TRACE_BATCH);
+        if (status < 0)
+            return error_set(err, status, "%s is damaged before reference %llu", r->in.path,
+                             (unsigned long long)reference);
+    }
+    return 0;
+}
+
+const struct trace_format trace_format_own = {
+    .name = "cachegram",
+    .help = "the own format: small, seekable",
+    .probe = own_probe,
+    .open_read = own_open_read,
+    .next = own_next,
+    .seek = own_seek,
+    .close_read = own_close_read,
+    .open_write = own_open_write,
+    .write = own_write,
+    .flush = own_flush,
+    .finish = own_finish,
+    .close_write = own_close_write,
+};
