@@ -607,7 +607,7 @@ struct block *translate_again(struct thread *t, const struct exit *x)
 {
     struct block *b = find(x->target);
     if (b == x->block) /* else another thread was here first */
-        b->stale = 1; /* its code stays, and its check always fails */
+        b->stale = 1;  /* its code stays, and its check always fails */
     return translate_block(t, x->target, x->scratch, x->cursor);
 }
 
