@@ -81,6 +81,7 @@ struct thread {
     int enter_after_step; /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
+    int ending; /* the thread is about to be forgotten: no more bursts */
     struct wire_trigger *trigger; /* NULL: none, the timer must do */
     int trap_hidden;              /* the target believes that SIGTRAP is blocked */
     uint64_t random;

@@ -286,7 +286,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         return deliver(t, sig, info, uc, d);
     }
     if (sig == SIGTRAP && is_trigger(info)) {
-        if (t && !in_handler(t, uc))
+        if (t && !t->ending && !in_handler(t, uc))
             trigger(t, uc);
         return 0;
     }

@@ -172,6 +172,7 @@ int thread_attach(struct thread *t)
     t->tid = (uint32_t)sys0(SYS_gettid);
     t->state = THREAD_NATIVE;
     t->buffer = -1;
+    t->ending = 0;
     t->fresh = 1;
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);
@@ -201,6 +202,8 @@ static void put_back(struct thread *t)
 
 void thread_detach(struct thread *t)
 {
+    t->ending = 1;
+    t->enter_after_step = 0;
     sys1(SYSCALL_LEAVE, 0); /* in a burst, this ends it; natively, the kernel knows no such call */
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
