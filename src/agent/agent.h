@@ -83,6 +83,7 @@ struct thread {
     int has_timer, fresh;
     int ending; /* the thread is about to be forgotten: no more bursts */
     struct wire_trigger *trigger; /* NULL: none, the timer must do */
+    uint64_t cookie;              /* by which the collector knows that this is still the same program */
     int trap_hidden;              /* the target believes that SIGTRAP is blocked */
     uint64_t random;
     void *(*start_routine)(void *);

@@ -96,6 +96,8 @@ static void describe_process(void)
     long n = sys3(SYS_readlink, "/proc/self/exe", proc->exe, sizeof proc->exe - 1);
     proc->exe[n > 0 ? n : 0] = 0;
     process_id = (uint32_t)sys0(SYS_getpid);
+    uint64_t state = proc->start_ns ^ (uint64_t)process_id << 40 ^ session->seed;
+    proc->cookie = random_next(&state);
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 

@@ -116,6 +116,8 @@ static void claim_trigger(struct thread *t)
             __atomic_compare_exchange_n(&proc->trigger[i].tid, &expected, t->tid, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
             t->trigger = &proc->trigger[i];
+            t->cookie = proc->cookie;
+            t->trigger->cookie_at = (uint64_t)&t->cookie;
             __atomic_store_n(&t->trigger->armed, 0, __ATOMIC_RELEASE); /* ids come again */
             break;
         }

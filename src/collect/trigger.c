@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "collect/trigger.h"
@@ -29,6 +30,7 @@ static int open_event(uint32_t tid, uint64_t gap_ns)
         .sample_period = gap_ns,
         .exclude_kernel = 1,
         .exclude_hv = 1,
+        .disabled = 1,
         .sigtrap = 1,
         .remove_on_exec = 1,
         .sig_data = WIRE_MAGIC,
@@ -77,8 +79,18 @@ static uint64_t bounded_gap(uint64_t gap_ns)
     return gap_ns < TRIGGER_LEAST_NS ? TRIGGER_LEAST_NS : gap_ns > most ? most : gap_ns;
 }
 
-static void serve(struct triggers *t, uint32_t i, struct wire_trigger *w)
+/* Nonzero if the thread still runs the program that asked: asked once the event is there, which an exec from
+ * then on would remove. */
+static int same_program(uint32_t tid, uint64_t address, uint64_t cookie)
 {
+    uint64_t there = 0;
+    struct iovec local = {&there, sizeof(there)}, remote = {(void *)(uintptr_t)address, sizeof(there)};
+    return process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0) == sizeof(there) && there == cookie;
+}
+
+static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
+{
+    struct wire_trigger *w = &proc->trigger[i];
     uint32_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
     uint32_t wanted = __atomic_load_n(&w->wanted, __ATOMIC_ACQUIRE);
     if (tid == t->of[i].tid && (tid == 0 || wanted == t->of[i].wanted))
@@ -90,7 +102,8 @@ static void serve(struct triggers *t, uint32_t i, struct wire_trigger *w)
             return;
         t->of[i].tid = tid;
         t->of[i].fd = open_event(tid, gap_ns);
-        if (t->of[i].fd >= 0)
+        if (t->of[i].fd >= 0 && same_program(tid, w->cookie_at, proc->cookie) &&
+            ioctl(t->of[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
             __atomic_store_n(&w->armed, tid, __ATOMIC_RELEASE);
     } else if (t->of[i].fd >= 0) {
         ioctl(t->of[i].fd, PERF_EVENT_IOC_PERIOD, &gap_ns);
@@ -109,6 +122,6 @@ void triggers_serve(struct triggers *t, struct wire_proc *proc)
     if (!triggers_pending(t, proc))
         return;
     for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS; i++)
-        serve(t, i, &proc->trigger[i]);
+        serve(t, i, proc);
     t->changes = changes;
 }

@@ -133,7 +133,8 @@ struct wire_trigger {
     uint64_t gap_ns; /* CPU time of the thread */
     uint32_t armed;  /* atomic; the collector's: the tid that it has an event for */
     uint32_t pad;
-};
+    uint64_t cookie_at; /* address of wire_proc.cookie's twin in private memory: gone once the process */
+};                      /* has executed another program, which would not survive the signal */
 #define WIRE_MAX_TRIGGERS 512u
 
 struct wire_module {
@@ -188,6 +189,7 @@ struct wire_proc {
     uint32_t buf_state[WIRE_MAX_BUFFERS]; /* atomic */
     uint32_t buf_freed;                   /* futex: the collector increments it when it frees one */
     uint32_t triggers_changed;            /* atomic; incremented after any change of trigger[] */
+    uint64_t cookie;                      /* a random number */
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_module module[WIRE_MAX_MODULES];
