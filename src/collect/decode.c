@@ -160,8 +160,10 @@ static int flush(struct decoder *d)
 {
     size_t n = d->used;
     d->used = 0;
+    if (n == 0 || d->sink == NULL)
+        return 0;
     d->counts->touches += n;
-    return n != 0 ? d->sink(d->ctx, d->batch, n) : 0;
+    return d->sink(d->ctx, d->batch, n);
 }
 
 /* All lines of [address, address + bytes), once; the caller has made sure of the room. */
@@ -348,7 +350,7 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->counts = counts;
     d->used = 0;
     for (uint64_t at = 0; at < n && status >= 0;) {
-        if (d->first != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
+        if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
             break;
         const uint64_t *record = &words[at];
         uint64_t header = __atomic_load_n(record, __ATOMIC_RELAXED);
@@ -384,7 +386,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             if (status >= 0)
                 status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
         } else {
-            put_plain(d, b, record, base);
+            if (sink != NULL)
+                put_plain(d, b, record, base);
             counts->loads += b->loads;
             counts->stores += b->stores;
         }
