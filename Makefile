@@ -23,12 +23,13 @@ test:
 test-long:
 	@CACHEGRAM_TEST_LONG=1 $(MAKE) --no-print-directory test
 
-# Figures, not verdicts: a timing never decides a test.
+# Figures, not verdicts: a timing never decides a test. Some 20 minutes; BENCH="--rounds 1" is quicker.
 bench:
 	@scripts/install-deps.sh build test
 	@scripts/build-zydis.sh
 	@scripts/build.sh build -Dtests=true
 	@meson test -C build --benchmark --verbose --no-rebuild
+	@/usr/bin/python3 scripts/bench.py $(BENCH)
 
 format:
 	@scripts/install-deps.sh test

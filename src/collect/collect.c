@@ -170,8 +170,9 @@ static int prepare(struct run *r, struct error *err)
         status = describe(r, err);
     if (status < 0)
         return status;
-    if (o->consume &&
-        (r->reducer = reducer_new(r->profile, o->full, o->line_bytes, r->start_ns, err)) == NULL)
+    int distances = o->reduce == COLLECT_REDUCE_DISTANCES;
+    if (o->reduce != COLLECT_REDUCE_NONE &&
+        (r->reducer = reducer_new(r->profile, o->full, distances, o->line_bytes, r->start_ns, err)) == NULL)
         return -ENOMEM;
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
     if (r->drain == NULL)
@@ -313,6 +314,8 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         warn(result, "not profiled: %s %s, the agent cannot be loaded into it", r->options->argv[0],
              r->obstacle);
     }
+    if (r->options->reduce != COLLECT_REDUCE_DISTANCES)
+        warn(result, "recorded without distances, as --reduce asked for: no curve can be made of this profile");
     drain_finish(r->drain);
     if (r->tee != NULL) {
         result->trace_references = tee_references(r->tee);

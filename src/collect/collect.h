@@ -6,6 +6,13 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* What becomes of the references; all but the last are there to measure what recording alone costs. */
+enum collect_reduce {
+    COLLECT_REDUCE_NONE,     /* buffers are thrown away unread */
+    COLLECT_REDUCE_COUNTS,   /* they are counted */
+    COLLECT_REDUCE_DISTANCES /* histograms of distances */
+};
+
 struct collect_options {
     const char *output; /* the profile */
     const char *trace;  /* NULL, or a file for the references themselves */
@@ -15,8 +22,8 @@ struct collect_options {
     uint64_t gap_us;     /* mean CPU time between a thread's bursts */
     unsigned line_bytes;
     uint64_t seed;
-    int follow;  /* children too */
-    int consume; /* 0: buffers are thrown away unread (to measure the agent alone) */
+    int follow; /* children too */
+    enum collect_reduce reduce;
     char **argv; /* the command, NULL-terminated */
 };
 

@@ -23,19 +23,28 @@ struct plain_ref {
     uint8_t slot;
     uint8_t fs;
     uint8_t twice; /* read-modify-write: a load and a store */
+    uint8_t store; /* written */
 };
 
 /*
- * Up to 8 references whose words lie in a window of 8, in program order; one that is read and written
- * counts as two.
+ * Up to 8 plain references, in program order, whose words lie in a window of 8; one that is read and
+ * written counts as two. One cache line, and the first of a block says all that most blocks need: large
+ * programs have more blocks than any cache holds. All zero: no group.
  */
 struct group {
-    uint64_t disp[8];
-    uint16_t last[8]; /* size - 1 */
-    uint8_t word[8];  /* within the window */
-    uint16_t window;  /* first word, from the header on */
+    int32_t disp[8];
+    uint64_t base;                         /* address that references without a word are near to */
+    uint8_t last[8];                       /* size - 1 */
+    uint8_t word[8];                       /* within the window */
+    uint8_t with_word, with_base, with_fs; /* bit i: what reference i's address is the sum of, beside disp */
     uint8_t n;
-    uint8_t with_word, with_fs; /* bit i: reference i adds a word of the record, the base of fs */
+    uint8_t loads;
+    uint8_t ninsns; /* of the block; 0 in all groups but its first */
+    uint8_t more;   /* the block's other groups: that many, in block.groups */
+    union {
+        uint8_t nwords; /* of the record: of the first group, whose window is the record's start */
+        uint8_t window; /* first word: of the others */
+    };
 } __attribute__((aligned(64)));
 
 struct block {
@@ -44,23 +53,20 @@ struct block {
     uint32_t nrefs;
     uint32_t ninsns;
     uint32_t loads, stores; /* if all is plain */
-    uint32_t most_lines;    /* that one execution of all plain references can touch */
     uint8_t special;        /* some reference is not plain */
     uint8_t bad;
-    uint8_t grouped;       /* it is plain and the groups are made */
-    uint32_t ngroups;      /* 0 if it has no references, too */
-    uint32_t reach;        /* words from the header on that groups may read */
     struct wire_ref *refs; /* as sent: for special blocks and incomplete records */
-    struct group *groups;
+    struct group *groups;  /* but for the first, or NULL */
     struct plain_ref plain[];
 };
 
 struct decoder {
     struct decode_source source;
     unsigned line_shift;
-    int grouped; /* the CPU has AVX-512 */
     unsigned line_bytes;
     struct block **blocks; /* by id */
+    struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    void *first_memory;
     uint64_t *batch;
     size_t used;
     decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
@@ -70,11 +76,11 @@ struct decoder {
 
 /* Whether this machine runs decode_groups. */
 int decode_has_avx512(void);
-/* Divides b's plain references into groups. 0, or -ENOMEM. */
-int decode_make_groups(struct block *b);
+/* Divides b's plain references into groups, if they allow it. 0, or -ENOMEM. */
+int decode_make_groups(struct block *b, struct group *first);
 /*
- * Decodes complete records from words[at] on, as long as they are plain and grouped and there is room in
- * the batch. Where it stopped: at a record that decode_buffer has to see, or at.
+ * Decodes complete records from words[at] on, as long as they are grouped and there is room in the
+ * batch. Where it stopped: at a record that decode_buffer has to see.
  */
 uint64_t decode_groups(struct decoder *d, const uint64_t *words, uint64_t at, uint64_t n, uint64_t fs_base);
 

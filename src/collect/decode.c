@@ -32,7 +32,13 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
         d->blocks = calloc(WIRE_MAX_BLOCKS, sizeof(*d->blocks));
         d->batch = malloc((BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG) * sizeof(*d->batch));
     }
-    if (d == NULL || d->blocks == NULL || d->batch == NULL) {
+    if (d != NULL && decode_has_avx512()) {
+        /* Only the pages of blocks that there are cost memory. */
+        d->first_memory = calloc(WIRE_MAX_BLOCKS + 1, sizeof(*d->first));
+        d->first = (struct group *)(((uintptr_t)d->first_memory + sizeof(*d->first) - 1) &
+                                    -(uintptr_t)sizeof(*d->first));
+    }
+    if (d == NULL || d->blocks == NULL || d->batch == NULL || (d->first != NULL && d->first_memory == NULL)) {
         decoder_free(d);
         error_set(err, -ENOMEM, "out of memory for the decoder of a process");
         return NULL;
@@ -40,7 +46,6 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     d->source = *source;
     d->line_bytes = line_bytes;
     d->line_shift = (unsigned)__builtin_ctz(line_bytes);
-    d->grouped = decode_has_avx512();
     return d;
 }
 
@@ -56,6 +61,7 @@ void decoder_free(struct decoder *d)
                 free(d->blocks[i]);
             }
     free(d->blocks);
+    free(d->first_memory);
     free(d->batch);
     free(d);
 }
@@ -137,11 +143,11 @@ static struct block *compile(struct decoder *d, uint32_t id)
             .slot = r->slot,
             .fs = (r->flags & WIRE_FS) != 0,
             .twice = (r->rw & WIRE_LOAD) != 0 && (r->rw & WIRE_STORE) != 0,
+            .store = (r->rw & WIRE_STORE) != 0,
         };
     }
     b->bad = most_lines > BATCH_MARGIN;
-    b->most_lines = (uint32_t)most_lines;
-    if (d->grouped && !b->bad && !b->special && decode_make_groups(b) < 0) {
+    if (d->first != NULL && !b->bad && !b->special && decode_make_groups(b, &d->first[id]) < 0) {
         d->blocks[id] = NULL;
         free(b->refs);
         free(b);
@@ -154,8 +160,10 @@ static int flush(struct decoder *d)
 {
     size_t n = d->used;
     d->used = 0;
+    if (n == 0 || d->sink == NULL)
+        return 0;
     d->counts->touches += n;
-    return n != 0 ? d->sink(d->ctx, d->batch, n) : 0;
+    return d->sink(d->ctx, d->batch, n);
 }
 
 /* All lines of [address, address + bytes), once; the caller has made sure of the room. */
@@ -342,7 +350,7 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->counts = counts;
     d->used = 0;
     for (uint64_t at = 0; at < n && status >= 0;) {
-        if (d->grouped && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
+        if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
             break;
         const uint64_t *record = &words[at];
         uint64_t header = __atomic_load_n(record, __ATOMIC_RELAXED);
@@ -378,7 +386,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             if (status >= 0)
                 status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
         } else {
-            put_plain(d, b, record, base);
+            if (sink != NULL)
+                put_plain(d, b, record, base);
             counts->loads += b->loads;
             counts->stores += b->stores;
         }

@@ -43,7 +43,8 @@ void decoder_free(struct decoder *d);
 
 /*
  * Decodes words[0 .. n) as described by desc (fs_base, last_insns); n is already checked to lie in
- * the buffer, desc->words is not looked at. Adds to *counts. 0, -ENOMEM, or what the sink returned.
+ * the buffer, desc->words is not looked at. Adds to *counts. 0, -ENOMEM, or what the sink returned. With
+ * sink NULL references are only counted, and touches are not.
  */
 int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
                   decode_sink *sink, void *ctx, struct decode_counts *counts);

@@ -7,6 +7,7 @@
 struct reducer {
     struct profile *profile;
     int full;
+    int distances;
     unsigned line_bytes;
     uint64_t start_ns;
     struct stackdist *burst; /* burst mode: emptied for each */
@@ -21,8 +22,8 @@ struct sink {
     uint64_t cold;
 };
 
-struct reducer *reducer_new(struct profile *p, int full, unsigned line_bytes, uint64_t start_ns,
-                            struct error *err)
+struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
+                            uint64_t start_ns, struct error *err)
 {
     struct reducer *r = calloc(1, sizeof(*r));
     if (r == NULL) {
@@ -31,9 +32,10 @@ struct reducer *reducer_new(struct profile *p, int full, unsigned line_bytes, ui
     }
     r->profile = p;
     r->full = full;
+    r->distances = distances;
     r->line_bytes = line_bytes;
     r->start_ns = start_ns;
-    if (!full && (r->burst = stackdist_new(0, err)) == NULL) {
+    if (!full && distances && (r->burst = stackdist_new(0, err)) == NULL) {
         free(r);
         return NULL;
     }
@@ -61,7 +63,7 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     if (process->decoder == NULL)
         return -ENOMEM;
     /* A stack for each process, so that equal addresses of two processes are two lines. */
-    if (r->full && (process->stack = stackdist_new(0, err)) == NULL) {
+    if (r->full && r->distances && (process->stack = stackdist_new(0, err)) == NULL) {
         decoder_free(process->decoder);
         process->decoder = NULL;
         return -ENOMEM;
@@ -118,7 +120,7 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .instructions = counts->instructions,
         .words = words,
         .new_blocks = desc->new_blocks,
-        .lines = stackdist_lines(r->burst),
+        .lines = r->distances ? stackdist_lines(r->burst) : 0,
         .pc = desc->pc,
         .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
         .end_detail = desc->end_detail,
@@ -126,7 +128,7 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .weight = (double)counts->references,
     };
     int status = profile_add_burst(r->profile, &burst, err);
-    return status < 0 ? status : store_hists(r, burst.id, err);
+    return status < 0 || !r->distances ? status : store_hists(r, burst.id, err);
 }
 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
@@ -135,14 +137,16 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     struct sink sink = {.reducer = r, .stack = r->full ? process->stack : r->burst};
     struct decode_counts counts = {0};
 
-    if (!r->full) {
+    if (!r->full && r->distances) {
         stackdist_reset(r->burst);
         memset(r->hist, 0, sizeof(r->hist));
     }
-    int status = decode_buffer(process->decoder, desc, words, n, take_lines, &sink, &counts);
+    int status =
+        decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
     if (status < 0)
         return error_set(err, status, "out of memory for stack distances (%llu MB in use)",
-                         (unsigned long long)stackdist_memory_bytes(sink.stack) >> 20);
+                         (unsigned long long)(sink.stack != NULL ? stackdist_memory_bytes(sink.stack) : 0) >>
+                             20);
     process->bad_records += counts.bad_records;
     process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
 
@@ -164,11 +168,12 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     t->bursts++;
     if (r->profile == NULL)
         return 0;
-    stackdist_ages(r->burst, &r->hist[PROFILE_HIST_AGE]);
+    if (r->distances)
+        stackdist_ages(r->burst, &r->hist[PROFILE_HIST_AGE]);
     return store_burst(r, process, desc, &counts, n, err);
 }
 
 int reduce_store(struct reducer *r, struct error *err)
 {
-    return r->full && r->profile != NULL ? store_hists(r, 0, err) : 0;
+    return r->full && r->distances && r->profile != NULL ? store_hists(r, 0, err) : 0;
 }

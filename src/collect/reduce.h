@@ -26,14 +26,17 @@ struct reduce_totals {
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct stackdist *stack;        /* full mode */
+    struct stackdist *stack;        /* full mode with distances */
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };
 
-/* p may be NULL: then nothing is stored. start_ns: CLOCK_MONOTONIC at the run's start. */
-struct reducer *reducer_new(struct profile *p, int full, unsigned line_bytes, uint64_t start_ns,
-                            struct error *err);
+/*
+ * p may be NULL: then nothing is stored. distances 0: references are counted, and there are no histograms.
+ * start_ns: CLOCK_MONOTONIC at the run's start.
+ */
+struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
+                            uint64_t start_ns, struct error *err);
 void reducer_free(struct reducer *r);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
