@@ -147,10 +147,10 @@ static void print_summary(const struct collect_options *o, const struct collect_
         fprintf(stderr, ", overhead %.1f%%", r->overhead_percent);
     if (!isnan(r->recorder_overhead_percent))
         fprintf(stderr, ", recorder %.1f%%", r->recorder_overhead_percent);
-    fprintf(stderr, ": %s\n", o->output);
+    fprintf(stderr, ": %s", o->output);
     if (o->trace != NULL)
-        fprintf(stderr, "cachegram: %llu references traced: %s\n", (unsigned long long)r->trace_references,
-                o->trace);
+        fprintf(stderr, ", traced %llu: %s", (unsigned long long)r->trace_references, o->trace);
+    fputc('\n', stderr);
     if (r->warning[0] != '\0')
         fprintf(stderr, "cachegram: warning: %s\n", r->warning);
     else if (r->trouble.text[0] != '\0')

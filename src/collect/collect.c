@@ -372,6 +372,9 @@ int collect_run(const struct collect_options *options, struct collect_result *re
                                                         : STATUS_NOT_EXECUTABLE;
     }
     result->ran = 1;
+    /* A trace whose reader has gone, or that meets a limit, must not end the recording. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     collect(&r);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);

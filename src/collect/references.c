@@ -126,7 +126,7 @@ static inline void put_both(struct references *r, uint64_t address, uint64_t pc,
 static void put_rep(struct references *r, const struct record *record, const struct wire_ref *ref,
                     uint64_t pc)
 {
-    if (ref->slot == 0 || ref->slot + 4u >= record->have || ref->elem_bytes == 0)
+    if (ref->slot == 0 || ref->elem_bytes == 0)
         return;
     const uint64_t *words = &record->words[ref->slot];
     int reads = (ref->flags & WIRE_REP_SRC) != 0, touches = (ref->flags & WIRE_REP_DST) != 0;
@@ -147,8 +147,7 @@ static void put_rep(struct references *r, const struct record *record, const str
 static void put_gather(struct references *r, const struct record *record, const struct wire_ref *ref,
                        uint64_t address, uint64_t pc)
 {
-    if (ref->slot2 >= record->have || ref->slot3 >= record->have ||
-        (ref->index_bytes != 4 && ref->index_bytes != 8) || ref->elem_bytes == 0)
+    if ((ref->index_bytes != 4 && ref->index_bytes != 8) || ref->elem_bytes == 0)
         return;
     const uint8_t *indices = (const uint8_t *)&record->words[ref->slot3];
     uint64_t room = (uint64_t)(record->have - ref->slot3) * 8 / ref->index_bytes;
@@ -172,7 +171,7 @@ static void put_gather(struct references *r, const struct record *record, const 
 static void put_masked(struct references *r, const struct record *record, const struct wire_ref *ref,
                        uint64_t address, uint64_t pc)
 {
-    if (ref->slot2 >= record->have || ref->elem_bytes == 0)
+    if (ref->elem_bytes == 0)
         return;
     uint64_t mask = record->words[ref->slot2];
     unsigned elements = (unsigned)ref->size / ref->elem_bytes; /* 0: the mask is to be taken as it is */
@@ -189,6 +188,14 @@ static void put_masked(struct references *r, const struct record *record, const 
              (uint64_t)(last - first + 1) * ref->elem_bytes, ref->rw);
 }
 
+/* All words that the reference needs are among those. */
+static int is_there(const struct wire_ref *ref, uint32_t have)
+{
+    return ref->slot < have && (ref->kind != WIRE_REF_REP || ref->slot + 4u < have) &&
+           (ref->kind <= WIRE_REF_REP || ref->slot2 < have) &&
+           (ref->kind != WIRE_REF_GATHER || ref->slot3 < have);
+}
+
 /* The references of the record's instructions below `insns`. */
 static void put_record(struct references *r, const struct record *record, uint32_t insns)
 {
@@ -197,8 +204,8 @@ static void put_record(struct references *r, const struct record *record, uint32
         const struct wire_ref *ref = &b->refs[i];
         if (ref->insn >= insns)
             continue;
-        if (ref->slot >= record->have)
-            return;
+        if (!is_there(ref, record->have))
+            return; /* words are in the order of the references: what follows is not there either */
         uint64_t pc = b->pc + ref->pc_offset;
         uint64_t address = (uint64_t)ref->disp + (ref->slot != 0 ? record->words[ref->slot] : 0) +
                            ((ref->flags & WIRE_FS) != 0 ? record->fs_base : 0);

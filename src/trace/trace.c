@@ -229,6 +229,8 @@ double trace_progress(const struct trace_reader *r)
 {
     if (r->in.file_bytes == 0)
         return NAN;
+    if (r->ended)
+        return 1; /* an index may be left */
     double share = (double)trace_input_offset(&r->in) / (double)r->in.file_bytes;
     return share < 1 ? share : 1;
 }
