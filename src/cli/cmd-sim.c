@@ -15,7 +15,19 @@
 #include "sim/sampling.h"
 #include "sim/spec.h"
 
-enum { OPT_CACHE = 1, OPT_LINE, OPT_CORES, OPT_CAUSES, OPT_SETS, OPT_TIME, OPT_LIKE, OPT_SEED, OPT_FROM };
+/* OPERAND: what getopt_long returns for one if the option string begins with '-'. */
+enum {
+    OPERAND = 1,
+    OPT_CACHE,
+    OPT_LINE,
+    OPT_CORES,
+    OPT_CAUSES,
+    OPT_SETS,
+    OPT_TIME,
+    OPT_LIKE,
+    OPT_SEED,
+    OPT_FROM
+};
 
 static const struct option options[] = {
     {"cache", required_argument, NULL, OPT_CACHE},
@@ -477,34 +489,41 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
     return code;
 }
 
+/* Of `--cache A B C` the later ones arrive as operands, in their place. */
+static int operand(const char *text, struct sim_options *o, const char **traces, size_t *ntraces)
+{
+    if (text[0] == 'L' && text[1] >= '1' && text[1] <= '9' && text[2] == ':')
+        return add_caches(text, o);
+    traces[(*ntraces)++] = text;
+    return 0;
+}
+
 int cmd_sim(int argc, char **argv)
 {
     static struct sim_options o; /* large */
     int opt, status = 0;
     size_t ntraces = 0;
+    const char **traces = calloc((size_t)argc, sizeof *traces);
+    if (!traces)
+        return cli_misuse("sim", "out of memory");
     o = (struct sim_options){.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .line_bytes = 64};
-    while (status == 0 && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while (status == 0 && (opt = getopt_long(argc, argv, "-:h", options, NULL)) != -1) {
         int taken = cli_output_option("sim", opt, optarg, &o.output);
         if (opt == 'h') {
             fputs(usage, stdout);
+            free(traces);
             return 0;
         }
         if (taken < 0)
             status = 2;
+        else if (opt == OPERAND)
+            status = operand(optarg, &o, traces, &ntraces);
         else if (!taken)
             status = opt == '?' || opt == ':' ? cli_misuse_option("sim", opt, argv)
                                               : parse_option(opt, optarg, &o);
     }
-    /* Of `--cache A B C` the later ones arrive among the operands. */
-    const char **traces = calloc((size_t)argc, sizeof *traces);
-    if (!traces)
-        return 1;
-    for (int i = optind; i < argc && status == 0; i++) {
-        if (argv[i][0] == 'L' && argv[i][1] >= '1' && argv[i][1] <= '9' && argv[i][2] == ':')
-            status = add_caches(argv[i], &o);
-        else
-            traces[ntraces++] = argv[i];
-    }
+    for (int i = optind; i < argc && status == 0; i++) /* behind -- */
+        status = operand(argv[i], &o, traces, &ntraces);
     if (status == 0)
         status = settle(&o, ntraces);
     if (status == 0)
