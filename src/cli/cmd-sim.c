@@ -122,35 +122,6 @@ static int add_caches(const char *text, struct sim_options *o)
     return status;
 }
 
-/* A number of references, up to the character `end`: 500000, 5e5, 500K (of thousands: these are no bytes).
- * *rest is what follows it. */
-static int parse_count(const char *text, char end, uint64_t *value, const char **rest)
-{
-    char *stop;
-    double number = strtod(text, &stop);
-    if (stop == text || !(number >= 1 && number < 0x1p53) || *text == '+')
-        return -1;
-    switch (*stop) {
-    case 'K':
-        number *= 1e3, stop++;
-        break;
-    case 'M':
-        number *= 1e6, stop++;
-        break;
-    case 'G':
-        number *= 1e9, stop++;
-        break;
-    default:
-        break;
-    }
-    if (*stop != end || number != floor(number) || !(number < 0x1p53))
-        return -1;
-    *value = (uint64_t)number;
-    if (rest)
-        *rest = stop + 1;
-    return 0;
-}
-
 static int parse_share(const char *text, double *share)
 {
     char *end;
@@ -164,17 +135,6 @@ static int parse_share(const char *text, double *share)
     return end != text && *end == 0 && *share > 0 && *share <= 1 ? 0 : -1;
 }
 
-static int parse_whole(const char *text, uint64_t most, uint64_t *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || number > most)
-        return -1;
-    *value = number;
-    return 0;
-}
-
 static int parse_option(int opt, const char *value, struct sim_options *o)
 {
     const char *period;
@@ -182,11 +142,11 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
     case OPT_CACHE:
         return add_caches(value, o);
     case OPT_LINE:
-        if (parse_whole(value, 4096, &o->line_bytes) != 0)
+        if (cli_parse_whole(value, 4096, &o->line_bytes) != 0)
             return cli_misuse("sim", "--line %s: must be a power of two from 16 to 4096", value);
         return 0;
     case OPT_CORES:
-        if (parse_whole(value, SIM_CORES, &o->cores) != 0 || o->cores == 0)
+        if (cli_parse_whole(value, SIM_CORES, &o->cores) != 0 || o->cores == 0)
             return cli_misuse("sim", "--cores %s: must be a whole number from 1 to %u", value, SIM_CORES);
         return 0;
     case OPT_CAUSES:
@@ -197,15 +157,15 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
             return cli_misuse("sim", "--sets %s: must be a share, such as 1/16 or 0.1", value);
         return 0;
     case OPT_TIME:
-        if (parse_count(value, ':', &o->length, &period) != 0 ||
-            parse_count(period, 0, &o->period, NULL) != 0)
+        if (cli_parse_count(value, ':', &o->length, &period) != 0 ||
+            cli_parse_count(period, 0, &o->period, NULL) != 0)
             return cli_misuse("sim", "--time-sample %s: must be LENGTH:PERIOD, such as 500K:5M", value);
         return 0;
     case OPT_LIKE:
         o->like_cachegrind = strcmp(value, "cachegrind") == 0;
         return o->like_cachegrind ? 0 : cli_misuse("sim", "--like %s: only cachegrind is known", value);
     case OPT_SEED:
-        if (parse_whole(value, UINT64_MAX, &o->seed) != 0)
+        if (cli_parse_whole(value, UINT64_MAX, &o->seed) != 0)
             return cli_misuse("sim", "--seed %s: must be a whole number", value);
         return 0;
     default:
