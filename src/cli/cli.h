@@ -49,4 +49,12 @@ const char *cli_one_file(const char *command, int argc, char **argv);
  */
 struct curve_point *cli_points(const char *sizes, size_t *n, struct error *err);
 
+/*
+ * A number of references: 500000, 5e5, 500K (of thousands: these are no bytes), 1 to 2^53; it ends before the
+ * character `end`, and *rest, if not NULL, is what follows that. 0, or -1 and *value is untouched.
+ */
+int cli_parse_count(const char *text, char end, uint64_t *value, const char **rest);
+/* Decimal digits only, 0 to `most`. 0, or -1 and *value is untouched. */
+int cli_parse_whole(const char *text, uint64_t most, uint64_t *value);
+
 #endif

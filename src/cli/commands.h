@@ -10,6 +10,8 @@ int cmd_record(int argc, char **argv);
 int cmd_mrc(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_stack(int argc, char **argv);
+int cmd_sample(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_help(int argc, char **argv);

@@ -89,3 +89,41 @@ struct curve_point *cli_points(const char *sizes, size_t *n, struct error *err)
     free(list);
     return points;
 }
+
+int cli_parse_count(const char *text, char end, uint64_t *value, const char **rest)
+{
+    char *stop;
+    double number = strtod(text, &stop);
+    if (stop == text || !(number >= 1 && number < 0x1p53) || *text == '+')
+        return -1;
+    switch (*stop) {
+    case 'K':
+        number *= 1e3, stop++;
+        break;
+    case 'M':
+        number *= 1e6, stop++;
+        break;
+    case 'G':
+        number *= 1e9, stop++;
+        break;
+    default:
+        break;
+    }
+    if (*stop != end || number != floor(number) || !(number < 0x1p53))
+        return -1;
+    *value = (uint64_t)number;
+    if (rest)
+        *rest = stop + 1;
+    return 0;
+}
+
+int cli_parse_whole(const char *text, uint64_t most, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || number > most)
+        return -1;
+    *value = number;
+    return 0;
+}

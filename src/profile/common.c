@@ -16,6 +16,8 @@ static const char *const stmt_text[STMT_COUNT] = {
         "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight) "
         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
+    [STMT_WINDOW] = "INSERT INTO reuse_window(id, start_ref, refs) VALUES(?, ?, ?)",
+    [STMT_SAMPLE] = "INSERT INTO reuse_sample(window, ref, distance, line) VALUES(?, ?, ?, ?)",
     [STMT_GET] = "SELECT value FROM run WHERE key = ?",
     [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
 };

@@ -18,6 +18,8 @@ enum profile_stmt {
     STMT_MODULE,
     STMT_BURST,
     STMT_PUT_HIST,
+    STMT_WINDOW,
+    STMT_SAMPLE,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT

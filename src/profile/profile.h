@@ -38,6 +38,22 @@ struct profile_burst {
     double weight;
 };
 
+/* Mode "sparse": a stretch of references in which samples were started. */
+struct profile_window {
+    uint64_t id;                /* 1, 2, ... in order */
+    uint64_t start, references; /* start: number of its first reference */
+};
+
+#define PROFILE_DANGLING UINT64_MAX
+
+/* Mode "sparse": a reference whose line was watched. */
+struct profile_sample {
+    uint64_t window;   /* id of the one in which it started */
+    uint64_t start;    /* number of the reference */
+    uint64_t distance; /* references until its line was touched again, or PROFILE_DANGLING */
+    uint64_t line;
+};
+
 /* --- writing --- */
 /* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be. */
 int profile_create(const char *path, struct profile **profile, struct error *err);
@@ -55,6 +71,8 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
 /* Non-zero bins only. burst 0: the whole run's (full mode). Replaces what was there. */
 int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
                      struct error *err);
+int profile_add_window(struct profile *p, const struct profile_window *window, struct error *err);
+int profile_add_sample(struct profile *p, const struct profile_sample *sample, struct error *err);
 /* Make what was said so far durable (one transaction; called once a second or so while running). */
 int profile_commit(struct profile *p, struct error *err);
 /* Commit, mark complete (unless complete is 0), close, free. NULL is allowed. */
@@ -70,6 +88,9 @@ int profile_get_number(struct profile *p, const char *key, double *value, struct
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err);
 int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,
                      struct error *err);
+/* All windows, ordered by id, and all samples, ordered by window; malloc'ed arrays that the caller frees. */
+int profile_windows(struct profile *p, struct profile_window **windows, size_t *n, struct error *err);
+int profile_samples(struct profile *p, struct profile_sample **samples, size_t *n, struct error *err);
 /* Calls each(ctx, ...) for every counter, summed over processes. */
 int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name, uint64_t value), void *ctx,
                      struct error *err);

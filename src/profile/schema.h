@@ -18,6 +18,9 @@ static const char profile_schema[] =
     " cpu_start_ns INTEGER, cpu_end_ns INTEGER, refs INTEGER, loads INTEGER, stores INTEGER,"
     " instructions INTEGER, words INTEGER, new_blocks INTEGER, lines INTEGER, pc INTEGER, end_code INTEGER,"
     " end_reason TEXT, end_detail INTEGER, weight REAL);"
-    "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));";
+    "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));"
+    "CREATE TABLE reuse_window(id INTEGER PRIMARY KEY, start_ref INTEGER, refs INTEGER);"
+    "CREATE TABLE reuse_sample(id INTEGER PRIMARY KEY, window INTEGER, ref INTEGER, distance INTEGER,"
+    " line INTEGER);";
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curve-compute.c - from a profile to its curve: which model gets which histograms. */
-#include "report/report.h"
+#include "report/curve-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -165,8 +165,14 @@ int report_curve_compute(struct profile *p, enum report_model model, uint32_t ti
     curve->model = names[model];
     curve->references = 0;
     curve->bursts = 0;
+    curve->windows = curve->samples = 0;
     if (curve->full && tid)
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not tell threads apart: record in burst mode");
+    if (strcmp(mode, "sparse") == 0) {
+        if (tid)
+            return error_set(err, -EINVAL, "samples of single references do not tell threads apart");
+        return report_curve_sparse(p, model, curve, err);
+    }
     return curve->full ? compute_full(p, model, curve, err) : compute_bursts(p, model, tid, curve, err);
 }

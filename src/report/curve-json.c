@@ -23,8 +23,13 @@ void report_curve_json(FILE *out, const struct report_curve *curve)
     fputs("{\n  \"profile\": ", out);
     report_json_string(out, curve->profile);
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"model\": \"%s\",\n  \"line_bytes\": %u,\n",
-            curve->full ? "full" : "burst", curve->model, curve->line_bytes);
+            curve->full      ? "full"
+            : curve->windows ? "sparse"
+                             : "burst",
+            curve->model, curve->line_bytes);
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
+    if (curve->windows)
+        fprintf(out, "  \"windows\": %zu,\n  \"samples\": %zu,\n", curve->windows, curve->samples);
     report_points_json(out, curve->points, curve->n);
     fputs("\n}\n", out);
 }

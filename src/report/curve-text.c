@@ -16,6 +16,9 @@ void report_curve_text(FILE *out, const struct report_curve *curve, const struct
     fprintf(out, "Miss ratio by cache size: %s, %u-byte lines\n", curve->model, curve->line_bytes);
     if (curve->full)
         fprintf(out, "from all %" PRIu64 " references\n\n", curve->references);
+    else if (curve->windows)
+        fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,
+                curve->windows, curve->references);
     else
         fprintf(out, "from %zu bursts, %" PRIu64 " references\n\n", curve->bursts, curve->references);
     report_plot(out, curve->points, curve->n, 13, style);

@@ -34,14 +34,15 @@ struct report_curve {
     unsigned line_bytes;
     uint64_t references; /* recorded ones, behind this curve */
     size_t bursts;
+    size_t windows, samples;    /* of sparse reuse distances; 0 in other profiles */
     struct curve_point *points; /* owned by the caller */
     size_t n;
 };
 
 /*
  * Compute curve->points[].miss_ratio, low and high for the sizes in them, and fill full, model,
- * line_bytes, references and bursts. tid: only this thread's bursts, 0 for all. -EINVAL where the
- * profile does not carry what the model needs, -ENODATA where it holds no references.
+ * line_bytes, references, bursts, windows and samples. tid: only this thread's bursts, 0 for all. -EINVAL
+ * where the profile does not carry what the model needs, -ENODATA where it holds no references.
  */
 int report_curve_compute(struct profile *p, enum report_model model, uint32_t tid, struct report_curve *curve,
                          struct error *err);

@@ -205,19 +205,24 @@ static void put_sizes(FILE *out, const struct report_curve *curve)
 void report_summary_text(FILE *out, const struct report_summary *s, const struct report_curve *curve,
                          const char *why_no_curve, const struct report_style *style)
 {
-    int full = strcmp(s->mode, "full") == 0;
+    int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
     fputs("  command     ", out);
     report_plain(out, *s->command ? s->command : "(not told)");
     fputs("\n  started     ", out);
     report_plain(out, *s->started ? s->started : "(not told)");
-    fprintf(out, "\n  mode        %s\n", full ? "full: every reference" : "burst: samples of the run");
+    fprintf(out, "\n  mode        %s\n",
+            full     ? "full: every reference"
+            : sparse ? "sparse: reuse distances of single references"
+                     : "burst: samples of the run");
     if (!isnan(s->references)) {
         fprintf(out, "  references  %.0f recorded", s->references);
         if (!isnan(s->loads) && !isnan(s->stores))
             fprintf(out, " (%.0f loads, %.0f stores)", s->loads, s->stores);
         putc('\n', out);
     }
-    if (!full) {
+    if (sparse) {
+        fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
+    } else if (!full) {
         fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads,
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
         if (s->bursts)

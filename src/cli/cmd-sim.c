@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-sim.c - `cachegram sim`: exact simulation of cache hierarchies on traces. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "cli/progress.h"
+#include "cli/sim-source.h"
+#include "report/sim.h"
+#include "sim/sampling.h"
+#include "sim/spec.h"
+
+/* OPERAND: what getopt_long returns for one if the option string begins with '-'. */
+enum {
+    OPERAND = 1,
+    OPT_CACHE,
+    OPT_LINE,
+    OPT_CORES,
+    OPT_CAUSES,
+    OPT_SETS,
+    OPT_TIME,
+    OPT_LIKE,
+    OPT_SEED,
+    OPT_FROM
+};
+
+static const struct option options[] = {
+    {"cache", required_argument, NULL, OPT_CACHE},
+    {"line", required_argument, NULL, OPT_LINE},
+    {"cores", required_argument, NULL, OPT_CORES},
+    {"causes", no_argument, NULL, OPT_CAUSES},
+    {"sets", required_argument, NULL, OPT_SETS},
+    {"time-sample", required_argument, NULL, OPT_TIME},
+    {"like", required_argument, NULL, OPT_LIKE},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"from", required_argument, NULL, OPT_FROM},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram sim [OPTIONS] TRACE... --cache SPEC...\n"
+    "\n"
+    "Simulates caches on all references of TRACE (- is standard input) and counts hits and misses.\n"
+    "\n"
+    "  --cache SPEC[,SPEC...]  LEVEL:SIZE:WAYS[:POLICY][:INCLUSION][:shared], such as L1:32K:8:lru or\n"
+    "                          L3:8M:16:nehalem:inclusive:shared; WAYS may be 'full'. Policies: lru, "
+    "random,\n"
+    "                          fifo, plru, nehalem, rrip. inclusive, exclusive or non-inclusive (default). "
+    "A\n"
+    "                          level not beyond the one before begins another hierarchy; all see one pass\n"
+    "  --line BYTES            line size (default 64)\n"
+    "  --cores N               threads are on core 0 to N-1 by turns (default: one core a thread, up to "
+    "64);\n"
+    "                          of several traces, each is on a core, and they take turns by references\n"
+    "  --causes                tell misses by cause: cold, coherence, inclusion, capacity, conflict\n"
+    "  --sets SHARE            simulate this share of the sets only, such as 1/16, and tell the error\n"
+    "  --time-sample LEN:PER   one LRU cache, on LEN accesses at a random place of every PER; tells bounds\n"
+    "  --like cachegrind       count as Valgrind's cachegrind: a straddling reference, and a load and store\n"
+    "                          of one instruction, are one access; no writing back, no coherence\n"
+    "  --seed N                of the random policy and of sampling (default 0)\n"
+    "  --from FORMAT           format of TRACE (default: by its first bytes)\n" CLI_OUTPUT_HELP "\n"
+    "CSV columns: level,core,size_bytes,ways,policy,accesses,misses,miss_ratio,evictions,writebacks,...; a\n"
+    "row for each core at each level, shared ones too. Accesses are of lines: a reference that straddles "
+    "two\n"
+    "is two. Interrupted by Ctrl-C it prints the results of what it has read.\n";
+
+#define CONFIGS 64u
+
+struct sim_options {
+    struct cli_output output;
+    struct sim_config config[CONFIGS]; /* levels only, until all options are read */
+    uint32_t nconfigs, last_level;
+    uint64_t line_bytes, cores, seed, length, period;
+    double sets;
+    int causes, like_cachegrind;
+    const char *from;
+};
+
+/* One hierarchy; what of the three is not asked for is NULL. */
+struct job {
+    struct sim *exact;
+    struct setsample *sets;
+    struct timesample *time;
+};
+
+/* --- options: 0, or 2 after telling what is wrong --- */
+
+static int add_cache(const char *text, struct sim_options *o)
+{
+    uint32_t level;
+    struct sim_level cache;
+    struct error err;
+    if (sim_spec_parse(text, &level, &cache, &err) != 0)
+        return cli_misuse("sim", "%s", err.text);
+    if (o->nconfigs == 0 || level <= o->last_level) {
+        if (o->nconfigs == CONFIGS)
+            return cli_misuse("sim", "more than %u hierarchies", CONFIGS);
+        o->nconfigs++;
+    }
+    struct sim_config *config = &o->config[o->nconfigs - 1];
+    if (level != config->levels)
+        return cli_misuse("sim", "'%s' comes where L%u should", text, config->levels + 1);
+    config->level[config->levels++] = cache;
+    o->last_level = level;
+    return 0;
+}
+
+static int add_caches(const char *text, struct sim_options *o)
+{
+    char *copy = strdup(text), *rest = copy, *spec;
+    int status = copy ? 0 : cli_misuse("sim", "out of memory");
+    while (status == 0 && (spec = strsep(&rest, ",")) != NULL)
+        status = add_cache(spec, o);
+    free(copy);
+    return status;
+}
+
+static int parse_share(const char *text, double *share)
+{
+    char *end;
+    *share = strtod(text, &end);
+    if (*end == '/' && end != text) {
+        const char *below = end + 1;
+        *share /= strtod(below, &end);
+        if (end == below)
+            return -1;
+    }
+    return end != text && *end == 0 && *share > 0 && *share <= 1 ? 0 : -1;
+}
+
+static int parse_option(int opt, const char *value, struct sim_options *o)
+{
+    const char *period;
+    switch (opt) {
+    case OPT_CACHE:
+        return add_caches(value, o);
+    case OPT_LINE:
+        if (cli_parse_whole(value, 4096, &o->line_bytes) != 0)
+            return cli_misuse("sim", "--line %s: must be a power of two from 16 to 4096", value);
+        return 0;
+    case OPT_CORES:
+        if (cli_parse_whole(value, SIM_CORES, &o->cores) != 0 || o->cores == 0)
+            return cli_misuse("sim", "--cores %s: must be a whole number from 1 to %u", value, SIM_CORES);
+        return 0;
+    case OPT_CAUSES:
+        o->causes = 1;
+        return 0;
+    case OPT_SETS:
+        if (parse_share(value, &o->sets) != 0)
+            return cli_misuse("sim", "--sets %s: must be a share, such as 1/16 or 0.1", value);
+        return 0;
+    case OPT_TIME:
+        if (cli_parse_count(value, ':', &o->length, &period) != 0 ||
+            cli_parse_count(period, 0, &o->period, NULL) != 0)
+            return cli_misuse("sim", "--time-sample %s: must be LENGTH:PERIOD, such as 500K:5M", value);
+        return 0;
+    case OPT_LIKE:
+        o->like_cachegrind = strcmp(value, "cachegrind") == 0;
+        return o->like_cachegrind ? 0 : cli_misuse("sim", "--like %s: only cachegrind is known", value);
+    case OPT_SEED:
+        if (cli_parse_whole(value, UINT64_MAX, &o->seed) != 0)
+            return cli_misuse("sim", "--seed %s: must be a whole number", value);
+        return 0;
+    default:
+        o->from = value;
+        return 0;
+    }
+}
+
+/* What options mean together. */
+static int settle(struct sim_options *o, size_t ntraces)
+{
+    if (ntraces == 0)
+        return cli_misuse("sim", "which trace?");
+    if (o->nconfigs == 0)
+        return cli_misuse("sim", "which caches? Name them with --cache");
+    if (o->sets > 0 && o->period > 0)
+        return cli_misuse("sim", "--sets and --time-sample exclude each other");
+    if ((o->sets > 0 || o->period > 0) && (o->causes || o->like_cachegrind))
+        return cli_misuse("sim", "--causes and --like need all references and all sets");
+    if (ntraces > SIM_CORES)
+        return cli_misuse("sim", "at most %u traces", SIM_CORES);
+    if (o->cores == 0)
+        o->cores = ntraces > 1 ? ntraces : SIM_CORES;
+    for (uint32_t i = 0; i < o->nconfigs; i++) {
+        struct sim_config *config = &o->config[i];
+        config->line_bytes = (uint32_t)o->line_bytes;
+        config->cores = (uint32_t)o->cores;
+        config->seed = o->seed;
+        config->causes = o->causes;
+        config->straddle_once = config->write_around = config->incoherent = o->like_cachegrind;
+        if (o->period > 0 && (config->levels > 1 || config->level[0].policy != SIM_LRU))
+            return cli_misuse("sim", "--time-sample is for hierarchies of one level with lru");
+    }
+    return 0;
+}
+
+/* --- running --- */
+
+static int make_job(const struct sim_options *o, const struct sim_config *config, struct job *job,
+                    struct error *err)
+{
+    if (o->sets > 0)
+        return setsample_new(config, o->sets, &job->sets, err);
+    if (o->period > 0) {
+        struct timesample_config sample = {.size_bytes = config->level[0].size_bytes,
+                                           .ways = config->level[0].ways,
+                                           .line_bytes = config->line_bytes,
+                                           .length = o->length,
+                                           .period = o->period,
+                                           .seed = o->seed};
+        return timesample_new(&sample, &job->time, err);
+    }
+    return sim_new(config, &job->exact, err);
+}
+
+static int run_job(const struct job *job, const struct sim_stretch *stretch, struct error *err)
+{
+    if (job->sets)
+        return setsample_run(job->sets, stretch->core, stretch->accesses, stretch->n, err);
+    if (job->time)
+        return timesample_run(job->time, stretch->accesses, stretch->n, err);
+    return sim_run(job->exact, stretch->core, stretch->accesses, stretch->n, err);
+}
+
+static int run_all(struct sim_source *source, const struct job *jobs, uint32_t n, uint64_t *references,
+                   struct error *err)
+{
+    struct progress progress = progress_begin("sim");
+    struct sim_stretch stretch;
+    uint64_t shown = 0;
+    int status = 0;
+    cli_catch_interrupts();
+    while (!cli_interrupted() && (status = sim_source_next(source, &stretch, err)) > 0) {
+        for (uint32_t i = 0; i < n && status > 0 && stretch.n > 0; i++)
+            if (run_job(&jobs[i], &stretch, err) != 0)
+                status = -1;
+        if (status < 0)
+            break;
+        *references += stretch.references;
+        if (*references - shown >= 8192) { /* stretches may be short, and the clock takes time to read */
+            shown = *references;
+            progress_show(&progress, sim_source_progress(source), *references);
+        }
+    }
+    progress_end(&progress);
+    return status;
+}
+
+/* --- results --- */
+
+static struct report_sim_row new_row(const struct sim_config *config, uint32_t number, uint32_t level,
+                                     int core)
+{
+    struct report_sim_row row = {.config = number + 1,
+                                 .level = level,
+                                 .core = core,
+                                 .cache = config->level[level],
+                                 .accesses = NAN,
+                                 .misses = NAN,
+                                 .miss_ratio = NAN,
+                                 .evictions = NAN,
+                                 .writebacks = NAN,
+                                 .stores = NAN,
+                                 .store_misses = NAN,
+                                 .low = NAN,
+                                 .high = NAN,
+                                 .unknown = NAN,
+                                 .mu = NAN,
+                                 .wood = NAN};
+    row.ways = row.cache.ways ? row.cache.ways : row.cache.size_bytes / config->line_bytes;
+    for (int cause = 0; cause < SIM_CAUSES; cause++)
+        row.cause[cause] = NAN;
+    return row;
+}
+
+static void count_row(struct report_sim_row *row, const struct sim_stats *stats, int causes)
+{
+    row->accesses = (double)stats->accesses;
+    row->misses = (double)stats->misses;
+    row->miss_ratio = row->misses / row->accesses;
+    row->evictions = (double)stats->evictions;
+    row->writebacks = (double)stats->writebacks;
+    row->stores = (double)stats->stores;
+    row->store_misses = (double)stats->store_misses;
+    for (int cause = 0; causes && cause < SIM_CAUSES; cause++)
+        row->cause[cause] = (double)stats->cause[cause];
+}
+
+static double within(double ratio)
+{
+    return ratio < 0 ? 0 : ratio > 1 ? 1 : ratio;
+}
+
+static size_t exact_rows(const struct sim_options *o, uint32_t i, const struct job *job,
+                         struct report_sim_row *rows)
+{
+    const struct sim_config *config = &o->config[i];
+    size_t n = 0;
+    for (uint32_t l = 0; l < config->levels; l++)
+        for (uint32_t core = 0; core < sim_cores_seen(job->exact); core++) {
+            struct sim_stats stats = sim_stats(job->exact, l, core);
+            rows[n] = new_row(config, i, l, (int)core);
+            count_row(&rows[n++], &stats, o->causes);
+        }
+    return n;
+}
+
+static size_t sets_rows(const struct sim_options *o, uint32_t i, const struct job *job,
+                        struct report_sim_row *rows)
+{
+    const struct sim_config *config = &o->config[i];
+    const struct sim *sim = setsample_sim(job->sets);
+    for (uint32_t l = 0; l < config->levels; l++) {
+        struct setsample_result result = setsample_result(job->sets, l);
+        struct sim_stats all = {0};
+        for (uint32_t core = 0; core < sim_cores_seen(sim); core++) {
+            struct sim_stats stats = sim_stats(sim, l, core);
+            all.accesses += stats.accesses, all.misses += stats.misses, all.stores += stats.stores;
+            all.store_misses += stats.store_misses, all.evictions += stats.evictions;
+            all.writebacks += stats.writebacks;
+        }
+        rows[l] = new_row(config, i, l, sim_cores_seen(sim) > 1 ? -1 : 0);
+        count_row(&rows[l], &all, 0);
+        rows[l].low = within(result.miss_ratio - 2 * result.standard_error);
+        rows[l].high = within(result.miss_ratio + 2 * result.standard_error);
+    }
+    return config->levels;
+}
+
+static size_t time_rows(const struct sim_options *o, uint32_t i, const struct job *job,
+                        struct report_sim_row *row)
+{
+    struct timesample_result r = timesample_result(job->time);
+    *row = new_row(&o->config[i], i, 0, -1);
+    row->accesses = (double)r.accesses;
+    row->misses = (double)r.misses;
+    row->miss_ratio = r.centre;
+    row->low = within(r.low - 2 * r.standard_error);
+    row->high = within(r.high + 2 * r.standard_error);
+    row->unknown = (double)r.unknown;
+    row->mu = r.mu;
+    row->wood = r.miss_ratio;
+    return 1;
+}
+
+static double simulated_share(const struct job *job)
+{
+    if (job->sets)
+        return setsample_share(job->sets);
+    if (!job->time)
+        return 1;
+    struct timesample_result r = timesample_result(job->time);
+    return (double)r.accesses / (double)r.seen;
+}
+
+static int print_results(const struct sim_options *o, const struct job *jobs, const char *const *traces,
+                         size_t ntraces, uint64_t references, struct error *err)
+{
+    struct report_style style = report_style_of(stdout, o->output.color);
+    struct report_sim_row *rows = calloc((size_t)o->nconfigs * SIM_LEVELS * SIM_CORES, sizeof *rows);
+    struct report_sim report = {.traces = traces,
+                                .ntraces = ntraces,
+                                .references = references,
+                                .line_bytes = (uint32_t)o->line_bytes,
+                                .configs = o->nconfigs,
+                                .share = simulated_share(&jobs[0]),
+                                .sampling = jobs[0].sets   ? "sets"
+                                            : jobs[0].time ? "time"
+                                                           : NULL,
+                                .causes = o->causes,
+                                .rows = rows};
+    if (!rows)
+        return error_set(err, -ENOMEM, "out of memory for the results");
+    for (uint32_t i = 0; i < o->nconfigs; i++)
+        report.n += jobs[i].sets   ? sets_rows(o, i, &jobs[i], rows + report.n)
+                    : jobs[i].time ? time_rows(o, i, &jobs[i], rows + report.n)
+                                   : exact_rows(o, i, &jobs[i], rows + report.n);
+    report_sim(stdout, &report, o->output.format, &style);
+    free(rows);
+    return 0;
+}
+
+/* Warnings that come behind the results; the exit status. */
+static int last_words(const struct sim_source *source, uint64_t references)
+{
+    if (sim_source_sampled(source))
+        fputs("cachegram: warning: the trace holds bursts, with gaps between them: what the caches held at a "
+              "burst's start is not known, and counts as it was left\n",
+              stderr);
+    if (cli_interrupted()) {
+        fprintf(stderr, "cachegram: interrupted: the results are those of the first %llu references\n",
+                (unsigned long long)references);
+        return cli_interrupt_status();
+    }
+    const struct error *damage = sim_source_damage(source);
+    if (!damage)
+        return 0;
+    struct error err;
+    error_set(&err, -EBADMSG, "%.900s; the results are those of the references before", damage->text);
+    return cli_fail(&err);
+}
+
+static int run(const struct sim_options *o, const char *const *traces, size_t ntraces)
+{
+    struct sim_source_options from = {.paths = traces,
+                                      .npaths = ntraces,
+                                      .from = o->from,
+                                      .cores = (uint32_t)o->cores,
+                                      .line_bytes = (uint32_t)o->line_bytes,
+                                      .straddle_once = o->like_cachegrind,
+                                      .merge_rmw = o->like_cachegrind};
+    struct job jobs[CONFIGS] = {{0}};
+    struct sim_source *source = NULL;
+    struct error err;
+    uint64_t references = 0;
+    int status = 0, code = 0;
+    for (uint32_t i = 0; i < o->nconfigs && status == 0; i++)
+        status = make_job(o, &o->config[i], &jobs[i], &err);
+    if (status == -EINVAL)
+        code = cli_misuse("sim", "%s", err.text);
+    else if (status == 0 && (status = sim_source_open(&from, &source, &err)) == 0)
+        status = run_all(source, jobs, o->nconfigs, &references, &err);
+    if (status == 0 || (status > 0 && cli_interrupted())) {
+        if (references == 0)
+            status = sim_source_damage(source)
+                         ? error_set(&err, -EBADMSG, "%s", sim_source_damage(source)->text)
+                         : error_set(&err, -ENODATA, "%s holds no references", traces[0]);
+        else
+            status = print_results(o, jobs, traces, ntraces, references, &err);
+        if (status == 0)
+            code = last_words(source, references);
+    }
+    if (status < 0 && code == 0)
+        code = cli_fail(&err);
+    for (uint32_t i = 0; i < o->nconfigs; i++) {
+        sim_free(jobs[i].exact);
+        setsample_free(jobs[i].sets);
+        timesample_free(jobs[i].time);
+    }
+    sim_source_close(source);
+    return code;
+}
+
+/* Of `--cache A B C` the later ones arrive as operands, in their place. */
+static int operand(const char *text, struct sim_options *o, const char **traces, size_t *ntraces)
+{
+    if (text[0] == 'L' && text[1] >= '1' && text[1] <= '9' && text[2] == ':')
+        return add_caches(text, o);
+    traces[(*ntraces)++] = text;
+    return 0;
+}
+
+int cmd_sim(int argc, char **argv)
+{
+    static struct sim_options o; /* large */
+    int opt, status = 0;
+    size_t ntraces = 0;
+    const char **traces = calloc((size_t)argc, sizeof *traces);
+    if (!traces)
+        return cli_misuse("sim", "out of memory");
+    o = (struct sim_options){.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .line_bytes = 64};
+    while (status == 0 && (opt = getopt_long(argc, argv, "-:h", options, NULL)) != -1) {
+        int taken = cli_output_option("sim", opt, optarg, &o.output);
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            free(traces);
+            return 0;
+        }
+        if (taken < 0)
+            status = 2;
+        else if (opt == OPERAND)
+            status = operand(optarg, &o, traces, &ntraces);
+        else if (!taken)
+            status = opt == '?' || opt == ':' ? cli_misuse_option("sim", opt, argv)
+                                              : parse_option(opt, optarg, &o);
+    }
+    for (int i = optind; i < argc && status == 0; i++) /* behind -- */
+        status = operand(argv[i], &o, traces, &ntraces);
+    if (status == 0)
+        status = settle(&o, ntraces);
+    if (status == 0)
+        status = run(&o, traces, ntraces);
+    free(traces);
+    return status;
+}

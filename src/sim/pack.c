@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pack.c - from references to line accesses. */
+#include <assert.h>
+
+#include "sim/cache.h"
+
+size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *store, size_t n,
+                uint32_t line_bytes, int once, uint64_t *accesses, size_t room, size_t *taken)
+{
+    unsigned shift = (unsigned)__builtin_ctz(line_bytes);
+    uint64_t longest = once ? line_bytes : SIM_PACK_BYTES;
+    size_t used = 0, i = 0;
+    assert(room >= SIM_PACK_MAX);
+    for (; i < n && room - used >= SIM_PACK_MAX; i++) {
+        uint64_t bytes = size[i] > longest ? longest : size[i];
+        uint64_t line = address[i] >> shift, flag = store[i] ? SIM_STORE : 0;
+        uint64_t end = address[i] + (bytes ? bytes - 1 : 0);
+        /* What would run over the top of the address space ends there. */
+        uint64_t last = (end < address[i] ? UINT64_MAX : end) >> shift;
+        if (once && line != last)
+            flag |= SIM_STRADDLE;
+        accesses[used++] = line << SIM_LINE_SHIFT | flag;
+        while (!once && line != last)
+            accesses[used++] = ++line << SIM_LINE_SHIFT | flag;
+    }
+    *taken = i;
+    return used;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sparse.h - the papers' sampler on a stream of accesses: sparse reuse distances by watchpoints, in windows.
+ * Sources: Berg & Hagersten 2004 (StatCache); Eklov's thesis, I.4; METHODS.md 4.
+ *
+ * Windows of `window` accesses and hibernation take turns; hibernation lasts a random time, exponential with
+ * mean `hibernate`. In a window every access is sampled with the same probability, samples / window, so gaps
+ * between samples are geometric. The stream begins at a random point of this alternation, which gives all
+ * accesses the same chance. A sample watches its line until the next access to it, hibernation or not; it
+ * belongs to the window in which it started.
+ */
+#ifndef CACHEGRAM_SIM_SPARSE_H
+#define CACHEGRAM_SIM_SPARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "sim/cache.h"
+
+struct sparse_config {
+    uint64_t window;  /* accesses, at least 1 */
+    double hibernate; /* mean, accesses, at least 0 */
+    double samples;   /* expected in each window, above 0, at most window */
+    uint64_t seed;
+};
+/* S1 and S2 of the StatStack papers: rates of 1e-4 and 2e-5. */
+extern const struct sparse_config sparse_s1, sparse_s2;
+
+#define SPARSE_DANGLING UINT64_MAX
+
+struct sparse_sample {
+    uint64_t window;   /* index */
+    uint64_t start;    /* number of the access, 0 the first of the stream */
+    uint64_t distance; /* accesses between it and the next one to its line; SPARSE_DANGLING: none so far */
+    uint64_t line;
+};
+
+struct sparse_window {
+    uint64_t start, length; /* accesses; the first and the last may be cut by the stream's ends */
+};
+
+struct sparse;
+/* 0, -EINVAL or -ENOMEM. */
+int sparse_new(const struct sparse_config *config, struct sparse **sparse, struct error *err);
+void sparse_free(struct sparse *sparse); /* NULL is allowed */
+/* The next n accesses, packed (cache.h). 0 or -ENOMEM. */
+int sparse_run(struct sparse *sparse, const uint64_t *accesses, size_t n, struct error *err);
+/* What there is so far, owned by sparse, valid until the next call of sparse_run. Samples in order of start.
+ */
+const struct sparse_sample *sparse_samples(const struct sparse *sparse, size_t *n);
+const struct sparse_window *sparse_windows(const struct sparse *sparse, size_t *n);
+uint64_t sparse_seen(const struct sparse *sparse); /* accesses so far */
+
+#endif
