@@ -81,7 +81,7 @@ struct thread {
     int enter_after_step; /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
-    int ending; /* the thread is about to be forgotten: no more bursts */
+    int ending;                   /* the thread is about to be forgotten: no more bursts */
     struct wire_trigger *trigger; /* NULL: none, the timer must do */
     uint64_t cookie;              /* by which the collector knows that this is still the same program */
     int trap_hidden;              /* the target believes that SIGTRAP is blocked */
@@ -123,6 +123,7 @@ void thread_detach(struct thread *t);
 void thread_arm(struct thread *t);
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 void threads_forked(void);             /* forget all but the caller */
+void threads_retire(void);             /* no thread is interrupted any more */
 
 /* signals.c */
 int signals_init(void);

@@ -7,9 +7,11 @@
 #include <linux/futex.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
@@ -31,17 +33,54 @@ EXPORT int dlclose(void *library)
     return result;
 }
 
+static long errno_of(long result)
+{
+    if (!sys_failed(result))
+        return result;
+    errno = (int)-result;
+    return -1;
+}
+
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
-    long ret = sys3(SYS_mprotect, address, bytes, protection);
-    if (sys_failed(ret)) {
-        errno = (int)-ret;
-        return -1;
-    }
-    if (!agent_off && session)
+    int result = (int)errno_of(sys3(SYS_mprotect, address, bytes, protection));
+    if (result == 0 && !agent_off && session)
         regions_touch((uint64_t)address, bytes);
-    return 0;
+    return result;
+}
+
+/* A filter of system calls may kill for those that the agent makes: it goes for good before there is one. */
+static void before_seccomp(void)
+{
+    if (agent_off || !session)
+        return;
+    agent_disable(WIRE_OFF_SECCOMP);
+    sys1(SYSCALL_LEAVE, 0);
+    threads_retire();
+}
+
+EXPORT int prctl(int option, ...)
+{
+    va_list a;
+    va_start(a, option);
+    long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
+    va_end(a);
+    if (option == PR_SET_SECCOMP)
+        before_seccomp();
+    return (int)errno_of(sys6(SYS_prctl, option, b, c, d, e, 0));
+}
+
+EXPORT long syscall(long number, ...)
+{
+    va_list a;
+    va_start(a, number);
+    long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),
+         f = va_arg(a, long), g = va_arg(a, long);
+    va_end(a);
+    if (number == SYS_seccomp)
+        before_seccomp();
+    return errno_of(sys6(number, b, c, d, e, f, g));
 }
 
 void agent_disable(enum wire_disabled why)

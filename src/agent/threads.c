@@ -202,6 +202,15 @@ static void put_back(struct thread *t)
     drop_lock();
 }
 
+static void release_trigger(struct thread *t)
+{
+    if (!t->trigger)
+        return;
+    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
+    doorbell();
+}
+
 void thread_detach(struct thread *t)
 {
     t->ending = 1;
@@ -210,10 +219,7 @@ void thread_detach(struct thread *t)
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
     t->has_timer = 0;
-    if (t->trigger) {
-        __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_RELEASE);
-        __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
-    }
+    release_trigger(t);
     t->trigger = NULL;
     stack_t none = {.ss_flags = SS_DISABLE};
     sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
@@ -240,6 +246,27 @@ void threads_forked(void)
     stack_t altstack = t->app_altstack;
     thread_attach(t);
     t->app_altstack = altstack;
+}
+
+void threads_retire(void)
+{
+    take_lock();
+    for (uint32_t i = 0; i < TABLE; i++)
+        if (table[i].tid != 0 && table[i].tid != GONE) {
+            if (table[i].thread->has_timer)
+                sys1(SYS_timer_delete, table[i].thread->timer);
+            table[i].thread->has_timer = 0;
+            release_trigger(table[i].thread);
+        }
+    drop_lock();
+    struct timespec moment = {0, 1000000};
+    for (uint32_t i = 0, waited = 0; i < WIRE_MAX_TRIGGERS && waited < RETIRE_MS;)
+        if (__atomic_load_n(&proc->trigger[i].armed, __ATOMIC_ACQUIRE) == 0)
+            i++;
+        else if (waited++, collector_gone())
+            break; /* its events went with it */
+        else
+            sys2(SYS_nanosleep, &moment, 0);
 }
 
 static void at_thread_exit(void *thread)

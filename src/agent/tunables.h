@@ -29,6 +29,8 @@
 #define REENTER_NS 1000000
 /* How much later than the collector's trigger the timer fires, for when there is none yet. */
 #define BACKSTOP_NS 20000000
+/* How long to wait for the collector to close its events before the target forbids system calls. */
+#define RETIRE_MS 500
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
 

@@ -98,6 +98,7 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
     uint64_t gap_ns = bounded_gap(__atomic_load_n(&w->gap_ns, __ATOMIC_RELAXED));
     if (tid != t->of[i].tid || __atomic_load_n(&w->armed, __ATOMIC_ACQUIRE) != tid) {
         forget(t, i);
+        __atomic_store_n(&w->armed, 0, __ATOMIC_RELEASE);
         if (tid == 0)
             return;
         t->of[i].tid = tid;

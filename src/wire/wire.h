@@ -170,7 +170,8 @@ enum wire_disabled {
     WIRE_OFF_SLOTS,
     WIRE_OFF_COLLECTOR /* is gone */,
     WIRE_OFF_TIMER,
-    WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */
+    WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */,
+    WIRE_OFF_SECCOMP /* the target is about to forbid system calls, ours among them */
 };
 
 struct wire_proc {

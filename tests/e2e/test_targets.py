@@ -50,6 +50,14 @@ def test_restartable_sequences(built, record, kind, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["prctl", "syscall", "strict"])
+def test_seccomp(built, record, how, mode):
+    native, total = same(built, record, mode, [built / "seccomp", how])
+    assert b"failed 0" in native.out
+    assert total["references"] > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_dlopen_loop(built, record, mode):
     same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
 
