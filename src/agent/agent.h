@@ -75,6 +75,7 @@ struct thread {
     int buffer; /* index, or -1 */
     uint64_t *buffer_start, *buffer_end;
     uint64_t burst;
+    uint64_t gap_ns; /* with which the next burst was planned */
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 

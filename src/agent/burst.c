@@ -67,7 +67,8 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .cpu_end_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
                             .fs_base = fs_base,
                             .new_blocks = proc->count.blocks - t->blocks_before,
-                            .pc = t->burst_pc};
+                            .pc = t->burst_pc,
+                            .gap_ns = t->gap_ns};
     count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
     __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->buffer = -1;

@@ -144,7 +144,10 @@ void thread_arm(struct thread *t)
 {
     if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
-    uint64_t gap = session->mode == WIRE_MODE_FULL ? REENTER_NS : session->gap_ns;
+    uint64_t gap = session->mode == WIRE_MODE_FULL
+                       ? REENTER_NS
+                       : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
+    t->gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     /* One burst at a random place of each stratum of CPU time. */
     uint64_t stratum = now / gap + 1, at = stratum * gap + random_next(&t->random) % gap;

@@ -28,7 +28,8 @@ static const char usage_text[] =
     "  -o, --output FILE   the profile (default cachegram.db; an older one is kept as FILE.old)\n"
     "      --mode MODE     burst: short stretches, little overhead (default); full: every reference\n"
     "      --burst-refs N  references in a burst (default 100000)\n"
-    "      --gap-us N      mean CPU time between the bursts of a thread, in microseconds (default 20000)\n"
+    "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
+    "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
     "      --line BYTES    size of a cache line (default 64)\n"
     "      --seed N        seed of the random gaps (default: another one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
@@ -42,6 +43,7 @@ enum {
     OPTION_MODE = 256,
     OPTION_BURST_REFS,
     OPTION_GAP,
+    OPTION_OVERHEAD,
     OPTION_LINE,
     OPTION_SEED,
     OPTION_TRACE,
@@ -55,6 +57,7 @@ static const struct option options_table[] = {
     {"mode", required_argument, NULL, OPTION_MODE},
     {"burst-refs", required_argument, NULL, OPTION_BURST_REFS},
     {"gap-us", required_argument, NULL, OPTION_GAP},
+    {"overhead", required_argument, NULL, OPTION_OVERHEAD},
     {"line", required_argument, NULL, OPTION_LINE},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"trace", required_argument, NULL, OPTION_TRACE},
@@ -83,6 +86,22 @@ static int parse_number(const char *option, const char *text, uint64_t low, uint
     return 0;
 }
 
+/* More than 0, at most 100; a % behind it is allowed. */
+static int parse_percent(const char *option, const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    double x = strtod(text, &end);
+    if (*end == '%')
+        end++;
+    if (end == text || *end != '\0' || errno != 0 || !(x > 0 && x <= 100)) {
+        cli_misuse("record", "%s %s: must be a percentage above 0, at most 100", option, text);
+        return -1;
+    }
+    *value = x;
+    return 0;
+}
+
 /* 0, or -1 after telling what is wrong. */
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
@@ -104,6 +123,8 @@ static int parse_option(int option, const char *value, struct collect_options *o
         return parse_number("--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX, &o->burst_refs);
     case OPTION_GAP:
         return parse_number("--gap-us", value, 1, GAP_US_MAX, &o->gap_us);
+    case OPTION_OVERHEAD:
+        return parse_percent("--overhead", value, &o->overhead_percent);
     case OPTION_LINE:
         if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
             (number & (number - 1)) != 0) {
@@ -163,7 +184,7 @@ int cmd_record(int argc, char **argv)
         .output = CLI_DEFAULT_PROFILE,
         .version = CACHEGRAM_VERSION,
         .burst_refs = COLLECT_BURST_REFS,
-        .gap_us = COLLECT_GAP_US,
+        .overhead_percent = COLLECT_OVERHEAD_PERCENT,
         .line_bytes = 64,
         .follow = 1,
         .reduce = COLLECT_REDUCE_DISTANCES,

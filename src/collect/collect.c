@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "collect/budget.h"
 #include "collect/collect.h"
 #include "collect/drain.h"
 #include "collect/launch.h"
@@ -145,7 +146,9 @@ static int describe(struct run *r, struct error *err)
     if (status >= 0 && !o->full) {
         status = profile_set_number(r->profile, "burst_refs", (double)o->burst_refs, err);
         if (status >= 0)
-            status = profile_set_number(r->profile, "gap_us", (double)o->gap_us, err);
+            status = o->gap_us != 0
+                         ? profile_set_number(r->profile, "gap_us", (double)o->gap_us, err)
+                         : profile_set_number(r->profile, "budget_percent", o->overhead_percent, err);
     }
     return status < 0 ? status : profile_commit(r->profile, err);
 }
@@ -159,7 +162,8 @@ static int prepare(struct run *r, struct error *err)
     if (r->obstacle == NULL)
         status = launch_agent(r->agent, sizeof(r->agent), err);
     if (status >= 0)
-        status = session_init(&r->session, mode, o->burst_refs, o->gap_us, o->seed, o->follow, err);
+        status = session_init(&r->session, mode, o->burst_refs, o->gap_us != 0 ? o->gap_us : COLLECT_GAP_US,
+                              o->seed, o->follow, err);
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
@@ -210,9 +214,28 @@ static void take_back_files(struct run *r)
         rename(old, r->options->output);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec ts = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+}
+
+/* Sets the gap for the next bursts. */
+static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
+{
+    struct budget_use use = drain_use(r->drain);
+    use.recorder_ns = own_cpu_ns() - own_before_ns;
+    __atomic_store_n(&r->session.map->gap_ns, budget_next(b, &use), __ATOMIC_RELAXED);
+}
+
 /* Until the command has ended. */
 static void collect(struct run *r)
 {
+    int budgeted = !r->options->full && r->options->gap_us == 0;
+    uint64_t own_before_ns = own_cpu_ns(), next_budget = 0;
+    struct budget budget;
+    budget_init(&budget, r->options->overhead_percent, COLLECT_GAP_US * UINT64_C(1000));
     uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
@@ -224,6 +247,10 @@ static void collect(struct run *r)
             drain_commit(r->drain);
             /* A slow disk or large histograms must not eat the time for draining. */
             next_commit = now_ns() + COLLECT_COMMIT_MS * UINT64_C(1000000);
+        }
+        if (budgeted && now >= next_budget) {
+            keep_budget(r, &budget, own_before_ns);
+            next_budget = now + BUDGET_EVERY_MS * UINT64_C(1000000);
         }
         signals_forward(r->command);
         pid_t ended = wait4(r->command, &r->wait_status, WNOHANG, &r->usage);

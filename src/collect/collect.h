@@ -17,9 +17,10 @@ struct collect_options {
     const char *output; /* the profile */
     const char *trace;  /* NULL, or a file for the references themselves */
     const char *version;
-    int full;            /* every reference; else bursts */
-    uint64_t burst_refs; /* room of a burst */
-    uint64_t gap_us;     /* mean CPU time between a thread's bursts */
+    int full;                /* every reference; else bursts */
+    uint64_t burst_refs;     /* room of a burst */
+    uint64_t gap_us;         /* mean CPU time between a thread's bursts; 0: as overhead_percent allows */
+    double overhead_percent; /* budget: CPU time that profiling may add, of the program's own */
     unsigned line_bytes;
     uint64_t seed;
     int follow; /* children too */

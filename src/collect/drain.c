@@ -30,6 +30,7 @@ struct slot {
     uint64_t expected_seq;
     uint64_t lost;
     struct triggers *triggers; /* NULL: none */
+    uint64_t cpu_ns;           /* of the process, when last asked */
     struct reduce_process process;
     struct references *references; /* for the trace */
 };
@@ -44,7 +45,7 @@ struct drain {
     struct error trouble;
     int in_trouble;
     uint64_t lost;
-    uint64_t burst_cpu_ns; /* of slots that were given back */
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts; /* of slots that were given back */
     struct slot slots[];
 };
 
@@ -189,6 +190,8 @@ static void drop(struct drain *d, struct slot *slot)
     store_modules(d, slot);
     store_counters(d, slot);
     d->burst_cpu_ns += slot->proc->count.burst_cpu_ns;
+    d->ended_cpu_ns += slot->cpu_ns;
+    d->ended_bursts += slot->proc->count.bursts;
     d->lost += slot->lost;
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
@@ -384,6 +387,32 @@ uint32_t drain_live(const struct drain *d)
 uint64_t drain_lost(const struct drain *d)
 {
     return d->lost;
+}
+
+/* CPU time of a live process; 0 if it cannot be told. */
+static uint64_t process_cpu_ns(uint32_t pid)
+{
+    clockid_t clock;
+    struct timespec ts;
+    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+        return 0;
+    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+}
+
+struct budget_use drain_use(struct drain *d)
+{
+    struct budget_use use = {.burst_ns = drain_burst_cpu_ns(d), .target_ns = d->ended_cpu_ns};
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        if (slot->proc == NULL)
+            continue;
+        uint64_t ns = process_cpu_ns(slot->pid);
+        slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
+        use.target_ns += slot->cpu_ns;
+        use.bursts += slot->proc->count.bursts;
+    }
+    use.bursts += d->ended_bursts;
+    return use;
 }
 
 uint64_t drain_burst_cpu_ns(const struct drain *d)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include "base/error.h"
+#include "collect/budget.h"
 #include "collect/reduce.h"
 #include "collect/session.h"
 #include "collect/tee.h"
@@ -20,6 +21,9 @@ void drain_tee(struct drain *d, struct tee *t);
 void drain_finish(struct drain *d);
 /* After drain_finish. NULL is allowed. */
 void drain_free(struct drain *d);
+
+/* What the target has used so far; recorder_ns is left 0. */
+struct budget_use drain_use(struct drain *d);
 
 /*
  * One pass over all slots: reduces and frees every buffer that is ready. Number of buffers taken.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collect/reduce.h"
+#include "collect/tunables.h"
 
 struct reducer {
     struct profile *profile;
@@ -124,8 +125,9 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .pc = desc->pc,
         .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
         .end_detail = desc->end_detail,
-        /* A burst stands for itself as long as nothing is known of the references between bursts. */
-        .weight = (double)counts->references,
+        /* Nothing is known of the references between bursts; but where the budget set bursts further apart,
+         * each stands for more. */
+        .weight = (double)counts->references * (double)desc->gap_ns / (COLLECT_GAP_US * 1e3),
     };
     int status = profile_add_burst(r->profile, &burst, err);
     return status < 0 || !r->distances ? status : store_hists(r, burst.id, err);

@@ -25,8 +25,18 @@
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
 #define TRIGGER_LEAST_NS UINT64_C(20000)
 
+/* Budget: how often the gap is set anew, over which stretch of the program's time a debt is paid back, and
+ * the bounds of the gap: one burst a millisecond is a tracer, not a sampler; and a minute is as good as
+ * never. */
+#define BUDGET_EVERY_MS 50
+#define BUDGET_HORIZON_NS 1e9
+#define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
+#define BUDGET_MOST_GAP_NS UINT64_C(60000000000)
+/* What is allowed unless the user says otherwise. */
+#define COLLECT_OVERHEAD_PERCENT 5.0
+
 /* Longest sleep; ends early when an agent rings. Bounds what a lost ring would cost. */
-#define COLLECT_SLEEP_MS 20
+#define COLLECT_SLEEP_MS 50
 /* How often it is looked whether processes are still there. */
 #define COLLECT_LOOK_MS 100
 /* How often the profile is made durable: what a kill of the recorder can cost. */

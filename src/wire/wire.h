@@ -120,6 +120,7 @@ struct wire_desc {
     uint64_t fs_base;
     uint64_t new_blocks; /* blocks translated while this buffer was filled */
     uint64_t pc;         /* where the burst started */
+    uint64_t gap_ns;     /* mean CPU time between bursts when this one was planned: what it stands for */
 };
 
 /*

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/budget.h"
+#include "collect/tunables.h"
+
+void budget_init(struct budget *b, double percent, uint64_t first_gap_ns)
+{
+    *b = (struct budget){.share = percent / 100, .gap_ns = first_gap_ns};
+}
+
+static double clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+uint64_t budget_next(struct budget *b, const struct budget_use *use)
+{
+    uint64_t spent_ns = use->burst_ns + use->recorder_ns;
+    if (use->bursts > b->bursts) {
+        double cost = (double)(spent_ns - b->spent_ns) / (double)(use->bursts - b->bursts);
+        b->burst_cost_ns = b->burst_cost_ns == 0 ? cost : b->burst_cost_ns + (cost - b->burst_cost_ns) / 3;
+        b->bursts = use->bursts;
+        b->spent_ns = spent_ns;
+    }
+    double own_ns = use->target_ns > use->burst_ns ? (double)(use->target_ns - use->burst_ns) : 0;
+    if (b->burst_cost_ns > 0) {
+        /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
+         * program's later half should not be sampled twice as densely as its first. */
+        double horizon_ns = BUDGET_HORIZON_NS;
+        double allowed = b->share * (own_ns + horizon_ns) - (double)spent_ns;
+        double share = clamp(allowed / horizon_ns, b->share / 100, b->share * 1.25);
+        b->gap_ns = (uint64_t)clamp(b->burst_cost_ns / share, (double)BUDGET_LEAST_GAP_NS,
+                                    (double)BUDGET_MOST_GAP_NS);
+    }
+    return b->gap_ns;
+}

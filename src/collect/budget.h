@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * budget.h - how far apart bursts must be for profiling to cost what the user allowed.
+ *
+ * The cost of profiling is the CPU time of the target inside bursts (all of it counts, though part is the
+ * program's own work, which nobody can tell apart without a clock) and that of the recorder. It is measured,
+ * every tenth of a second or so; what a burst costs (some 0.3 ms warm, several while much is still to be
+ * translated) and what was spent so far give the gap that meets the budget over the next second.
+ */
+#ifndef CACHEGRAM_BUDGET_H
+#define CACHEGRAM_BUDGET_H
+
+#include <stdint.h>
+
+struct budget {
+    double share;         /* of the program's own CPU time: .05 for 5% */
+    double burst_cost_ns; /* what one costs, smoothed; 0: not known yet */
+    uint64_t gap_ns;      /* the answer */
+    /* as last seen */
+    uint64_t spent_ns, bursts;
+};
+
+/* What was used so far, all in nanoseconds of CPU time since the beginning. */
+struct budget_use {
+    uint64_t target_ns; /* the program, bursts included */
+    uint64_t burst_ns;  /* of that, in bursts */
+    uint64_t recorder_ns;
+    uint64_t bursts;
+};
+
+/* percent > 0; first_gap_ns: until something was measured. */
+void budget_init(struct budget *b, double percent, uint64_t first_gap_ns);
+/* The mean CPU time from one burst of a thread to the next, from now on: b->gap_ns. */
+uint64_t budget_next(struct budget *b, const struct budget_use *use);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The budget's controller against programs whose bursts cost what the test says. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "collect/budget.h"
+#include "collect/tunables.h"
+
+/* A program of so many seconds of its own time; bursts cost the target `in` and the recorder `out` ns each,
+ * `later` times as much in its second half. Returns what was spent, as a share of its own time. */
+static double run(double percent, double seconds, double in, double out, double later, uint64_t *bursts)
+{
+    struct budget b;
+    struct budget_use use = {0};
+    double own = 0, next_burst = 20e6, next_look = 0, spent_in = 0, spent_out = 0;
+    budget_init(&b, percent, 20000000);
+    while (own < seconds * 1e9) {
+        own += 100000;
+        if (own >= next_burst) {
+            double factor = own > seconds * 5e8 ? later : 1;
+            spent_in += in * factor;
+            spent_out += out * factor;
+            use.bursts++;
+            next_burst = own + (double)b.gap_ns;
+        }
+        if (own >= next_look) {
+            use.burst_ns = (uint64_t)spent_in;
+            use.target_ns = (uint64_t)(own + spent_in);
+            use.recorder_ns = (uint64_t)spent_out;
+            budget_next(&b, &use);
+            next_look = own + BUDGET_EVERY_MS * 1e6;
+        }
+    }
+    *bursts = use.bursts;
+    return (spent_in + spent_out) / own;
+}
+
+static void meets_the_budget(void **state)
+{
+    (void)state;
+    static const double percents[] = {0.5, 1, 2, 5, 10, 20};
+    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+        uint64_t bursts;
+        double share = 100 * run(percents[i], 20, 200000, 800000, 1, &bursts);
+        assert_true(share < 1.1 * percents[i]);
+        assert_true(share > 0.8 * percents[i]);
+    }
+}
+
+static void follows_when_bursts_become_dear(void **state)
+{
+    (void)state;
+    uint64_t bursts;
+    double share = 100 * run(5, 20, 200000, 300000, 10, &bursts);
+    assert_true(share < 6);
+    assert_true(share > 4);
+}
+
+static void few_bursts_that_cost_more_than_is_allowed(void **state)
+{
+    (void)state;
+    uint64_t bursts;
+    /* Each costs 2 seconds: the first is known too late, then there is nothing left to spend. */
+    run(1, 20, 1e9, 1e9, 1, &bursts);
+    assert_in_range(bursts, 1, 6);
+}
+
+static void keeps_the_first_gap_until_it_knows(void **state)
+{
+    (void)state;
+    struct budget b;
+    struct budget_use use = {.target_ns = 1000000000};
+    budget_init(&b, 5, 12345678);
+    assert_int_equal(budget_next(&b, &use), 12345678);
+    use.bursts = 1;
+    use.burst_ns = 1000000;
+    assert_int_not_equal(budget_next(&b, &use), 12345678);
+}
+
+static void bounds_of_the_gap(void **state)
+{
+    (void)state;
+    struct budget b;
+    struct budget_use use = {.target_ns = 1000000000, .bursts = 10, .burst_ns = 10};
+    budget_init(&b, 100, 20000000);
+    assert_int_equal(budget_next(&b, &use), BUDGET_LEAST_GAP_NS);
+    use.bursts = 11;
+    use.burst_ns = use.target_ns = UINT64_C(4000000000000);
+    assert_int_equal(budget_next(&b, &use), BUDGET_MOST_GAP_NS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(meets_the_budget),
+        cmocka_unit_test(follows_when_bursts_become_dear),
+        cmocka_unit_test(few_bursts_that_cost_more_than_is_allowed),
+        cmocka_unit_test(keeps_the_first_gap_until_it_knows),
+        cmocka_unit_test(bounds_of_the_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
