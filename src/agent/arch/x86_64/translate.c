@@ -244,6 +244,29 @@ static void emit_load_target(const struct insn *d, int scratch)
                  (int32_t)disp, d->in.address_width == 32);
 }
 
+/* The bit that makes the base register one of r8 to r15; beside [rip + disp32] it may be either. */
+static void clear_base_extension(const struct insn *d, uint8_t *copy)
+{
+    switch (d->in.encoding) {
+    case ZYDIS_INSTRUCTION_ENCODING_LEGACY:
+        if (d->in.attributes & ZYDIS_ATTRIB_HAS_REX)
+            copy[d->in.raw.rex.offset] &= 0xfe;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_VEX: /* from here on the bit is inverted */
+        if (d->in.raw.vex.size == 3)
+            copy[d->in.raw.vex.offset + 1] |= 0x20;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_EVEX:
+        copy[d->in.raw.evex.offset + 1] |= 0x20;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_XOP:
+        copy[d->in.raw.xop.offset + 1] |= 0x20;
+        break;
+    default:
+        break;
+    }
+}
+
 /* Copies an instruction, setting a RIP-relative operand right for its new place. */
 static int emit_copy(const struct insn *d, int scratch)
 {
@@ -269,6 +292,7 @@ static int emit_copy(const struct insn *d, int scratch)
     start = out.at;
     emit_bytes(&out, d->bytes, d->in.length);
     start[d->in.raw.modrm.offset] = (uint8_t)((start[d->in.raw.modrm.offset] & 0x38) | 0x80 | scratch);
+    clear_base_extension(d, start);
     __builtin_memset(start + d->in.raw.disp.offset, 0, 4);
     static struct insn check;
     insn_decode(&check, start, d->in.length, (uint64_t)start);
