@@ -200,8 +200,8 @@ void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */
 /*
  * A fault at a place in the cache. FAULT_LEAVE: the leave stub. FAULT_FULL: end of the buffer.
- * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last three
- * the context is untouched, *record is the start of the unfinished record, *end the end of its words;
+ * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last
+ * three the context is untouched, *record is the start of the unfinished record, *end the end of its words;
  * arch_restore then makes the context the target's.
  * FAULT_UNKNOWN: cannot be.
  */
