@@ -31,12 +31,27 @@ static uint64_t leave(struct thread *t, uint64_t pc)
 {
     t->exit_pc = t->abort_pc ? t->abort_pc : pc;
     t->abort_pc = 0;
+    t->leave_insns = UINT32_MAX;
     return (uint64_t)translate_leave_stub();
 }
 
-static uint64_t indirect(struct thread *t)
+/* The target is not canonical: the processor faults at the branch itself, and has not executed it. It is done
+ * again, natively. */
+static uint64_t take_back(struct thread *t, const struct exit *x)
+{
+    t->app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
+    t->leave_end = WIRE_END_FAULT;
+    t->leave_detail = SIGSEGV;
+    uint64_t code = leave(t, x->target);
+    t->leave_insns = x->insn;
+    return code;
+}
+
+static uint64_t indirect(struct thread *t, const struct exit *x)
 {
     uint64_t pc = t->indirect_target;
+    if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
+        return take_back(t, x);
     translate_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
     translate_unlock();
@@ -104,10 +119,10 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
-    if (t->exit_id == EXIT_INDIRECT)
-        return indirect(t);
     struct exit *x = translate_exit(t->exit_id);
     switch (x->kind) {
+    case EXIT_INDIRECT:
+        return indirect(t, x);
     case EXIT_LINK:
         return link_block(t, x);
     case EXIT_STALE:

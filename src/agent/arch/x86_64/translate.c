@@ -187,7 +187,7 @@ static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cur
 /* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
  * in the thread's table, keyed by the negated address, without touching flags: crc32 as the hash, lea to
  * compare, jrcxz to branch. */
-static void emit_indirect(int scratch, int cursor)
+static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes, int scratch, int cursor)
 {
     static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
                                     0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
@@ -214,8 +214,9 @@ static void emit_indirect(int scratch, int cursor)
     emit_gs_load(&out, RCX, T_SCRATCH);
     emit_gs_load(&out, scratch, T_SPILL_A);
     emit_gs_load(&out, cursor, T_SPILL_B);
-    emit_gs_imm(&out, T_EXIT_ID, (uint32_t)EXIT_INDIRECT);
-    emit_gs_jump(&out, T_DISPATCH);
+    struct exit *x = emit_exit(EXIT_INDIRECT, d->pc);
+    x->insn = (uint16_t)insn;
+    x->popped_bytes = popped_bytes;
     *hit = (uint8_t)(out.at - hit - 1);
     emit_gs_store(&out, T_JUMP_TO, cursor);
     emit_gs_load(&out, RCX, T_SCRATCH);
@@ -430,12 +431,12 @@ static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsign
 }
 
 /* The end of a block whose last instruction is d. */
-static void emit_terminator(const struct insn *d, int scratch, int cursor, int records)
+static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records)
 {
     uint64_t next = d->pc + d->in.length;
     uint64_t target =
         next + (uint64_t)(d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? d->op[0].imm.value.s : 0);
-    int32_t advance = 8 * template.slots;
+    int32_t advance = 8 * template.slots, popped;
     uint8_t *jump, *other;
     struct exit *x;
     switch (d->class) {
@@ -478,19 +479,20 @@ static void emit_terminator(const struct insn *d, int scratch, int cursor, int r
         emit_push(&out, scratch);
         emit_gs_load(&out, scratch, T_INDIRECT);
         emit_lea(&out, cursor, cursor, advance);
-        emit_indirect(scratch, cursor);
+        emit_indirect(d, insn, -8, scratch, cursor);
         break;
     case INSN_JUMP_INDIRECT:
         emit_load_target(d, scratch);
         emit_lea(&out, cursor, cursor, advance);
-        emit_indirect(scratch, cursor);
+        emit_indirect(d, insn, 0, scratch, cursor);
         break;
     case INSN_RETURN:
+        popped = d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int32_t)d->op[0].imm.value.u : 0;
         emit_pop(&out, scratch);
-        if (d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-            emit_lea(&out, RSP, RSP, (int32_t)d->op[0].imm.value.u);
+        if (popped)
+            emit_lea(&out, RSP, RSP, popped);
         emit_lea(&out, cursor, cursor, advance);
-        emit_indirect(scratch, cursor);
+        emit_indirect(d, insn, 8 + popped, scratch, cursor);
         break;
     default:
         if (records) {
@@ -579,7 +581,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         if (!native && !silent)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (d == end) {
-            emit_terminator(d, scratch, cursor, records);
+            emit_terminator(d, i, scratch, cursor, records);
             count += !native;
             break;
         }
