@@ -6,6 +6,7 @@
 #include "agent/arch/x86_64/dispatch.h"
 #include "agent/arch/x86_64/layout.h"
 #include "agent/arch/x86_64/translate.h"
+#include "agent/sys.h"
 
 /* Registers as dispatch_entry pushed them, lowest address first. */
 enum {
@@ -83,8 +84,21 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
+/* A block that is nothing but a system call has no check of its source. */
+static int is_still_a_call(const struct exit *x)
+{
+    uint8_t now[2];
+    translate_lock();
+    int may_change = region_may_change(x->target);
+    translate_unlock();
+    return !may_change || x->block->pc != x->target ||
+           (safe_copy(now, (const void *)x->target, 2) == 0 && now[0] == 0x0f && now[1] == 0x05);
+}
+
 static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 {
+    if (!is_still_a_call(x))
+        return retranslate(t, x);
     uint64_t args[6] = {regs[D_RDI], regs[D_RSI], regs[D_RDX], regs[D_R10], regs[D_R8], regs[D_R9]};
     long result = 0;
     count_add(&proc->count.syscalls, 1);

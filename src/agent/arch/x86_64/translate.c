@@ -363,8 +363,6 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         }
         struct insn *d = &insns[n];
         insn_decode(d, window + taken, have - taken < 15 ? have - taken : 15, pc + taken);
-        if (d->class == INSN_SYSCALL && may_change)
-            d->class = INSN_STEP; /* such blocks have no check of their source: the CPU looks itself */
         unsigned more = used | d->reads | d->writes;
         int needs_low = low || d->rip_operand >= 0;
         if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL &&
@@ -505,6 +503,7 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
                       d->pc);
         x->detail = (uint16_t)d->in.mnemonic;
         if (d->class == INSN_SYSCALL) {
+            x->block = &blocks[nblocks]; /* the one that is being made */
             x->resume = out.at;
             emit_bytes(&out, d->bytes, d->in.length);
             x->after = out.at;

@@ -42,7 +42,7 @@ struct exit {
     uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
     uint8_t *resume;             /* SYSCALL: the instruction itself; `after`: behind it */
     uint8_t *after;
-    struct block *block; /* STALE: the block itself */
+    struct block *block; /* STALE, SYSCALL: the block itself */
     uint8_t kind;
     int8_t scratch, cursor;
     uint16_t detail;
