@@ -92,6 +92,10 @@ static enum insn_class classify(const struct insn *d)
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_UMWAIT:
         return INSN_STEP;
+    case ZYDIS_MNEMONIC_PAUSE: /* the processor takes it for xchg with r8, the decoder does not */
+        if (in->raw.rex.B)
+            return INSN_STEP;
+        break;
     case ZYDIS_MNEMONIC_ENTER: /* copying frame pointers of outer levels: nobody does */
         if (d->op[1].imm.value.u & 31)
             return INSN_STEP;
