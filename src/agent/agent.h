@@ -69,7 +69,7 @@ struct thread {
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
     uint32_t leave_insns; /* of the last record, how many instructions were executed (see wire_desc) */
-    uint64_t abort_pc; /* leave there instead: a restartable sequence was met; 0: no */
+    uint64_t abort_pc;    /* leave there instead: a restartable sequence was met; 0: no */
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
 

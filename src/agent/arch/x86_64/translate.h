@@ -38,7 +38,7 @@ enum exit_kind { EXIT_LINK, EXIT_INDIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EX
 
 /* A way out of a block that C code is asked about. */
 struct exit {
-    uint64_t target; /* INDIRECT: the branch itself */
+    uint64_t target;             /* INDIRECT: the branch itself */
     uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
     uint8_t *resume;             /* SYSCALL: the instruction itself; `after`: behind it */
     uint8_t *after;
