@@ -102,13 +102,14 @@ static void differ(const char *what, unsigned which, uint64_t a, uint64_t b)
 }
 
 /*
- * A sequence near the libraries that natively used an address where nothing was, far from its own memory: the
- * agent's memory may lie there in the other run.
+ * A sequence that natively used an address where nothing was, near the libraries and far from its own memory:
+ * the agent's memory may lie there in the other run.
  */
 static int agent_may_be_there(const struct isa_result *native)
 {
-    return header->base == ISA_BASE_HIGH && native->signal == SIGSEGV && native->code == SEGV_MAPERR &&
-           native->address >= ISA_BASE_HIGH + ISA_ARENA + ISA_ARENA_BYTES && native->address < 1ull << 47;
+    uint64_t own_end = header->base + ISA_ARENA + ISA_ARENA_BYTES;
+    return native->signal == SIGSEGV && native->code == SEGV_MAPERR && native->address >= own_end &&
+           native->address >= 0x7ff000000000 && native->address < 1ull << 47;
 }
 
 /*

@@ -224,7 +224,8 @@ static void place(struct generator *g, const struct decoded *d, uint8_t *bytes)
     unsigned size = d->in.raw.disp.size, align = chance(g, 60) ? 64 : chance(g, 50) ? 16 : 1;
     /* Sometimes a wild address; but near the agent's own memory that would be there in one run and not in the
      * other. */
-    if (!size || !o || (size > 8 && g->base == ISA_BASE_LOW && chance(g, 1)))
+    int may_be_far = size > 8 && g->base == ISA_BASE_LOW && o && o->mem.segment != ZYDIS_REGISTER_FS;
+    if (!size || !o || (may_be_far && chance(g, 1)))
         return;
     if (needs_alignment(d, o) && chance(g, 97))
         align = 64;
