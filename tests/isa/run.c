@@ -2,17 +2,19 @@
 /*
  * run.c - isa_run: runs sequences and writes what became of registers and memory.
  *
- * usage: isa_run [--trigger BURN | --oracle REFS] [--like RESULTS] [--code file|memory] FILE FIRST COUNT
- * RESULTS
+ * usage: isa_run [--trigger BURN | --oracle REFS] [--like RESULTS] [--code file|memory] FILE FIRST COUNT OUT
  *
- *   --trigger BURN  asks the agent in this process to begin a burst before every sequence (BURN > 0: and
- * touches memory up to BURN times in between, so that the burst ends somewhere in the sequence), or (BURN 0)
- * wherever a fault may have ended one; fails if there is no agent
- *   --like RESULTS  leaves out what took too long in that run. Without it, world.sequences that run for more
- * than a few milliseconds are broken off (a random store may change a return address, and so lead into a loop
- * that does not end)
- *   --code memory   puts the code into memory of its own, as programs do that make code; else it is mapped
- *   --oracle REFS   steps through the sequences and writes their references (struct isa_ref) to REFS
+ * --trigger BURN: asks the agent in this process to begin bursts; fails if there is none. BURN 0: wherever a
+ * fault may have ended one. Else: before every sequence, and then touches memory up to BURN times, so that
+ * the burst ends somewhere in the sequence.
+ *
+ * --like RESULTS: leaves out what was left out in that run. Without it, sequences are left out that set the
+ * trap flag or run for more than a few milliseconds: a random store may change a return address, and so lead
+ * to a popf, or into a loop that does not end.
+ *
+ * --code memory: puts the code into memory of its own, as programs do that make code; else it is mapped.
+ *
+ * --oracle REFS: steps through the sequences and writes their references (struct isa_ref) to REFS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -226,10 +228,9 @@ static void run_one(uint32_t i, int triggers, unsigned burn)
     }
     world_list_changes(result);
     result->fs_base = world.fs_base;
-    /* The agent is known not to cope with programs that trap themselves or check alignment. */
+    /* The trap flag is the agent's own (docs/agent-rules.md). */
     if (!like && !stepping &&
-        (result->flags & (FLAG_ALIGNMENT | FLAG_TRAP) ||
-         (result->signal == SIGTRAP && result->code == TRAP_TRACE)))
+        (result->flags & FLAG_TRAP || (result->signal == SIGTRAP && result->code == TRAP_TRACE)))
         too_long = 1;
     if (too_long) {
         if (stepping)
@@ -292,7 +293,7 @@ int main(int argc, char **argv)
     }
     if (argc != 5) {
         fprintf(stderr, "usage: isa_run [--trigger BURN | --oracle REFS] [--like RESULTS] [--code "
-                        "file|memory] FILE FIRST COUNT RESULTS\n");
+                        "file|memory] FILE FIRST COUNT OUT\n");
         return 2;
     }
     world_map_code(argv[1], in_memory);
