@@ -30,6 +30,7 @@
 #include <unistd.h>
 #include "isa.h"
 #include "steps.h"
+#include "wire/wire.h"
 #include "world.h"
 
 #define FLAG_ALIGNMENT 0x40000ull
@@ -165,7 +166,8 @@ static void catch_signals(void)
 
 /* --- the agent in this process --- */
 
-static void *session;
+static const struct wire_session *session;
+static const struct wire_proc *agent;
 
 static void find_session(void)
 {
@@ -173,22 +175,39 @@ static void find_session(void)
     FILE *f = fopen("/proc/self/maps", "re");
     while (f && fgets(line, sizeof line, f)) {
         unsigned long long start, end, offset;
-        if (strstr(line, "memfd:cachegram") &&
-            sscanf(line, "%llx-%llx %*s %llx", &start, &end, &offset) == 3 && offset == 0)
-            session = (void *)(uintptr_t)start;
+        if (!strstr(line, "memfd:cachegram") ||
+            sscanf(line, "%llx-%llx %*s %llx", &start, &end, &offset) != 3)
+            continue;
+        if (offset == 0)
+            session = (const void *)(uintptr_t)start;
+        else if (!agent || (uintptr_t)agent > start)
+            agent = (const void *)(uintptr_t)start; /* the slot's first mapping; its guard pages split it */
     }
     if (f)
         fclose(f);
     errno = 0;
-    if (!session)
+    if (!session || !agent)
         world_fail("there is no agent in this process");
+}
+
+/* Without a free buffer no burst begins, and what follows would run natively. */
+static void wait_for_buffers(void)
+{
+    for (unsigned tries = 0; tries < 20000; tries++) {
+        unsigned free = 0;
+        for (uint32_t i = 0; i < session->nbuffers; i++)
+            free += __atomic_load_n(&agent->buf_state[i], __ATOMIC_ACQUIRE) == WIRE_BUF_FREE;
+        if (free > 1)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
 }
 
 /* The signal that the agent's own timer raises, see src/agent/threads.c. */
 static void trigger(void)
 {
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER};
-    info.si_value.sival_ptr = session;
+    info.si_value.sival_ptr = (void *)(uintptr_t)session;
     syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGTRAP, &info);
 }
 
@@ -211,8 +230,7 @@ static void run_one(uint32_t i, int triggers, unsigned burn)
     isa_target = world.header.base + s->start;
     memcpy(isa_image, world.images[s->image], world.xsave_bytes);
     if (triggers && (burn || faulted || i % 64 == 0)) {
-        if (faulted) /* its burst was handed over: the other side may be behind */
-            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        wait_for_buffers();
         trigger();
         for (uint64_t n = burn ? isa_random(&random) % burn : 0; n; n--)
             touched++;
