@@ -4,12 +4,13 @@
 # Installs through apt what is missing of the named groups, and tells what. Does nothing, quickly,
 # when nothing is missing. Root is asked for through sudo, only then.
 #
-# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test
+# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long
 set -eu
 
 build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev"
 demo="bzip2"
 test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl stress-ng valgrind"
+long="stress-ng libpython3-testsuite"
 
 packages=
 for group in "$@"; do
@@ -17,8 +18,9 @@ for group in "$@"; do
     build) packages="$packages $build" ;;
     demo) packages="$packages $demo" ;;
     test) packages="$packages $test" ;;
+    long) packages="$packages $long" ;;
     *)
-        echo "install-deps.sh: no group '$group'; there are build, demo, test" >&2
+        echo "install-deps.sh: no group '$group'; there are build, demo, test, long" >&2
         exit 2
         ;;
     esac

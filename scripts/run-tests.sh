@@ -68,4 +68,10 @@ if [ -d tests/e2e ]; then
     xml+=("$results/e2e.xml")
 fi
 
+if [ -n "${CACHEGRAM_TEST_LONG:-}" ]; then
+    echo "== Long tests"
+    scripts/test-long.sh --junitxml="$results/long.xml"
+    xml+=("$results/long.xml")
+fi
+
 exec scripts/sum-tests.py "$passed" "$failed" "${xml[@]}"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The long tests (about an hour): stress-ng's checks and CPython's test suite, alone and under frequent bursts.
-# Arguments go to pytest: scripts/test-long.sh -k threading
+# The long tests alone (about an hour): stress-ng's checks and CPython's test suite, alone and under frequent bursts;
+# a million random instruction sequences. Needs what `make test` builds. Arguments go to pytest:
+# scripts/test-long.sh -k threading
 set -e
 cd "$(dirname "$0")/.."
 for need in stress-ng /usr/bin/python3; do

@@ -68,7 +68,8 @@ struct thread {
     uint64_t syscall_pc;
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
-    uint64_t abort_pc; /* leave there instead: a restartable sequence was met; 0: no */
+    uint32_t leave_insns; /* of the last record, how many instructions were executed (see wire_desc) */
+    uint64_t abort_pc;    /* leave there instead: a restartable sequence was met; 0: no */
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
 
@@ -200,10 +201,10 @@ uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */
 /*
- * A fault at a place in the cache. FAULT_LEAVE: the leave stub. FAULT_FULL: end of the buffer; the
- * context is untouched; *record is the start of the unfinished record, *end the end of its words.
- * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. After these,
- * arch_restore makes the context the target's.
+ * A fault at a place in the cache. FAULT_LEAVE: the leave stub. FAULT_FULL: end of the buffer.
+ * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last
+ * three the context is untouched, *record is the start of the unfinished record, *end the end of its words;
+ * arch_restore then makes the context the target's.
  * FAULT_UNKNOWN: cannot be.
  */
 enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE };

@@ -250,7 +250,7 @@ void burst_leave(struct thread *t, ucontext_t *uc)
         t->step_trap_blocked = 0;
         return;
     }
-    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, UINT32_MAX);
+    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, t->leave_insns);
 }
 
 void burst_step(struct thread *t, ucontext_t *uc)

@@ -61,7 +61,7 @@ enum wire_ref_kind {
     WIRE_REF_MASKED,    /* PLAIN, and word[slot2] is the element mask (bit i: element i is touched);
                          * elem_bytes each; mask 0: no reference */
     WIRE_REF_PACKED,    /* compress/expand: popcount(word[slot2] & mask of elements) elements, contiguous */
-    WIRE_REF_GATHER,    /* each set bit i of word[slot2]: one reference of elem_bytes at
+    WIRE_REF_GATHER,    /* each set bit i < size / elem_bytes of word[slot2]: one reference of elem_bytes at
                          * disp + word[slot] + scale * index i (signed, index_bytes each, packed from
                          * word[slot3] on); slot 0: no base */
 };

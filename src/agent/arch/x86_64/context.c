@@ -149,7 +149,10 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         *end = t->buffer_end;
         return FAULT_FULL;
     }
-    return rip < (uint64_t)b->code + b->check_end ? FAULT_CODE : FAULT_TARGET;
+    if (rip < (uint64_t)b->code + b->check_end)
+        return FAULT_CODE;
+    *end = *record + (**record >> WIRE_ID_BITS); /* its header comes first, so that it is there */
+    return FAULT_TARGET;
 }
 
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)

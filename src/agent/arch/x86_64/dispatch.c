@@ -6,6 +6,7 @@
 #include "agent/arch/x86_64/dispatch.h"
 #include "agent/arch/x86_64/layout.h"
 #include "agent/arch/x86_64/translate.h"
+#include "agent/sys.h"
 
 /* Registers as dispatch_entry pushed them, lowest address first. */
 enum {
@@ -31,12 +32,27 @@ static uint64_t leave(struct thread *t, uint64_t pc)
 {
     t->exit_pc = t->abort_pc ? t->abort_pc : pc;
     t->abort_pc = 0;
+    t->leave_insns = UINT32_MAX;
     return (uint64_t)translate_leave_stub();
 }
 
-static uint64_t indirect(struct thread *t)
+/* The target is not canonical: the processor faults at the branch itself, and has not executed it. It is done
+ * again, natively. */
+static uint64_t take_back(struct thread *t, const struct exit *x)
+{
+    t->app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
+    t->leave_end = WIRE_END_FAULT;
+    t->leave_detail = SIGSEGV;
+    uint64_t code = leave(t, x->target);
+    t->leave_insns = x->insn;
+    return code;
+}
+
+static uint64_t indirect(struct thread *t, const struct exit *x)
 {
     uint64_t pc = t->indirect_target;
+    if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
+        return take_back(t, x);
     translate_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
     translate_unlock();
@@ -68,8 +84,21 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
+/* A block that is nothing but a system call has no check of its source. */
+static int is_still_a_call(const struct exit *x)
+{
+    uint8_t now[2];
+    translate_lock();
+    int may_change = region_may_change(x->target);
+    translate_unlock();
+    return !may_change || x->block->pc != x->target ||
+           (safe_copy(now, (const void *)x->target, 2) == 0 && now[0] == 0x0f && now[1] == 0x05);
+}
+
 static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 {
+    if (!is_still_a_call(x))
+        return retranslate(t, x);
     uint64_t args[6] = {regs[D_RDI], regs[D_RSI], regs[D_RDX], regs[D_R10], regs[D_R8], regs[D_R9]};
     long result = 0;
     count_add(&proc->count.syscalls, 1);
@@ -104,10 +133,10 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
-    if (t->exit_id == EXIT_INDIRECT)
-        return indirect(t);
     struct exit *x = translate_exit(t->exit_id);
     switch (x->kind) {
+    case EXIT_INDIRECT:
+        return indirect(t, x);
     case EXIT_LINK:
         return link_block(t, x);
     case EXIT_STALE:

@@ -32,11 +32,13 @@ static int has_strange_operand(const struct insn *d)
 {
     for (unsigned i = 0; i < d->in.operand_count; i++) {
         const ZydisDecodedOperand *o = &d->op[i];
-        if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
+        if (o->type != ZYDIS_OPERAND_TYPE_MEMORY)
+            continue;
+        if (o->mem.base == ZYDIS_REGISTER_EIP) /* lea, too: the value is of the place where it runs */
+            return 1;
+        if (o->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
             continue;
         if (o->mem.segment == ZYDIS_REGISTER_GS || o->mem.type == ZYDIS_MEMOP_TYPE_MIB)
-            return 1;
-        if (o->mem.base == ZYDIS_REGISTER_EIP)
             return 1;
         /* String instructions with 32-bit addresses, and FS with an address register cut to 32 bits. */
         if (d->in.address_width == 32 && d->in.meta.category == ZYDIS_CATEGORY_STRINGOP)
@@ -90,6 +92,10 @@ static enum insn_class classify(const struct insn *d)
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_UMWAIT:
         return INSN_STEP;
+    case ZYDIS_MNEMONIC_PAUSE: /* the processor takes it for xchg with r8, the decoder does not */
+        if (in->raw.rex.B)
+            return INSN_STEP;
+        break;
     case ZYDIS_MNEMONIC_ENTER: /* copying frame pointers of outer levels: nobody does */
         if (d->op[1].imm.value.u & 31)
             return INSN_STEP;

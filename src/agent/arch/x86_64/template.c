@@ -351,6 +351,12 @@ void template_record_after(struct template *t, const struct insn *d)
     (void)d;
 }
 
+static int is_string_move(ZydisMnemonic m)
+{
+    return m == ZYDIS_MNEMONIC_MOVSB || m == ZYDIS_MNEMONIC_MOVSW || m == ZYDIS_MNEMONIC_MOVSD ||
+           m == ZYDIS_MNEMONIC_MOVSQ;
+}
+
 void template_record(struct template *t, const struct insn *d, unsigned index, uint32_t pc_offset)
 {
     struct wire_ref r = {.insn = (uint8_t)index, .pc_offset = pc_offset};
@@ -360,8 +366,8 @@ void template_record(struct template *t, const struct insn *d, unsigned index, u
     }
     if (is_hint(d))
         return;
-    /* pop [mem] lists what it writes first */
-    int backwards = d->in.mnemonic == ZYDIS_MNEMONIC_POP;
+    /* pop [mem] and movs list what they write first */
+    int backwards = d->in.mnemonic == ZYDIS_MNEMONIC_POP || is_string_move(d->in.mnemonic);
     for (unsigned n = 0; n < d->in.operand_count; n++) {
         const ZydisDecodedOperand *o = &d->op[backwards ? d->in.operand_count - 1u - n : n];
         if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN || !o->actions)

@@ -187,7 +187,7 @@ static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cur
 /* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
  * in the thread's table, keyed by the negated address, without touching flags: crc32 as the hash, lea to
  * compare, jrcxz to branch. */
-static void emit_indirect(int scratch, int cursor)
+static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes, int scratch, int cursor)
 {
     static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
                                     0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
@@ -214,8 +214,9 @@ static void emit_indirect(int scratch, int cursor)
     emit_gs_load(&out, RCX, T_SCRATCH);
     emit_gs_load(&out, scratch, T_SPILL_A);
     emit_gs_load(&out, cursor, T_SPILL_B);
-    emit_gs_imm(&out, T_EXIT_ID, (uint32_t)EXIT_INDIRECT);
-    emit_gs_jump(&out, T_DISPATCH);
+    struct exit *x = emit_exit(EXIT_INDIRECT, d->pc);
+    x->insn = (uint16_t)insn;
+    x->popped_bytes = popped_bytes;
     *hit = (uint8_t)(out.at - hit - 1);
     emit_gs_store(&out, T_JUMP_TO, cursor);
     emit_gs_load(&out, RCX, T_SCRATCH);
@@ -244,6 +245,29 @@ static void emit_load_target(const struct insn *d, int scratch)
                  (int32_t)disp, d->in.address_width == 32);
 }
 
+/* The bit that makes the base register one of r8 to r15; beside [rip + disp32] it may be either. */
+static void clear_base_extension(const struct insn *d, uint8_t *copy)
+{
+    switch (d->in.encoding) {
+    case ZYDIS_INSTRUCTION_ENCODING_LEGACY:
+        if (d->in.attributes & ZYDIS_ATTRIB_HAS_REX)
+            copy[d->in.raw.rex.offset] &= 0xfe;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_VEX: /* from here on the bit is inverted */
+        if (d->in.raw.vex.size == 3)
+            copy[d->in.raw.vex.offset + 1] |= 0x20;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_EVEX:
+        copy[d->in.raw.evex.offset + 1] |= 0x20;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_XOP:
+        copy[d->in.raw.xop.offset + 1] |= 0x20;
+        break;
+    default:
+        break;
+    }
+}
+
 /* Copies an instruction, setting a RIP-relative operand right for its new place. */
 static int emit_copy(const struct insn *d, int scratch)
 {
@@ -269,6 +293,7 @@ static int emit_copy(const struct insn *d, int scratch)
     start = out.at;
     emit_bytes(&out, d->bytes, d->in.length);
     start[d->in.raw.modrm.offset] = (uint8_t)((start[d->in.raw.modrm.offset] & 0x38) | 0x80 | scratch);
+    clear_base_extension(d, start);
     __builtin_memset(start + d->in.raw.disp.offset, 0, 4);
     static struct insn check;
     insn_decode(&check, start, d->in.length, (uint64_t)start);
@@ -279,7 +304,8 @@ static int emit_copy(const struct insn *d, int scratch)
 }
 
 static const int8_t any_order[] = {R11, R10, R15, R14, R9, R8, R13, R12, RBP, RBX, RAX, RDX, RSI, RDI};
-static const int8_t low_order[] = {RBP, RBX, RAX, RDX, RSI, RDI};
+/* RBP last: an address of bad form faults as SIGBUS if it is made from RBP, else as SIGSEGV. */
+static const int8_t low_order[] = {RBX, RAX, RDX, RSI, RDI, RBP};
 
 /* A register not in `used`; -1: none. */
 static int pick(unsigned used, int low)
@@ -338,8 +364,6 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         }
         struct insn *d = &insns[n];
         insn_decode(d, window + taken, have - taken < 15 ? have - taken : 15, pc + taken);
-        if (d->class == INSN_SYSCALL && may_change)
-            d->class = INSN_STEP; /* such blocks have no check of their source: the CPU looks itself */
         unsigned more = used | d->reads | d->writes;
         int needs_low = low || d->rip_operand >= 0;
         if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL &&
@@ -406,12 +430,12 @@ static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsign
 }
 
 /* The end of a block whose last instruction is d. */
-static void emit_terminator(const struct insn *d, int scratch, int cursor, int records)
+static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records)
 {
     uint64_t next = d->pc + d->in.length;
     uint64_t target =
         next + (uint64_t)(d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? d->op[0].imm.value.s : 0);
-    int32_t advance = 8 * template.slots;
+    int32_t advance = 8 * template.slots, popped;
     uint8_t *jump, *other;
     struct exit *x;
     switch (d->class) {
@@ -454,19 +478,20 @@ static void emit_terminator(const struct insn *d, int scratch, int cursor, int r
         emit_push(&out, scratch);
         emit_gs_load(&out, scratch, T_INDIRECT);
         emit_lea(&out, cursor, cursor, advance);
-        emit_indirect(scratch, cursor);
+        emit_indirect(d, insn, -8, scratch, cursor);
         break;
     case INSN_JUMP_INDIRECT:
         emit_load_target(d, scratch);
         emit_lea(&out, cursor, cursor, advance);
-        emit_indirect(scratch, cursor);
+        emit_indirect(d, insn, 0, scratch, cursor);
         break;
     case INSN_RETURN:
+        popped = d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int32_t)d->op[0].imm.value.u : 0;
         emit_pop(&out, scratch);
-        if (d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-            emit_lea(&out, RSP, RSP, (int32_t)d->op[0].imm.value.u);
+        if (popped)
+            emit_lea(&out, RSP, RSP, popped);
         emit_lea(&out, cursor, cursor, advance);
-        emit_indirect(scratch, cursor);
+        emit_indirect(d, insn, 8 + popped, scratch, cursor);
         break;
     default:
         if (records) {
@@ -479,6 +504,7 @@ static void emit_terminator(const struct insn *d, int scratch, int cursor, int r
                       d->pc);
         x->detail = (uint16_t)d->in.mnemonic;
         if (d->class == INSN_SYSCALL) {
+            x->block = &blocks[nblocks]; /* the one that is being made */
             x->resume = out.at;
             emit_bytes(&out, d->bytes, d->in.length);
             x->after = out.at;
@@ -555,7 +581,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         if (!native && !silent)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (d == end) {
-            emit_terminator(d, scratch, cursor, records);
+            emit_terminator(d, i, scratch, cursor, records);
             count += !native;
             break;
         }

@@ -34,21 +34,21 @@ struct block {
     uint16_t stale;         /* the source has changed: not to be found any more */
 };
 
-enum exit_kind { EXIT_LINK, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EXIT_STALE };
+enum exit_kind { EXIT_LINK, EXIT_INDIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EXIT_STALE };
 
 /* A way out of a block that C code is asked about. */
 struct exit {
-    uint64_t target;
+    uint64_t target;             /* INDIRECT: the branch itself */
     uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
     uint8_t *resume;             /* SYSCALL: the instruction itself; `after`: behind it */
     uint8_t *after;
-    struct block *block; /* STALE: the block itself */
+    struct block *block; /* STALE, SYSCALL: the block itself */
     uint8_t kind;
     int8_t scratch, cursor;
     uint16_t detail;
+    uint16_t insn;        /* INDIRECT: number of the branch in its block */
+    int32_t popped_bytes; /* INDIRECT: what the branch has added to the stack pointer */
 };
-
-#define EXIT_INDIRECT UINT64_MAX /* exit_id of a missed indirect jump: the immediate is sign-extended */
 
 int translate_init(int bmi2);
 struct exit *translate_exit(uint64_t id);
