@@ -315,7 +315,8 @@ static void finish(struct run *r, int exit_status, double own_seconds)
              r->obstacle);
     }
     if (r->options->reduce != COLLECT_REDUCE_DISTANCES)
-        warn(result, "recorded without distances, as --reduce asked for: no curve can be made of this profile");
+        warn(result,
+             "recorded without distances, as --reduce asked for: no curve can be made of this profile");
     drain_finish(r->drain);
     if (r->tee != NULL) {
         result->trace_references = tee_references(r->tee);
