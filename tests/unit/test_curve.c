@@ -249,6 +249,23 @@ static void statcache_solves_its_equation(void **state)
     free(h);
 }
 
+/*
+ * What StatCache has to answer for random touches of K lines, of which a share is cold: reuse distances are
+ * geometric, so its sum has a closed form; the largest root, by iteration from above. Without cold ones this
+ * is 1 - L/K. With L near K a few make a great difference: at L = K the root is the square root of their
+ * share.
+ */
+static double statcache_of_random_touches(double K, double lines, double cold)
+{
+    double ratio = 1;
+
+    for (int step = 0; step < 20000; step++) {
+        double stays = pow(1 - 1 / lines, ratio); /* over one reference */
+        ratio = cold + (1 - cold) * (1 - 1 / K / (1 - (1 - 1 / K) * stays));
+    }
+    return ratio;
+}
+
 /* Random touches of K lines: L of them are in an LRU or a random cache, so 1 - L/K miss. */
 static void random_over_k_lines(void **state)
 {
@@ -263,8 +280,7 @@ static void random_over_k_lines(void **state)
         bursts[b].weight = 1 + (double)(b % 3);
         trace_free(short_one);
     }
-    /* Near K, StatCache is right to answer the few cold misses with many more. */
-    for (unsigned lines = 2; lines < 3 * K / 4; lines += 6) {
+    for (unsigned lines = 2; lines <= K; lines += lines < K - 6 ? 6 : 1) {
         struct curve_point p = at_lines(lines);
         double want = 1 - (double)lines / K;
         assert_int_equal(curve_exact(&t->b.stack, K, LINE, &p, 1, NULL), 0);
@@ -272,13 +288,17 @@ static void random_over_k_lines(void **state)
         assert_int_equal(curve_statstack(&t->b.reuse, K, LINE, &p, 1, NULL), 0);
         near(p.miss_ratio, want, 0.04);
         assert_int_equal(curve_statcache(&t->b.reuse, K, LINE, &p, 1, NULL), 0);
-        near(p.miss_ratio, want, 0.06);
+        near(p.miss_ratio, statcache_of_random_touches(K, lines, (double)K / 3000), 0.03);
         assert_int_equal(curve_bursts(bursts, B, LINE, 1, &p, 1, NULL), 0);
         near(p.miss_ratio, want, 0.04);
         assert_true(p.low <= want && want <= p.high);
         assert_int_equal(curve_bursts_statcache(bursts, B, LINE, &p, 1, NULL), 0);
-        near(p.miss_ratio, want, 0.06);
-        assert_true(p.low <= p.miss_ratio && p.miss_ratio <= p.high);
+        /* Near K what lies beyond the bursts decides, and there may be bounds only. */
+        if (4 * lines < 3 * K || !isnan(p.miss_ratio)) {
+            near(p.miss_ratio, want, 0.06);
+            assert_true(p.low <= p.miss_ratio && p.miss_ratio <= p.high);
+        }
+        assert_true(p.low - 0.06 <= want && want <= p.high + 0.06);
     }
     trace_free(t);
     free(bursts);
