@@ -4,6 +4,7 @@
 #include <string.h>
 #include "collect/reduce.h"
 #include "collect/tunables.h"
+#include "model/curve.h"
 
 struct reducer {
     struct profile *profile;
@@ -16,10 +17,17 @@ struct reducer {
     struct reduce_totals totals;
 };
 
+/* Some COLLECT_STATSTACK_WINDOW touches of a process. */
+struct reduce_window {
+    struct hist reuse;
+    uint64_t cold;
+};
+
 /* Where the lines of a buffer go. */
 struct sink {
     struct reducer *reducer;
     struct stackdist *stack;
+    struct reduce_window *window; /* full mode, else NULL */
     uint64_t cold;
 };
 
@@ -64,21 +72,38 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     if (process->decoder == NULL)
         return -ENOMEM;
     /* A stack for each process, so that equal addresses of two processes are two lines. */
-    if (r->full && r->distances && (process->stack = stackdist_new(0, err)) == NULL) {
-        decoder_free(process->decoder);
-        process->decoder = NULL;
-        return -ENOMEM;
+    if (r->full && r->distances) {
+        process->stack = stackdist_new(0, err);
+        process->window = calloc(1, sizeof(*process->window));
+        if (process->stack == NULL || process->window == NULL) {
+            stackdist_free(process->stack);
+            free(process->window);
+            decoder_free(process->decoder);
+            *process = (struct reduce_process){0};
+            return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
+        }
     }
     return 0;
 }
 
+static void close_window(struct reducer *r, struct reduce_window *w)
+{
+    curve_statstack_window(&w->reuse, w->cold, &r->hist[PROFILE_HIST_EXPECTED]);
+    hist_merge(&r->hist[PROFILE_HIST_REUSE], &w->reuse);
+    *w = (struct reduce_window){0};
+}
+
 void reduce_process_clear(struct reducer *r, struct reduce_process *process)
 {
-    if (process->stack != NULL)
+    if (process->stack != NULL) {
         stackdist_ages(process->stack, &r->hist[PROFILE_HIST_AGE]);
+        close_window(r, process->window);
+    }
     stackdist_free(process->stack);
+    free(process->window);
     decoder_free(process->decoder);
     process->stack = NULL;
+    process->window = NULL;
     process->decoder = NULL;
 }
 
@@ -86,8 +111,18 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct sink *s = ctx;
     struct hist *h = s->reducer->hist;
-    return stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &h[PROFILE_HIST_REUSE],
-                                &h[PROFILE_HIST_FIRST], &s->cold);
+    struct reduce_window *w = s->window;
+    uint64_t cold = 0;
+    int status =
+        stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK],
+                             w != NULL ? &w->reuse : &h[PROFILE_HIST_REUSE], &h[PROFILE_HIST_FIRST], &cold);
+    s->cold += cold;
+    if (w != NULL) {
+        w->cold += cold;
+        if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
+            close_window(s->reducer, w);
+    }
+    return status;
 }
 
 static uint64_t since(uint64_t start_ns, uint64_t ns)
@@ -98,6 +133,8 @@ static uint64_t since(uint64_t start_ns, uint64_t ns)
 static int store_hists(struct reducer *r, uint64_t burst, struct error *err)
 {
     for (int kind = 0; kind < PROFILE_HIST_KINDS; kind++) {
+        if (kind == PROFILE_HIST_EXPECTED && !r->full)
+            continue;
         int status = profile_put_hist(r->profile, burst, (enum profile_hist)kind, &r->hist[kind], err);
         if (status < 0)
             return status;
@@ -136,7 +173,8 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct error *err)
 {
-    struct sink sink = {.reducer = r, .stack = r->full ? process->stack : r->burst};
+    struct sink sink = {
+        .reducer = r, .stack = r->full ? process->stack : r->burst, .window = process->window};
     struct decode_counts counts = {0};
 
     if (!r->full && r->distances) {

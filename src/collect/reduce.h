@@ -14,6 +14,7 @@
 #include "sim/stackdist.h"
 
 struct reducer;
+struct reduce_window;
 
 struct reduce_totals {
     struct decode_counts decoded;
@@ -27,6 +28,7 @@ struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
     struct stackdist *stack;        /* full mode with distances */
+    struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };
@@ -40,7 +42,7 @@ struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned
 void reducer_free(struct reducer *r);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
-/* Puts the ages of its lines into the run's histogram (full mode), frees. */
+/* Puts what is left of it into the run's histograms (full mode), frees. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
 /* words: checked to be within the buffer. 0, or negative with err: the profile cannot be written, or memory.
  */

@@ -28,6 +28,14 @@ int curve_exact(const struct hist *stack, uint64_t cold, unsigned line_bytes, st
 int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
                     struct curve_point *points, size_t n, struct error *err);
 
+/*
+ * StatStack for one window: adds its references but the dangling ones to `expected`, by the stack distance
+ * that StatStack expects for theirs. The windows of a run, each with a distribution of its own, thus make a
+ * histogram that curve_exact turns into a curve. Distances may be backward ones (with first touches for
+ * dangling references): what is true of the last touches in an epoch is true of the first.
+ */
+void curve_statstack_window(const struct hist *reuse, uint64_t dangling, struct hist *expected);
+
 /* StatCache (METHODS.md 2), random replacement. */
 int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
                     struct curve_point *points, size_t n, struct error *err);

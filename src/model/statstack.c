@@ -102,3 +102,23 @@ int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_b
     free(e);
     return 0;
 }
+
+void curve_statstack_window(const struct hist *reuse, uint64_t dangling, struct hist *expected)
+{
+    double total = (double)reuse->total + (double)dangling, reach = total;
+    double sum = 0, at = 0; /* N * ES(at) */
+
+    /* Called for every window of a run: bins that are empty, nearly all, must cost nothing. */
+    for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
+        if (reuse->count[bin] == 0)
+            continue;
+        double edge = (double)hist_edge(bin), width = (double)hist_edge(bin + 1) - edge;
+        double count = (double)reuse->count[bin], middle = (width - 1) / 2;
+        sum += (edge - at) * reach;
+        double here = sum + middle * reach - count * middle * (middle + 1) / (2 * width);
+        hist_add(expected, (uint64_t)(here / total), reuse->count[bin]);
+        sum += width * reach - count * (width + 1) / 2;
+        at = edge + width;
+        reach -= count;
+    }
+}

@@ -16,7 +16,7 @@ const char *profile_end_name(uint32_t end)
 
 const char *profile_hist_name(enum profile_hist kind)
 {
-    static const char *const names[PROFILE_HIST_KINDS] = {"stack", "reuse", "first", "age"};
+    static const char *const names[PROFILE_HIST_KINDS] = {"stack", "reuse", "first", "age", "expected"};
     assert(kind < PROFILE_HIST_KINDS);
     return names[kind];
 }

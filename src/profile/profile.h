@@ -21,6 +21,7 @@ enum profile_hist { /* kinds of histogram, stored by name */
                     PROFILE_HIST_REUSE, /* "reuse": reuse distances */
                     PROFILE_HIST_FIRST, /* "first": lines seen before each first touch */
                     PROFILE_HIST_AGE, /* "age": references since the last touch, of every line, at the end */
+                    PROFILE_HIST_EXPECTED, /* "expected": stack distances by StatStack (full mode) */
                     PROFILE_HIST_KINDS
 };
 

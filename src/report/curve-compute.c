@@ -39,14 +39,20 @@ static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, str
 static int compute_full(struct profile *p, enum report_model model, struct report_curve *curve,
                         struct error *err)
 {
-    enum profile_hist kind = model == REPORT_MODEL_LRU ? PROFILE_HIST_STACK : PROFILE_HIST_REUSE;
+    static const enum profile_hist kinds[] = {[REPORT_MODEL_LRU] = PROFILE_HIST_STACK,
+                                              [REPORT_MODEL_RANDOM] = PROFILE_HIST_REUSE,
+                                              [REPORT_MODEL_STATSTACK] = PROFILE_HIST_EXPECTED};
     uint64_t cold = 0;
     struct hist *h = malloc(sizeof *h);
     if (!h)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    int code = get_cold(p, h, &cold, err);
+    int code = get_cold(p, h, &cold, err), whole = 0;
     if (code == 0)
-        code = profile_get_hist(p, 0, kind, h, err);
+        code = profile_get_hist(p, 0, kinds[model], h, err);
+    if (code == -ENOENT && model == REPORT_MODEL_STATSTACK) {
+        code = profile_get_hist(p, 0, PROFILE_HIST_REUSE, h, err); /* nobody asked while recording */
+        whole = 1;
+    }
     if (code == -ENOENT)
         error_set(err, code,
                   "the profile '%s' holds no distances yet: the program ended, or the recording was "
@@ -56,13 +62,13 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
         curve->references = h->total + cold;
         if (curve->references == 0)
             code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
-        else if (model == REPORT_MODEL_LRU)
-            code = curve_exact(h, cold, curve->line_bytes, curve->points, curve->n, err);
         /* In a whole run every line has one last reference: as many dangle as were cold. */
         else if (model == REPORT_MODEL_RANDOM)
             code = curve_statcache(h, cold, curve->line_bytes, curve->points, curve->n, err);
-        else
+        else if (whole)
             code = curve_statstack(h, cold, curve->line_bytes, curve->points, curve->n, err);
+        else /* StatStack was asked window by window while recording: what is left are stack distances, too */
+            code = curve_exact(h, cold, curve->line_bytes, curve->points, curve->n, err);
         /* Distances count touches of lines; a reference that spans two lines is one all the same. */
         double references;
         if (code == 0 && profile_get_number(p, "references", &references, NULL) == 0 && references > 0 &&
@@ -101,11 +107,14 @@ static int load_bursts(struct profile *p, uint32_t tid, const struct profile_bur
         if ((tid && list[i].tid != tid) || list[i].references == 0)
             continue;
         struct curve_burst *b = &bursts[(*used)++];
-        struct hist *const into[PROFILE_HIST_KINDS] = {&b->stack, &b->reuse, &b->first, &b->age};
+        struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
+                                     [PROFILE_HIST_REUSE] = &b->reuse,
+                                     [PROFILE_HIST_FIRST] = &b->first,
+                                     [PROFILE_HIST_AGE] = &b->age};
         b->references = list[i].references;
         b->weight = list[i].weight;
         *references += b->references;
-        for (int kind = 0; code == 0 && kind < PROFILE_HIST_KINDS; kind++)
+        for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
             code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
         /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
         uint64_t touches = b->stack.total + b->first.total;
