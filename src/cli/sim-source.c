@@ -42,6 +42,7 @@ struct sim_source {
     /* References taken from a trace; the first `done` of n were handed out. */
     size_t n, done;
     uint32_t core;
+    int burst;
     uint64_t memory;         /* what to add to their accesses */
     const uint64_t *address; /* in the trace's batch, or in kept_ */
     const uint16_t *size;
@@ -148,6 +149,7 @@ static int64_t refill(struct sim_source *s, size_t index, struct error *err)
     const struct trace_segment *segment = &in->batch.segment[in->segment];
     size_t begin = in->at, end = s->options.npaths > 1 ? begin + 1 : segment->end;
     s->core = (uint32_t)((s->options.npaths > 1 ? index : segment->thread) % s->options.cores);
+    s->burst = segment->burst && begin == segment->begin;
     s->memory = space_of(s, index, trace_thread(in->reader, segment->thread).pid);
     if (s->options.merge_rmw)
         take_merged(s, in, end);
@@ -180,8 +182,11 @@ int sim_source_next(struct sim_source *s, struct sim_stretch *stretch, struct er
     s->done += taken;
     for (size_t i = 0; s->memory && i < words; i++)
         s->accesses[i] ^= s->memory;
-    *stretch = (struct sim_stretch){
-        .core = s->core, .accesses = s->accesses, .n = words, .references = (uint64_t)references};
+    *stretch = (struct sim_stretch){.core = s->core,
+                                    .accesses = s->accesses,
+                                    .n = words,
+                                    .references = (uint64_t)references,
+                                    .burst = references > 0 && s->burst};
     return 1;
 }
 

@@ -157,6 +157,15 @@ def test_samples(cachegram, tmp_path):
     assert sets["ci_low"] == rows(cachegram, trace, "--cache", ONE, "--sets", "0.25")[0]["ci_low"]
 
 
+def test_bursts_as_samples(cachegram, tmp_path):
+    """Two bursts that touch the same 8 lines: nothing is known at the second one's start either."""
+    rows_of = "".join(f"{64 * (i % 8)},8,{int(i in (0, 100))}\n" for i in range(200))
+    (tmp_path / "t.csv").write_text("address,size,burst\n" + rows_of)
+    got = rows(cachegram, tmp_path / "t.csv", "--cache", ONE, "--time-sample", "bursts")[0]
+    assert (got["accesses"], got["misses"], got["unknown"]) == ("200", "0", "16")
+    assert got["ci_low"] == "0" and float(got["miss_ratio"]) == 8 / 200
+
+
 # --- output, bad input ---
 
 def test_formats(cachegram, tmp_path):
@@ -197,6 +206,7 @@ WRONG_USAGE = [
     (["T", "--cache", ONE, "--sets", "1/4", "--causes"], "--causes"),
     (["T", "--cache", ONE, "--time-sample", "10"], "LENGTH:PERIOD"),
     (["T", "--cache", ONE, "--time-sample", "10:5"], "longer"),
+    (["T", "--cache", ONE, "--time-sample", "bursts", "--time-sample", "5:10"], "either"),
     (["T", "--cache", "L1:4K:4:fifo", "--time-sample", "5:10"], "lru"),
     (["T", "--cache", ONE, "--like", "perf"], "cachegrind"),
     (["T", "--cache", ONE, "--seed", "x"], "--seed"),
