@@ -119,6 +119,17 @@ def test_cyclic_and_several_hierarchies(cachegram, tmp_path):
     assert got[0]["ways"] == "64" and got[0]["miss_ratio"] == "1"
 
 
+def test_fully_associative_lru_is_the_stack_curve(cachegram, tmp_path):
+    """Two simulators that share no code: misses at each size, and by stack distances."""
+    trace = write_trace(tmp_path / "t.csv", [(64 * (i * i * i % 29 * (i % 11) + i // 50 % 9), 8, "l", 1) for i in range(30000)])
+    sizes = [2 ** k * 64 for k in range(9)]
+    curve = run([cachegram, "stack", trace, "--sizes", ",".join(map(str, sizes)), "--format", "csv"]).out.decode()
+    want = [float(r["miss_ratio"]) for r in csv.DictReader(io.StringIO(curve))]
+    got = rows(cachegram, trace, "--cache", ",".join(f"L1:{size}:full" for size in sizes))
+    assert [int(r["misses"]) for r in got] == [round(m * 30000) for m in want]
+    assert len(set(want)) > 5
+
+
 def test_straddling_reference_is_two_accesses_or_one(cachegram, tmp_path):
     trace = write_trace(tmp_path / "t.csv", [(60, 8, "l", 1), (60, 8, "s", 1), (0, 8, "l", 1)])
     both = rows(cachegram, trace, "--cache", ONE)[0]
