@@ -62,6 +62,7 @@ static const char usage[] =
     "  --causes                tell misses by cause: cold, coherence, inclusion, capacity, conflict\n"
     "  --sets SHARE            simulate this share of the sets only, such as 1/16, and tell the error\n"
     "  --time-sample LEN:PER   one LRU cache, on LEN accesses at a random place of every PER; tells bounds\n"
+    "  --time-sample bursts    likewise, on each burst of a trace that holds bursts\n"
     "  --like cachegrind       count as Valgrind's cachegrind: a straddling reference, and a load and store\n"
     "                          of one instruction, are one access; no writing back, no coherence\n"
     "  --seed N                of the random policy and of sampling (default 0)\n"
@@ -80,6 +81,7 @@ struct sim_options {
     uint64_t line_bytes, cores, seed, length, period;
     double sets;
     int causes, like_cachegrind;
+    int time, bursts; /* time samples; those of the trace */
     const char *from;
 };
 
@@ -157,9 +159,14 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
             return cli_misuse("sim", "--sets %s: must be a share, such as 1/16 or 0.1", value);
         return 0;
     case OPT_TIME:
+        if (strcmp(value, "bursts") == 0) {
+            o->bursts = 1;
+            return 0;
+        }
         if (cli_parse_count(value, ':', &o->length, &period) != 0 ||
             cli_parse_count(period, 0, &o->period, NULL) != 0)
-            return cli_misuse("sim", "--time-sample %s: must be LENGTH:PERIOD, such as 500K:5M", value);
+            return cli_misuse("sim", "--time-sample %s: must be LENGTH:PERIOD, such as 500K:5M, or bursts",
+                              value);
         return 0;
     case OPT_LIKE:
         o->like_cachegrind = strcmp(value, "cachegrind") == 0;
@@ -181,9 +188,12 @@ static int settle(struct sim_options *o, size_t ntraces)
         return cli_misuse("sim", "which trace?");
     if (o->nconfigs == 0)
         return cli_misuse("sim", "which caches? Name them with --cache");
-    if (o->sets > 0 && o->period > 0)
+    o->time = o->bursts || o->period > 0;
+    if (o->bursts && o->period > 0)
+        return cli_misuse("sim", "--time-sample: either bursts or LENGTH:PERIOD");
+    if (o->sets > 0 && o->time)
         return cli_misuse("sim", "--sets and --time-sample exclude each other");
-    if ((o->sets > 0 || o->period > 0) && (o->causes || o->like_cachegrind))
+    if ((o->sets > 0 || o->time) && (o->causes || o->like_cachegrind))
         return cli_misuse("sim", "--causes and --like need all references and all sets");
     if (ntraces > SIM_CORES)
         return cli_misuse("sim", "at most %u traces", SIM_CORES);
@@ -196,7 +206,7 @@ static int settle(struct sim_options *o, size_t ntraces)
         config->seed = o->seed;
         config->causes = o->causes;
         config->straddle_once = config->write_around = config->incoherent = o->like_cachegrind;
-        if (o->period > 0 && (config->levels > 1 || config->level[0].policy != SIM_LRU))
+        if (o->time && (config->levels > 1 || config->level[0].policy != SIM_LRU))
             return cli_misuse("sim", "--time-sample is for hierarchies of one level with lru");
     }
     return 0;
@@ -209,7 +219,7 @@ static int make_job(const struct sim_options *o, const struct sim_config *config
 {
     if (o->sets > 0)
         return setsample_new(config, o->sets, &job->sets, err);
-    if (o->period > 0) {
+    if (o->time) {
         struct timesample_config sample = {.size_bytes = config->level[0].size_bytes,
                                            .ways = config->level[0].ways,
                                            .line_bytes = config->line_bytes,
@@ -225,6 +235,8 @@ static int run_job(const struct job *job, const struct sim_stretch *stretch, str
 {
     if (job->sets)
         return setsample_run(job->sets, stretch->core, stretch->accesses, stretch->n, err);
+    if (job->time && stretch->burst)
+        timesample_cut(job->time);
     if (job->time)
         return timesample_run(job->time, stretch->accesses, stretch->n, err);
     return sim_run(job->exact, stretch->core, stretch->accesses, stretch->n, err);
@@ -338,6 +350,7 @@ static size_t sets_rows(const struct sim_options *o, uint32_t i, const struct jo
 static size_t time_rows(const struct sim_options *o, uint32_t i, const struct job *job,
                         struct report_sim_row *row)
 {
+    timesample_cut(job->time); /* the last burst ends here */
     struct timesample_result r = timesample_result(job->time);
     *row = new_row(&o->config[i], i, 0, -1);
     row->accesses = (double)r.accesses;
@@ -351,12 +364,14 @@ static size_t time_rows(const struct sim_options *o, uint32_t i, const struct jo
     return 1;
 }
 
-static double simulated_share(const struct job *job)
+static double simulated_share(const struct sim_options *o, const struct job *job)
 {
     if (job->sets)
         return setsample_share(job->sets);
     if (!job->time)
         return 1;
+    if (o->bursts)
+        return NAN; /* of what was traced, all; of the run, the trace does not tell */
     struct timesample_result r = timesample_result(job->time);
     return (double)r.accesses / (double)r.seen;
 }
@@ -371,8 +386,9 @@ static int print_results(const struct sim_options *o, const struct job *jobs, co
                                 .references = references,
                                 .line_bytes = (uint32_t)o->line_bytes,
                                 .configs = o->nconfigs,
-                                .share = simulated_share(&jobs[0]),
+                                .share = simulated_share(o, &jobs[0]),
                                 .sampling = jobs[0].sets   ? "sets"
+                                            : o->bursts    ? "bursts"
                                             : jobs[0].time ? "time"
                                                            : NULL,
                                 .causes = o->causes,
@@ -389,9 +405,9 @@ static int print_results(const struct sim_options *o, const struct job *jobs, co
 }
 
 /* Warnings that come behind the results; the exit status. */
-static int last_words(const struct sim_source *source, uint64_t references)
+static int last_words(const struct sim_options *o, const struct sim_source *source, uint64_t references)
 {
-    if (sim_source_sampled(source))
+    if (sim_source_sampled(source) && !o->bursts)
         fputs("cachegram: warning: the trace holds bursts, with gaps between them: what the caches held at a "
               "burst's start is not known, and counts as it was left\n",
               stderr);
@@ -436,7 +452,7 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
         else
             status = print_results(o, jobs, traces, ntraces, references, &err);
         if (status == 0)
-            code = last_words(source, references);
+            code = last_words(o, source, references);
     }
     if (status < 0 && code == 0)
         code = cli_fail(&err);

@@ -21,7 +21,7 @@ struct input {
     struct trace_batch batch;
     size_t at, segment; /* within the batch */
     int ended;
-    /* the reference before, for merge_rmw: pc and thread 0 address 0 at first */
+    /* The reference before, for merge_rmw; last_rw 0: none. */
     uint64_t last_address, last_pc;
     uint32_t last_thread;
     uint16_t last_size;
@@ -42,10 +42,13 @@ struct sim_source {
     /* References taken from a trace; the first `done` of n were handed out. */
     size_t n, done;
     uint32_t core;
-    uint64_t memory; /* what to add to their accesses */
-    uint64_t address[TRACE_BATCH];
-    uint16_t size[TRACE_BATCH];
+    int burst;
+    uint64_t memory;         /* what to add to their accesses */
+    const uint64_t *address; /* in the trace's batch, or in kept_ */
+    const uint16_t *size;
     uint8_t store[TRACE_BATCH];
+    uint64_t kept_address[TRACE_BATCH];
+    uint16_t kept_size[TRACE_BATCH];
     uint64_t accesses[ROOM];
 };
 
@@ -95,15 +98,25 @@ static uint64_t space_of(struct sim_source *s, size_t input, uint32_t pid)
     return (uint64_t)s->newest << (SPACE_SHIFT + SIM_LINE_SHIFT);
 }
 
-/* Takes the references in->at .. end-1, of one segment, in the form of sim_pack; how many are not left out.
- */
-static size_t take(struct sim_source *s, struct input *in, size_t end)
+/* Takes the references in->at .. end-1, of one segment. */
+static void take(struct sim_source *s, const struct input *in, size_t end)
+{
+    const uint8_t *rw = in->batch.rw + in->at;
+    s->address = in->batch.address + in->at;
+    s->size = in->batch.size + in->at;
+    s->n = end - in->at;
+    for (size_t i = 0; i < s->n; i++)
+        s->store[i] = rw[i] == TRACE_STORE;
+}
+
+/* As take, but for the stores of read-modify-writes. */
+static void take_merged(struct sim_source *s, struct input *in, size_t end)
 {
     const struct trace_batch *b = &in->batch;
     uint32_t thread = b->segment[in->segment].thread;
     size_t n = 0;
     for (size_t i = in->at; i < end; i++) {
-        int merged = s->options.merge_rmw && b->rw[i] == TRACE_STORE && in->last_rw == TRACE_LOAD &&
+        int merged = b->rw[i] == TRACE_STORE && in->last_rw == TRACE_LOAD &&
                      b->address[i] == in->last_address && b->size[i] == in->last_size &&
                      b->pc[i] == in->last_pc && thread == in->last_thread;
         in->last_address = b->address[i];
@@ -111,12 +124,14 @@ static size_t take(struct sim_source *s, struct input *in, size_t end)
         in->last_size = b->size[i];
         in->last_rw = b->rw[i];
         in->last_thread = thread;
-        s->address[n] = b->address[i];
-        s->size[n] = b->size[i];
+        s->kept_address[n] = b->address[i];
+        s->kept_size[n] = b->size[i];
         s->store[n] = b->rw[i] == TRACE_STORE;
         n += !merged;
     }
-    return n;
+    s->address = s->kept_address;
+    s->size = s->kept_size;
+    s->n = n;
 }
 
 /* The next references of one input: their number, left out ones included; 0 at its end; negative. */
@@ -134,8 +149,12 @@ static int64_t refill(struct sim_source *s, size_t index, struct error *err)
     const struct trace_segment *segment = &in->batch.segment[in->segment];
     size_t begin = in->at, end = s->options.npaths > 1 ? begin + 1 : segment->end;
     s->core = (uint32_t)((s->options.npaths > 1 ? index : segment->thread) % s->options.cores);
+    s->burst = segment->burst && begin == segment->begin;
     s->memory = space_of(s, index, trace_thread(in->reader, segment->thread).pid);
-    s->n = take(s, in, end);
+    if (s->options.merge_rmw)
+        take_merged(s, in, end);
+    else
+        take(s, in, end);
     s->done = 0;
     in->at = end;
     if (end == segment->end)
@@ -163,8 +182,11 @@ int sim_source_next(struct sim_source *s, struct sim_stretch *stretch, struct er
     s->done += taken;
     for (size_t i = 0; s->memory && i < words; i++)
         s->accesses[i] ^= s->memory;
-    *stretch = (struct sim_stretch){
-        .core = s->core, .accesses = s->accesses, .n = words, .references = (uint64_t)references};
+    *stretch = (struct sim_stretch){.core = s->core,
+                                    .accesses = s->accesses,
+                                    .n = words,
+                                    .references = (uint64_t)references,
+                                    .burst = references > 0 && s->burst};
     return 1;
 }
 

@@ -30,6 +30,7 @@ struct sim_stretch {
     const uint64_t *accesses; /* packed (sim/cache.h), valid until the next call */
     size_t n;                 /* 0: all references were left out */
     uint64_t references;      /* read for them */
+    int burst;                /* begins one: something was left out before it */
 };
 
 int sim_source_open(const struct sim_source_options *options, struct sim_source **source, struct error *err);

@@ -174,7 +174,9 @@ static void text(FILE *out, const struct report_sim *report, const struct report
         report_plain(out, report->traces[i]);
     }
     fprintf(out, ", %u-byte lines\n", report->line_bytes);
-    if (report->sampling)
+    if (report->sampling && isnan(report->share))
+        fputs("simulated: each burst by itself, from a cache of which nothing is known\n", out);
+    else if (report->sampling)
         fprintf(out, "simulated: %.3g%% of the %s\n", 100 * report->share,
                 report->sampling[0] == 's' ? "sets" : "accesses");
     for (size_t r = 0; r < report->n; r++) {

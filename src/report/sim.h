@@ -29,8 +29,8 @@ struct report_sim {
     size_t ntraces;
     uint64_t references;
     uint32_t line_bytes, configs;
-    double share;         /* of the sets, or of the references, that was simulated; 1: exact */
-    const char *sampling; /* "sets", "time", or NULL */
+    double share; /* of the sets, or of the references, that was simulated; 1: exact; NaN: not known */
+    const char *sampling; /* "sets", "time", "bursts", or NULL */
     int causes;
     const struct report_sim_row *rows;
     size_t n;

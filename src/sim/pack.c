@@ -14,7 +14,11 @@ size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *st
     for (; i < n && room - used >= SIM_PACK_MAX; i++) {
         uint64_t bytes = size[i] > longest ? longest : size[i];
         uint64_t line = address[i] >> shift, flag = store[i] ? SIM_STORE : 0;
-        uint64_t end = address[i] + (bytes ? bytes - 1 : 0);
+        if ((address[i] & (line_bytes - 1)) + bytes <= line_bytes) {
+            accesses[used++] = line << SIM_LINE_SHIFT | flag;
+            continue;
+        }
+        uint64_t end = address[i] + bytes - 1;
         /* What would run over the top of the address space ends there. */
         uint64_t last = (end < address[i] ? UINT64_MAX : end) >> shift;
         if (once && line != last)

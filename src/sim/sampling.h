@@ -23,7 +23,7 @@ struct timesample_config {
     uint64_t size_bytes;
     uint32_t ways; /* 0: fully associative */
     uint32_t line_bytes;
-    uint64_t length, period; /* accesses, 1 <= length <= period */
+    uint64_t length, period; /* accesses, 1 <= length <= period; both 0: timesample_cut says where */
     uint64_t seed;           /* of the places */
 };
 
@@ -53,6 +53,8 @@ int timesample_new(const struct timesample_config *config, struct timesample **s
 void timesample_free(struct timesample *sample); /* NULL is allowed */
 /* The next n accesses of the trace, packed (cache.h), without SIM_STRADDLE. 0 or -ENOMEM. */
 int timesample_run(struct timesample *sample, const uint64_t *accesses, size_t n, struct error *err);
+/* With length and period 0: a new stretch begins here, something was left out before it. */
+void timesample_cut(struct timesample *sample);
 struct timesample_result timesample_result(const struct timesample *sample);
 
 /* --- part of the sets --- */

@@ -57,7 +57,8 @@ int timesample_new(const struct timesample_config *config, struct timesample **r
                                .line_bytes = config->line_bytes,
                                .level[0] = {config->size_bytes, config->ways, SIM_LRU, SIM_NON_INCLUSIVE, 0}};
     struct sim *sim;
-    if (config->length < 1 || config->length > config->period || config->period > UINT64_MAX / 4)
+    if ((config->period || config->length) &&
+        (config->length < 1 || config->length > config->period || config->period > UINT64_MAX / 4))
         return error_set(err, -EINVAL, "a sample is at least 1 access long and not longer than the period");
     int code = sim_new(&cache, &sim, err); /* checks the geometry */
     if (code != 0)
@@ -74,7 +75,8 @@ int timesample_new(const struct timesample_config *config, struct timesample **r
         timesample_free(t);
         return error_set(err, -ENOMEM, "no memory for sampling");
     }
-    draw_place(t);
+    if (config->period)
+        draw_place(t);
     *result = t;
     return 0;
 }
@@ -142,8 +144,25 @@ static void sampled_access(struct timesample *t, uint64_t line, uint64_t now)
     *life = (struct life){now, now};
 }
 
+void timesample_cut(struct timesample *t)
+{
+    if (t->config.period == 0 && t->open)
+        end_sample(t);
+}
+
+/* All of them are in a sample, which timesample_cut ends. */
+static int run_uncut(struct timesample *t, const uint64_t *accesses, size_t n, struct error *err)
+{
+    int code = n > 0 && !t->open ? begin_sample(t, err) : 0;
+    for (size_t i = 0; i < n && code == 0; i++)
+        sampled_access(t, accesses[i] >> SIM_LINE_SHIFT, ++t->now);
+    return code;
+}
+
 int timesample_run(struct timesample *t, const uint64_t *accesses, size_t n, struct error *err)
 {
+    if (t->config.period == 0)
+        return run_uncut(t, accesses, n, err);
     for (size_t i = 0; i < n;) {
         if (t->now == t->period_end)
             draw_place(t);

@@ -50,7 +50,7 @@ def test_dense_samples_model_as_published(cachegram, trace, tmp_path):
     by_random = [float(r["miss_ratio"]) for r in csv.DictReader(io.StringIO(result.out.decode()))]
     modelled = curve(cachegram, "mrc", tmp_path / "p.db", "--model", "random")
     for (got, _, _), want in zip(modelled, by_random):
-        assert got == pytest.approx(want, abs=0.004)
+        assert got == pytest.approx(want, abs=0.006)
     assert max(abs(a[0] - b[0]) for a, b in zip(modelled, exact)) > 0.01  # the two policies do differ here
 
 

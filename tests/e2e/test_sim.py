@@ -119,6 +119,17 @@ def test_cyclic_and_several_hierarchies(cachegram, tmp_path):
     assert got[0]["ways"] == "64" and got[0]["miss_ratio"] == "1"
 
 
+def test_fully_associative_lru_is_the_stack_curve(cachegram, tmp_path):
+    """Two simulators that share no code: misses at each size, and by stack distances."""
+    trace = write_trace(tmp_path / "t.csv", [(64 * (i * i * i % 29 * (i % 11) + i // 50 % 9), 8, "l", 1) for i in range(30000)])
+    sizes = [2 ** k * 64 for k in range(9)]
+    curve = run([cachegram, "stack", trace, "--sizes", ",".join(map(str, sizes)), "--format", "csv"]).out.decode()
+    want = [float(r["miss_ratio"]) for r in csv.DictReader(io.StringIO(curve))]
+    got = rows(cachegram, trace, "--cache", ",".join(f"L1:{size}:full" for size in sizes))
+    assert [int(r["misses"]) for r in got] == [round(m * 30000) for m in want]
+    assert len(set(want)) > 5
+
+
 def test_straddling_reference_is_two_accesses_or_one(cachegram, tmp_path):
     trace = write_trace(tmp_path / "t.csv", [(60, 8, "l", 1), (60, 8, "s", 1), (0, 8, "l", 1)])
     both = rows(cachegram, trace, "--cache", ONE)[0]
@@ -155,6 +166,15 @@ def test_samples(cachegram, tmp_path):
     assert 0 < int(sets["accesses"]) < 30000
     assert 0 < float(sets["ci_low"]) < float(sets["miss_ratio"]) < float(sets["ci_high"])
     assert sets["ci_low"] == rows(cachegram, trace, "--cache", ONE, "--sets", "0.25")[0]["ci_low"]
+
+
+def test_bursts_as_samples(cachegram, tmp_path):
+    """Two bursts that touch the same 8 lines: nothing is known at the second one's start either."""
+    rows_of = "".join(f"{64 * (i % 8)},8,{int(i in (0, 100))}\n" for i in range(200))
+    (tmp_path / "t.csv").write_text("address,size,burst\n" + rows_of)
+    got = rows(cachegram, tmp_path / "t.csv", "--cache", ONE, "--time-sample", "bursts")[0]
+    assert (got["accesses"], got["misses"], got["unknown"]) == ("200", "0", "16")
+    assert got["ci_low"] == "0" and float(got["miss_ratio"]) == 8 / 200
 
 
 # --- output, bad input ---
@@ -197,6 +217,7 @@ WRONG_USAGE = [
     (["T", "--cache", ONE, "--sets", "1/4", "--causes"], "--causes"),
     (["T", "--cache", ONE, "--time-sample", "10"], "LENGTH:PERIOD"),
     (["T", "--cache", ONE, "--time-sample", "10:5"], "longer"),
+    (["T", "--cache", ONE, "--time-sample", "bursts", "--time-sample", "5:10"], "either"),
     (["T", "--cache", "L1:4K:4:fifo", "--time-sample", "5:10"], "lru"),
     (["T", "--cache", ONE, "--like", "perf"], "cachegrind"),
     (["T", "--cache", ONE, "--seed", "x"], "--seed"),

@@ -133,6 +133,29 @@ static void all_of_it(void **state)
     sim_free(sim);
 }
 
+/* Cut by hand at the places that the periods would have, it is the same. */
+static void cut_by_hand(void **state)
+{
+    struct timesample_config drawn = {512 * 64, 8, 64, 4000, 4000, 0}, cut = {512 * 64, 8, 64, 0, 0, 0};
+    struct timesample *t;
+    struct error err;
+    (void)state;
+    make_trace(4);
+    struct timesample_result want = sample(&drawn, 1000);
+    assert_int_equal(timesample_new(&cut, &t, &err), 0);
+    timesample_cut(t);
+    for (size_t i = 0; i < N; i += 1000) {
+        if (i % 4000 == 0)
+            timesample_cut(t);
+        assert_int_equal(timesample_run(t, trace + i, 1000, &err), 0);
+    }
+    timesample_cut(t);
+    struct timesample_result got = timesample_result(t);
+    assert_int_equal(got.samples, N / 4000);
+    assert_memory_equal(&got, &want, sizeof got);
+    timesample_free(t);
+}
+
 static struct sim_config two_levels(void)
 {
     return (struct sim_config){.levels = 2,
@@ -222,7 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worked_by_hand), cmocka_unit_test(bounds_hold), cmocka_unit_test(all_of_it),
-        cmocka_unit_test(sets),           cmocka_unit_test(refusals),
+        cmocka_unit_test(cut_by_hand),    cmocka_unit_test(sets),        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
