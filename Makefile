@@ -32,6 +32,7 @@ bench:
 	@scripts/build.sh build -Dtests=true
 	@meson test -C build --benchmark --verbose --no-rebuild
 	@/usr/bin/python3 scripts/bench.py $(BENCH)
+	@/usr/bin/python3 scripts/bench-traces.py
 
 format:
 	@scripts/install-deps.sh test

@@ -59,6 +59,12 @@ check "includes follow the arrows" scripts/check-includes.py
 mapfile -t sources < <(find src tests -name '*.[ch]' | sort)
 check "formatted (make format does it)" clang-format --dry-run -Werror "${sources[@]}"
 
+# Some seconds each, where there is a clang that can do it; CACHEGRAM_FUZZ_SECONDS for more.
+echo "== Fuzzing"
+scripts/fuzz.sh "${CACHEGRAM_FUZZ_SECONDS:-3}"
+fuzz_status=$?
+[ $fuzz_status -eq 77 ] || check "trace readers and columns (scripts/fuzz.sh)" test $fuzz_status -eq 0
+
 xml=("$results/unit.xml" "$results/unit-sanitized.xml")
 if [ -d tests/e2e ]; then
     echo "== End to end"

@@ -318,7 +318,9 @@ struct column_decoder *column_decoder_new(void)
         column_decoder_free(d);
         return NULL;
     }
-    const struct column_bytes nothing[COLUMNS] = {{0}};
+    struct column_bytes nothing[COLUMNS];
+    for (unsigned c = 0; c < COLUMNS; c++)
+        nothing[c] = (struct column_bytes){.data = (const uint8_t *)""};
     column_decoder_begin(d, nothing);
     return d;
 }

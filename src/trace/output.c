@@ -63,6 +63,8 @@ int trace_output_put(struct trace_output *out, const void *data, size_t n, struc
         if (status < 0)
             return status;
     }
+    if (n == 0)
+        return 0; /* data may be NULL */
     if (n > BUFFER_BYTES)
         return write_all(out, data, n, err);
     memcpy(out->buffer + out->used, data, n);

@@ -89,13 +89,10 @@ void trace_arrays_add(struct trace_arrays *a, uint64_t address, uint64_t pc, uin
     a->pc[i] = pc;
     a->size[i] = (uint16_t)(size == 0 ? 1 : size > UINT16_MAX ? UINT16_MAX : size);
     a->rw[i] = rw;
-    struct trace_segment *last = &a->segment[a->nsegments - 1];
-    if (i == 0 || burst || last->thread != thread) {
-        a->segment[a->nsegments++] = (struct trace_segment){
-            .begin = (uint32_t)i, .end = (uint32_t)i + 1, .thread = thread, .burst = burst != 0};
-    } else {
-        last->end++;
-    }
+    if (i == 0 || burst || a->segment[a->nsegments - 1].thread != thread)
+        a->segment[a->nsegments++] =
+            (struct trace_segment){.begin = (uint32_t)i, .thread = thread, .burst = burst != 0};
+    a->segment[a->nsegments - 1].end = (uint32_t)i + 1;
 }
 
 int trace_damaged(struct trace_reader *r, const char *format, ...)

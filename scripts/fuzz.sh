@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds the fuzz targets of tests/fuzz with clang (address and undefined-behaviour sanitizers) and runs each
+# for some seconds, from seeds that the command itself writes. What is found is kept in build/fuzz.
+#
+# usage: scripts/fuzz.sh SECONDS         exit status 77: no clang that can do it
+set -eu
+cd "$(dirname "$0")/.."
+
+seconds=$1
+out=build/fuzz
+flags="-g -O1 -std=gnu11 -D_GNU_SOURCE -Isrc -fno-sanitize-recover=all"
+mkdir -p $out
+echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n ? 0 : 0; }' >$out/probe.c
+if ! clang -fsanitize=fuzzer,address,undefined -o $out/probe $out/probe.c 2>/dev/null; then
+    echo "fuzz.sh: no clang with libFuzzer; nothing was fuzzed" >&2
+    exit 77
+fi
+
+# Seeds: a byte that names the format (see fuzz_trace.c), then a small trace in it.
+cachegram=build/src/cli/cachegram
+seeds=$out/seeds-trace
+mkdir -p $seeds $out/seeds-columns
+{
+    echo address,size,rw,pc,pid,tid,burst
+    awk 'BEGIN { for (i = 0; i < 300; i++) printf "%d,%d,%s,%d,%d,%d,%d\n", (i * i) % 977 * 8, 1 + i % 8,
+        i % 3 ? "load" : "store", 4096 + i % 7, 1 + i % 2, i % 5, i % 90 == 0 }' </dev/null
+} >$out/seed.csv
+$cachegram import -o $out/seed.trace $out/seed.csv 2>/dev/null
+number=0
+for format in cachegram lackey din csv usf; do
+    [ $format = usf ] && number=5
+    printf "\\x0$number" >"$seeds/$format"
+    $cachegram export --to $format -o - $out/seed.trace 2>/dev/null >>"$seeds/$format"
+    number=$((number + 1))
+done
+printf '\x04\x19\0\0\0\x05\0\0\0\0\0\0\0\x16\0\x04\0\x07\0\0\0\0\0\0\0\x0a\0\x03\0\0\x10\x40\0\0\0\0\0\0\0\x08\0\0\x20\0\0\0\0\0\0' \
+    >$seeds/drmemtrace
+head -c 2000 $out/seed.trace >$out/seeds-columns/some
+
+sources="src/trace/*.c src/base/error.c"
+for target in columns trace; do
+    # shellcheck disable=SC2086 # lists of words
+    clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $sources -lzstd -lm -lpthread
+    mkdir -p $out/corpus-$target
+    if ! $out/fuzz_$target -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=6000 -artifact_prefix=$out/ \
+        $out/corpus-$target $out/seeds-$target >$out/$target.log 2>&1; then
+        tail -40 $out/$target.log
+        echo "fuzz.sh: fuzz_$target found something: see $out" >&2
+        exit 1
+    fi
+    tail -1 $out/$target.log
+done
