@@ -156,6 +156,11 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
                 d->rip_operand = (int)i;
         }
     }
+    /* bts and its like reach far beyond a RIP-relative operand: an address that is not canonical faults with
+     * #SS and so SIGBUS if its base is RBP, else with #GP and SIGSEGV. So RBP is not to be borrowed for the
+     * base. */
+    if (d->rip_operand == 0 && d->in.meta.category == ZYDIS_CATEGORY_BITBYTE)
+        d->reads |= 1u << RBP;
     if (d->in.meta.category == ZYDIS_CATEGORY_STRINGOP) {
         d->reads |= (uint16_t)(1u << RSI | 1u << RDI | 1u << RCX);
         d->writes |= (uint16_t)(1u << RSI | 1u << RDI | 1u << RCX);

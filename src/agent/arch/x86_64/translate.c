@@ -304,8 +304,7 @@ static int emit_copy(const struct insn *d, int scratch)
 }
 
 static const int8_t any_order[] = {R11, R10, R15, R14, R9, R8, R13, R12, RBP, RBX, RAX, RDX, RSI, RDI};
-/* RBP last: an address of bad form faults as SIGBUS if it is made from RBP, else as SIGSEGV. */
-static const int8_t low_order[] = {RBX, RAX, RDX, RSI, RDI, RBP};
+static const int8_t low_order[] = {RBP, RBX, RAX, RDX, RSI, RDI};
 
 /* A register not in `used`; -1: none. */
 static int pick(unsigned used, int low)
