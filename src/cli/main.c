@@ -29,6 +29,9 @@ static const struct command {
     {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
     {"sim", cmd_sim, CHECK_STDOUT, "exact simulation of a cache hierarchy on a trace"},
     {"sample", cmd_sample, 0, "the papers' sparse sampler on a trace, into a profile"},
+#ifdef HAVE_RECORD
+    {"verify", cmd_verify, CHECK_STDOUT, "estimates against exact answers, on your own program"},
+#endif
     {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},
     {"export", cmd_export, CHECK_STDOUT, "a trace in another tool's format"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},

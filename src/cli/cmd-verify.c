@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd-verify.c - `cachegram verify`: estimates against exact answers, for a command that is run twice (in
+ * burst mode and in full mode), or for a profile and a trace of the same program.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/progress.h"
+#include "cli/trace-stack.h"
+#include "collect/collect.h"
+#include "collect/tunables.h"
+#include "report/verify.h"
+
+enum { OPT_SIZES = 1, OPT_OVERHEAD, OPT_BURST_REFS, OPT_SEED, OPT_KEEP };
+
+static const struct option options[] = {
+    {"sizes", required_argument, NULL, OPT_SIZES},
+    {"overhead", required_argument, NULL, OPT_OVERHEAD},
+    {"burst-refs", required_argument, NULL, OPT_BURST_REFS},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"keep", required_argument, NULL, OPT_KEEP},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram verify [OPTIONS] -- COMMAND [ARGUMENTS]\n"
+    "       cachegram verify [OPTIONS] PROFILE TRACE\n"
+    "\n"
+    "Prints how far estimates are from exact answers. With COMMAND: runs it twice, in burst mode and in "
+    "full\n"
+    "mode (which takes some 20 times as long), its standard output thrown away. With PROFILE and TRACE, "
+    "which\n"
+    "must be of the same program and input: computes the exact answer from the trace.\n"
+    "\n"
+    "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
+    "  --overhead PCT          budget of the run in burst mode (default 5)\n"
+    "  --burst-refs N          references in a burst (default 100000)\n"
+    "  --seed N                seed of the random gaps\n"
+    "  --keep NAME             keep the two profiles, as NAME.burst.db and NAME.full.db\n" CLI_OUTPUT_HELP
+    "\n"
+    "CSV columns: size_bytes,exact,estimate,ci_low,ci_high,error,inside. An empty estimate: not enough "
+    "samples.\n"
+    "Exit status: 0 however large the errors are; with COMMAND also if it fails, as long as it does so "
+    "twice.\n";
+
+struct verify_options {
+    struct cli_output output;
+    const char *sizes, *keep;
+    double overhead_percent;
+    uint64_t burst_refs, seed;
+};
+
+/* What both ways come down to. */
+struct result {
+    struct report_curve estimate;
+    struct curve_point *exact;
+    const char *exact_of;
+    uint64_t exact_references;
+    double overhead_percent;
+    size_t n;
+};
+
+static int parse_option(int opt, const char *value, struct verify_options *o)
+{
+    char *end;
+    switch (opt) {
+    case OPT_SIZES:
+        o->sizes = value;
+        return 0;
+    case OPT_OVERHEAD:
+        o->overhead_percent = strtod(value, &end);
+        if (end != value && *end == '\0' && o->overhead_percent > 0 && o->overhead_percent <= 100)
+            return 0;
+        return cli_misuse("verify", "--overhead %s: must be a percentage above 0, at most 100", value);
+    case OPT_BURST_REFS:
+        if (cli_parse_count(value, '\0', &o->burst_refs, NULL) == 0 && o->burst_refs >= 1000 &&
+            o->burst_refs <= 100000000)
+            return 0;
+        return cli_misuse("verify", "--burst-refs %s: must be a number from 1000 to 100000000", value);
+    case OPT_SEED:
+        if (cli_parse_whole(value, UINT64_MAX, &o->seed) == 0)
+            return 0;
+        return cli_misuse("verify", "--seed %s: must be a whole number", value);
+    default:
+        o->keep = value;
+        return value[0] != '\0' ? 0 : cli_misuse("verify", "--keep must name a file");
+    }
+}
+
+static int load_curve(const char *file, struct report_curve *curve, struct error *err)
+{
+    struct profile *p;
+    int status = profile_open(file, &p, err);
+    if (status < 0)
+        return status;
+    curve->profile = file;
+    status = report_curve_compute(p, REPORT_MODEL_LRU, 0, curve, err);
+    profile_close(p, 0, NULL);
+    return status;
+}
+
+static void print(const struct result *r, const char *estimate_of, const struct cli_output *output)
+{
+    struct report_style style = report_style_of(stdout, output->color);
+    struct report_verify v = {.estimate_of = estimate_of,
+                              .exact_of = r->exact_of,
+                              .estimate_references = r->estimate.references,
+                              .exact_references = r->exact_references,
+                              .bursts = r->estimate.bursts,
+                              .line_bytes = r->estimate.line_bytes,
+                              .overhead_percent = r->overhead_percent,
+                              .estimate = r->estimate.points,
+                              .exact = r->exact,
+                              .n = r->n};
+    report_verify(stdout, &v, output->format, &style);
+}
+
+/* --- a command --- */
+
+/* Runs it once, its standard output thrown away. 0, or -1 after telling why there is no profile. */
+static int run_once(const struct verify_options *o, int full, const char *file, char **argv,
+                    struct collect_result *result, int *exit_status)
+{
+    struct collect_options c = {.output = file,
+                                .version = CACHEGRAM_VERSION,
+                                .full = full,
+                                .burst_refs = o->burst_refs,
+                                .overhead_percent = o->overhead_percent,
+                                .line_bytes = 64,
+                                .seed = o->seed,
+                                .follow = 1,
+                                .reduce = COLLECT_REDUCE_DISTANCES,
+                                .argv = argv};
+    struct error err = {""};
+    int ours = dup(STDOUT_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (ours < 0 || nothing < 0 || dup2(nothing, STDOUT_FILENO) < 0) {
+        error_set(&err, -errno, "cannot redirect the program's output: %s", strerror(errno));
+        cli_fail(&err);
+        return -1;
+    }
+    fcntl(ours, F_SETFD, FD_CLOEXEC);
+    *exit_status = collect_run(&c, result, &err);
+    dup2(ours, STDOUT_FILENO);
+    close(ours);
+    close(nothing);
+    if (!result->ran || result->trouble.text[0] != '\0') {
+        cli_fail(result->ran ? &result->trouble : &err);
+        return -1;
+    }
+    if (result->warning[0] != '\0')
+        fprintf(stderr, "cachegram: warning: %s\n", result->warning);
+    return 0;
+}
+
+/* The second run must read what the first one read. */
+static int rewind_stdin(off_t start)
+{
+    struct error err;
+    if (start < 0 || lseek(STDIN_FILENO, start, SEEK_SET) >= 0)
+        return 0;
+    error_set(&err, -errno, "cannot read standard input a second time: %s", strerror(errno));
+    return cli_fail(&err);
+}
+
+/* *start: where to go back to; -1 if there is nothing to read twice. -1 for a pipe. */
+static int check_stdin(off_t *start)
+{
+    struct stat st;
+    *start = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    return *start < 0 && fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) ? -1
+                                                                                                         : 0;
+}
+
+static int verify_command(const struct verify_options *o, char **argv, struct result *r)
+{
+    char folder[PATH_MAX] = "", burst[PATH_MAX + 16], full[PATH_MAX + 16];
+    const char *tmp = getenv("TMPDIR");
+    struct collect_result of_burst, of_full;
+    struct error err;
+    off_t start;
+    int first, second, status = 1;
+    if (check_stdin(&start) != 0)
+        return cli_misuse("verify", "the command runs twice, and standard input is a pipe, which can be read "
+                                    "only once: take it from a file (< FILE, < /dev/null)");
+    if (o->keep) {
+        snprintf(burst, sizeof burst, "%s.burst.db", o->keep);
+        snprintf(full, sizeof full, "%s.full.db", o->keep);
+    } else {
+        snprintf(folder, sizeof folder, "%s/cachegram-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(folder)) {
+            error_set(&err, -errno, "cannot make a folder like %s: %s", folder, strerror(errno));
+            return cli_fail(&err);
+        }
+        snprintf(burst, sizeof burst, "%s/burst.db", folder);
+        snprintf(full, sizeof full, "%s/full.db", folder);
+    }
+    if (run_once(o, 0, burst, argv, &of_burst, &first) == 0 && rewind_stdin(start) == 0 &&
+        run_once(o, 1, full, argv, &of_full, &second) == 0) {
+        struct report_curve exact = {.points = r->exact, .n = r->n};
+        if (load_curve(burst, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0) {
+            cli_fail(&err);
+        } else {
+            status = 0;
+            r->exact_references = exact.references;
+            r->overhead_percent = of_burst.overhead_percent + of_burst.recorder_overhead_percent;
+            if (first != second)
+                fprintf(stderr, "cachegram: warning: exit status %d in the first run, %d in the second\n",
+                        first, second);
+        }
+    }
+    if (!o->keep) {
+        unlink(burst);
+        unlink(full);
+        rmdir(folder);
+    }
+    return status;
+}
+
+/* --- a profile and a trace --- */
+
+static int exact_curve(struct trace_reader *reader, unsigned line_bytes, struct result *r, struct error *err)
+{
+    struct stackset_options set_options = {.line_bytes = &line_bytes, .nlines = 1, .rate = 1, .workers = 1};
+    struct stackset *set = stackset_new(&set_options, err);
+    int status = set ? trace_stack_read("verify", set, reader, 0, &r->exact_references, err) : -ENOMEM;
+    if (status >= 0 && cli_interrupted())
+        status = error_set(err, -EINTR, "interrupted");
+    if (status >= 0 && trace_damage(reader))
+        status = error_set(err, -EBADMSG, "%s: an exact answer needs all of it", trace_damage(reader)->text);
+    if (status >= 0 && r->exact_references == 0)
+        status = error_set(err, -ENODATA, "%s holds no references", r->exact_of);
+    if (status >= 0) {
+        struct stackset_result result = stackset_result(set, 0);
+        status = curve_exact(result.stack, result.cold, line_bytes, r->exact, r->n, err);
+    }
+    stackset_free(set);
+    return status < 0 ? status : 0;
+}
+
+static int verify_files(const char *profile, const char *trace, struct result *r)
+{
+    struct error err;
+    r->exact_of = trace;
+    if (load_curve(profile, &r->estimate, &err) < 0)
+        return cli_fail(&err);
+    struct trace_reader *reader = trace_open(trace, NULL, &err);
+    int status = reader ? 0 : -1;
+    if (status == 0 && trace_info(reader)->sampled)
+        status = error_set(&err, -EINVAL,
+                           "%s holds bursts, not every reference: no exact answer comes from it", trace);
+    if (status == 0)
+        status = exact_curve(reader, r->estimate.line_bytes, r, &err);
+    trace_close(reader);
+    return status < 0 ? cli_fail(&err) : 0;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    struct verify_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+                               .sizes = CLI_DEFAULT_SIZES,
+                               .overhead_percent = COLLECT_OVERHEAD_PERCENT,
+                               .burst_refs = COLLECT_BURST_REFS};
+    struct error err;
+    int opt;
+    if (getrandom(&o.seed, sizeof o.seed, 0) != sizeof o.seed)
+        o.seed = (uint64_t)getpid();
+    while ((opt = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+        int taken = cli_output_option("verify", opt, optarg, &o.output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (opt == '?' || opt == ':')
+            return cli_misuse_option("verify", opt, argv);
+        if (parse_option(opt, optarg, &o) != 0)
+            return 2;
+    }
+    int is_command = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
+    if (is_command ? argc == optind : argc - optind != 2)
+        return cli_misuse("verify", is_command ? "no command to run"
+                                               : "give a command behind --, or a profile and a trace");
+    struct result r = {.overhead_percent = NAN, .exact_of = "a second run in full mode"};
+    struct curve_point *points = cli_points(o.sizes, &r.n, &err);
+    r.exact = points ? malloc(r.n * sizeof *r.exact) : NULL;
+    if (!r.exact) {
+        free(points);
+        return cli_misuse("verify", "%s", points ? "out of memory" : err.text);
+    }
+    memcpy(r.exact, points, r.n * sizeof *points);
+    r.estimate.points = points;
+    r.estimate.n = r.n;
+    int status =
+        is_command ? verify_command(&o, argv + optind, &r) : verify_files(argv[optind], argv[optind + 1], &r);
+    if (status == 0)
+        print(&r, argv[optind], &o.output);
+    free(points);
+    free(r.exact);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/verify.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/sizes.h"
+
+static int is_inside(const struct curve_point *estimate, const struct curve_point *exact)
+{
+    /* The exact value itself is printed, and computed, with rounding. */
+    double slack = 1e-12;
+    return exact->miss_ratio >= estimate->low - slack && exact->miss_ratio <= estimate->high + slack;
+}
+
+struct report_verify_errors report_verify_errors(const struct report_verify *v)
+{
+    struct report_verify_errors e = {.mean = NAN, .worst = NAN, .worst_at_size = NAN};
+    double sum = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        e.inside += (size_t)is_inside(&v->estimate[i], &v->exact[i]);
+        if (isnan(v->estimate[i].miss_ratio))
+            continue;
+        double error = fabs(v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
+        sum += error;
+        if (e.told++ == 0 || error > e.worst) {
+            e.worst = error;
+            e.worst_at_size = v->exact[i].size_bytes;
+        }
+    }
+    if (e.told > 0)
+        e.mean = sum / (double)e.told;
+    return e;
+}
+
+static void print_csv(FILE *out, const struct report_verify *v)
+{
+    fputs("size_bytes,exact,estimate,ci_low,ci_high,error,inside\n", out);
+    for (size_t i = 0; i < v->n; i++) {
+        fprintf(out, "%.0f,", v->exact[i].size_bytes);
+        report_csv_number(out, v->exact[i].miss_ratio);
+        putc(',', out);
+        report_csv_number(out, v->estimate[i].miss_ratio);
+        putc(',', out);
+        report_csv_number(out, v->estimate[i].low);
+        putc(',', out);
+        report_csv_number(out, v->estimate[i].high);
+        putc(',', out);
+        report_csv_number(out, v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
+        fprintf(out, ",%d\n", is_inside(&v->estimate[i], &v->exact[i]));
+    }
+}
+
+static void print_json(FILE *out, const struct report_verify *v)
+{
+    struct report_verify_errors e = report_verify_errors(v);
+    fputs("{\n  \"estimate_of\": ", out);
+    report_json_string(out, v->estimate_of);
+    fputs(",\n  \"exact_of\": ", out);
+    report_json_string(out, v->exact_of);
+    fprintf(out,
+            ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"estimate_references\": %" PRIu64
+            ",\n  \"exact_references\": %" PRIu64 ",\n  \"overhead_percent\": ",
+            v->line_bytes, v->bursts, v->estimate_references, v->exact_references);
+    report_json_number(out, v->overhead_percent);
+    fputs(",\n  \"mean_absolute_error\": ", out);
+    report_json_number(out, e.mean);
+    fputs(",\n  \"worst_absolute_error\": ", out);
+    report_json_number(out, e.worst);
+    fprintf(out, ",\n  \"estimated\": %zu,\n  \"inside\": %zu,\n  \"points\": [", e.told, e.inside);
+    for (size_t i = 0; i < v->n; i++) {
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"exact\": ", i ? "," : "", v->exact[i].size_bytes);
+        report_json_number(out, v->exact[i].miss_ratio);
+        fputs(", \"estimate\": ", out);
+        report_json_number(out, v->estimate[i].miss_ratio);
+        fputs(", \"ci_low\": ", out);
+        report_json_number(out, v->estimate[i].low);
+        fputs(", \"ci_high\": ", out);
+        report_json_number(out, v->estimate[i].high);
+        putc('}', out);
+    }
+    fputs("\n  ]\n}\n", out);
+}
+
+static void print_percent(FILE *out, double ratio)
+{
+    if (isnan(ratio))
+        fputs("         -", out);
+    else
+        fprintf(out, " %9.4f", 100 * ratio);
+}
+
+static void print_text(FILE *out, const struct report_verify *v, const struct report_style *style)
+{
+    struct report_verify_errors e = report_verify_errors(v);
+    char text[SIZE_TEXT];
+    fputs("Estimate of ", out);
+    report_plain(out, v->estimate_of);
+    fprintf(out, ": %" PRIu64 " references in %zu bursts", v->estimate_references, v->bursts);
+    if (!isnan(v->overhead_percent))
+        fprintf(out, ", overhead %.1f%%", v->overhead_percent);
+    fputs("\nExact from ", out);
+    report_plain(out, v->exact_of);
+    fprintf(out, ": %" PRIu64 " references, %u-byte lines\n\n", v->exact_references, v->line_bytes);
+    fputs("      size     exact  estimate       low      high     error   (miss ratio in %)\n", out);
+    for (size_t i = 0; i < v->n; i++) {
+        int inside = is_inside(&v->estimate[i], &v->exact[i]);
+        fprintf(out, "%10s", size_format((uint64_t)v->exact[i].size_bytes, text));
+        print_percent(out, v->exact[i].miss_ratio);
+        print_percent(out, v->estimate[i].miss_ratio);
+        print_percent(out, v->estimate[i].low);
+        print_percent(out, v->estimate[i].high);
+        print_percent(out, v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
+        if (!inside)
+            fprintf(out, "   %soutside%s", style->color ? "\033[31m" : "", style->color ? "\033[0m" : "");
+        putc('\n', out);
+    }
+    putc('\n', out);
+    if (e.told == 0)
+        fputs("No point has an estimate: not enough samples.\n", out);
+    else
+        fprintf(out,
+                "Mean absolute error %.3f percentage points over %zu sizes, worst %.3f at %s; the band holds "
+                "the exact value at %zu of %zu.\n",
+                100 * e.mean, e.told, 100 * e.worst, size_format((uint64_t)e.worst_at_size, text), e.inside,
+                v->n);
+}
+
+void report_verify(FILE *out, const struct report_verify *v, enum report_format format,
+                   const struct report_style *style)
+{
+    if (format == REPORT_CSV)
+        print_csv(out, v);
+    else if (format == REPORT_JSON)
+        print_json(out, v);
+    else
+        print_text(out, v, style);
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cachegram verify`: a command run twice, or a profile against a trace."""
+import csv
+import io
+import json
+import math
+import subprocess
+
+import pytest
+
+from conftest import need
+
+
+@pytest.fixture(scope="module")
+def spin(tmp_path_factory):
+    """A loop over a table of 1 MB: half of the lines twice, with no start-up to speak of."""
+    d = tmp_path_factory.mktemp("spin")
+    (d / "spin.c").write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\nstatic unsigned t[1 << 18];\n"
+        "int main(int c, char **v)\n{\n    unsigned x = 1;\n    for (long i = atol(v[1]); i > 0; i--) {\n"
+        "        x = x * 1664525 + 1013904223;\n        t[x >> 14] += x;\n    }\n"
+        "    printf(\"noise %u\\n\", t[5]);\n    return c > 2;\n}\n")
+    subprocess.run(["gcc", "-O2", "-o", d / "spin", d / "spin.c"], check=True)
+    return d / "spin"
+
+
+def verify(cachegram, *args, stdin=subprocess.DEVNULL, **more):
+    return subprocess.run([cachegram, "verify", *map(str, args)], capture_output=True, text=True, stdin=stdin,
+                          timeout=300, **more)
+
+
+def rows(result):
+    assert result.returncode == 0, result.stderr
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def test_command(cachegram, spin, tmp_path):
+    result = verify(cachegram, "--format", "csv", "--sizes", "4K,32K,4M", "--seed", "3", "--keep", tmp_path / "kept",
+                    "--", spin, 60000000)
+    told = rows(result)
+    assert [int(r["size_bytes"]) for r in told] == [4096, 32768, 4194304]
+    assert "noise" not in result.stdout
+    # Each iteration is a load and a store of one random line of 16384; the load misses but for those in the cache.
+    for row, size in zip(told, (4096, 32768)):
+        expected = 0.5 * (1 - size / 2**20)
+        assert math.isclose(float(row["exact"]), expected, rel_tol=0.01)
+        assert math.isclose(float(row["error"]), float(row["estimate"]) - float(row["exact"]), abs_tol=1e-9)
+        assert abs(float(row["error"])) < 0.01
+        inside = float(row["ci_low"]) - 1e-9 <= float(row["exact"]) <= float(row["ci_high"]) + 1e-9
+        assert row["inside"] == str(int(inside))
+    mrc = subprocess.run([cachegram, "mrc", "--format", "csv", "--sizes", "4K,32K,4M", tmp_path / "kept.full.db"],
+                         capture_output=True, text=True, check=True)
+    assert [r["miss_ratio"] for r in csv.DictReader(io.StringIO(mrc.stdout))] == [r["exact"] for r in told]
+    assert (tmp_path / "kept.burst.db").exists()
+
+
+def test_text_and_json_agree(cachegram, spin):
+    text = verify(cachegram, "--sizes", "32K", "--", spin, 20000000)
+    assert text.returncode == 0 and "Mean absolute error" in text.stdout
+    told = json.loads(verify(cachegram, "--format", "json", "--sizes", "32K", "--", spin, 20000000).stdout)
+    assert told["points"][0]["size_bytes"] == 32768
+    assert told["worst_absolute_error"] >= told["mean_absolute_error"] >= 0
+    assert told["exact_references"] > 40000000
+
+
+def test_temporary_files_go(cachegram, spin, tmp_path):
+    import os
+    result = verify(cachegram, "--sizes", "32K", "--", spin, 40000000, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert result.returncode == 0, result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_input_is_read_twice(cachegram, tmp_path):
+    (tmp_path / "in").write_bytes(bytes(range(256)) * 80000)
+    with open(tmp_path / "in") as f:
+        result = verify(cachegram, "--format", "csv", "--sizes", "32K", "--keep", tmp_path / "k", "--",
+                        need("gzip"), "-9", stdin=f)
+    assert len(rows(result)) == 1
+    with subprocess.Popen(["echo", "x"], stdout=subprocess.PIPE) as p:
+        refused = verify(cachegram, "--", "cat", stdin=p.stdout)
+    assert refused.returncode == 2 and "pipe" in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_profile_and_trace(cachegram, record, spin, tmp_path):
+    trace = tmp_path / "t.trace"
+    result, db = record(["--mode", "full", "--trace", trace], [spin, 300000])
+    assert result.status == 0
+    # An exact profile has no error against its own trace.
+    told = rows(verify(cachegram, "--format", "csv", db, trace))
+    assert len(told) == 33
+    assert all(float(r["error"]) == 0 and r["inside"] == "1" for r in told)
+
+
+@pytest.mark.parametrize("args, status", [([], 2), (["a"], 2), (["--"], 2), (["a", "b", "c"], 2), (["a", "b"], 1),
+                                          (["--overhead", "0", "--", "true"], 2), (["--", "/nonexistent"], 1)])
+def test_misuse(cachegram, args, status):
+    result = verify(cachegram, *args)
+    assert result.returncode == status
+    assert result.stderr.count("\n") == 1 and result.stdout == ""
+
+
+def test_bursts_are_no_exact_answer(cachegram, record, spin, tmp_path):
+    trace = tmp_path / "t.trace"
+    result, db = record(["--mode", "burst", "--gap-us", "2000", "--trace", trace], [spin, 30000000])
+    assert result.status == 0
+    refused = verify(cachegram, db, trace)
+    assert refused.returncode == 1 and "bursts" in refused.stderr
