@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd-sim.c - `cachegram sim`: exact simulation of cache hierarchies on traces. */
-#include "cli/cli.h"
+#include "cli/sim-job.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -8,11 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sizes.h"
 #include "cli/progress.h"
 #include "cli/sim-source.h"
-#include "report/sim.h"
-#include "sim/sampling.h"
 #include "sim/spec.h"
 
 /* OPERAND: what getopt_long returns for one if the option string begins with '-'. */
@@ -72,26 +69,6 @@ static const char usage[] =
     "two\n"
     "is two. Interrupted by Ctrl-C it prints the results of what it has read.\n";
 
-#define CONFIGS 64u
-
-struct sim_options {
-    struct cli_output output;
-    struct sim_config config[CONFIGS]; /* levels only, until all options are read */
-    uint32_t nconfigs, last_level;
-    uint64_t line_bytes, cores, seed, length, period;
-    double sets;
-    int causes, like_cachegrind;
-    int time, bursts; /* time samples; those of the trace */
-    const char *from;
-};
-
-/* One hierarchy; what of the three is not asked for is NULL. */
-struct job {
-    struct sim *exact;
-    struct setsample *sets;
-    struct timesample *time;
-};
-
 /* --- options: 0, or 2 after telling what is wrong --- */
 
 static int add_cache(const char *text, struct sim_options *o)
@@ -102,8 +79,8 @@ static int add_cache(const char *text, struct sim_options *o)
     if (sim_spec_parse(text, &level, &cache, &err) != 0)
         return cli_misuse("sim", "%s", err.text);
     if (o->nconfigs == 0 || level <= o->last_level) {
-        if (o->nconfigs == CONFIGS)
-            return cli_misuse("sim", "more than %u hierarchies", CONFIGS);
+        if (o->nconfigs == SIM_JOBS)
+            return cli_misuse("sim", "more than %u hierarchies", SIM_JOBS);
         o->nconfigs++;
     }
     struct sim_config *config = &o->config[o->nconfigs - 1];
@@ -214,7 +191,7 @@ static int settle(struct sim_options *o, size_t ntraces)
 
 /* --- running --- */
 
-static int make_job(const struct sim_options *o, const struct sim_config *config, struct job *job,
+static int make_job(const struct sim_options *o, const struct sim_config *config, struct sim_job *job,
                     struct error *err)
 {
     if (o->sets > 0)
@@ -231,7 +208,7 @@ static int make_job(const struct sim_options *o, const struct sim_config *config
     return sim_new(config, &job->exact, err);
 }
 
-static int run_job(const struct job *job, const struct sim_stretch *stretch, struct error *err)
+static int run_job(const struct sim_job *job, const struct sim_stretch *stretch, struct error *err)
 {
     if (job->sets)
         return setsample_run(job->sets, stretch->core, stretch->accesses, stretch->n, err);
@@ -242,7 +219,7 @@ static int run_job(const struct job *job, const struct sim_stretch *stretch, str
     return sim_run(job->exact, stretch->core, stretch->accesses, stretch->n, err);
 }
 
-static int run_all(struct sim_source *source, const struct job *jobs, uint32_t n, uint64_t *references,
+static int run_all(struct sim_source *source, const struct sim_job *jobs, uint32_t n, uint64_t *references,
                    struct error *err)
 {
     struct progress progress = progress_begin("sim");
@@ -266,143 +243,7 @@ static int run_all(struct sim_source *source, const struct job *jobs, uint32_t n
     return status;
 }
 
-/* --- results --- */
-
-static struct report_sim_row new_row(const struct sim_config *config, uint32_t number, uint32_t level,
-                                     int core)
-{
-    struct report_sim_row row = {.config = number + 1,
-                                 .level = level,
-                                 .core = core,
-                                 .cache = config->level[level],
-                                 .accesses = NAN,
-                                 .misses = NAN,
-                                 .miss_ratio = NAN,
-                                 .evictions = NAN,
-                                 .writebacks = NAN,
-                                 .stores = NAN,
-                                 .store_misses = NAN,
-                                 .low = NAN,
-                                 .high = NAN,
-                                 .unknown = NAN,
-                                 .mu = NAN,
-                                 .wood = NAN};
-    row.ways = row.cache.ways ? row.cache.ways : row.cache.size_bytes / config->line_bytes;
-    for (int cause = 0; cause < SIM_CAUSES; cause++)
-        row.cause[cause] = NAN;
-    return row;
-}
-
-static void count_row(struct report_sim_row *row, const struct sim_stats *stats, int causes)
-{
-    row->accesses = (double)stats->accesses;
-    row->misses = (double)stats->misses;
-    row->miss_ratio = row->misses / row->accesses;
-    row->evictions = (double)stats->evictions;
-    row->writebacks = (double)stats->writebacks;
-    row->stores = (double)stats->stores;
-    row->store_misses = (double)stats->store_misses;
-    for (int cause = 0; causes && cause < SIM_CAUSES; cause++)
-        row->cause[cause] = (double)stats->cause[cause];
-}
-
-static double within(double ratio)
-{
-    return ratio < 0 ? 0 : ratio > 1 ? 1 : ratio;
-}
-
-static size_t exact_rows(const struct sim_options *o, uint32_t i, const struct job *job,
-                         struct report_sim_row *rows)
-{
-    const struct sim_config *config = &o->config[i];
-    size_t n = 0;
-    for (uint32_t l = 0; l < config->levels; l++)
-        for (uint32_t core = 0; core < sim_cores_seen(job->exact); core++) {
-            struct sim_stats stats = sim_stats(job->exact, l, core);
-            rows[n] = new_row(config, i, l, (int)core);
-            count_row(&rows[n++], &stats, o->causes);
-        }
-    return n;
-}
-
-static size_t sets_rows(const struct sim_options *o, uint32_t i, const struct job *job,
-                        struct report_sim_row *rows)
-{
-    const struct sim_config *config = &o->config[i];
-    const struct sim *sim = setsample_sim(job->sets);
-    for (uint32_t l = 0; l < config->levels; l++) {
-        struct setsample_result result = setsample_result(job->sets, l);
-        struct sim_stats all = {0};
-        for (uint32_t core = 0; core < sim_cores_seen(sim); core++) {
-            struct sim_stats stats = sim_stats(sim, l, core);
-            all.accesses += stats.accesses, all.misses += stats.misses, all.stores += stats.stores;
-            all.store_misses += stats.store_misses, all.evictions += stats.evictions;
-            all.writebacks += stats.writebacks;
-        }
-        rows[l] = new_row(config, i, l, sim_cores_seen(sim) > 1 ? -1 : 0);
-        count_row(&rows[l], &all, 0);
-        rows[l].low = within(result.miss_ratio - 2 * result.standard_error);
-        rows[l].high = within(result.miss_ratio + 2 * result.standard_error);
-    }
-    return config->levels;
-}
-
-static size_t time_rows(const struct sim_options *o, uint32_t i, const struct job *job,
-                        struct report_sim_row *row)
-{
-    timesample_cut(job->time); /* the last burst ends here */
-    struct timesample_result r = timesample_result(job->time);
-    *row = new_row(&o->config[i], i, 0, -1);
-    row->accesses = (double)r.accesses;
-    row->misses = (double)r.misses;
-    row->miss_ratio = r.centre;
-    row->low = within(r.low - 2 * r.standard_error);
-    row->high = within(r.high + 2 * r.standard_error);
-    row->unknown = (double)r.unknown;
-    row->mu = r.mu;
-    row->wood = r.miss_ratio;
-    return 1;
-}
-
-static double simulated_share(const struct sim_options *o, const struct job *job)
-{
-    if (job->sets)
-        return setsample_share(job->sets);
-    if (!job->time)
-        return 1;
-    if (o->bursts)
-        return NAN; /* of what was traced, all; of the run, the trace does not tell */
-    struct timesample_result r = timesample_result(job->time);
-    return (double)r.accesses / (double)r.seen;
-}
-
-static int print_results(const struct sim_options *o, const struct job *jobs, const char *const *traces,
-                         size_t ntraces, uint64_t references, struct error *err)
-{
-    struct report_style style = report_style_of(stdout, o->output.color);
-    struct report_sim_row *rows = calloc((size_t)o->nconfigs * SIM_LEVELS * SIM_CORES, sizeof *rows);
-    struct report_sim report = {.traces = traces,
-                                .ntraces = ntraces,
-                                .references = references,
-                                .line_bytes = (uint32_t)o->line_bytes,
-                                .configs = o->nconfigs,
-                                .share = simulated_share(o, &jobs[0]),
-                                .sampling = jobs[0].sets   ? "sets"
-                                            : o->bursts    ? "bursts"
-                                            : jobs[0].time ? "time"
-                                                           : NULL,
-                                .causes = o->causes,
-                                .rows = rows};
-    if (!rows)
-        return error_set(err, -ENOMEM, "out of memory for the results");
-    for (uint32_t i = 0; i < o->nconfigs; i++)
-        report.n += jobs[i].sets   ? sets_rows(o, i, &jobs[i], rows + report.n)
-                    : jobs[i].time ? time_rows(o, i, &jobs[i], rows + report.n)
-                                   : exact_rows(o, i, &jobs[i], rows + report.n);
-    report_sim(stdout, &report, o->output.format, &style);
-    free(rows);
-    return 0;
-}
+/* --- all of it --- */
 
 /* Warnings that come behind the results; the exit status. */
 static int last_words(const struct sim_options *o, const struct sim_source *source, uint64_t references)
@@ -433,7 +274,7 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
                                       .line_bytes = (uint32_t)o->line_bytes,
                                       .straddle_once = o->like_cachegrind,
                                       .merge_rmw = o->like_cachegrind};
-    struct job jobs[CONFIGS] = {{0}};
+    struct sim_job jobs[SIM_JOBS] = {{0}};
     struct sim_source *source = NULL;
     struct error err;
     uint64_t references = 0;
@@ -450,7 +291,7 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
                          ? error_set(&err, -EBADMSG, "%s", sim_source_damage(source)->text)
                          : error_set(&err, -ENODATA, "%s holds no references", traces[0]);
         else
-            status = print_results(o, jobs, traces, ntraces, references, &err);
+            status = sim_print_results(o, jobs, traces, ntraces, references, &err);
         if (status == 0)
             code = last_words(o, source, references);
     }
