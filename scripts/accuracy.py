@@ -4,7 +4,8 @@
 
 Each program runs once in full mode. The same profile holds the exact stack distances and the reuse distances that
 the models see, so the difference is the model's own error: nothing is sampled. In percentage points of miss
-ratio, model minus exact LRU. (StatCache is a model of random replacement: its difference is the policy's, too.)
+ratio, model minus exact: StatStack's to the exact LRU curve; StatCache is a model of random replacement, and its
+to a simulation of that (`cachegram sim`) on a trace of the same run.
 
     scripts/accuracy.py [--programs bzip2,perl] [--sizes 32K,64K] [--keep FOLDER]
 """
@@ -20,7 +21,8 @@ import tempfile
 import bench
 
 SIZES = "32K,64K,128K,256K,512K,1M,2M,4M,8M"
-MODELS = ("statstack", "random")
+MODELS = ("statstack", "random")  # as `mrc --model` calls them
+LABELS = {"statstack": ("LRU", "StatStack"), "random": ("random", "StatCache")}
 # Beside the medium inputs of bench.py.
 PROGRAMS = ("bzip2", "xz", "gzip", "sqlite3", "python3", "perl", "cc1", "sort", "awk", "openssl", "tar")
 
@@ -42,15 +44,26 @@ def curve(cachegram, db, model, sizes):
     return [float(row["miss_ratio"]) for row in csv.DictReader(io.StringIO(out))]
 
 
+def simulate_random(cachegram, trace, sizes):
+    """Miss ratios of fully associative caches with random replacement."""
+    caches = ",".join(f"L1:{size}:full:random" for size in sizes.split(","))
+    out = subprocess.run([cachegram, "sim", "--format", "csv", "--cache", caches, str(trace)],
+                         capture_output=True, text=True, check=True).stdout
+    return [float(row["miss_ratio"]) for row in csv.DictReader(io.StringIO(out))]
+
+
 def compare(cachegram, argv, db, sizes, cwd):
-    """Exact curve, and by model the differences to it in percentage points; None if the program failed."""
-    done = subprocess.run([cachegram, "record", "--mode", "full", "-o", str(db), "--", *argv], cwd=cwd,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    """By model the exact curve and the differences to it in percentage points; None if the program failed."""
+    trace = pathlib.Path(cwd) / "trace"
+    done = subprocess.run([cachegram, "record", "--mode", "full", "-o", str(db), "--trace", str(trace), "--", *argv],
+                          cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          check=False)
     if done.returncode != 0:
         sys.stderr.write(done.stderr.decode(errors="replace")[-300:])
         return None
-    exact = curve(cachegram, db, "lru", sizes)
-    return exact, {m: [100 * (a - b) for a, b in zip(curve(cachegram, db, m, sizes), exact)] for m in MODELS}
+    exact = {"statstack": curve(cachegram, db, "lru", sizes), "random": simulate_random(cachegram, trace, sizes)}
+    trace.unlink()
+    return {m: (exact[m], [100 * (a - b) for a, b in zip(curve(cachegram, db, m, sizes), exact[m])]) for m in MODELS}
 
 
 def main():
@@ -74,14 +87,15 @@ def main():
             if found is None:
                 print(f"| {program} | failed |", flush=True)
                 continue
-            exact, errors = found
             references = float(bench.query(db, "select value from run where key = 'references'")[0][0])
-            print(f"| {program} | {references / 1e6:.0f} M | exact, % | "
-                  + " | ".join(f"{100 * m:.2f}" for m in exact) + " |")
-            for model, label in zip(MODELS, ("StatStack", "StatCache")):
-                print(f"| | | {label} | " + " | ".join(f"{e:+.2f}" for e in errors[model]) + " |", flush=True)
-                worst[model] = max([worst[model], *map(abs, errors[model])])
-    print("\nlargest difference: " + ", ".join(f"{m} {w:.2f}" for m, w in worst.items()))
+            head = f"| {program} | {references / 1e6:.0f} M |"
+            for model, (policy, name) in LABELS.items():
+                exact, errors = found[model]
+                print(f"{head} {policy}, % | " + " | ".join(f"{100 * m:.2f}" for m in exact) + " |")
+                head = "| | |"
+                print(f"{head} {name} | " + " | ".join(f"{e:+.2f}" for e in errors) + " |", flush=True)
+                worst[model] = max([worst[model], *map(abs, errors)])
+    print("\nlargest difference: " + ", ".join(f"{LABELS[m][1]} {w:.2f}" for m, w in worst.items()))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ struct drain {
     struct profile *profile;
     struct tee *tee; /* NULL: no trace */
     uint64_t start_ns;
+    uint32_t rings;    /* wire_session.doorbell at the last pass */
     uint32_t attached; /* wire_session.attached when the slots were last looked through */
     struct error trouble;
     int in_trouble;
@@ -276,6 +277,7 @@ static uint64_t drain_slot(struct drain *d, struct slot *slot)
 uint64_t drain_pass(struct drain *d)
 {
     uint64_t taken = 0;
+    d->rings = __atomic_load_n(&d->session->map->doorbell, __ATOMIC_SEQ_CST);
     /* A process counts itself when its slot is filled in. Looking costs a system call a slot. */
     uint32_t attached = __atomic_load_n(&d->session->map->attached, __ATOMIC_ACQUIRE);
     int look = attached != d->attached;
@@ -305,13 +307,12 @@ void drain_wait(struct drain *d, int timeout_ms)
 {
     struct wire_session *session = d->session->map;
     struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
-    uint32_t rings = __atomic_load_n(&session->doorbell, __ATOMIC_SEQ_CST);
 
     /* Said before the last look: who hands over after the look sees that we sleep and rings; and a
-     * ring before the wait changes the word, so that the wait does not begin. */
+     * ring since the last pass has changed the word, so that the wait does not begin. */
     __atomic_store_n(&session->collector_sleeps, 1, __ATOMIC_SEQ_CST);
     if (!any_ready(d))
-        futex(&session->doorbell, FUTEX_WAIT, rings, &timeout);
+        futex(&session->doorbell, FUTEX_WAIT, d->rings, &timeout);
     __atomic_store_n(&session->collector_sleeps, 0, __ATOMIC_SEQ_CST);
 }
 
