@@ -5,7 +5,7 @@ samples, the three formats, bad input, interrupts.
 Cachegrind and lackey run the same program in turn, with the same environment and addresses, and see the same
 references; lackey's listing becomes a trace in which instruction fetches are another thread's loads, since
 cachegrind's last level serves both. Without --vex-iropt-level=0 Valgrind's optimiser drops loads whose result
-is not used, not the same ones under each tool: 4 of 1.3 million in the perl case, none of them a miss.
+is not used, not the same ones under each tool: 4 of 1.3 million in the perl case.
 """
 import csv
 import io
