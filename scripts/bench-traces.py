@@ -96,7 +96,7 @@ def main():
                 continue
             trace = folder / "t.trace"
             # Its own CPU time over the program's is in the summary; here we want it alone: with trace minus without.
-            record = [CACHEGRAM, "record", "--mode", "full", "--no-consume", "-o", folder / "p.db"]
+            record = [CACHEGRAM, "record", "--mode", "full", "--reduce", "none", "-o", folder / "p.db"]
             write = []
             for _ in range(arguments.rounds):
                 _, without = cpu_seconds([*record, "--", *known[name]])

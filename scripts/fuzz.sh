@@ -11,6 +11,8 @@ cd "$(dirname "$0")/.."
 seconds=$1
 out=build/fuzz
 flags="-g -O1 -std=gnu11 -D_GNU_SOURCE -Isrc -fno-sanitize-recover=all"
+# Buffers are large and short-lived here: freed ones are better used again than kept aside.
+export ASAN_OPTIONS=quarantine_size_mb=4:thread_local_quarantine_size_kb=64
 mkdir -p $out
 echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n ? 0 : 0; }' >$out/probe.c
 if ! clang -fsanitize=fuzzer,address,undefined -o $out/probe $out/probe.c 2>/dev/null; then
@@ -37,6 +39,11 @@ for format in cachegram lackey din csv usf; do
 done
 printf '\x04\x19\0\0\0\x05\0\0\0\0\0\0\0\x16\0\x04\0\x07\0\0\0\0\0\0\0\x0a\0\x03\0\0\x10\x40\0\0\0\0\0\0\0\x08\0\0\x20\0\0\0\0\0\0' \
     >$seeds/drmemtrace
+# The same with the bit that asks for a round trip.
+for seed in "$seeds"/*[a-z]; do
+    printf "\\x1$(head -c 1 "$seed" | od -An -tu1 | tr -d ' ')" >"$seed-1"
+    tail -c +2 "$seed" >>"$seed-1"
+done
 head -c 2000 $out/seed.trace >$out/seeds-columns/some
 
 sources="src/trace/*.c src/base/error.c"

@@ -30,6 +30,7 @@ static uint64_t mix(uint64_t sum, uint64_t value)
 static uint64_t digest(const char *path, const char *format, struct trace_writer *w, uint64_t *count)
 {
     struct error err;
+    static struct trace_segment segments[TRACE_BATCH];
     struct trace_batch batch;
     struct trace_reader *r = trace_open(path, format, &err);
     uint64_t sum = 0xcbf29ce484222325u;
@@ -41,7 +42,6 @@ static uint64_t digest(const char *path, const char *format, struct trace_writer
         return 0;
     }
     while (*count < MOST && (status = trace_next(r, &batch, &err)) > 0) {
-        struct trace_segment segments[TRACE_BATCH];
         uint32_t expected = 0;
         for (size_t s = 0; s < batch.nsegments; s++) {
             const struct trace_segment *segment = &batch.segment[s];
@@ -90,23 +90,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     uint64_t count, again_count, back_count;
     if (n < 1)
         return 0;
-    const char *format = data[0] < FORMATS ? formats[data[0]] : NULL;
+    const char *format = (data[0] & 15) < FORMATS ? formats[data[0] & 15] : NULL;
     in_memory("in", &in, from);
-    in_memory("out", &out, to);
     if (write(in, data + 1, n - 1) != (ssize_t)(n - 1))
         abort();
-    const struct trace_create_options options = {.source = "", .sampled = 1};
-    struct trace_writer *w = trace_create(to, &options, &err);
-    if (w == NULL)
-        abort();
-    uint64_t sum = digest(from, format, w, &count);
-    if (trace_finish(w, NULL, &err) < 0)
-        abort();
+    uint64_t sum = digest(from, format, NULL, &count);
     if (sum != 0 && digest(from, format, NULL, &again_count) != sum)
         abort();
-    if (sum != 0 && (digest(to, NULL, NULL, &back_count) != sum || back_count != count))
-        abort();
+    /* A writer has tables of megabytes; only some inputs are worth the time. */
+    if (sum != 0 && (data[0] & 16) != 0) {
+        const struct trace_create_options options = {.source = "", .sampled = 1};
+        in_memory("out", &out, to);
+        struct trace_writer *w = trace_create(to, &options, &err);
+        if (w == NULL || digest(from, format, w, &again_count) != sum || trace_finish(w, NULL, &err) < 0 ||
+            digest(to, NULL, NULL, &back_count) != sum || back_count != count)
+            abort();
+        close(out);
+    }
     close(in);
-    close(out);
     return 0;
 }

@@ -46,9 +46,9 @@ static struct wire_ref random_ref(struct random_state *random, uint16_t nwords, 
     r.slot2 = (uint8_t)(1 + random_below(random, nwords - 1u));
     if (r.kind == WIRE_REF_REP) {
         r.slot = (uint8_t)(1 + random_below(random, nwords - 5u));
-        unsigned touches = WIRE_REP_SRC << random_below(random, 2);
-        touches |= random_below(random, 2) != 0 ? WIRE_REP_DST_RD : 0;
-        r.flags = (uint8_t)(r.flags | touches);
+        unsigned flags = WIRE_REP_SRC << random_below(random, 2);
+        flags |= random_below(random, 2) != 0 ? WIRE_REP_DST_RD : 0;
+        r.flags = (uint8_t)(r.flags | flags);
     } else if (r.kind == WIRE_REF_GATHER) {
         r.slot3 = (uint8_t)(1 + random_below(random, nwords - 1u));
         r.index_bytes = (uint8_t)(4u << random_below(random, 2));

@@ -166,8 +166,8 @@ static void cyclic(void **state)
 }
 
 /* All of K lines once, then uniform over them: of that a cache of L lines misses 1 - L/K. */
-#define LINES 200000u
-#define ROUNDS 500u
+#define LINES 80000u
+#define ROUNDS 150u
 
 static struct stackset *uniform(double rate, uint64_t seed)
 {
