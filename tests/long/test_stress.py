@@ -33,7 +33,11 @@ def test_stressor(record, tmp_path, name):
     if native.status in (3, 4) or b"No stress workers invoked" in native.err:  # no resources, not implemented: stress-ng's own words for "not on this machine"
         pytest.skip(f"stress-ng cannot run {name} here")
     assert native.status == 0, native.err[-500:]
-    result, db = record(OFTEN, argv, timeout=400)
+    for _ in range(8):
+        result, db = record(OFTEN, argv, timeout=400)
+        # On a busy machine that happens natively, too (mutex: in 4 of 25 runs): no verdict.
+        if b"out of system resources" not in result.err:
+            break
     assert result.status == native.status, result.err[-1500:]
     assert b"fail" not in (result.err + result.out).lower().replace(b"failed: 0", b""), result.err[-1500:]
     totals(db)  # readable; a stressor that only sleeps in the kernel may see no burst
