@@ -9,8 +9,8 @@
  * the burst ends somewhere in the sequence.
  *
  * --like RESULTS: leaves out what was left out in that run. Without it, sequences are left out that set the
- * trap flag or run for more than a few milliseconds: a random store may change a return address, and so lead
- * to a popf, or into a loop that does not end.
+ * trap flag, use addresses where the agent may be, or run for more than a few milliseconds: a random store
+ * may change a return address, and so lead to a popf, or into a loop that does not end.
  *
  * --code memory: puts the code into memory of its own, as programs do that make code; else it is mapped.
  *
@@ -213,6 +213,17 @@ static void trigger(void)
 
 /* --- running --- */
 
+/* What would not be the same under the agent, for reasons of its own. */
+static int cannot_be_compared(const struct isa_result *r)
+{
+    /* The trap flag is the agent's (docs/agent-rules.md). */
+    if (r->flags & FLAG_TRAP || (r->signal == SIGTRAP && r->code == TRAP_TRACE))
+        return 1;
+    /* An address near the libraries where nothing is: the agent's memory may be there, or a result. */
+    return r->signal == SIGSEGV && r->code == SEGV_MAPERR && r->address >= 0x7ff000000000 &&
+           r->address < 1ull << 47 && r->address - world.header.base >= ISA_ARENA + ISA_ARENA_BYTES;
+}
+
 static void run_one(uint32_t i, int triggers, unsigned burn)
 {
     const struct isa_sequence *s = &world.sequences[i];
@@ -246,9 +257,7 @@ static void run_one(uint32_t i, int triggers, unsigned burn)
     }
     world_list_changes(result);
     result->fs_base = world.fs_base;
-    /* The trap flag is the agent's own (docs/agent-rules.md). */
-    if (!like && !stepping &&
-        (result->flags & FLAG_TRAP || (result->signal == SIGTRAP && result->code == TRAP_TRACE)))
+    if (!like && !stepping && cannot_be_compared(result))
         too_long = 1;
     if (too_long) {
         if (stepping)
