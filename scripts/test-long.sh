@@ -9,5 +9,5 @@ for need in stress-ng /usr/bin/python3; do
     command -v "$need" >/dev/null || { echo "test-long: $need is not installed" >&2; exit 1; }
 done
 /usr/bin/python3 -c 'import test.test_signal' 2>/dev/null ||
-    { echo "test-long: CPython's tests are not installed (apt-get install libpython3-testsuite)" >&2; exit 1; }
+    { echo "test-long: CPython's tests are not installed (scripts/install-deps.sh long)" >&2; exit 1; }
 exec /usr/bin/python3 -m pytest -p no:cacheprovider -q tests/long "$@"
