@@ -326,7 +326,7 @@ int main(int argc, char **argv)
     world_map_code(argv[1], in_memory);
     uint32_t first = (uint32_t)strtoul(argv[2], NULL, 0), count = (uint32_t)strtoul(argv[3], NULL, 0);
     if (first > world.header.count || count > world.header.count - first) {
-        fprintf(stderr, "isa_run: %s has %u world.sequences\n", argv[1], world.header.count);
+        fprintf(stderr, "isa_run: %s has %u sequences\n", argv[1], world.header.count);
         return 2;
     }
     world_make_images();
