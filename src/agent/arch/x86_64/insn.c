@@ -138,6 +138,12 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
         return;
     }
     d->class = classify(d);
+    /* The processor faults at a branch whose target is no address of a program's. */
+    if (d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+        (d->class == INSN_JUMP || d->class == INSN_CALL || d->class == INSN_CONDITIONAL ||
+         d->class == INSN_COUNTED) &&
+        (d->pc + d->in.length + (uint64_t)d->op[0].imm.value.s) >> 47 != 0)
+        d->class = INSN_STEP;
     for (unsigned i = 0; i < d->in.operand_count; i++) {
         const ZydisDecodedOperand *o = &d->op[i];
         int reg;
