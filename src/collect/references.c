@@ -151,7 +151,11 @@ static void put_gather(struct references *r, const struct record *record, const 
         return;
     const uint8_t *indices = (const uint8_t *)&record->words[ref->slot3];
     uint64_t room = (uint64_t)(record->have - ref->slot3) * 8 / ref->index_bytes;
-    for (uint64_t mask = record->words[ref->slot2]; mask != 0; mask &= mask - 1) {
+    uint64_t mask = record->words[ref->slot2];
+    unsigned elements = (unsigned)ref->size / ref->elem_bytes;
+    if (elements < 64) /* the register has more bits than the instruction has elements */
+        mask &= (UINT64_C(1) << elements) - 1;
+    for (; mask != 0; mask &= mask - 1) {
         unsigned i = (unsigned)__builtin_ctzll(mask);
         int32_t narrow;
         int64_t index;
