@@ -236,7 +236,7 @@ static void collect(struct run *r)
     uint64_t own_before_ns = own_cpu_ns(), next_budget = 0;
     struct budget budget;
     budget_init(&budget, r->options->overhead_percent, COLLECT_GAP_US * UINT64_C(1000));
-    uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_COMMIT_MS * UINT64_C(1000000);
+    uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
         uint64_t now = now_ns();

@@ -47,6 +47,7 @@
 #define COLLECT_LOOK_MS 100
 /* How often the profile is made durable: what a kill of the recorder can cost. */
 #define COLLECT_COMMIT_MS 1000
+#define COLLECT_FIRST_COMMIT_MS 200
 /* After the command's end: how long processes that it left behind may take to hand over the last. */
 #define COLLECT_GRACE_MS 50
 
