@@ -14,6 +14,7 @@ int cmd_sample(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 

@@ -31,6 +31,7 @@ static const struct command {
     {"sample", cmd_sample, 0, "the papers' sparse sampler on a trace, into a profile"},
 #ifdef HAVE_RECORD
     {"verify", cmd_verify, CHECK_STDOUT, "estimates against exact answers, on your own program"},
+    {"doctor", cmd_doctor, CHECK_STDOUT, "what this machine offers and what would be used"},
 #endif
     {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},
     {"export", cmd_export, CHECK_STDOUT, "a trace in another tool's format"},

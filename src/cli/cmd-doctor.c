@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-doctor.c - `cachegram doctor`: what this machine offers, and what `record` would use. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collect/launch.h"
+#include "collect/trigger.h"
+#include "machine/offers.h"
+
+static const struct option options[] = {
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram doctor [OPTIONS] [PROGRAM]\n"
+    "\n"
+    "Tells what this machine offers a profiler, what `record` would use of it, and how to get better; with\n"
+    "PROGRAM, also whether it can be profiled and what is known of its functions and lines.\n"
+    "\n" CLI_OUTPUT_HELP "\n"
+    "CSV columns: name,state,found,advice. State is yes, no or unknown.\n";
+
+static const char *const states[] = {[OFFER_NO] = "no", [OFFER_YES] = "yes", [OFFER_UNKNOWN] = "unknown"};
+
+/* What is told of a program, as three more rows. */
+struct program {
+    const char *name;
+    char path[PATH_MAX];
+    const char *obstacle; /* NULL: it can be profiled */
+    struct program_names names;
+};
+
+static size_t add_program(const struct program *p, struct offer *rows)
+{
+    rows[0] = (struct offer){.name = "program",
+                             .what = "it can be profiled",
+                             .state = p->obstacle ? OFFER_NO : OFFER_YES,
+                             .advice = p->obstacle ? "record runs it unprofiled" : NULL};
+    snprintf(rows[0].found, sizeof rows[0].found, "%.120s%s%s", p->path, p->obstacle ? " " : "",
+             p->obstacle ? p->obstacle : "");
+    int debug = p->names.has_debug || p->names.separate[0];
+    rows[1] = (struct offer){.name = "program-lines",
+                             .what = "its debug information",
+                             .state = debug ? OFFER_YES : OFFER_NO,
+                             .advice = debug ? NULL
+                                             : "build it with -g, or install its -dbgsym package (Debian's "
+                                               "debian-debug archive)"};
+    snprintf(rows[1].found, sizeof rows[1].found, "%.150s",
+             p->names.has_debug     ? "in the file"
+             : p->names.separate[0] ? p->names.separate
+             : p->names.has_symbols ? "none; names of functions are there"
+             : p->names.is_elf      ? "none, and no names of functions but exported ones"
+                                    : "not an ELF file");
+    return 2;
+}
+
+static size_t add_uses(struct offer *rows)
+{
+    int perf = triggers_available();
+    rows[0] = (struct offer){.name = "record-trigger", .what = "record begins bursts by", .state = OFFER_YES};
+    snprintf(rows[0].found, sizeof rows[0].found, "%s",
+             perf ? "perf events (to the microsecond, only in user code)"
+                  : "CPU timers (on the kernel's tick)");
+    return 1;
+}
+
+static void print_text(const struct offer *rows, size_t n, const struct report_style *style)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *on = !style->color                ? ""
+                         : rows[i].state == OFFER_YES ? "\033[32m"
+                         : rows[i].state == OFFER_NO  ? "\033[31m"
+                                                      : "";
+        printf("%s%-8s%s%-42s ", on, states[rows[i].state], *on ? "\033[0m" : "", rows[i].what);
+        report_plain(stdout, rows[i].found);
+        putchar('\n');
+        if (rows[i].advice)
+            printf("        -> %s\n", rows[i].advice);
+    }
+}
+
+static void print_csv(const struct offer *rows, size_t n)
+{
+    fputs("name,state,found,advice\n", stdout);
+    for (size_t i = 0; i < n; i++) {
+        printf("%s,%s,", rows[i].name, states[rows[i].state]);
+        report_csv_string(stdout, rows[i].found);
+        putchar(',');
+        report_csv_string(stdout, rows[i].advice ? rows[i].advice : "");
+        putchar('\n');
+    }
+}
+
+static void print_json(const struct offer *rows, size_t n)
+{
+    fputs("{\n", stdout);
+    for (size_t i = 0; i < n; i++) {
+        printf("  \"%s\": {\"state\": \"%s\", \"found\": ", rows[i].name, states[rows[i].state]);
+        report_json_string(stdout, rows[i].found);
+        fputs(", \"advice\": ", stdout);
+        if (rows[i].advice)
+            report_json_string(stdout, rows[i].advice);
+        else
+            fputs("null", stdout);
+        printf("}%s\n", i + 1 < n ? "," : "");
+    }
+    fputs("}\n", stdout);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    struct offer rows[OFFERS_MAX + 4];
+    struct program program = {0};
+    struct error err;
+    int opt;
+    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        int taken = cli_output_option("doctor", opt, optarg, &output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt != 'h')
+            return cli_misuse_option("doctor", opt, argv);
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (argc - optind > 1)
+        return cli_misuse("doctor", "one program at a time, but '%s' follows '%s'", argv[optind + 1],
+                          argv[optind]);
+    size_t n = offers_find(rows, OFFERS_MAX);
+    n += add_uses(rows + n);
+    if (argc > optind) {
+        program.name = argv[optind];
+        if (launch_find(program.name, program.path, sizeof program.path, &err) < 0)
+            return cli_fail(&err);
+        program.obstacle = launch_obstacle(program.path);
+        program_names_find(program.path, &program.names);
+        n += add_program(&program, rows + n);
+    }
+    struct report_style style = report_style_of(stdout, output.color);
+    if (output.format == REPORT_CSV)
+        print_csv(rows, n);
+    else if (output.format == REPORT_JSON)
+        print_json(rows, n);
+    else
+        print_text(rows, n, &style);
+    return 0;
+}
