@@ -7,7 +7,7 @@
 # usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long
 set -eu
 
-build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev"
+build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev"
 demo="bzip2"
 test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl stress-ng valgrind"
 long="stress-ng libpython3-testsuite"

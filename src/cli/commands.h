@@ -12,6 +12,7 @@ int cmd_report(int argc, char **argv);
 int cmd_stack(int argc, char **argv);
 int cmd_sample(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
+int cmd_corun(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

@@ -32,6 +32,7 @@ static const struct command {
 #ifdef HAVE_RECORD
     {"verify", cmd_verify, CHECK_STDOUT, "estimates against exact answers, on your own program"},
 #endif
+    {"corun", cmd_corun, CHECK_STDOUT, "what happens when programs share a cache"},
     {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},
     {"export", cmd_export, CHECK_STDOUT, "a trace in another tool's format"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},
