@@ -7,7 +7,8 @@
  * buffer grows is a staircase with a step where each level of cache ends. Huge pages are asked for; where
  * they are refused, steps of the TLB are in it too.
  *
- * Other programs and the hypervisor can only make things slower: of several runs the fastest counts.
+ * Other programs and the hypervisor can only make things slower: of many short runs the fastest counts,
+ * each timed by the thread's CPU time, in which others' turns on the core are not.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,13 +25,20 @@
 
 #define SMALLEST_BYTES 4096u
 #define LARGEST_BYTES (UINT64_C(1) << 28) /* unless asked for: 256 MB take seconds to set up */
-#define RUNS 5
+#define RUNS 16
+/* A level whose latency is not so much below that of the next one does not show. */
+#define STEP_SMALLEST 1.3
 
-static double now_s(void)
+static double now_s(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double cpu_s(void)
+{
+    return now_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* --- clocks --- */
@@ -48,23 +56,39 @@ static void additions(uint64_t n)
 static double measure_clock(double seconds)
 {
     const uint64_t n = 1 << 20;
-    double best = INFINITY, end = now_s() + seconds;
+    double best = INFINITY, end = cpu_s() + seconds;
     do {
-        double start = now_s();
+        double start = cpu_s();
         additions(n);
-        best = fmin(best, now_s() - start);
-    } while (now_s() < end);
+        best = fmin(best, cpu_s() - start);
+    } while (cpu_s() < end);
     return (double)n / best;
+}
+
+/* The two clocks at one moment: of several tries the one with the least time between two looks. */
+static void both_clocks(uint64_t *tsc, double *time)
+{
+    double least = INFINITY;
+    for (int i = 0; i < 32; i++) {
+        double before = now_s(CLOCK_MONOTONIC);
+        uint64_t counter = __builtin_ia32_rdtsc();
+        double after = now_s(CLOCK_MONOTONIC);
+        if (after - before < least) {
+            least = after - before;
+            *tsc = counter;
+            *time = (before + after) / 2;
+        }
+    }
 }
 
 static double measure_tsc(double seconds)
 {
-    double start = now_s(), end = start;
-    uint64_t from = __builtin_ia32_rdtsc(), to = from;
-    while (end - start < seconds) {
-        to = __builtin_ia32_rdtsc();
-        end = now_s();
-    }
+    uint64_t from = 0, to = 0;
+    double start = 0, end = 0;
+    both_clocks(&from, &start);
+    do
+        both_clocks(&to, &end);
+    while (end - start < seconds);
     return (double)(to - from) / (end - start);
 }
 
@@ -103,17 +127,17 @@ static double measure_chain(void **chain, size_t lines, double seconds)
     double best = INFINITY;
     void **p = chase(chain, lines + 8); /* warm: all of it once */
     for (;;) {                          /* long enough for the clock: a run is a RUNS-th of the time */
-        double start = now_s();
+        double start = cpu_s();
         p = chase(p, n);
-        double took = now_s() - start;
+        double took = cpu_s() - start;
         if (took >= seconds / RUNS / 2)
             break;
         n *= 2;
     }
     for (int run = 0; run < RUNS; run++) {
-        double start = now_s();
+        double start = cpu_s();
         p = chase(p, n);
-        best = fmin(best, (now_s() - start) / (double)n);
+        best = fmin(best, (cpu_s() - start) / (double)n);
     }
     return best * 1e9;
 }
@@ -190,8 +214,12 @@ void machine_find_levels(struct machine *m)
         double outer = l + 1 < m->levels ? m->level[l + 1].latency_ns : m->memory.latency_ns;
         double step = sqrt(m->level[l].latency_ns * outer);
         m->level[l].measured_bytes = 0;
-        for (size_t i = 0; i < m->ncurve && m->curve[i].ns < step; i++)
-            m->level[l].measured_bytes = m->curve[i].size_bytes;
+        if (!(outer > STEP_SMALLEST * m->level[l].latency_ns))
+            continue;
+        /* The last point below: what disturbs makes points slower, never faster. */
+        for (size_t i = 0; i < m->ncurve; i++)
+            if (m->curve[i].ns < step)
+                m->level[l].measured_bytes = m->curve[i].size_bytes;
     }
 }
 

@@ -18,16 +18,21 @@
 #define OCTAVES 24u
 #define POINTS (PER_OCTAVE * OCTAVES + 1u)
 
+/* Whoever compares several profiles has named them; one that has the default name goes by its command. */
 static void name_program(struct profile *p, struct report_program *program)
 {
     char command[4096] = "";
-    const char *from = program->profile;
-    if (profile_get(p, "command", command, sizeof command, NULL) == 0 && command[0]) {
+    const char *slash = strrchr(program->profile, '/'), *from = slash ? slash + 1 : program->profile;
+    if (strcmp(from, "cachegram.db") == 0 && profile_get(p, "command", command, sizeof command, NULL) == 0 &&
+        command[0]) {
         command[strcspn(command, " ")] = '\0';
-        from = command;
+        slash = strrchr(command, '/');
+        from = slash && slash[1] ? slash + 1 : command;
     }
-    const char *slash = strrchr(from, '/');
-    snprintf(program->name, sizeof program->name, "%s", slash && slash[1] ? slash + 1 : from);
+    snprintf(program->name, sizeof program->name, "%s", from);
+    size_t length = strlen(program->name);
+    if (length > 3 && strcmp(program->name + length - 3, ".db") == 0)
+        program->name[length - 3] = '\0';
 }
 
 static void load_rates(struct profile *p, struct report_program *program)

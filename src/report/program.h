@@ -9,7 +9,7 @@
 
 /* Large: allocate it. */
 struct report_program {
-    char name[64];       /* the program's, without its folder; the profile's file name if that is not told */
+    char name[64];       /* the profile's file name without folder and .db; of cachegram.db, its command's */
     const char *profile; /* file name, the caller's */
     int full;            /* from every reference; else the curves are estimates */
     unsigned line_bytes;
