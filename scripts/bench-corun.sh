@@ -8,6 +8,7 @@
 # usage: scripts/bench-corun.sh [FOLDER [REFERENCES]]      (make bench-corun; default build/bench-corun, 20000000)
 set -eu
 cd "$(dirname "$0")/.."
+root=$PWD
 cachegram=$PWD/build/src/cli/cachegram
 bench=$PWD/build/tests/bench_corun
 folder=${1:-build/bench-corun}
@@ -24,6 +25,7 @@ head -c 1600000 binary >binary-half
 bzip2 -c text >text.bz2
 xz -9 -c text >text.xz
 echo 'scale=350; 4*a(1)' >pi.bc
+gcc -E -P -D_GNU_SOURCE -I"$root/src" "$root/src/cli/main.c" >program.i
 cat >join.sql <<'SQL'
 create table t(a integer primary key, b integer, c text);
 with recursive n(x) as (select 1 union all select x+1 from n where x<40000)
@@ -73,7 +75,7 @@ trace sqlite sqlite3 :memory: '.read join.sql'
 trace perl perl hash.pl
 trace python /usr/bin/python3 counts.py
 trace sort sort --parallel=1 text
-trace cc1 "$cc1" -quiet -O2 "$OLDPWD/src/base/sizes.c" -I"$OLDPWD/src" -o /dev/null
+trace cc1 "$cc1" -quiet -O2 program.i -o program.s
 trace awk awk '{for(i=1;i<=NF;i++)c[$i]++} END{for(w in c)n+=c[w]*length(w); print n}' text
 trace bc bc -l pi.bc
 

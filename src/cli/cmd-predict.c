@@ -132,7 +132,7 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
         double lines = l < machine->privates ? machine->private_lines[l] : machine->shared_lines;
         double miss = memory ? 0 : miss_of(machine, best, l), cycles = machine->latency_cycles[l];
         if (memory)
-            cycles = cycles / program->overlap + p->solution.wait_cycles;
+            cycles += p->solution.wait_cycles * program->overlap;
         rows[l] = (struct report_predict_row){
             .level = memory ? "memory" : names[l],
             .size_bytes = memory ? NAN : lines * line,
@@ -140,7 +140,8 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
             .miss_ratio = memory || lines > known ? NAN : miss,
             .low = memory ? NAN : miss_of(machine, &p->result[1], l),
             .high = memory ? NAN : miss_of(machine, &p->result[2], l),
-            .cycles_share = best->unknown ? NAN : mix * (left - miss) * cycles / best->cpi};
+            .cycles_share =
+                best->unknown ? NAN : mix * (left - miss) * cycles / program->overlap / best->cpi};
         left = miss;
     }
     struct report_predict report = {

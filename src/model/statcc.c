@@ -75,8 +75,8 @@ static void private_misses(const struct statcc_machine *machine, const struct st
     }
 }
 
-/* Cycles of a reference that memory does not answer for, and the share that it does. */
-static double cycles_in_caches(const struct statcc_machine *machine, const struct statcc_program *program,
+/* Cycles of a reference, as if none overlapped with another, nor waited for bandwidth. */
+static double reference_cycles(const struct statcc_machine *machine, const struct statcc_program *program,
                                double miss)
 {
     double private_miss[STATCC_PRIVATE], left = 1, cycles = 0;
@@ -85,20 +85,16 @@ static double cycles_in_caches(const struct statcc_machine *machine, const struc
         cycles += (left - private_miss[level]) * machine->latency_cycles[level];
         left = private_miss[level];
     }
-    return cycles + (left - miss) * machine->latency_cycles[machine->privates];
-}
-
-static double memory_cycles(const struct statcc_machine *machine)
-{
-    return machine->latency_cycles[machine->privates + 1];
+    return cycles + (left - miss) * machine->latency_cycles[machine->privates] +
+           miss * machine->latency_cycles[machine->privates + 1];
 }
 
 double statcc_cpi(const struct statcc_machine *machine, const struct statcc_program *program, double miss,
                   double wait_cycles)
 {
-    double memory = memory_cycles(machine) / program->overlap + wait_cycles;
     return program->cpi_base +
-           program->references_per_instruction * (cycles_in_caches(machine, program, miss) + miss * memory);
+           program->references_per_instruction *
+               (reference_cycles(machine, program, miss) / program->overlap + miss * wait_cycles);
 }
 
 /* --- the system of equations --- */
@@ -329,41 +325,36 @@ int statcc_solve(const struct statcc_machine *machine, const struct statcc_progr
 int statcc_fit(const struct statcc_machine *machine, double measured_cpi, double least_base,
                struct statcc_program *program, struct error *err)
 {
-    double mix = program->references_per_instruction;
     double miss = statcc_curve_miss(program->curve, machine->shared_lines);
-    double caches = mix * cycles_in_caches(machine, program, miss);
-    double memory = mix * miss * memory_cycles(machine);
-    double base = measured_cpi - caches - memory;
+    double references = program->references_per_instruction * reference_cycles(machine, program, miss);
+    double base = measured_cpi - references;
     if (base >= least_base) {
         program->cpi_base = base;
         program->overlap = 1;
         return 0;
     }
-    double left = measured_cpi - caches - least_base; /* for memory, which would take longer alone */
-    if (!(left > 0) || !(memory > 0))
+    if (!(measured_cpi > least_base))
         return error_set(err, -ERANGE,
-                         "the measured %.3f cycles an instruction are less than the caches alone take, %.3f",
-                         measured_cpi, caches + least_base);
+                         "the measured %.3f cycles an instruction leave nothing for its references",
+                         measured_cpi);
     program->cpi_base = least_base;
-    program->overlap = memory / left;
+    program->overlap = references / (measured_cpi - least_base);
     return 0;
 }
 
 int statcc_fit_two(const struct statcc_machine *machine, const double shared_lines[2],
                    const double measured_cpi[2], struct statcc_program *program, struct error *err)
 {
-    double mix = program->references_per_instruction, caches[2], miss[2];
+    double references[2];
     for (int i = 0; i < 2; i++) {
-        miss[i] = statcc_curve_miss(program->curve, shared_lines[i]);
-        caches[i] = mix * cycles_in_caches(machine, program, miss[i]);
+        double miss = statcc_curve_miss(program->curve, shared_lines[i]);
+        references[i] = program->references_per_instruction * reference_cycles(machine, program, miss);
     }
-    double explained = mix * (miss[0] - miss[1]) * memory_cycles(machine);
-    double measured = measured_cpi[0] - caches[0] - (measured_cpi[1] - caches[1]);
+    double explained = references[0] - references[1], measured = measured_cpi[0] - measured_cpi[1];
     if (fabs(explained) < 1e-12 || !(measured / explained > 0))
         return error_set(err, -ERANGE,
                          "the two measured CPIs do not rise with the miss ratio: nothing to fit");
-    double overlap = fmax(1, explained / measured);
-    double base = measured_cpi[0] - caches[0] - mix * miss[0] * memory_cycles(machine) / overlap;
+    double overlap = fmax(1, explained / measured), base = measured_cpi[0] - references[0] / overlap;
     if (!(base >= 0))
         return error_set(err, -ERANGE, "the measured CPIs leave %.3f cycles for the instructions themselves",
                          base);

@@ -61,7 +61,8 @@ struct statcc_program {
     const struct statcc_curve *curve;
     double references_per_instruction; /* above 0 */
     double cpi_base;                   /* cycles of an instruction but for its references; 0 or more */
-    double overlap;         /* memory-level parallelism: latency of memory counts 1/overlap; at least 1 */
+    double overlap; /* of references with each other and with instructions: latencies count 1/overlap; at
+                       least 1 */
     double lines_per_miss;  /* lines moved for a miss, write-backs included: 1 .. 2 */
     double partition_lines; /* a part of the shared cache that is its own; 0: competes for what is left */
     double cpi_factor;      /* how wrong the CPI model is for it (experiment 3 of the paper); 1: right */
@@ -97,16 +98,16 @@ int statcc_solve(const struct statcc_machine *machine, const struct statcc_progr
 
 /*
  * CPI of a program with the given miss ratio of the shared cache, private ones as alone:
- *     base + references_per_instruction * sum over levels of (share of hits * latency).
+ *     base + references_per_instruction * (sum over levels of (share of hits * latency) / overlap + miss *
+ * wait)
  */
 double statcc_cpi(const struct statcc_machine *machine, const struct statcc_program *program, double miss,
                   double wait_cycles);
 
 /*
- * Fit a program to a measured CPI alone on the machine. What memory hierarchy does not explain is
- * cpi_base; where that would be below least_base, cpi_base is that and overlap makes up for it (a core that
- * waits for less than all of its misses). -ERANGE if no overlap does: the measured CPI is below what the
- * caches alone take; the program is left as it was.
+ * Fit a program to a measured CPI alone on the machine. What references do not explain is cpi_base; where
+ * that would be below least_base, cpi_base is that and overlap makes up for it (a core that does not wait for
+ * all of its references). -ERANGE if the measured CPI is not above least_base; the program is left as it was.
  */
 int statcc_fit(const struct statcc_machine *machine, double measured_cpi, double least_base,
                struct statcc_program *program, struct error *err);

@@ -94,16 +94,16 @@ static void text(FILE *out, const struct report_corun *c, const struct report_st
     int unknown = 0;
     fprintf(out, "%u programs in a shared cache of %s (%s)\n\n", c->n, size_format(c->size_bytes, size),
             c->machine);
-    fprintf(out, "%-16s %9s %9s %8s %8s %8s %8s%s\n", "", "miss", "", "CPI", "", "slow-", "cache",
+    fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "", "miss", "", "CPI", "", "slow-", "cache",
             c->cpi_error > 0 ? "   if CPIs" : "");
-    fprintf(out, "%-16s %9s %9s %8s %8s %8s %8s%s\n", "program", "alone", "shared", "alone", "shared", "down",
+    fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "program", "alone", "shared", "alone", "shared", "down",
             "share", c->cpi_error > 0 ? "  are wrong" : "");
     for (uint32_t k = 0; k < c->n; k++) {
         const struct report_corun_row *r = &c->rows[k];
-        char name[17];
+        char name[14];
         snprintf(name, sizeof name, "%s", r->program);
         report_plain(out, name);
-        fprintf(out, "%*s", (int)(16 - strlen(name)), "");
+        fprintf(out, "%*s", (int)(13 - strlen(name)), "");
         percent(out, r->solo_miss_ratio, 10);
         percent(out, r->shared_miss_ratio, 10);
         plain_number(out, r->solo_cpi, 9);
