@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long bench format install clean
+.PHONY: build demo test test-long bench bench-corun format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -33,6 +33,13 @@ bench:
 	@meson test -C build --benchmark --verbose --no-rebuild
 	@/usr/bin/python3 scripts/bench.py $(BENCH)
 	@/usr/bin/python3 scripts/bench-traces.py
+
+# StatCC against simulation (docs/accuracy.md); a quarter of an hour.
+bench-corun:
+	@scripts/install-deps.sh build test bench
+	@scripts/build-zydis.sh
+	@scripts/build.sh build -Dtests=true
+	@scripts/bench-corun.sh
 
 format:
 	@scripts/install-deps.sh test

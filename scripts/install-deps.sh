@@ -4,11 +4,12 @@
 # Installs through apt what is missing of the named groups, and tells what. Does nothing, quickly,
 # when nothing is missing. Root is asked for through sudo, only then.
 #
-# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long
+# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench
 set -eu
 
-build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev"
+build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev"
 demo="bzip2"
+bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp"
 test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl stress-ng valgrind"
 long="stress-ng libpython3.11-testsuite"
 
@@ -19,8 +20,9 @@ for group in "$@"; do
     demo) packages="$packages $demo" ;;
     test) packages="$packages $test" ;;
     long) packages="$packages $long" ;;
+    bench) packages="$packages $bench" ;;
     *)
-        echo "install-deps.sh: no group '$group'; there are build, demo, test, long" >&2
+        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench" >&2
         exit 2
         ;;
     esac

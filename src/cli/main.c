@@ -33,6 +33,10 @@ static const struct command {
     {"verify", cmd_verify, CHECK_STDOUT, "estimates against exact answers, on your own program"},
     {"doctor", cmd_doctor, CHECK_STDOUT, "what this machine offers and what would be used"},
 #endif
+    {"corun", cmd_corun, CHECK_STDOUT, "what happens when programs share a cache"},
+    {"place", cmd_place, CHECK_STDOUT, "which programs to put together on which cache"},
+    {"machine", cmd_machine, CHECK_STDOUT, "this machine's caches, latencies, bandwidths"},
+    {"predict", cmd_predict, CHECK_STDOUT, "the program on another machine"},
     {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},
     {"export", cmd_export, CHECK_STDOUT, "a trace in another tool's format"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},

@@ -81,6 +81,11 @@ int cli_interrupted(void)
     return interrupted != 0;
 }
 
+const volatile int *cli_interrupt_flag(void)
+{
+    return &interrupted;
+}
+
 int cli_interrupt_status(void)
 {
     return 128 + interrupted;

@@ -36,6 +36,8 @@ void progress_end(struct progress *p);
  */
 void cli_catch_interrupts(void);
 int cli_interrupted(void);
+/* The same as a flag, for library code that looks at it now and then. */
+const volatile int *cli_interrupt_flag(void);
 /* The exit status for the shell, 128 + the signal's number. */
 int cli_interrupt_status(void);
 

@@ -23,6 +23,21 @@ int model_check_points(const struct curve_point *points, size_t n, unsigned line
 /* All of the point but its size becomes one value. */
 void model_set_point(struct curve_point *point, double miss_ratio);
 
+/*
+ * StatStack's expected stack distances (statstack.c), at the bins' lower edges, times the number N of
+ * references. long double: N * ES of a long run goes beyond 2^53.
+ */
+struct model_expectation {
+    long double sum[HIST_BINS + 1];   /* N * ES(edge) */
+    long double reach[HIST_BINS + 1]; /* references with d >= edge, dangling ones included */
+};
+void model_expectation_fill(struct model_expectation *e, const struct hist *reuse, uint64_t dangling);
+/*
+ * References with N * ES(d) >= goal. *refs is the smallest whole r with N * ES(r) >= goal, or INFINITY: then
+ * only the dangling ones are left.
+ */
+long double model_expectation_reach(const struct model_expectation *e, long double goal, long double *refs);
+
 /* A distribution of reuse distances: share[i] of the references have distance[i] (ascending). */
 struct model_spectrum {
     double *distance, *share;

@@ -29,25 +29,19 @@
 
 #include "model/internal.h"
 
-/* At the bins' lower edges. long double: N * ES of a long run goes beyond 2^53. */
-struct expectation {
-    long double sum[HIST_BINS + 1];   /* N * ES(edge) */
-    long double reach[HIST_BINS + 1]; /* references with d >= edge, dangling ones included */
-};
-
 static long double bin_width(uint32_t bin)
 {
     return (long double)(hist_edge(bin + 1) - hist_edge(bin));
 }
 
-static long double sum_within(const struct expectation *e, uint32_t bin, long double k)
+static long double sum_within(const struct model_expectation *e, uint32_t bin, long double k)
 {
     long double count = e->reach[bin] - e->reach[bin + 1];
 
     return e->sum[bin] + k * e->reach[bin] - count * k * (k + 1) / (2 * bin_width(bin));
 }
 
-static void fill_expectation(struct expectation *e, const struct hist *reuse, uint64_t dangling)
+void model_expectation_fill(struct model_expectation *e, const struct hist *reuse, uint64_t dangling)
 {
     e->reach[HIST_BINS] = (long double)dangling;
     for (uint32_t bin = HIST_BINS; bin-- > 0;)
@@ -57,13 +51,18 @@ static void fill_expectation(struct expectation *e, const struct hist *reuse, ui
         e->sum[bin + 1] = sum_within(e, bin, bin_width(bin));
 }
 
-/* References with N * ES(d) >= goal. */
-static long double misses(const struct expectation *e, long double goal)
+long double model_expectation_reach(const struct model_expectation *e, long double goal, long double *refs)
 {
     uint32_t low = 0, high = HIST_BINS; /* the first edge that reaches the goal is in (low, high] */
 
-    if (e->sum[HIST_BINS] < goal)
+    if (e->sum[HIST_BINS] < goal) {
+        *refs = INFINITY;
         return e->reach[HIST_BINS];
+    }
+    if (goal <= 0) {
+        *refs = 0;
+        return e->reach[0];
+    }
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (e->sum[middle] >= goal)
@@ -79,6 +78,7 @@ static long double misses(const struct expectation *e, long double goal)
         else
             below = k;
     }
+    *refs = (long double)hist_edge(low) + reached;
     return e->reach[low] - (e->reach[low] - e->reach[low + 1]) * reached / width;
 }
 
@@ -87,17 +87,18 @@ int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_b
 {
     int code = model_check_points(points, n, line_bytes, err);
     long double total = (long double)reuse->total + (long double)dangling;
-    struct expectation *e;
+    struct model_expectation *e;
 
     if (code < 0)
         return code;
     e = malloc(sizeof *e);
     if (!e)
         return error_set(err, -ENOMEM, "no memory for the StatStack model");
-    fill_expectation(e, reuse, dangling);
+    model_expectation_fill(e, reuse, dangling);
     for (size_t i = 0; i < n; i++) {
-        long double goal = (long double)model_lines(&points[i], line_bytes) * total;
-        model_set_point(&points[i], total > 0 ? (double)(misses(e, goal) / total) : NAN);
+        long double refs, goal = (long double)model_lines(&points[i], line_bytes) * total;
+        long double misses = model_expectation_reach(e, goal, &refs);
+        model_set_point(&points[i], total > 0 ? (double)(misses / total) : NAN);
     }
     free(e);
     return 0;

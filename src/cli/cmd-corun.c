@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-corun.c - `cachegram corun`: what happens when programs share a cache. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "cli/programs.h"
+#include "report/corun.h"
+
+enum { OPT_COPIES = 1, OPT_PARTITION, OPT_WAYS, OPT_SOLO, OPT_ERROR };
+
+static const struct option options[] = {
+    {"copies", required_argument, NULL, 'n'},
+    {"partition", required_argument, NULL, OPT_PARTITION},
+    {"ways", required_argument, NULL, OPT_WAYS},
+    {"solo-cpi", required_argument, NULL, OPT_SOLO},
+    {"cpi-error", required_argument, NULL, OPT_ERROR},
+    {"help", no_argument, NULL, 'h'},
+    CLI_MEMORY_OPTIONS,
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram corun [OPTIONS] FILE FILE...\n"
+    "\n"
+    "Tells what happens when the programs of these profiles share a cache: miss ratios, cycles per\n"
+    "instruction (CPI), slowdown, and who gets how much of the cache.\n"
+    "\n"
+    "  -n, --copies N          each profile runs so many times (default 1)\n"
+    "  --partition LIST        parts of the cache, one a program in the order given: a size, ways as 4w, or "
+    "0:\n"
+    "                          shares what is left\n"
+    "  --ways N                of the shared cache, for partitions by ways (default 16, or the machine's)\n"
+    "  --solo-cpi LIST         measured CPI of each program alone: its base, or its overlap of misses, is\n"
+    "                          fitted to that\n"
+    "  --cpi-error PCT         how much results change if the CPI model is wrong by so much, such as "
+    "10%\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
+    "CSV columns: program,size_bytes,solo_miss_ratio,shared_miss_ratio,solo_cpi,shared_cpi,slowdown,\n"
+    "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
+    "wrong_cpi_change. Empty: the samples do not carry it; low and high are what they allow.\n";
+
+/* Below this no base is believed: four instructions a cycle. */
+#define LEAST_BASE 0.25
+/* With more programs than this, CPIs are made wrong one at a time, not in all combinations. */
+#define ALL_COMBINATIONS 8u
+
+struct corun_options {
+    struct cli_output output;
+    struct cli_memory memory;
+    uint64_t copies, ways;
+    const char *partition, *solo;
+    double cpi_error;
+};
+
+struct corun_job {
+    struct cli_programs profiles;
+    struct statcc_machine machine;
+    struct machine described;
+    uint32_t n;                                        /* programs: profiles times copies */
+    struct statcc_program program[3][STATCC_PROGRAMS]; /* by their best, low and high curves */
+    struct statcc_result result[3][STATCC_PROGRAMS], solo[STATCC_PROGRAMS];
+    struct statcc_solution solution;
+    double change[STATCC_PROGRAMS]; /* by wrong CPIs */
+};
+
+static int parse_option(int opt, const char *value, struct corun_options *o)
+{
+    char *end;
+    switch (opt) {
+    case 'n':
+        if (cli_parse_whole(value, STATCC_PROGRAMS, &o->copies) != 0 || o->copies == 0)
+            return cli_misuse("corun", "--copies %s: must be a whole number from 1 to %u", value,
+                              STATCC_PROGRAMS);
+        return 0;
+    case OPT_WAYS:
+        if (cli_parse_whole(value, 4096, &o->ways) != 0 || o->ways == 0)
+            return cli_misuse("corun", "--ways %s: must be a whole number from 1 to 4096", value);
+        return 0;
+    case OPT_PARTITION:
+        o->partition = value;
+        return 0;
+    case OPT_SOLO:
+        o->solo = value;
+        return 0;
+    default:
+        o->cpi_error = strtod(value, &end) / 100;
+        if (end == value || (*end && strcmp(end, "%") != 0) || !(o->cpi_error > 0 && o->cpi_error < 0.9))
+            return cli_misuse("corun", "--cpi-error %s: must be a percentage above 0 and below 90", value);
+        return 0;
+    }
+}
+
+/* The i-th item of a list, up to the comma; NULL where the list is too short. */
+static const char *item(const char *list, uint32_t i, char text[64])
+{
+    for (; i > 0; i--) {
+        list = strchr(list, ',');
+        if (!list)
+            return NULL;
+        list++;
+    }
+    size_t length = strcspn(list, ",");
+    if (length == 0 || length >= 64)
+        return NULL;
+    memcpy(text, list, length);
+    text[length] = '\0';
+    return text;
+}
+
+static int parse_partition(const char *text, double ways, const struct corun_job *job, double *lines)
+{
+    struct error err;
+    uint64_t value;
+    size_t last = strlen(text) - 1;
+    if (strcmp(text, "0") == 0) {
+        *lines = 0;
+        return 0;
+    }
+    if (text[last] == 'w') {
+        char digits[64];
+        memcpy(digits, text, last);
+        digits[last] = '\0';
+        if (cli_parse_whole(digits, (uint64_t)ways, &value) != 0)
+            return cli_misuse("corun", "--partition %s: the cache has %g ways", text, ways);
+        *lines = (double)value * job->machine.shared_lines / ways;
+        return 0;
+    }
+    if (size_parse(text, &value, &err) != 0)
+        return cli_misuse("corun", "--partition: %s", err.text);
+    *lines = (double)value / job->profiles.line_bytes;
+    return 0;
+}
+
+/* 0, 2 after telling what is wrong, or 1 after telling what failed. */
+static int set_partitions(const struct corun_options *o, struct corun_job *job)
+{
+    const struct machine *d = &job->described;
+    double ways = o->ways                                     ? (double)o->ways
+                  : d->levels && d->level[d->levels - 1].ways ? d->level[d->levels - 1].ways
+                                                              : 16;
+    for (uint32_t i = 0; o->partition && i < job->n; i++) {
+        char text[64];
+        double lines = 0;
+        if (!item(o->partition, i % job->profiles.n, text))
+            return cli_misuse("corun", "--partition %s: one for each of the %u profiles, please",
+                              o->partition, job->profiles.n);
+        if (parse_partition(text, ways, job, &lines) != 0)
+            return 2;
+        for (int which = 0; which < 3; which++)
+            job->program[which][i].partition_lines = lines;
+    }
+    return 0;
+}
+
+static int fit_solo(const struct corun_options *o, struct corun_job *job)
+{
+    for (uint32_t i = 0; o->solo && i < job->n; i++) {
+        char text[64], *end = text;
+        struct error err;
+        double cpi = item(o->solo, i % job->profiles.n, text) ? strtod(text, &end) : 0;
+        if (end == text || *end || !(cpi > 0))
+            return cli_misuse("corun", "--solo-cpi %s: one CPI for each of the %u profiles, please", o->solo,
+                              job->profiles.n);
+        for (int which = 0; which < 3; which++)
+            if (statcc_fit(&job->machine, cpi, LEAST_BASE, &job->program[which][i], &err) != 0)
+                return cli_fail(&err);
+    }
+    return 0;
+}
+
+/* Solve once more with CPIs that are wrong, and keep the largest change. */
+static int try_wrong(struct corun_job *job, const double *factors, struct error *err)
+{
+    struct statcc_program wrong[STATCC_PROGRAMS];
+    struct statcc_result got[STATCC_PROGRAMS];
+    struct statcc_solution solution;
+    for (uint32_t i = 0; i < job->n; i++) {
+        wrong[i] = job->program[0][i];
+        wrong[i].cpi_factor = factors[i];
+    }
+    int code = statcc_solve(&job->machine, wrong, job->n, got, &solution, err);
+    for (uint32_t i = 0; i < job->n && code == 0; i++)
+        job->change[i] = fmax(job->change[i], fabs(got[i].cpi / job->result[0][i].cpi - 1));
+    return code;
+}
+
+static int try_errors(double e, struct corun_job *job, struct error *err)
+{
+    double factors[STATCC_PROGRAMS];
+    int code = 0;
+    if (job->n <= ALL_COMBINATIONS) {
+        for (uint32_t mask = 0; mask < 1u << job->n && code == 0; mask++) {
+            for (uint32_t i = 0; i < job->n; i++)
+                factors[i] = mask >> i & 1 ? 1 + e : 1 - e;
+            code = try_wrong(job, factors, err);
+        }
+        return code;
+    }
+    for (uint32_t k = 0; k < 2 * job->n && code == 0; k++) {
+        for (uint32_t i = 0; i < job->n; i++)
+            factors[i] = i != k / 2 ? 1 : k % 2 ? 1 + e : 1 - e;
+        code = try_wrong(job, factors, err);
+    }
+    return code;
+}
+
+static int solve(const struct corun_options *o, struct corun_job *job, struct error *err)
+{
+    int code = 0;
+    for (uint32_t i = 0; i < job->n && code == 0; i++) {
+        struct statcc_program alone = job->program[0][i];
+        struct statcc_solution solution;
+        alone.partition_lines = 0;
+        code = statcc_solve(&job->machine, &alone, 1, &job->solo[i], &solution, err);
+    }
+    for (int which = 2; which >= 0 && code == 0; which--)
+        code =
+            statcc_solve(&job->machine, job->program[which], job->n, job->result[which], &job->solution, err);
+    if (code == 0 && o->cpi_error > 0)
+        code = try_errors(o->cpi_error, job, err);
+    return code;
+}
+
+/* Beyond what a curve carries nobody's result is known: all speeds depend on each other. */
+static int any_unknown(const struct corun_job *job)
+{
+    for (uint32_t i = 0; i < job->n; i++)
+        if (job->result[0][i].unknown)
+            return 1;
+    return 0;
+}
+
+static int any_sampled(const struct corun_job *job)
+{
+    for (uint32_t i = 0; i < job->profiles.n; i++)
+        if (!job->profiles.program[i]->full)
+            return 1;
+    return 0;
+}
+
+static void print(const struct corun_options *o, const struct corun_job *job)
+{
+    struct report_corun_row rows[STATCC_PROGRAMS];
+    struct report_style style = report_style_of(stdout, o->output.color);
+    double line = job->profiles.line_bytes;
+    int unknown = any_unknown(job);
+    for (uint32_t i = 0; i < job->n; i++) {
+        const struct statcc_result *r = &job->result[0][i], *low = &job->result[1][i],
+                                   *high = &job->result[2][i];
+        const struct statcc_result *solo = &job->solo[i];
+        int alone = !solo->unknown;
+        rows[i] = (struct report_corun_row){
+            .program = job->profiles.program[i % job->profiles.n]->name,
+            .solo_miss_ratio = alone ? solo->miss_ratio : NAN,
+            .solo_cpi = alone ? solo->cpi : NAN,
+            .shared_miss_ratio = unknown ? NAN : r->miss_ratio,
+            .shared_cpi = unknown ? NAN : r->cpi,
+            .slowdown = unknown || !alone ? NAN : r->cpi / solo->cpi,
+            .share_bytes = unknown ? NAN : r->lines * line,
+            .shared_low = fmin(low->miss_ratio, high->miss_ratio),
+            .shared_high = fmax(low->miss_ratio, high->miss_ratio),
+            .cpi_low = fmin(low->cpi, high->cpi),
+            .cpi_high = fmax(low->cpi, high->cpi),
+            .bytes_per_cycle = unknown ? NAN : r->lines_per_cycle * line,
+            .partition_bytes = job->program[0][i].partition_lines * line,
+            .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
+        };
+    }
+    struct report_corun report = {
+        .rows = rows,
+        .n = job->n,
+        .size_bytes = (uint64_t)(job->machine.shared_lines * line),
+        .machine = o->memory.machine ? job->described.name : "the model's own machine",
+        .converged = job->solution.converged,
+        .exact = !any_sampled(job),
+        .iterations = job->solution.iterations,
+        .residual = job->solution.residual,
+        .wait_cycles = job->solution.wait_cycles,
+        .utilisation = job->machine.bandwidth_lines > 0 ? job->solution.utilisation : NAN,
+        .cpi_error = o->cpi_error};
+    report_corun(stdout, &report, o->output.format, &style);
+    if (unknown)
+        fputs(
+            "cachegram: warning: the samples do not reach these sizes: only bounds can be told; record with "
+            "--mode full\n",
+            stderr);
+    if (!job->solution.converged)
+        fputs("cachegram: warning: the solution did not converge; do not trust these numbers\n", stderr);
+}
+
+static int run(const struct corun_options *o, char **files, uint32_t nfiles)
+{
+    struct corun_job *job = calloc(1, sizeof *job);
+    struct error err;
+    int status;
+    if (!job)
+        return cli_misuse("corun", "out of memory");
+    int code = cli_programs_load(&o->memory, files, nfiles, &job->profiles, &err);
+    if (code == 0)
+        code = cli_memory_machine(&o->memory, job->profiles.line_bytes, &job->machine, &job->described, &err);
+    if (code != 0) {
+        status = cli_fail(&err);
+    } else {
+        job->n = nfiles * (uint32_t)o->copies;
+        for (int which = 0; which < 3; which++)
+            for (uint32_t i = 0; i < job->n; i++)
+                job->program[which][i] = cli_program(&o->memory, job->profiles.program[i % nfiles],
+                                                     which == 1   ? -1
+                                                     : which == 2 ? 1
+                                                                  : 0);
+        status = set_partitions(o, job);
+        if (status == 0)
+            status = fit_solo(o, job);
+        if (status == 0 && solve(o, job, &err) != 0)
+            status = cli_fail(&err);
+        else if (status == 0)
+            print(o, job);
+    }
+    cli_programs_free(&job->profiles);
+    free(job);
+    return status;
+}
+
+int cmd_corun(int argc, char **argv)
+{
+    struct corun_options o = {
+        .output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults(), .copies = 1};
+    int opt, status = 0;
+    while (status == 0 && (opt = getopt_long(argc, argv, ":hn:", options, NULL)) != -1) {
+        int taken = cli_output_option("corun", opt, optarg, &o.output);
+        if (taken == 0)
+            taken = cli_memory_option("corun", opt, optarg, &o.memory);
+        if (taken < 0)
+            return 2;
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (!taken)
+            status = opt == '?' || opt == ':' ? cli_misuse_option("corun", opt, argv)
+                                              : parse_option(opt, optarg, &o);
+    }
+    if (status != 0)
+        return status;
+    uint64_t n = (uint64_t)(argc - optind);
+    if (n == 0)
+        return cli_misuse("corun", "which profiles?");
+    if (n * o.copies > STATCC_PROGRAMS)
+        return cli_misuse("corun", "at most %u programs", STATCC_PROGRAMS);
+    return run(&o, argv + optind, (uint32_t)n);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-place.c - `cachegram place`: which programs to put together on which shared cache. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "cli/programs.h"
+#include "report/place.h"
+
+enum { OPT_CACHES = 1, OPT_GOAL, OPT_SEED };
+
+static const struct option options[] = {
+    {"caches", required_argument, NULL, OPT_CACHES},
+    {"goal", required_argument, NULL, OPT_GOAL},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"copies", required_argument, NULL, 'n'},
+    {"help", no_argument, NULL, 'h'},
+    CLI_MEMORY_OPTIONS,
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram place [OPTIONS] FILE FILE...\n"
+    "\n"
+    "Tells which of the programs of these profiles to put together on which shared cache, so that they slow\n"
+    "each other down least. Exact for up to 12 programs.\n"
+    "\n"
+    "  --caches LIST           the shared caches, SIZE:CORES each, such as 8M:4,8M:4 (default: two like "
+    "--llc,\n"
+    "                          with room for half of the programs each)\n"
+    "  --goal total|worst      least sum of slowdowns (default), or least worst one\n"
+    "  -n, --copies N          each profile runs so many times (default 1)\n"
+    "  --seed N                of the search and of the random placements compared with (default "
+    "1)\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
+    "CSV columns: cache,size_bytes,program,slowdown.\n";
+
+struct place_options {
+    struct cli_output output;
+    struct cli_memory memory;
+    struct place_cache cache[PLACE_CACHES];
+    uint32_t ncaches;
+    enum place_goal goal;
+    uint64_t copies, seed;
+};
+
+static int parse_caches(const char *text, struct place_options *o)
+{
+    char part[64];
+    struct error err;
+    for (o->ncaches = 0; *text; o->ncaches++) {
+        size_t length = strcspn(text, ",");
+        if (o->ncaches == PLACE_CACHES)
+            return cli_misuse("place", "--caches: at most %u", PLACE_CACHES);
+        if (length == 0 || length >= sizeof part)
+            return cli_misuse("place", "--caches: an item is SIZE:CORES, such as 8M:4");
+        memcpy(part, text, length);
+        part[length] = '\0';
+        char *colon = strchr(part, ':');
+        uint64_t cores;
+        if (!colon || cli_parse_whole(colon + 1, PLACE_PROGRAMS, &cores) != 0 || cores == 0)
+            return cli_misuse("place", "--caches %s: must be SIZE:CORES, such as 8M:4", part);
+        *colon = '\0';
+        if (size_parse(part, &o->cache[o->ncaches].size_bytes, &err) != 0)
+            return cli_misuse("place", "--caches: %s", err.text);
+        o->cache[o->ncaches].cores = (uint32_t)cores;
+        text += length + (text[length] == ',');
+    }
+    return o->ncaches ? 0 : cli_misuse("place", "--caches: which?");
+}
+
+static int parse_option(int opt, const char *value, struct place_options *o)
+{
+    switch (opt) {
+    case OPT_CACHES:
+        return parse_caches(value, o);
+    case OPT_GOAL:
+        o->goal = strcmp(value, "worst") == 0 ? PLACE_WORST : PLACE_TOTAL;
+        if (o->goal == PLACE_WORST || strcmp(value, "total") == 0)
+            return 0;
+        return cli_misuse("place", "--goal %s: must be total or worst", value);
+    case OPT_SEED:
+        return cli_parse_whole(value, UINT64_MAX, &o->seed) == 0
+                   ? 0
+                   : cli_misuse("place", "--seed %s: must be a whole number", value);
+    default:
+        if (cli_parse_whole(value, PLACE_PROGRAMS, &o->copies) == 0 && o->copies > 0)
+            return 0;
+        return cli_misuse("place", "--copies %s: must be a whole number from 1 to %u", value, PLACE_PROGRAMS);
+    }
+}
+
+struct job {
+    const struct cli_memory *memory;
+    struct cli_programs profiles;
+    struct statcc_machine machine;
+    double alone[PLACE_PROGRAMS]; /* CPI on the largest cache */
+};
+
+/* Slowdowns are against running alone on the largest of the caches, so that a small one counts as what it is.
+ */
+static int slowdowns(void *context, const uint32_t *programs, uint32_t n, const struct place_cache *cache,
+                     double *slowdown, struct error *err)
+{
+    const struct job *job = context;
+    struct statcc_machine machine = job->machine;
+    struct statcc_program model[PLACE_PROGRAMS];
+    struct statcc_result result[PLACE_PROGRAMS];
+    struct statcc_solution solution;
+    machine.shared_lines = (double)cache->size_bytes / job->profiles.line_bytes;
+    for (uint32_t i = 0; i < n; i++)
+        model[i] = cli_program(job->memory, job->profiles.program[programs[i] % job->profiles.n], 0);
+    int code = statcc_solve(&machine, model, n, result, &solution, err);
+    if (code == 0 && !solution.converged)
+        return error_set(err, -EDOM, "no stable answer for %u programs in a cache of %llu bytes", n,
+                         (unsigned long long)cache->size_bytes);
+    for (uint32_t i = 0; i < n && code == 0; i++) {
+        if (result[i].unknown)
+            return error_set(
+                err, -ENODATA,
+                "the samples in '%s' do not reach the sizes that are to be compared; record with "
+                "--mode full",
+                job->profiles.program[programs[i] % job->profiles.n]->profile);
+        double alone = job->alone[programs[i]];
+        slowdown[i] = alone > 0 ? result[i].cpi / alone : result[i].cpi;
+    }
+    return code;
+}
+
+static int find_alone(struct job *job, const struct place_problem *problem, struct error *err)
+{
+    struct place_cache largest = problem->caches[0];
+    int code = 0;
+    for (uint32_t m = 1; m < problem->ncaches; m++)
+        if (problem->caches[m].size_bytes > largest.size_bytes)
+            largest = problem->caches[m];
+    for (uint32_t i = 0; i < problem->programs && code == 0; i++) {
+        double cpi; /* alone[i] is 0 as yet: what comes back is the CPI */
+        code = slowdowns(job, &i, 1, &largest, &cpi, err);
+        job->alone[i] = code == 0 ? cpi : 0;
+    }
+    return code;
+}
+
+static int run(struct place_options *o, char **files, uint32_t nfiles)
+{
+    static struct job job; /* what it holds is freed below */
+    const char *names[PLACE_PROGRAMS];
+    struct place_result result;
+    struct error err;
+    job = (struct job){.memory = &o->memory};
+    struct place_problem problem = {.programs = nfiles * (uint32_t)o->copies,
+                                    .caches = o->cache,
+                                    .goal = o->goal,
+                                    .slowdowns = slowdowns,
+                                    .context = &job};
+    int code = cli_programs_load(&o->memory, files, nfiles, &job.profiles, &err);
+    if (code == 0)
+        code = cli_memory_machine(&o->memory, job.profiles.line_bytes, &job.machine, NULL, &err);
+    if (code == 0 && o->ncaches == 0) {
+        for (; o->ncaches < 2; o->ncaches++)
+            o->cache[o->ncaches] = (struct place_cache){
+                (uint64_t)(job.machine.shared_lines * job.profiles.line_bytes), (problem.programs + 1) / 2};
+    }
+    problem.ncaches = o->ncaches;
+    if (code == 0)
+        code = find_alone(&job, &problem, &err);
+    if (code == 0)
+        code = place_solve(&problem, o->seed, &result, &err);
+    for (uint32_t i = 0; i < problem.programs && code == 0; i++)
+        names[i] = job.profiles.program[i % nfiles]->name;
+    if (code == 0)
+        report_place(stdout, &(struct report_place){names, &problem, &result}, o->output.format);
+    cli_programs_free(&job.profiles);
+    return code == 0 ? 0 : cli_fail(&err);
+}
+
+int cmd_place(int argc, char **argv)
+{
+    struct place_options o = {
+        .output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults(), .copies = 1, .seed = 1};
+    int opt, status = 0;
+    while (status == 0 && (opt = getopt_long(argc, argv, ":hn:", options, NULL)) != -1) {
+        int taken = cli_output_option("place", opt, optarg, &o.output);
+        if (taken == 0)
+            taken = cli_memory_option("place", opt, optarg, &o.memory);
+        if (taken < 0)
+            return 2;
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (!taken)
+            status = opt == '?' || opt == ':' ? cli_misuse_option("place", opt, argv)
+                                              : parse_option(opt, optarg, &o);
+    }
+    if (status != 0)
+        return status;
+    uint64_t n = (uint64_t)(argc - optind);
+    if (n == 0)
+        return cli_misuse("place", "which profiles?");
+    if (n * o.copies > PLACE_PROGRAMS)
+        return cli_misuse("place", "at most %u programs", PLACE_PROGRAMS);
+    return run(&o, argv + optind, (uint32_t)n);
+}

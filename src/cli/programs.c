@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* programs.c - from options and profiles to what the models take. */
+#include "cli/programs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+struct cli_memory cli_memory_defaults(void)
+{
+    return (struct cli_memory){
+        .latency_cycles = {NAN}, .cpi_base = NAN, .references_per_instruction = NAN, .bandwidth_bytes = NAN};
+}
+
+static int number(const char *command, const char *option, const char *text, double least, double *value)
+{
+    char *end;
+    double got = strtod(text, &end);
+    if (end == text || *end || !(got >= least) || !isfinite(got)) {
+        cli_misuse(command, "%s %s: must be a number, %g or more", option, text, least);
+        return -1;
+    }
+    *value = got;
+    return 1;
+}
+
+static int latencies(const char *command, const char *text, double *cycles)
+{
+    double got[3];
+    const char *at = text;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        got[i] = strtod(at, &end);
+        if (end == at || !(got[i] >= 0) || !isfinite(got[i]) || *end != (i < 2 ? ',' : '\0')) {
+            cli_misuse(command, "--latency %s: must be three numbers of cycles, such as 1,10,130", text);
+            return -1;
+        }
+        at = end + 1;
+    }
+    memcpy(cycles, got, sizeof got);
+    return 1;
+}
+
+static int size(const char *command, const char *option, const char *text, uint64_t *bytes)
+{
+    struct error err;
+    if (size_parse(text, bytes, &err) == 0)
+        return 1;
+    cli_misuse(command, "%s: %s", option, err.text);
+    return -1;
+}
+
+int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory)
+{
+    switch (opt) {
+    case CLI_OPT_MACHINE:
+        memory->machine = value;
+        return 1;
+    case CLI_OPT_LLC:
+        return size(command, "--llc", value, &memory->llc_bytes);
+    case CLI_OPT_PRIVATE:
+        return size(command, "--private", value, &memory->private_bytes);
+    case CLI_OPT_LATENCY:
+        return latencies(command, value, memory->latency_cycles);
+    case CLI_OPT_BASE:
+        return number(command, "--cpi-base", value, 0, &memory->cpi_base);
+    case CLI_OPT_MIX:
+        return number(command, "--mix", value, 1e-6, &memory->references_per_instruction);
+    case CLI_OPT_BANDWIDTH:
+        return number(command, "--bandwidth", value, 0, &memory->bandwidth_bytes);
+    case CLI_OPT_CURVES:
+        memory->paper = strcmp(value, "statstack") == 0;
+        if (memory->paper || strcmp(value, "lru") == 0)
+            return 1;
+        cli_misuse(command, "--model %s: must be lru or statstack", value);
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+/* Of a description: the last level is shared, those before private; -EINVAL where it lacks a number. */
+static int from_description(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
+                            struct error *err)
+{
+    uint32_t outer = from->levels - 1;
+    if (from->levels == 0 || outer > STATCC_PRIVATE)
+        return error_set(err, -EINVAL, "machine '%s' has %u levels of cache", from->name, from->levels);
+    *machine = (struct statcc_machine){.privates = outer};
+    for (uint32_t l = 0; l <= from->levels; l++) {
+        const struct machine_level *level = l < from->levels ? &from->level[l] : &from->memory;
+        double cycles = level->latency_cycles;
+        if (isnan(cycles))
+            cycles = level->latency_ns * from->clock_hz * 1e-9;
+        if (isnan(cycles))
+            return error_set(err, -EINVAL, "the description of machine '%s' lacks the latency of %s",
+                             from->name, l < from->levels ? "a cache" : "memory");
+        machine->latency_cycles[l] = cycles;
+        if (l < outer)
+            machine->private_lines[l] = (double)level->size_bytes / line_bytes;
+        else if (l == outer)
+            machine->shared_lines = (double)level->size_bytes / line_bytes;
+    }
+    /* What many cores read at most; clocks must be known to make it bytes a cycle. */
+    double most = 0;
+    for (size_t i = 0; i < from->memory.nbandwidth; i++)
+        most = fmax(most, from->memory.bandwidth[i].read_gbps);
+    if (most > 0 && from->clock_hz > 0)
+        machine->bandwidth_lines = most * 1e9 / from->clock_hz / line_bytes;
+    return 0;
+}
+
+int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
+                       struct machine *described, struct error *err)
+{
+    struct machine description = {.levels = 0};
+    int code = 0;
+    *machine = statcc_paper;
+    machine->private_lines[0] = 32768.0 / line_bytes;
+    machine->shared_lines = 2097152.0 / line_bytes;
+    if (memory->machine) {
+        code = machine_find(memory->machine, &description, err);
+        if (code == 0)
+            code = from_description(&description, line_bytes, machine, err);
+        if (code != 0)
+            return code;
+    }
+    if (memory->private_bytes || !isnan(memory->latency_cycles[0])) {
+        /* These speak of one private level. */
+        if (memory->private_bytes)
+            machine->private_lines[0] = (double)memory->private_bytes / line_bytes;
+        machine->latency_cycles[1] = machine->latency_cycles[machine->privates];
+        machine->latency_cycles[2] = machine->latency_cycles[machine->privates + 1];
+        machine->privates = 1;
+        if (!isnan(memory->latency_cycles[0]))
+            memcpy(machine->latency_cycles, memory->latency_cycles, sizeof memory->latency_cycles);
+    }
+    if (memory->llc_bytes)
+        machine->shared_lines = (double)memory->llc_bytes / line_bytes;
+    if (!isnan(memory->bandwidth_bytes))
+        machine->bandwidth_lines = memory->bandwidth_bytes / line_bytes;
+    if (described)
+        *described = description;
+    return 0;
+}
+
+int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
+                      struct cli_programs *programs, struct error *err)
+{
+    *programs = (struct cli_programs){.program = calloc(n, sizeof *programs->program)};
+    int code = programs->program ? 0 : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
+    for (uint32_t i = 0; i < n && code == 0; i++) {
+        struct report_program *p = programs->program[i] = malloc(sizeof *p);
+        programs->n = i + 1;
+        if (!p) {
+            code = error_set(err, -ENOMEM, "out of memory for %u profiles", n);
+            break;
+        }
+        code = report_program_load(files[i], memory->paper, p, err);
+        if (code == 0 && i > 0 && p->line_bytes != programs->line_bytes)
+            code = error_set(err, -EINVAL, "'%s' was recorded with lines of %u bytes, '%s' of %u", files[i],
+                             p->line_bytes, files[0], programs->line_bytes);
+        if (code == 0 && isnan(p->references_per_instruction))
+            p->references_per_instruction = memory->references_per_instruction;
+        if (code == 0 && isnan(p->references_per_instruction))
+            code = error_set(err, -EINVAL,
+                             "the profile '%s' does not tell how many references an instruction makes: "
+                             "give --mix, such as 0.35",
+                             files[i]);
+        if (code == 0)
+            programs->line_bytes = p->line_bytes;
+    }
+    if (code != 0)
+        cli_programs_free(programs);
+    return code;
+}
+
+void cli_programs_free(struct cli_programs *programs)
+{
+    for (uint32_t i = 0; i < programs->n; i++)
+        free(programs->program[i]);
+    free(programs->program);
+    *programs = (struct cli_programs){0};
+}
+
+struct statcc_program cli_program(const struct cli_memory *memory, const struct report_program *program,
+                                  int which)
+{
+    const struct statcc_curve *curve = which < 0   ? &program->low
+                                       : which > 0 ? &program->high
+                                                   : &program->curve;
+    struct statcc_program made = statcc_paper_program(curve, program->references_per_instruction);
+    if (!isnan(memory->cpi_base))
+        made.cpi_base = memory->cpi_base;
+    return made;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* programs.h - options and profiles that corun, place and predict share: the memory system, and programs. */
+#ifndef CACHEGRAM_CLI_PROGRAMS_H
+#define CACHEGRAM_CLI_PROGRAMS_H
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "machine/machine.h"
+#include "model/statcc.h"
+#include "report/program.h"
+
+/* The memory system; without options that of the paper (statcc_paper). */
+struct cli_memory {
+    const char *machine;               /* --machine: a known one's name, or a file */
+    uint64_t llc_bytes, private_bytes; /* --llc, --private; 0: not given */
+    double latency_cycles[3];          /* --latency L1,LLC,MEM; [0] NaN: not given */
+    double cpi_base;                   /* --cpi-base; NaN: not given */
+    double references_per_instruction; /* --mix; NaN: not given */
+    double bandwidth_bytes;            /* --bandwidth, bytes a cycle; 0: no limit, NaN: not given */
+    int paper;                         /* --model statstack */
+};
+/* Values in the val field of their struct option. */
+enum {
+    CLI_OPT_MACHINE = 1100,
+    CLI_OPT_LLC,
+    CLI_OPT_PRIVATE,
+    CLI_OPT_LATENCY,
+    CLI_OPT_BASE,
+    CLI_OPT_MIX,
+    CLI_OPT_BANDWIDTH,
+    CLI_OPT_CURVES
+};
+#define CLI_MEMORY_OPTIONS                                                                                  \
+    {"machine", required_argument, NULL, CLI_OPT_MACHINE}, {"llc", required_argument, NULL, CLI_OPT_LLC},   \
+        {"private", required_argument, NULL, CLI_OPT_PRIVATE},                                              \
+        {"latency", required_argument, NULL, CLI_OPT_LATENCY},                                              \
+        {"cpi-base", required_argument, NULL, CLI_OPT_BASE}, {"mix", required_argument, NULL, CLI_OPT_MIX}, \
+        {"bandwidth", required_argument, NULL, CLI_OPT_BANDWIDTH},                                          \
+    {                                                                                                       \
+        "model", required_argument, NULL, CLI_OPT_CURVES                                                    \
+    }
+#define CLI_MEMORY_HELP                                                                                    \
+    "  --machine NAME|FILE     its caches, latencies and bandwidth (cachegram machine --list, --output)\n" \
+    "  --llc SIZE              the shared cache (default 2M)\n"                                            \
+    "  --private SIZE          the private cache of each core (default 32K)\n"                             \
+    "  --latency L1,LLC,MEM    cycles of a hit in each, and of memory (default 1,10,130)\n"                \
+    "  --cpi-base N            cycles of an instruction but for its references (default 1)\n"              \
+    "  --mix N                 references an instruction, for profiles that do not tell\n"                 \
+    "  --bandwidth N           bytes a cycle that memory moves at most (default: no limit, or the "        \
+    "machine's)\n"                                                                                         \
+    "  --model lru|statstack   exact curves where there are any (default), or the paper's model\n"
+struct cli_memory cli_memory_defaults(void);
+/* 1 taken, 0 not one of them, -1 bad value (was told). */
+int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);
+/*
+ * The machine as the model takes it: of --machine, if given, all levels but the last are private; the other
+ * options overrule. *described, if not NULL, gets the description (levels 0 without --machine). 0 or
+ * negative.
+ */
+int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
+                       struct machine *described, struct error *err);
+
+/* Profiles, each read once. */
+struct cli_programs {
+    struct report_program **program;
+    uint32_t n;
+    unsigned line_bytes;
+};
+/* All of one line size. 0, or negative with err filled and nothing held. */
+int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
+                      struct cli_programs *programs, struct error *err);
+void cli_programs_free(struct cli_programs *programs);
+/* A program for the model, by which of its curves: 0 the best, -1 the low one, 1 the high one. */
+struct statcc_program cli_program(const struct cli_memory *memory, const struct report_program *program,
+                                  int which);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corun.c - programs side by side: csv, json, text. */
+#include "report/corun.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+/* In the order of the columns; the first eight are what scripts rely on. */
+static const char *const columns[] = {
+    "solo_miss_ratio",   "shared_miss_ratio", "solo_cpi",        "shared_cpi", "slowdown",
+    "cache_share_bytes", "shared_low",        "shared_high",     "cpi_low",    "cpi_high",
+    "bytes_per_cycle",   "partition_bytes",   "wrong_cpi_change"};
+#define COLUMNS (sizeof columns / sizeof columns[0])
+
+static void values(const struct report_corun_row *r, double *value)
+{
+    const double in_order[COLUMNS] = {
+        r->solo_miss_ratio, r->shared_miss_ratio, r->solo_cpi,
+        r->shared_cpi,      r->slowdown,          isnan(r->share_bytes) ? NAN : floor(r->share_bytes),
+        r->shared_low,      r->shared_high,       r->cpi_low,
+        r->cpi_high,        r->bytes_per_cycle,   r->partition_bytes,
+        r->wrong_cpi_change};
+    memcpy(value, in_order, sizeof in_order);
+}
+
+static void csv(FILE *out, const struct report_corun *c)
+{
+    double value[COLUMNS];
+    fputs("program,size_bytes", out);
+    for (size_t i = 0; i < COLUMNS; i++)
+        fprintf(out, ",%s", columns[i]);
+    putc('\n', out);
+    for (uint32_t k = 0; k < c->n; k++) {
+        values(&c->rows[k], value);
+        report_csv_string(out, c->rows[k].program);
+        fprintf(out, ",%" PRIu64, c->size_bytes);
+        for (size_t i = 0; i < COLUMNS; i++) {
+            putc(',', out);
+            report_csv_number(out, value[i]);
+        }
+        putc('\n', out);
+    }
+}
+
+static void json(FILE *out, const struct report_corun *c)
+{
+    double value[COLUMNS];
+    fputs("{\n  \"machine\": ", out);
+    report_json_string(out, c->machine);
+    fprintf(out, ",\n  \"size_bytes\": %" PRIu64 ",\n  \"converged\": %s,\n  \"iterations\": %u,\n",
+            c->size_bytes, c->converged ? "true" : "false", c->iterations);
+    fprintf(out, "  \"residual\": %.3g,\n  \"wait_cycles\": ", c->residual);
+    report_json_number(out, c->wait_cycles);
+    fputs(",\n  \"bandwidth_utilisation\": ", out);
+    report_json_number(out, c->utilisation);
+    fputs(",\n  \"cpi_error\": ", out);
+    report_json_number(out, c->cpi_error);
+    fputs(",\n  \"programs\": [", out);
+    for (uint32_t k = 0; k < c->n; k++) {
+        values(&c->rows[k], value);
+        fprintf(out, "%s\n    {\"program\": ", k ? "," : "");
+        report_json_string(out, c->rows[k].program);
+        for (size_t i = 0; i < COLUMNS; i++) {
+            fprintf(out, ", \"%s\": ", columns[i]);
+            report_json_number(out, value[i]);
+        }
+        putc('}', out);
+    }
+    fputs("\n  ]\n}\n", out);
+}
+
+static void percent(FILE *out, double ratio, int width)
+{
+    if (isnan(ratio))
+        fprintf(out, "%*s", width, "?");
+    else
+        fprintf(out, "%*.3f%%", width - 1, 100 * ratio);
+}
+
+static void plain_number(FILE *out, double value, int width)
+{
+    if (isnan(value))
+        fprintf(out, "%*s", width, "?");
+    else
+        fprintf(out, "%*.3f", width, value);
+}
+
+static void text(FILE *out, const struct report_corun *c, const struct report_style *style)
+{
+    char size[SIZE_TEXT];
+    int unknown = 0;
+    fprintf(out, "%u programs in a shared cache of %s (%s)\n\n", c->n, size_format(c->size_bytes, size),
+            c->machine);
+    fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "", "miss", "", "CPI", "", "slow-", "cache",
+            c->cpi_error > 0 ? "   if CPIs" : "");
+    fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "program", "alone", "shared", "alone", "shared", "down",
+            "share", c->cpi_error > 0 ? "  are wrong" : "");
+    for (uint32_t k = 0; k < c->n; k++) {
+        const struct report_corun_row *r = &c->rows[k];
+        char name[14];
+        snprintf(name, sizeof name, "%s", r->program);
+        report_plain(out, name);
+        fprintf(out, "%*s", (int)(13 - strlen(name)), "");
+        percent(out, r->solo_miss_ratio, 10);
+        percent(out, r->shared_miss_ratio, 10);
+        plain_number(out, r->solo_cpi, 9);
+        plain_number(out, r->shared_cpi, 9);
+        if (style->color && r->slowdown > 1.1)
+            fputs("\033[1;31m", out);
+        plain_number(out, r->slowdown, 9);
+        if (style->color && r->slowdown > 1.1)
+            fputs("\033[0m", out);
+        fprintf(out, "%9s",
+                isnan(r->share_bytes) || r->share_bytes < 1 ? "?"
+                                                            : size_format((uint64_t)r->share_bytes, size));
+        if (c->cpi_error > 0)
+            fprintf(out, "  +-%6.2f%%", 100 * r->wrong_cpi_change);
+        putc('\n', out);
+        unknown |= isnan(r->shared_miss_ratio);
+    }
+    for (uint32_t k = 0; k < c->n && unknown; k++) {
+        const struct report_corun_row *r = &c->rows[k];
+        fprintf(out, "%s", k ? "" : "\n?: not enough samples at its share. What they allow:\n");
+        fputs("  ", out);
+        report_plain(out, r->program);
+        fprintf(out, ": miss ratio %.3f%% to %.3f%%, CPI %.3f to %.3f\n", 100 * r->shared_low,
+                100 * r->shared_high, r->cpi_low, r->cpi_high);
+    }
+    if (!isnan(c->utilisation))
+        fprintf(out, "\nMemory moves %.0f%% of what it can; each miss waits %.1f cycles for it.\n",
+                100 * c->utilisation, c->wait_cycles);
+    if (!c->converged)
+        fprintf(out,
+                "\nNo stable answer: after %u steps the CPIs still want to change by %.2g of themselves.\n",
+                c->iterations, c->residual);
+}
+
+void report_corun(FILE *out, const struct report_corun *corun, enum report_format format,
+                  const struct report_style *style)
+{
+    if (format == REPORT_CSV)
+        csv(out, corun);
+    else if (format == REPORT_JSON)
+        json(out, corun);
+    else
+        text(out, corun, style);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.c - where to put programs: csv, json, text. */
+#include "report/place.h"
+
+#include <inttypes.h>
+
+#include "base/sizes.h"
+
+static double goal_of(const struct report_place *p)
+{
+    return p->problem->goal == PLACE_TOTAL ? p->result->total : p->result->worst;
+}
+
+static void csv(FILE *out, const struct report_place *p)
+{
+    fputs("cache,size_bytes,program,slowdown\n", out);
+    for (uint32_t m = 0; m < p->problem->ncaches; m++)
+        for (uint32_t i = 0; i < p->problem->programs; i++) {
+            if (p->result->cache[i] != m)
+                continue;
+            fprintf(out, "%u,%" PRIu64 ",", m, p->problem->caches[m].size_bytes);
+            report_csv_string(out, p->program[i]);
+            putc(',', out);
+            report_csv_number(out, p->result->slowdown[i]);
+            putc('\n', out);
+        }
+}
+
+static void json(FILE *out, const struct report_place *p)
+{
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"total_slowdown", p->result->total},
+                   {"worst_slowdown", p->result->worst},
+                   {"bound", p->result->bound},
+                   {"random_mean", p->result->random_mean},
+                   {"spread", p->result->spread}};
+    fprintf(out, "{\n  \"goal\": \"%s\",\n  \"exact\": %s",
+            p->problem->goal == PLACE_TOTAL ? "total" : "worst", p->result->exact ? "true" : "false");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        fprintf(out, ",\n  \"%s\": ", numbers[i].name);
+        report_json_number(out, numbers[i].value);
+    }
+    fputs(",\n  \"programs\": [", out);
+    for (uint32_t i = 0; i < p->problem->programs; i++) {
+        fprintf(out, "%s\n    {\"program\": ", i ? "," : "");
+        report_json_string(out, p->program[i]);
+        fprintf(out, ", \"cache\": %u, \"slowdown\": ", p->result->cache[i]);
+        report_json_number(out, p->result->slowdown[i]);
+        putc('}', out);
+    }
+    fputs("\n  ]\n}\n", out);
+}
+
+static void text(FILE *out, const struct report_place *p)
+{
+    const struct place_result *r = p->result;
+    const char *goal = p->problem->goal == PLACE_TOTAL ? "total" : "worst";
+    char size[SIZE_TEXT];
+    for (uint32_t m = 0; m < p->problem->ncaches; m++) {
+        fprintf(out, "cache %u, %s, %u cores\n", m, size_format(p->problem->caches[m].size_bytes, size),
+                p->problem->caches[m].cores);
+        for (uint32_t i = 0; i < p->problem->programs; i++)
+            if (r->cache[i] == m) {
+                fprintf(out, "  %7.3f  ", r->slowdown[i]);
+                report_plain(out, p->program[i]);
+                putc('\n', out);
+            }
+    }
+    fprintf(out, "\nSlowdown: total %.3f, worst %.3f; %s\n", r->total, r->worst,
+            r->exact ? "no placement is better" : "found by search");
+    if (!r->exact)
+        fprintf(out, "No placement's %s slowdown is below %.3f: this one is at most %.2f%% above the best.\n",
+                goal, r->bound, 100 * (goal_of(p) / r->bound - 1));
+    fprintf(
+        out,
+        "For comparison, the %s slowdown of programs dealt out in turn, as a scheduler spreads them: %.3f;\n"
+        "of random placements, on average: %.3f.\n",
+        goal, r->spread, r->random_mean);
+}
+
+void report_place(FILE *out, const struct report_place *place, enum report_format format)
+{
+    if (format == REPORT_CSV)
+        csv(out, place);
+    else if (format == REPORT_JSON)
+        json(out, place);
+    else
+        text(out, place);
+}

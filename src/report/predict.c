@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* predict.c - a program on another machine: csv, json, text. */
+#include <math.h>
+
+#include "base/sizes.h"
+#include "report/machine.h"
+
+static void csv(FILE *out, const struct report_predict *p)
+{
+    fputs("level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref\n", out);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct report_predict_row *r = &p->rows[i];
+        const double values[] = {r->size_bytes, r->latency_cycles, r->miss_ratio, r->low,
+                                 r->high,       r->cycles_share,   p->cpi,        p->ns_per_reference};
+        fputs(r->level, out);
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+            putc(',', out);
+            report_csv_number(out, values[k]);
+        }
+        putc('\n', out);
+    }
+}
+
+static void json_number(FILE *out, const char *name, double value)
+{
+    fprintf(out, ",\n  \"%s\": ", name);
+    report_json_number(out, value);
+}
+
+static void json(FILE *out, const struct report_predict *p)
+{
+    fputs("{\n  \"program\": ", out);
+    report_json_string(out, p->program);
+    fputs(",\n  \"machine\": ", out);
+    report_json_string(out, p->machine);
+    fputs(",\n  \"bottleneck\": ", out);
+    report_json_string(out, p->bottleneck);
+    json_number(out, "cpi", p->cpi);
+    json_number(out, "cpi_low", p->cpi_low);
+    json_number(out, "cpi_high", p->cpi_high);
+    json_number(out, "ns_per_ref", p->ns_per_reference);
+    json_number(out, "base_share", p->base_share);
+    json_number(out, "wait_cycles", p->wait_cycles);
+    json_number(out, "bandwidth_utilisation", p->utilisation);
+    json_number(out, "cpi_without_what_if", p->was_cpi);
+    fputs(",\n  \"levels\": [", out);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct report_predict_row *r = &p->rows[i];
+        const struct {
+            const char *name;
+            double value;
+        } values[] = {{"size_bytes", r->size_bytes}, {"latency_cycles", r->latency_cycles},
+                      {"miss_ratio", r->miss_ratio}, {"ci_low", r->low},
+                      {"ci_high", r->high},          {"cycles_share", r->cycles_share}};
+        fprintf(out, "%s\n    {\"level\": \"%s\"", i ? "," : "", r->level);
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+            fprintf(out, ", \"%s\": ", values[k].name);
+            report_json_number(out, values[k].value);
+        }
+        putc('}', out);
+    }
+    fputs("\n  ]\n}\n", out);
+}
+
+static void cell(FILE *out, double value, const char *format)
+{
+    if (isnan(value))
+        fprintf(out, "%11s", "-");
+    else
+        fprintf(out, format, value);
+}
+
+static void text(FILE *out, const struct report_predict *p)
+{
+    char size[SIZE_TEXT];
+    report_plain(out, p->program);
+    fputs(" on ", out);
+    report_plain(out, p->machine);
+    if (p->what_if)
+        fprintf(out, ", with %s", p->what_if);
+    fprintf(out, "\n\n%-8s %8s %10s %10s %10s\n", "level", "size", "cycles", "misses", "of time");
+    fprintf(out, "%-8s %8s %10s %10s", "(base)", "", "", "");
+    cell(out, 100 * p->base_share, "%10.1f%%");
+    putc('\n', out);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct report_predict_row *r = &p->rows[i];
+        fprintf(out, "%-8s %8s%11.1f", r->level,
+                isnan(r->size_bytes) ? "" : size_format((uint64_t)r->size_bytes, size), r->latency_cycles);
+        if (i + 1 == p->n)
+            fprintf(out, "%11s", "");
+        else
+            cell(out, 100 * r->miss_ratio, "%10.3f%%");
+        cell(out, 100 * r->cycles_share, "%10.1f%%");
+        putc('\n', out);
+    }
+    if (isnan(p->cpi))
+        fprintf(out, "\nNot enough samples at these sizes; they allow a CPI of %.3f to %.3f.\n", p->cpi_low,
+                p->cpi_high);
+    else
+        fprintf(out, "\nCPI %.3f", p->cpi);
+    if (!isnan(p->cpi) && p->cpi_high > p->cpi_low)
+        fprintf(out, " (%.3f to %.3f)", p->cpi_low, p->cpi_high);
+    if (!isnan(p->ns_per_reference))
+        fprintf(out, ", %.3f ns a reference", p->ns_per_reference);
+    if (!isnan(p->was_cpi) && !isnan(p->cpi))
+        fprintf(out, "; without the change %.3f, so %.2f times as fast", p->was_cpi, p->was_cpi / p->cpi);
+    if (!isnan(p->utilisation))
+        fprintf(out, "; memory bandwidth %.0f%% used", 100 * p->utilisation);
+    fprintf(out, "%sMost time: %s.\n", isnan(p->cpi) ? "" : "\n", p->bottleneck);
+}
+
+void report_predict(FILE *out, const struct report_predict *predict, enum report_format format)
+{
+    if (format == REPORT_CSV)
+        csv(out, predict);
+    else if (format == REPORT_JSON)
+        json(out, predict);
+    else
+        text(out, predict);
+}

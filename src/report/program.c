@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c - from a profile to curves that StatCC takes. */
+#include "report/program.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report.h"
+
+/*
+ * Sizes at which a sampled curve is asked for: 16 an octave, from a line to 1 GB. Between them straight
+ * lines err less than the samples: two neighbours differ by 4% in size.
+ */
+#define PER_OCTAVE 16u
+#define OCTAVES 24u
+#define POINTS (PER_OCTAVE * OCTAVES + 1u)
+
+/* Whoever compares several profiles has named them; one that has the default name goes by its command. */
+static void name_program(struct profile *p, struct report_program *program)
+{
+    char command[4096] = "";
+    const char *slash = strrchr(program->profile, '/'), *from = slash ? slash + 1 : program->profile;
+    if (strcmp(from, "cachegram.db") == 0 && profile_get(p, "command", command, sizeof command, NULL) == 0 &&
+        command[0]) {
+        command[strcspn(command, " ")] = '\0';
+        slash = strrchr(command, '/');
+        from = slash && slash[1] ? slash + 1 : command;
+    }
+    snprintf(program->name, sizeof program->name, "%s", from);
+    size_t length = strlen(program->name);
+    if (length > 3 && strcmp(program->name + length - 3, ".db") == 0)
+        program->name[length - 3] = '\0';
+}
+
+static void load_rates(struct profile *p, struct report_program *program)
+{
+    double touches, references, instructions;
+    program->references_per_instruction = program->cpu_seconds = NAN;
+    /* Curves are of touches of lines; where they are not counted, a reference is one. */
+    if (profile_get_number(p, "touches", &touches, NULL) != 0)
+        touches = 0;
+    if (profile_get_number(p, "references", &references, NULL) == 0 && references > touches)
+        touches = references;
+    if (profile_get_number(p, "instructions", &instructions, NULL) == 0 && instructions > 0 && touches > 0)
+        program->references_per_instruction = touches / instructions;
+    if (profile_get_number(p, "cpu_seconds", &program->cpu_seconds, NULL) != 0)
+        program->cpu_seconds = NAN;
+}
+
+static int load_full(struct profile *p, int paper, struct report_program *program, struct error *err)
+{
+    double cold = 0;
+    struct hist *stack = malloc(sizeof *stack), *reuse = malloc(sizeof *reuse);
+    int code = stack && reuse ? 0 : error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
+    if (code == 0 && (profile_get_hist(p, 0, PROFILE_HIST_STACK, stack, NULL) != 0 ||
+                      profile_get_hist(p, 0, PROFILE_HIST_REUSE, reuse, NULL) != 0 ||
+                      profile_get_number(p, "cold", &cold, NULL) != 0 || !(cold >= 0 && cold < 0x1p63)))
+        code =
+            error_set(err, -ENODATA, "the profile '%s' holds no distances of the whole run: it was cut short",
+                      program->profile);
+    if (code == 0)
+        code = paper ? statcc_curve_statstack(reuse, (uint64_t)cold, &program->curve, err)
+                     : statcc_curve_exact(stack, reuse, (uint64_t)cold, &program->curve, err);
+    if (code == 0)
+        program->low = program->high = program->curve;
+    free(stack);
+    free(reuse);
+    return code;
+}
+
+/*
+ * A curve of samples, which may end before the sizes do. What it does not carry lies between low and high;
+ * the solver needs some value there, and the middle is marked as unknown by known_lines.
+ */
+static int load_sampled(struct profile *p, struct report_program *program, struct error *err)
+{
+    struct curve_point *points = calloc(POINTS, sizeof *points);
+    struct report_curve curve = {.profile = program->profile, .points = points, .n = POINTS};
+    double known = INFINITY;
+    if (!points)
+        return error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
+    for (uint32_t i = 0; i < POINTS; i++)
+        points[i].size_bytes = program->line_bytes * exp2((double)i / PER_OCTAVE);
+    /* Below 16 lines steps are smaller than a line, and sizes must be whole. */
+    size_t n = 0;
+    for (uint32_t i = 0; i < POINTS; i++) {
+        double size = program->line_bytes * floor(points[i].size_bytes / program->line_bytes);
+        if (n == 0 || size > points[n - 1].size_bytes)
+            points[n++].size_bytes = size;
+    }
+    curve.n = n;
+    int code = report_curve_compute(p, REPORT_MODEL_LRU, 0, &curve, err);
+    for (size_t i = 0; code == 0 && i < n; i++) {
+        struct curve_point *q = &points[i];
+        if (isnan(q->low) || isnan(q->high)) {
+            q->low = isnan(q->miss_ratio) ? 0 : q->miss_ratio;
+            q->high = isnan(q->miss_ratio) ? (i ? points[i - 1].high : 1) : q->miss_ratio;
+        }
+        if (isnan(q->miss_ratio)) {
+            if (isinf(known))
+                known = i ? points[i - 1].size_bytes / program->line_bytes : 0;
+            q->miss_ratio = (q->low + q->high) / 2;
+        }
+    }
+    if (code == 0)
+        code = statcc_curve_points(points, n, program->line_bytes, &program->curve, err);
+    for (int which = 0; which < 2 && code == 0; which++) {
+        for (size_t i = 0; i < n; i++)
+            points[i].miss_ratio = which ? points[i].high : points[i].low;
+        code =
+            statcc_curve_points(points, n, program->line_bytes, which ? &program->high : &program->low, err);
+    }
+    if (code == 0)
+        program->curve.known_lines = known;
+    free(points);
+    return code;
+}
+
+int report_program_load(const char *profile, int paper, struct report_program *program, struct error *err)
+{
+    char mode[16] = "";
+    double line_bytes = 64;
+    struct profile *p;
+    int code = profile_open(profile, &p, err);
+    if (code != 0)
+        return code;
+    program->profile = profile;
+    name_program(p, program);
+    load_rates(p, program);
+    if (profile_get_number(p, "line_bytes", &line_bytes, NULL) == 0 &&
+        !(line_bytes >= 1 && line_bytes <= 1 << 20))
+        code = error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", profile,
+                         line_bytes);
+    program->line_bytes = (unsigned)line_bytes;
+    (void)profile_get(p, "mode", mode, sizeof mode, NULL);
+    program->full = strcmp(mode, "full") == 0;
+    if (code == 0)
+        code = program->full ? load_full(p, paper, program, err) : load_sampled(p, program, err);
+    profile_close(p, 0, NULL);
+    return code;
+}

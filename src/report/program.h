@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.h - what the models of shared caches and of other machines need of a profile. */
+#ifndef CACHEGRAM_REPORT_PROGRAM_H
+#define CACHEGRAM_REPORT_PROGRAM_H
+
+#include <stdint.h>
+#include "base/error.h"
+#include "model/statcc.h"
+
+/* Large: allocate it. */
+struct report_program {
+    char name[64];       /* the profile's file name without folder and .db; of cachegram.db, its command's */
+    const char *profile; /* file name, the caller's */
+    int full;            /* from every reference; else the curves are estimates */
+    unsigned line_bytes;
+    double references_per_instruction; /* NaN: the profile does not tell */
+    double cpu_seconds;                /* full and sparse: of a run that was slowed down; NaN: not told */
+    struct statcc_curve curve;         /* the best there is; beyond known_lines the middle of low and high */
+    struct statcc_curve low, high;     /* what the samples allow; equal to curve where that is exact */
+};
+
+/*
+ * paper: model reuse distances by StatStack, as the paper does, where the profile has them all (mode full);
+ * else the exact curve. 0, -EINVAL or -ENODATA (nothing to model in it), or what opening it returned.
+ */
+int report_program_load(const char *profile, int paper, struct report_program *program, struct error *err);
+
+#endif
