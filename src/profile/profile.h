@@ -47,7 +47,7 @@ enum profile_outcome {
     PROFILE_OPEN = 0,     /* not told, or not yet */
     PROFILE_REUSED = 1,   /* touched again */
     PROFILE_DROPPED = 2,  /* given up, for reasons that have nothing to do with the line */
-    PROFILE_DANGLING = 3, /* the program ended first: never touched again */
+    PROFILE_ENDED = 3,    /* the program ended first: never touched again */
     PROFILE_UNMAPPED = 4, /* its memory was unmapped or discarded first: never touched again */
     PROFILE_REFUSED = 5,  /* cannot be watched (a stack, memory that the kernel writes) */
     PROFILE_OUTCOMES
