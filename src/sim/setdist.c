@@ -9,6 +9,9 @@
  * that on all later levels too: nothing to move there, and the distance is 0. Most touches end at the third
  * or fourth level.
  *
+ * Measured: 46 ns a touch of gzip on an EPYC, storing the histograms included; to compare eight lines at once
+ * made it slower.
+ *
  * Example, lines 0 4 0 at level 1 (two sets) and 3 (eight): both lines are in set 0 of two, so the second
  * touch of 0 has distance 1 there; of eight sets they have one each, and the distance is 0.
  */
