@@ -2,16 +2,18 @@
 /* cmd-mrc.c - `cachegram mrc`: the miss-ratio curve of a profile. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD };
+enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD, OPT_WAYS };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, OPT_MODEL},
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"thread", required_argument, NULL, OPT_THREAD},
+    {"ways", required_argument, NULL, OPT_WAYS},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -25,6 +27,9 @@ static const char usage[] =
     "  --model lru|random      replacement policy of the cache (default lru); statstack: LRU estimated from\n"
     "                          reuse distances (profiles of --mode full)\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
+    "  --ways N                a set-associative cache of N ways (1 to 32); each size must then have a power "
+    "of two\n"
+    "                          of sets. Conflicts between lines of a set are seen as far as bursts reach\n"
     "  --thread TID            only this thread's samples\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
 
@@ -40,15 +45,43 @@ static int parse_model(const char *text, enum report_model *model)
     return -1;
 }
 
+/* A whole number from 1 to most. */
+static int parse_number(const char *text, uint32_t most, uint32_t *value)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || number == 0 || number > most)
+        return -1;
+    *value = (uint32_t)number;
+    return 0;
+}
+
+/* With ways, sizes that have a power of two of sets, from 1K (or one set) to 64M. */
+static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size_t *n, struct error *err)
+{
+    double line_bytes = 64;
+    if (profile_get_number(p, "line_bytes", &line_bytes, NULL) != 0 || !(line_bytes >= 1))
+        line_bytes = 64;
+    struct curve_point *points = calloc(64, sizeof *points);
+    if (!points) {
+        error_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    *n = 0;
+    for (double size = line_bytes * ways; size <= 0x1p26 && *n < 64; size *= 2)
+        if (size >= 1024)
+            points[(*n)++].size_bytes = size;
+    return points;
+}
+
 int cmd_mrc(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    enum report_model model = REPORT_MODEL_LRU;
-    const char *sizes = CLI_DEFAULT_SIZES;
+    struct report_question question = {REPORT_MODEL_LRU, 0, 0};
+    const char *sizes = NULL;
     struct report_curve curve = {0};
     struct profile *p;
     struct error err;
-    uint32_t tid = 0;
     int opt;
     while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
         int taken = cli_output_option("mrc", opt, optarg, &output);
@@ -58,20 +91,21 @@ int cmd_mrc(int argc, char **argv)
             continue;
         switch (opt) {
         case OPT_MODEL:
-            if (parse_model(optarg, &model) != 0)
+            if (parse_model(optarg, &question.model) != 0)
                 return cli_misuse("mrc", "'%s' is not a model: lru, random or statstack", optarg);
             break;
         case OPT_SIZES:
             sizes = optarg;
             break;
-        case OPT_THREAD: {
-            char *end;
-            unsigned long value = strtoul(optarg, &end, 10);
-            if (*optarg < '0' || *optarg > '9' || *end || value == 0 || value > UINT32_MAX)
+        case OPT_THREAD:
+            if (parse_number(optarg, UINT32_MAX, &question.tid) != 0)
                 return cli_misuse("mrc", "'%s' is not a thread's number", optarg);
-            tid = (uint32_t)value;
             break;
-        }
+        case OPT_WAYS:
+            if (parse_number(optarg, CURVE_SETS_WAYS, &question.ways) != 0)
+                return cli_misuse("mrc", "'%s' is not a number of ways from 1 to %u", optarg,
+                                  CURVE_SETS_WAYS);
+            break;
         case 'h':
             fputs(usage, stdout);
             return 0;
@@ -82,14 +116,18 @@ int cmd_mrc(int argc, char **argv)
     const char *file = cli_one_file("mrc", argc, argv);
     if (!file)
         return 2;
-    curve.points = cli_points(sizes, &curve.n, &err);
-    if (!curve.points)
-        return cli_misuse("mrc", "%s", err.text);
-
+    if (sizes || !question.ways) {
+        curve.points = cli_points(sizes ? sizes : CLI_DEFAULT_SIZES, &curve.n, &err);
+        if (!curve.points)
+            return cli_misuse("mrc", "%s", err.text);
+    }
     int code = profile_open(file, &p, &err);
     if (code == 0) {
         curve.profile = file;
-        code = report_curve_compute(p, model, tid, &curve, &err);
+        if (!curve.points && !(curve.points = points_of_ways(p, question.ways, &curve.n, &err)))
+            code = -ENOMEM;
+        if (code == 0)
+            code = report_curve_compute(p, &question, &curve, &err);
         /* Closed before printing: a reader at rest in a pager must not hold up a recording. */
         profile_close(p, 0, NULL);
     }

@@ -22,6 +22,7 @@ static const char usage[] =
 int cmd_report(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
     struct report_curve curve = {0};
     struct profile *p;
     struct error err, why = {""};
@@ -47,7 +48,7 @@ int cmd_report(int argc, char **argv)
         curve.profile = file;
         code = report_summary_load(p, summary, &err);
         if (code == 0) {
-            code = report_curve_compute(p, REPORT_MODEL_LRU, 0, &curve, &why);
+            code = report_curve_compute(p, &question, &curve, &why);
             /* A run without samples still has a story. */
             if (code == -ENODATA || code == -ENOENT) {
                 curve.n = 0;

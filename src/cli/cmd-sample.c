@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "cli/progress.h"
+#include "cli/sample-bursts.h"
 #include "cli/sim-source.h"
 #include "profile/profile.h"
 #include "sim/sparse.h"
@@ -35,6 +36,8 @@ static const char usage[] =
     "that\n"
     "'cachegram mrc' models by StatStack or StatCache, window by window.\n"
     "\n"
+    "  --bursts LIST       replay the burst method of 'cachegram record' instead: see\n"
+    "                      'cachegram sample --bursts 1 --help'\n"
     "  --window N          references in a window, in which samples are started (default 1e6)\n"
     "  --hibernate N       references between windows, on average (default 14e6; 0: none)\n"
     "  --samples N         samples started in a window, on average (default 1500)\n"
@@ -227,6 +230,8 @@ int cmd_sample(int argc, char **argv)
 {
     struct sample_options o = {.sampling = sparse_s1, .line_bytes = 64, .output = CLI_DEFAULT_PROFILE};
     int opt, status = 0;
+    if (sample_wants_bursts(argc, argv))
+        return cmd_sample_bursts(argc, argv);
     while (status == 0 && (opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
         if (opt == 'h') {
             fputs(usage, stdout);

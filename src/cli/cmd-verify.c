@@ -108,7 +108,8 @@ static int load_curve(const char *file, struct report_curve *curve, struct error
     if (status < 0)
         return status;
     curve->profile = file;
-    status = report_curve_compute(p, REPORT_MODEL_LRU, 0, curve, err);
+    const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
+    status = report_curve_compute(p, &question, curve, err);
     profile_close(p, 0, NULL);
     return status;
 }

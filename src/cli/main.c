@@ -20,19 +20,15 @@ static const struct command {
     unsigned flags;
     const char *help;
 } commands[] = {
-#ifdef HAVE_RECORD
     /* Its exit status is the program's; stdout is the program's too. */
     {"record", cmd_record, 0, "run a program and profile it"},
-#endif
     {"report", cmd_report, CHECK_STDOUT, "the whole story on one screen or two"},
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
     {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
     {"sim", cmd_sim, CHECK_STDOUT, "exact simulation of a cache hierarchy on a trace"},
     {"sample", cmd_sample, 0, "the papers' sparse sampler on a trace, into a profile"},
-#ifdef HAVE_RECORD
     {"verify", cmd_verify, CHECK_STDOUT, "estimates against exact answers, on your own program"},
     {"doctor", cmd_doctor, CHECK_STDOUT, "what this machine offers and what would be used"},
-#endif
     {"corun", cmd_corun, CHECK_STDOUT, "what happens when programs share a cache"},
     {"place", cmd_place, CHECK_STDOUT, "which programs to put together on which cache"},
     {"machine", cmd_machine, CHECK_STDOUT, "this machine's caches, latencies, bandwidths"},

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "collect/burst.h"
 #include "collect/reduce.h"
 #include "collect/tunables.h"
 #include "model/curve.h"
@@ -12,8 +14,9 @@ struct reducer {
     int distances;
     unsigned line_bytes;
     uint64_t start_ns;
-    struct stackdist *burst; /* burst mode: emptied for each */
-    struct hist hist[PROFILE_HIST_KINDS];
+    struct burst *burst;                  /* burst mode */
+    struct watches *watches;              /* burst mode; NULL: none */
+    struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct reduce_totals totals;
 };
 
@@ -26,8 +29,8 @@ struct reduce_window {
 /* Where the lines of a buffer go. */
 struct sink {
     struct reducer *reducer;
-    struct stackdist *stack;
-    struct reduce_window *window; /* full mode, else NULL */
+    struct stackdist *stack;      /* full mode, else NULL */
+    struct reduce_window *window; /* likewise */
     uint64_t cold;
 };
 
@@ -44,7 +47,7 @@ struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned
     r->distances = distances;
     r->line_bytes = line_bytes;
     r->start_ns = start_ns;
-    if (!full && distances && (r->burst = stackdist_new(0, err)) == NULL) {
+    if (!full && distances && (r->burst = burst_new(err)) == NULL) {
         free(r);
         return NULL;
     }
@@ -55,8 +58,13 @@ void reducer_free(struct reducer *r)
 {
     if (r == NULL)
         return;
-    stackdist_free(r->burst);
+    burst_free(r->burst);
     free(r);
+}
+
+void reducer_watch(struct reducer *r, struct watches *watches)
+{
+    r->watches = watches;
 }
 
 const struct reduce_totals *reduce_totals(const struct reducer *r)
@@ -113,33 +121,20 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     struct hist *h = s->reducer->hist;
     struct reduce_window *w = s->window;
     uint64_t cold = 0;
-    int status =
-        stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK],
-                             w != NULL ? &w->reuse : &h[PROFILE_HIST_REUSE], &h[PROFILE_HIST_FIRST], &cold);
+    if (s->stack == NULL)
+        return burst_touch(s->reducer->burst, lines, n);
+    int status = stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
+                                      &h[PROFILE_HIST_FIRST], &cold);
     s->cold += cold;
-    if (w != NULL) {
-        w->cold += cold;
-        if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
-            close_window(s->reducer, w);
-    }
+    w->cold += cold;
+    if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
+        close_window(s->reducer, w);
     return status;
 }
 
 static uint64_t since(uint64_t start_ns, uint64_t ns)
 {
     return ns > start_ns ? ns - start_ns : 0;
-}
-
-static int store_hists(struct reducer *r, uint64_t burst, struct error *err)
-{
-    for (int kind = 0; kind < PROFILE_HIST_KINDS; kind++) {
-        if (kind == PROFILE_HIST_EXPECTED && !r->full)
-            continue;
-        int status = profile_put_hist(r->profile, burst, (enum profile_hist)kind, &r->hist[kind], err);
-        if (status < 0)
-            return status;
-    }
-    return 0;
 }
 
 static int store_burst(struct reducer *r, const struct reduce_process *process, const struct wire_desc *desc,
@@ -158,35 +153,40 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .instructions = counts->instructions,
         .words = words,
         .new_blocks = desc->new_blocks,
-        .lines = r->distances ? stackdist_lines(r->burst) : 0,
         .pc = desc->pc,
         .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
         .end_detail = desc->end_detail,
         /* Nothing is known of the references between bursts; but where the budget set bursts further apart,
          * each stands for more. */
         .weight = (double)counts->references * (double)desc->gap_ns / (COLLECT_GAP_US * 1e3),
+        .start_refs = NAN,
+        .refs_per_ns = NAN,
     };
-    int status = profile_add_burst(r->profile, &burst, err);
-    return status < 0 || !r->distances ? status : store_hists(r, burst.id, err);
+    return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
+                        : profile_add_burst(r->profile, &burst, err);
 }
 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct error *err)
 {
-    struct sink sink = {
-        .reducer = r, .stack = r->full ? process->stack : r->burst, .window = process->window};
+    struct sink sink = {.reducer = r, .stack = process->stack, .window = process->window};
     struct decode_counts counts = {0};
 
-    if (!r->full && r->distances) {
-        stackdist_reset(r->burst);
-        memset(r->hist, 0, sizeof(r->hist));
-    }
-    int status =
+    int in_burst = !r->full && r->distances, status = 0;
+    if (in_burst)
+        status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
+    if (status < 0)
+        return status;
+    status =
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
+    if (in_burst)
+        sink.cold = burst_lines(r->burst);
+    uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;
+    if (sink.stack != NULL)
+        memory = stackdist_memory_bytes(sink.stack);
     if (status < 0)
         return error_set(err, status, "out of memory for stack distances (%llu MB in use)",
-                         (unsigned long long)(sink.stack != NULL ? stackdist_memory_bytes(sink.stack) : 0) >>
-                             20);
+                         (unsigned long long)memory >> 20);
     process->bad_records += counts.bad_records;
     process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
 
@@ -208,12 +208,15 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     t->bursts++;
     if (r->profile == NULL)
         return 0;
-    if (r->distances)
-        stackdist_ages(r->burst, &r->hist[PROFILE_HIST_AGE]);
     return store_burst(r, process, desc, &counts, n, err);
 }
 
 int reduce_store(struct reducer *r, struct error *err)
 {
-    return r->full && r->distances && r->profile != NULL ? store_hists(r, 0, err) : 0;
+    int status = 0;
+    if (!r->full || !r->distances || r->profile == NULL)
+        return 0;
+    for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0; kind++)
+        status = profile_put_hist(r->profile, 0, (enum profile_hist)kind, &r->hist[kind], err);
+    return status;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "collect/decode.h"
+#include "collect/watch.h"
 #include "profile/profile.h"
 #include "sim/stackdist.h"
 
@@ -40,6 +41,8 @@ struct reduce_process {
 struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err);
 void reducer_free(struct reducer *r);
+/* Burst mode: from now on survivors of every burst are chosen for watching. Not owned. */
+void reducer_watch(struct reducer *r, struct watches *watches);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
 /* Puts what is left of it into the run's histograms (full mode), frees. */

@@ -40,6 +40,29 @@ void curve_statstack_window(const struct hist *reuse, uint64_t dangling, struct 
 int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
                     struct curve_point *points, size_t n, struct error *err);
 
+enum curve_outcome {
+    CURVE_REUSED,   /* touched again after `refs` references */
+    CURVE_CENSORED, /* not yet touched after `refs` references; no more is known */
+    CURVE_ENDLESS   /* never touched again */
+};
+
+/* A random survivor of a burst: the last touch of a line in it. */
+struct curve_watch {
+    double position; /* distinct lines that the burst touched after it */
+    double age;      /* touches that the burst made after it */
+    double refs;     /* from the burst's end to the outcome; any value if endless */
+    enum curve_outcome outcome;
+};
+
+/* Reuses inside a burst by the number of other lines of their own set touched since; CURVE_SETS_WAYS: or
+ * more.
+ */
+#define CURVE_SETS_LEVELS 13u
+#define CURVE_SETS_WAYS 32u
+struct curve_sets {
+    uint64_t count[CURVE_SETS_LEVELS][CURVE_SETS_WAYS + 1]; /* [l]: 2^(l + 1) sets */
+};
+
 /*
  * One burst's histograms: exact in-burst stack distances, in-burst reuse distances, and `first`: for
  * each line's first touch in the burst, the number of distinct lines before it, which its true stack
@@ -49,6 +72,12 @@ struct curve_burst {
     struct hist stack, reuse, first, age;
     uint64_t references;
     double weight;
+    /* For watched.h only: */
+    uint32_t thread;                   /* bursts of the same thread are on the same clock */
+    double start_refs;                 /* its beginning on that clock, in references; NaN: not known */
+    const struct curve_watch *watches; /* each stands for as many survivors as the others */
+    size_t nwatches;
+    const struct curve_sets *sets; /* NULL: this burst did not look */
 };
 
 /*

@@ -13,8 +13,12 @@ static const char *const stmt_text[STMT_COUNT] = {
         "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
     [STMT_BURST] =
         "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
-        "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight) "
-        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight, "
+        "start_refs, refs_per_ns) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [STMT_WATCH] =
+        "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_OUTCOME] = "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ? WHERE id = ?",
     [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
     [STMT_WINDOW] = "INSERT INTO reuse_window(id, start_ref, refs) VALUES(?, ?, ?)",
     [STMT_SAMPLE] = "INSERT INTO reuse_sample(window, ref, distance, line) VALUES(?, ?, ?, ?)",

@@ -17,6 +17,8 @@ enum profile_stmt {
     STMT_COUNTER,
     STMT_MODULE,
     STMT_BURST,
+    STMT_WATCH,
+    STMT_OUTCOME,
     STMT_PUT_HIST,
     STMT_WINDOW,
     STMT_SAMPLE,
@@ -29,6 +31,7 @@ struct profile {
     sqlite3 *db;
     char *path; /* as the caller named it, for messages */
     int writing;
+    uint32_t version;               /* of the file, when reading */
     sqlite3_stmt *stmt[STMT_COUNT]; /* prepared on first use */
 };
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* In the order of enum wire_end. The profile does not know the wire, so the codes are repeated here;
  * they are part of the file format and never change their meaning. */
@@ -19,4 +20,18 @@ const char *profile_hist_name(enum profile_hist kind)
     static const char *const names[PROFILE_HIST_KINDS] = {"stack", "reuse", "first", "age", "expected"};
     assert(kind < PROFILE_HIST_KINDS);
     return names[kind];
+}
+
+const char *profile_outcome_name(enum profile_outcome outcome)
+{
+    static const char *const names[PROFILE_OUTCOMES] = {"open",     "reused",   "dropped",
+                                                        "dangling", "unmapped", "refused"};
+    assert(outcome < PROFILE_OUTCOMES);
+    return names[outcome];
+}
+
+const char *profile_sets_name(unsigned sets, char name[PROFILE_SETS_NAME])
+{
+    snprintf(name, PROFILE_SETS_NAME, "sets%u", sets);
+    return name;
 }

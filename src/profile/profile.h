@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 1
+#define PROFILE_SCHEMA_VERSION 2
 
 struct profile; /* opaque */
 
@@ -37,6 +37,31 @@ struct profile_burst {
     uint32_t end; /* enum wire_end, stored by name too */
     uint32_t end_detail;
     double weight;
+    /* By the reference clock; NaN where it does not tell (also in profiles of version 1). */
+    double start_refs;  /* references that the thread had executed when the burst began */
+    double refs_per_ns; /* around the burst, of the thread's CPU time, in native code */
+};
+
+/* What became of a watched line. The codes are part of the file format. */
+enum profile_outcome {
+    PROFILE_OPEN = 0,     /* not told, or not yet */
+    PROFILE_REUSED = 1,   /* touched again */
+    PROFILE_DROPPED = 2,  /* given up, for reasons that have nothing to do with the line */
+    PROFILE_ENDED = 3,    /* the program ended first: never touched again */
+    PROFILE_UNMAPPED = 4, /* its memory was unmapped or discarded first: never touched again */
+    PROFILE_REFUSED = 5,  /* cannot be watched (a stack, memory that the kernel writes) */
+    PROFILE_OUTCOMES
+};
+
+/* A survivor of a burst that was chosen to be watched (collect/watch.h). */
+struct profile_watch {
+    uint64_t id; /* given by profile_add_watch */
+    uint64_t burst;
+    uint64_t address;       /* of the line */
+    uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
+    enum profile_outcome outcome;
+    double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
+    double clock_error; /* share of refs; NaN: not told */
 };
 
 /* Mode "sparse": a stretch of references in which samples were started. */
@@ -69,6 +94,15 @@ int profile_set_counter(struct profile *p, uint64_t process, const char *name, u
 int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
                        uint64_t file_offset, const char *path, struct error *err);
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err);
+int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err);
+/* -ENOENT with err filled if there is no such watch. */
+int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome outcome, double refs,
+                        double clock_error, struct error *err);
+/*
+ * Per-set distances in `sets` sets (a power of two), a histogram of kind "setsN": not all bursts have them.
+ */
+int profile_put_sets(struct profile *p, uint64_t burst, unsigned sets, const struct hist *h,
+                     struct error *err);
 /* Non-zero bins only. burst 0: the whole run's (full mode). Replaces what was there. */
 int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
                      struct error *err);
@@ -92,6 +126,10 @@ int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, 
 /* All windows, ordered by id, and all samples, ordered by window; malloc'ed arrays that the caller frees. */
 int profile_windows(struct profile *p, struct profile_window **windows, size_t *n, struct error *err);
 int profile_samples(struct profile *p, struct profile_sample **samples, size_t *n, struct error *err);
+/* All watches, ordered by burst and id, in a malloc'ed array that the caller frees. */
+int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err);
+/* As profile_get_hist, of profile_put_sets. */
+int profile_get_sets(struct profile *p, uint64_t burst, unsigned sets, struct hist *h, struct error *err);
 /* Calls each(ctx, ...) for every counter, summed over processes. */
 int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name, uint64_t value), void *ctx,
                      struct error *err);

@@ -96,6 +96,7 @@ static int check_header(struct profile *p, struct error *err)
         return error_set(err, -EINVAL,
                          "the profile '%s' is damaged (no format version): record again, or use a copy",
                          p->path);
+    p->version = version;
     return 0;
 }
 
@@ -327,13 +328,20 @@ int profile_get_number(struct profile *p, const char *key, double *value, struct
     return code;
 }
 
+static double column_or_nan(sqlite3_stmt *s, int column)
+{
+    return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
+}
+
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err)
 {
-    static const char sql[] =
-        "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
-        " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight"
-        " FROM burst ORDER BY id";
+    char sql[300];
     sqlite3_stmt *s = NULL;
+    snprintf(sql, sizeof sql,
+             "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
+             " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, %s"
+             " FROM burst ORDER BY id",
+             p->version >= 2 ? "start_refs, refs_per_ns" : "NULL, NULL");
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     struct profile_burst *list = NULL;
@@ -370,6 +378,8 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
             .end = (uint32_t)sqlite3_column_int64(s, 15),
             .end_detail = (uint32_t)sqlite3_column_int64(s, 16),
             .weight = sqlite3_column_double(s, 17),
+            .start_refs = column_or_nan(s, 18),
+            .refs_per_ns = column_or_nan(s, 19),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)
@@ -384,18 +394,65 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
     return 0;
 }
 
-int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,
-                     struct error *err)
+int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
+{
+    static const char sql[] = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error"
+                              " FROM watch ORDER BY burst, id";
+    sqlite3_stmt *s = NULL;
+    struct profile_watch *list = NULL;
+    size_t used = 0, room = 0;
+    int rc = SQLITE_DONE, code = 0;
+
+    /* Version 1 had none. */
+    if (p->version >= 2 && sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
+        return profile_fail(p, err);
+    while (s && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+        if (used == room) {
+            size_t more = room ? room * 2 : 256;
+            struct profile_watch *grown = reallocarray(list, more, sizeof *list);
+            if (!grown) {
+                code = error_set(err, -ENOMEM, "out of memory reading the profile '%s'", p->path);
+                break;
+            }
+            list = grown;
+            room = more;
+        }
+        sqlite3_int64 outcome = sqlite3_column_int64(s, 5);
+        list[used++] = (struct profile_watch){
+            .id = (uint64_t)sqlite3_column_int64(s, 0),
+            .burst = (uint64_t)sqlite3_column_int64(s, 1),
+            .address = (uint64_t)sqlite3_column_int64(s, 2),
+            .position = (uint64_t)sqlite3_column_int64(s, 3),
+            .age = (uint64_t)sqlite3_column_int64(s, 4),
+            .outcome =
+                outcome > 0 && outcome < PROFILE_OUTCOMES ? (enum profile_outcome)outcome : PROFILE_OPEN,
+            .refs = column_or_nan(s, 6),
+            .clock_error = column_or_nan(s, 7),
+        };
+    }
+    if (code == 0 && rc != SQLITE_DONE)
+        code = profile_fail(p, err);
+    sqlite3_finalize(s);
+    if (code != 0) {
+        free(list);
+        return code;
+    }
+    *watches = list;
+    *n = used;
+    return 0;
+}
+
+static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct hist *h, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_GET_HIST, err);
     if (!s)
         return -EINVAL;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
-    sqlite3_bind_text(s, 2, profile_hist_name(kind), -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 2, kind, -1, SQLITE_STATIC);
     int code = 0, rc = sqlite3_step(s);
     if (rc == SQLITE_DONE) {
         code = error_set(err, -ENOENT, "the profile '%s' holds no '%s' histogram of burst %" PRIu64, p->path,
-                         profile_hist_name(kind), burst);
+                         kind, burst);
     } else if (rc != SQLITE_ROW) {
         code = profile_fail(p, err);
     } else {
@@ -405,10 +462,22 @@ int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, 
             code = error_set(err, -EINVAL,
                              "the profile '%s' is damaged (the '%s' histogram of burst %" PRIu64
                              "): record again, or use a copy",
-                             p->path, profile_hist_name(kind), burst);
+                             p->path, kind, burst);
     }
     sqlite3_reset(s);
     return code;
+}
+
+int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,
+                     struct error *err)
+{
+    return get_hist(p, burst, profile_hist_name(kind), h, err);
+}
+
+int profile_get_sets(struct profile *p, uint64_t burst, unsigned sets, struct hist *h, struct error *err)
+{
+    char kind[PROFILE_SETS_NAME];
+    return get_hist(p, burst, profile_sets_name(sets, kind), h, err);
 }
 
 int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name, uint64_t value), void *ctx,

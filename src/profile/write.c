@@ -219,14 +219,53 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
     sqlite3_bind_text(s, ++column, profile_end_name(burst->end), -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, ++column, burst->end_detail);
     sqlite3_bind_double(s, ++column, burst->weight);
+    sqlite3_bind_double(s, ++column, burst->start_refs); /* NaN is stored as NULL */
+    sqlite3_bind_double(s, ++column, burst->refs_per_ns);
     int code = step_done(p, s, err);
     if (code == 0)
         burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
 }
 
-int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
-                     struct error *err)
+int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_WATCH, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)watch->burst);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)watch->address);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)watch->position);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)watch->age);
+    sqlite3_bind_int64(s, 5, (sqlite3_int64)watch->outcome);
+    sqlite3_bind_text(s, 6, profile_outcome_name(watch->outcome), -1, SQLITE_STATIC);
+    sqlite3_bind_double(s, 7, watch->refs);
+    sqlite3_bind_double(s, 8, watch->clock_error);
+    int code = step_done(p, s, err);
+    if (code == 0)
+        watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
+    return code;
+}
+
+int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome outcome, double refs,
+                        double clock_error, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_OUTCOME, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)outcome);
+    sqlite3_bind_text(s, 2, profile_outcome_name(outcome), -1, SQLITE_STATIC);
+    sqlite3_bind_double(s, 3, refs);
+    sqlite3_bind_double(s, 4, clock_error);
+    sqlite3_bind_int64(s, 5, (sqlite3_int64)watch);
+    int code = step_done(p, s, err);
+    if (code == 0 && sqlite3_changes(p->db) != 1)
+        code = error_set(err, -ENOENT, "the profile '%s' holds no watch %llu", p->path,
+                         (unsigned long long)watch);
+    return code;
+}
+
+static int put_hist(struct profile *p, uint64_t burst, const char *kind, const struct hist *h,
+                    struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_PUT_HIST, err);
     if (!s)
@@ -236,10 +275,23 @@ int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, 
     if (!bytes)
         return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
     sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
-    sqlite3_bind_text(s, 2, profile_hist_name(kind), -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 2, kind, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)h->total);
     sqlite3_bind_blob64(s, 4, bytes, size, free);
     return step_done(p, s, err);
+}
+
+int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
+                     struct error *err)
+{
+    return put_hist(p, burst, profile_hist_name(kind), h, err);
+}
+
+int profile_put_sets(struct profile *p, uint64_t burst, unsigned sets, const struct hist *h,
+                     struct error *err)
+{
+    char kind[PROFILE_SETS_NAME];
+    return put_hist(p, burst, profile_sets_name(sets, kind), h, err);
 }
 
 int profile_commit(struct profile *p, struct error *err)

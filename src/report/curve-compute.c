@@ -3,11 +3,9 @@
 #include "report/curve-internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The bootstrap's seed where the profile names none: the same profile gives the same curve. */
-#define DEFAULT_SEED 1
 
 static int get_line_bytes(struct profile *p, unsigned *line_bytes, struct error *err)
 {
@@ -79,89 +77,8 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
     return code;
 }
 
-/*
- * Add a stored histogram to one that is all zero. Only bins in use are touched: untouched pages of the
- * large zeroed array cost nothing, and most bins of most bursts are empty.
- */
-static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch,
-                    struct hist *into, struct error *err)
-{
-    int code = profile_get_hist(p, burst, kind, scratch, err);
-    if (code != 0)
-        return code == -ENOENT ? 0 : code;
-    for (size_t bin = 0; bin < HIST_BINS; bin++)
-        if (scratch->count[bin])
-            into->count[bin] = scratch->count[bin];
-    into->total = scratch->total;
-    return 0;
-}
-
-static int load_bursts(struct profile *p, uint32_t tid, const struct profile_burst *list, size_t n,
-                       struct curve_burst *bursts, size_t *used, uint64_t *references, struct error *err)
-{
-    struct hist *scratch = malloc(sizeof *scratch);
-    if (!scratch)
-        return error_set(err, -ENOMEM, "out of memory computing the curve");
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < n; i++) {
-        if ((tid && list[i].tid != tid) || list[i].references == 0)
-            continue;
-        struct curve_burst *b = &bursts[(*used)++];
-        struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
-                                     [PROFILE_HIST_REUSE] = &b->reuse,
-                                     [PROFILE_HIST_FIRST] = &b->first,
-                                     [PROFILE_HIST_AGE] = &b->age};
-        b->references = list[i].references;
-        b->weight = list[i].weight;
-        *references += b->references;
-        for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
-            code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
-        /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
-        uint64_t touches = b->stack.total + b->first.total;
-        if (touches > b->references)
-            b->references = touches;
-    }
-    free(scratch);
-    return code;
-}
-
-static int compute_bursts(struct profile *p, enum report_model model, uint32_t tid,
-                          struct report_curve *curve, struct error *err)
-{
-    struct profile_burst *list = NULL;
-    size_t n = 0;
-    double seed = DEFAULT_SEED;
-    if (model == REPORT_MODEL_STATSTACK)
-        return error_set(err, -EINVAL, "the statstack model needs every reference: record with --mode full");
-    int code = profile_bursts(p, &list, &n, err);
-    if (code != 0)
-        return code;
-    if (profile_get_number(p, "seed", &seed, NULL) != 0 || !(seed >= 0 && seed < 0x1p63))
-        seed = DEFAULT_SEED;
-    struct curve_burst *bursts = calloc(n ? n : 1, sizeof *bursts);
-    if (!bursts)
-        code = error_set(err, -ENOMEM, "out of memory computing the curve");
-    else
-        code = load_bursts(p, tid, list, n, bursts, &curve->bursts, &curve->references, err);
-    if (code == 0 && curve->bursts == 0 && tid && n)
-        code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile, tid);
-    else if (code == 0 && curve->bursts == 0)
-        code = error_set(err, -ENODATA,
-                         "the profile '%s' holds no bursts: the program was too short to be sampled; "
-                         "record with --mode full",
-                         curve->profile);
-    if (code == 0)
-        code = model == REPORT_MODEL_LRU ? curve_bursts(bursts, curve->bursts, curve->line_bytes,
-                                                        (uint64_t)seed, curve->points, curve->n, err)
-                                         : curve_bursts_statcache(bursts, curve->bursts, curve->line_bytes,
-                                                                  curve->points, curve->n, err);
-    free(bursts);
-    free(list);
-    return code;
-}
-
-int report_curve_compute(struct profile *p, enum report_model model, uint32_t tid, struct report_curve *curve,
-                         struct error *err)
+int report_curve_compute(struct profile *p, const struct report_question *question,
+                         struct report_curve *curve, struct error *err)
 {
     static const char *const names[] = {"lru", "random", "statstack"};
     char mode[16] = "";
@@ -171,17 +88,27 @@ int report_curve_compute(struct profile *p, enum report_model model, uint32_t ti
     if ((code = get_line_bytes(p, &curve->line_bytes, err)) != 0)
         return code;
     curve->full = strcmp(mode, "full") == 0;
-    curve->model = names[model];
+    curve->model = names[question->model];
+    curve->ways = question->ways;
     curve->references = 0;
     curve->bursts = 0;
     curve->windows = curve->samples = 0;
-    if (curve->full && tid)
+    curve->watches = curve->unfollowed = curve->dropped = 0;
+    curve->clock_error = NAN;
+    if (curve->full && question->tid)
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not tell threads apart: record in burst mode");
+    if (question->ways && question->model != REPORT_MODEL_LRU)
+        return error_set(err, -EINVAL, "cache sets are for the lru model only");
+    if (question->ways && (curve->full || strcmp(mode, "sparse") == 0))
+        return error_set(err, -EINVAL,
+                         "the profile '%s' does not hold distances within cache sets: record in burst mode",
+                         curve->profile);
     if (strcmp(mode, "sparse") == 0) {
-        if (tid)
+        if (question->tid)
             return error_set(err, -EINVAL, "samples of single references do not tell threads apart");
-        return report_curve_sparse(p, model, curve, err);
+        return report_curve_sparse(p, question->model, curve, err);
     }
-    return curve->full ? compute_full(p, model, curve, err) : compute_bursts(p, model, tid, curve, err);
+    return curve->full ? compute_full(p, question->model, curve, err)
+                       : report_curve_bursts(p, question, curve, err);
 }

@@ -8,5 +8,8 @@
 /* Mode "sparse": random by StatCache, the others by StatStack. line_bytes and profile are set. */
 int report_curve_sparse(struct profile *p, enum report_model model, struct report_curve *curve,
                         struct error *err);
+/* Mode "burst". line_bytes and profile are set, what is counted is 0. */
+int report_curve_bursts(struct profile *p, const struct report_question *question, struct report_curve *curve,
+                        struct error *err);
 
 #endif

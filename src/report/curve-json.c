@@ -30,6 +30,12 @@ void report_curve_json(FILE *out, const struct report_curve *curve)
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
     if (curve->windows)
         fprintf(out, "  \"windows\": %zu,\n  \"samples\": %zu,\n", curve->windows, curve->samples);
+    if (curve->bursts)
+        fprintf(
+            out,
+            "  \"ways\": %u,\n  \"watched\": %zu,\n  \"watches_dropped\": %zu,\n  \"watches_not_followed\": "
+            "%zu,\n",
+            curve->ways, curve->watches, curve->dropped, curve->unfollowed);
     report_points_json(out, curve->points, curve->n);
     fputs("\n}\n", out);
 }

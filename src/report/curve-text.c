@@ -13,14 +13,18 @@ void report_curve_text(FILE *out, const struct report_curve *curve, const struct
         banded |= curve->points[i].high > curve->points[i].low;
         unknown |= isnan(curve->points[i].miss_ratio);
     }
-    fprintf(out, "Miss ratio by cache size: %s, %u-byte lines\n", curve->model, curve->line_bytes);
+    fprintf(out, "Miss ratio by cache size: %s, ", curve->model);
+    if (curve->ways)
+        fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
+    fprintf(out, "%u-byte lines\n", curve->line_bytes);
     if (curve->full)
         fprintf(out, "from all %" PRIu64 " references\n\n", curve->references);
     else if (curve->windows)
         fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,
                 curve->windows, curve->references);
     else
-        fprintf(out, "from %zu bursts, %" PRIu64 " references\n\n", curve->bursts, curve->references);
+        fprintf(out, "from %zu bursts, %" PRIu64 " references, %zu watched lines\n\n", curve->bursts,
+                curve->references, curve->watches);
     report_plot(out, curve->points, curve->n, 13, style);
     if (banded && curve->n > 1)
         fputs("\n  ⠒ estimate   ░ what the samples allow\n", out);
@@ -43,5 +47,11 @@ void report_curve_text(FILE *out, const struct report_curve *curve, const struct
         putc('\n', out);
     }
     if (unknown)
-        fputs("\nNot enough samples: no burst reaches that far; only the bounds are known.\n", out);
+        fputs("\nNot enough samples: neither bursts nor watched lines reach that far; only the bounds are "
+              "known.\n",
+              out);
+    if (curve->bursts) {
+        putc('\n', out);
+        report_curve_notes(out, curve, "Note: ");
+    }
 }

@@ -92,7 +92,8 @@ static int load_sampled(struct profile *p, struct report_program *program, struc
             points[n++].size_bytes = size;
     }
     curve.n = n;
-    int code = report_curve_compute(p, REPORT_MODEL_LRU, 0, &curve, err);
+    struct report_question question = {.model = REPORT_MODEL_LRU};
+    int code = report_curve_compute(p, &question, &curve, err);
     for (size_t i = 0; code == 0 && i < n; i++) {
         struct curve_point *q = &points[i];
         if (isnan(q->low) || isnan(q->high)) {

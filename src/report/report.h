@@ -27,6 +27,13 @@ struct report_style report_style_of(FILE *out, enum report_color color);
 /* --- the curve --- */
 enum report_model { REPORT_MODEL_LRU, REPORT_MODEL_RANDOM, REPORT_MODEL_STATSTACK };
 
+/* What the curve is to be of. */
+struct report_question {
+    enum report_model model;
+    uint32_t tid;  /* only this thread's bursts; 0: all */
+    unsigned ways; /* of a set-associative cache (LRU); 0: fully associative */
+};
+
 struct report_curve {
     const char *profile; /* file name */
     const char *model;   /* "lru", "random", "statstack" */
@@ -35,17 +42,22 @@ struct report_curve {
     uint64_t references; /* recorded ones, behind this curve */
     size_t bursts;
     size_t windows, samples;    /* of sparse reuse distances; 0 in other profiles */
+    unsigned ways;              /* 0: fully associative */
+    size_t watches;             /* survivors of those bursts that were chosen for watching */
+    size_t unfollowed;          /* of those, refused or without an outcome */
+    size_t dropped;             /* of those, given up */
+    double clock_error;         /* of the reference clock, the largest told, as a share; NaN: not told */
     struct curve_point *points; /* owned by the caller */
     size_t n;
 };
 
 /*
  * Compute curve->points[].miss_ratio, low and high for the sizes in them, and fill full, model,
- * line_bytes, references, bursts, windows and samples. tid: only this thread's bursts, 0 for all. -EINVAL
- * where the profile does not carry what the model needs, -ENODATA where it holds no references.
+ * line_bytes, references and all that follows. -EINVAL where the profile does not carry what the model needs,
+ * -ENODATA where it holds no references.
  */
-int report_curve_compute(struct profile *p, enum report_model model, uint32_t tid, struct report_curve *curve,
-                         struct error *err);
+int report_curve_compute(struct profile *p, const struct report_question *question,
+                         struct report_curve *curve, struct error *err);
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON, REPORT_FORMATS };
 /* One of a kind a file: curve-text.c, curve-csv.c, curve-json.c. */
@@ -54,6 +66,11 @@ void report_curve_csv(FILE *out, const struct report_curve *curve);
 void report_curve_json(FILE *out, const struct report_curve *curve);
 /* "points": [...], without braces around it, each line indented by two spaces. */
 void report_points_json(FILE *out, const struct curve_point *points, size_t n);
+/*
+ * What to know of a burst profile's curve, in words: nothing, or sentences on one line each that begin with
+ * `lead`.
+ */
+void report_curve_notes(FILE *out, const struct report_curve *curve, const char *lead);
 /* The drawing alone: rows lines and the axis below. Draws nothing of fewer than two points. */
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style);

@@ -227,6 +227,8 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
         if (s->bursts)
             put_ends(out, s);
+        if (curve->watches)
+            fprintf(out, "  watched     %zu lines after their bursts\n", curve->watches);
     } else {
         fprintf(out, "  processes   %zu\n", s->processes);
     }
@@ -238,6 +240,8 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
         fprintf(out, "  exit        %.0f\n", s->exit_status);
     put_warnings(out, s, style);
     put_troubles(out, s);
+    if (curve->n > 0)
+        report_curve_notes(out, curve, "  note        ");
     putc('\n', out);
     if (curve->n == 0) {
         fputs("  no curve: ", out);

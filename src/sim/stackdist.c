@@ -266,3 +266,22 @@ void stackdist_ages(const struct stackdist *sd, struct hist *age_hist)
         left--;
     }
 }
+
+void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *out)
+{
+    uint64_t left = sd->lines;
+
+    for (uint32_t slot = 0; slot < FRONT_LINES; slot++) {
+        if (sd->slot[slot].line == NO_LINE)
+            continue;
+        *out++ = (struct stackdist_survivor){sd->slot[slot].line, sd->now - sd->slot[slot].last};
+        left--;
+    }
+    for (uint64_t i = 0; left > 0; i++) {
+        const struct entry *e = &sd->entries[i];
+        if (e->last <= sd->start || e->place == PLACE_FRONT)
+            continue;
+        *out++ = (struct stackdist_survivor){e->line, sd->now - e->last};
+        left--;
+    }
+}

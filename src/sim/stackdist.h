@@ -37,6 +37,15 @@ int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, 
 uint64_t stackdist_lines(const struct stackdist *sd);      /* distinct lines so far */
 uint64_t stackdist_references(const struct stackdist *sd); /* touches so far */
 size_t stackdist_memory_bytes(const struct stackdist *sd);
+struct stackdist_survivor {
+    uint64_t line;
+    uint64_t age; /* touches since its last one; no two lines have the same */
+};
+/*
+ * Every line seen, in no particular order: out[0 .. stackdist_lines(sd)), the caller's. The distinct lines
+ * touched after a line's last touch are those of smaller age.
+ */
+void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *out);
 /*
  * For every line seen: the number of references since its last touch (0: it was the last one) goes
  * into hist. These are the survivors' ages: their forward reuse distance is at least that.

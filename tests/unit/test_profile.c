@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -120,7 +121,8 @@ static void test_round_trip(void **state)
     assert_int_equal(profile_set_counter(p, second, "triggers", 4, &err), 0);
     assert_int_equal(
         profile_add_module(p, first, UINT64_C(0xffffffffff600000), UINT64_MAX, 0, "[vsyscall]", &err), 0);
-    struct profile_burst b = {0, second, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX, 8, 16, 0.1};
+    struct profile_burst b = {0,  second, 3,  4,  5,          6, 7,  8,   9,   10,
+                              11, 12,     13, 14, UINT64_MAX, 8, 16, 0.1, 1e9, 1.5};
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     /* Both ends of the bins, neighbours, a gap, a count of 64 bits. */
     in->count[0] = 1;
@@ -173,6 +175,83 @@ static void test_round_trip(void **state)
     assert_int_equal(profile_close(p, 0, &err), 0);
     free(in);
     free(out);
+}
+
+static void test_watches(void **state)
+{
+    (void)state;
+    struct profile *p;
+    struct error err;
+    struct hist *in = calloc(1, sizeof *in), *out = malloc(sizeof *out);
+    struct profile_burst b = {.references = 1, .start_refs = NAN, .refs_per_ns = NAN};
+    struct profile_watch w[3] = {
+        {.burst = 2, .address = UINT64_MAX - 63, .position = 5, .age = 6, .refs = NAN, .clock_error = NAN},
+        {.burst = 1, .address = 64, .position = 0, .age = 0, .refs = NAN, .clock_error = NAN},
+        {.burst = 2, .address = 128, .outcome = PROFILE_REFUSED, .refs = 0, .clock_error = 0},
+    };
+    assert_int_equal(profile_create(path, &p, &err), 0);
+    assert_int_equal(profile_add_burst(p, &b, &err), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(profile_add_watch(p, &w[i], &err), 0);
+    assert_int_equal(profile_set_outcome(p, w[0].id, PROFILE_REUSED, 12.5, .25, &err), 0);
+    assert_int_equal(profile_set_outcome(p, 99, PROFILE_REUSED, 1, 0, &err), -ENOENT);
+    in->count[32] = in->total = 7;
+    assert_int_equal(profile_put_sets(p, b.id, 64, in, &err), 0);
+    assert_int_equal(profile_close(p, 1, &err), 0);
+
+    struct profile_burst *bursts;
+    struct profile_watch *watches;
+    size_t n;
+    assert_int_equal(profile_open(path, &p, &err), 0);
+    assert_int_equal(profile_bursts(p, &bursts, &n, &err), 0);
+    assert_true(n == 1 && isnan(bursts[0].start_refs) && isnan(bursts[0].refs_per_ns));
+    assert_int_equal(profile_watches(p, &watches, &n, &err), 0);
+    assert_int_equal(n, 3); /* by burst, then in the order of choice */
+    assert_true(watches[0].burst == 1 && watches[0].outcome == PROFILE_OPEN && isnan(watches[0].refs) &&
+                isnan(watches[0].clock_error) && watches[0].address == 64);
+    assert_true(watches[1].id == w[0].id && watches[1].address == w[0].address && watches[1].position == 5 &&
+                watches[1].age == 6 && watches[1].outcome == PROFILE_REUSED && watches[1].refs == 12.5 &&
+                watches[1].clock_error == .25);
+    assert_true(watches[2].outcome == PROFILE_REFUSED && watches[2].refs == 0);
+    assert_int_equal(profile_get_sets(p, b.id, 64, out, &err), 0);
+    assert_memory_equal(in, out, sizeof *in);
+    assert_int_equal(profile_get_sets(p, b.id, 128, out, &err), -ENOENT);
+    assert_int_equal(profile_close(p, 0, &err), 0);
+    free(bursts);
+    free(watches);
+    free(in);
+    free(out);
+}
+
+/* What version 1 had not is told to be unknown. */
+static void test_version_1(void **state)
+{
+    (void)state;
+    sqlite3 *db;
+    struct profile *p;
+    struct error err;
+    struct profile_burst *bursts;
+    struct profile_watch *watches;
+    size_t n;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(
+            db,
+            "PRAGMA application_id=0x4367726d; PRAGMA user_version=1;"
+            "CREATE TABLE burst(id INTEGER PRIMARY KEY, process, tid, start_ns, end_ns, cpu_start_ns,"
+            " cpu_end_ns, refs, loads, stores, instructions, words, new_blocks, lines, pc, end_code,"
+            " end_reason, end_detail, weight); INSERT INTO burst(refs, weight) VALUES(5, 6)",
+            NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(profile_open(path, &p, &err), 0);
+    assert_int_equal(profile_bursts(p, &bursts, &n, &err), 0);
+    assert_true(n == 1 && bursts[0].references == 5 && bursts[0].weight == 6 && isnan(bursts[0].start_refs));
+    assert_int_equal(profile_watches(p, &watches, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(profile_close(p, 0, &err), 0);
+    free(bursts);
+    free(watches);
 }
 
 static void test_old_is_kept(void **state)
@@ -355,7 +434,7 @@ static void test_foreign(void **state)
     unlink(path);
     make(1);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=2", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=3", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     expect_refused(-EPROTO, "newer");
 }
@@ -364,6 +443,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_watches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_version_1, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_killed_writer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_truncated, setup, teardown),

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.c - draws survivors; keeps the table `watch`. */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include "base/random.h"
+#include "collect/watch.h"
+
+struct watches {
+    struct profile *profile;
+    unsigned per_burst, line_bytes;
+    struct random_state random;
+    watch_request_fn *request;
+    void *ctx;
+    uint64_t open;
+    struct stackdist_survivor *survivors; /* scratch */
+    size_t room;
+};
+
+struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line_bytes, uint64_t seed,
+                            watch_request_fn *request, void *ctx, struct error *err)
+{
+    struct watches *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        error_set(err, -ENOMEM, "out of memory for the watched lines");
+        return NULL;
+    }
+    w->profile = p;
+    w->per_burst = per_burst;
+    w->line_bytes = line_bytes;
+    w->request = request;
+    w->ctx = ctx;
+    random_seed(&w->random, seed);
+    return w;
+}
+
+void watches_free(struct watches *w)
+{
+    if (w == NULL)
+        return;
+    free(w->survivors);
+    free(w);
+}
+
+void watches_set_per_burst(struct watches *w, unsigned per_burst)
+{
+    w->per_burst = per_burst;
+}
+
+uint64_t watches_open(const struct watches *w)
+{
+    return w->open;
+}
+
+/* Lines touched after one of that age: one pass for each watch is cheaper than to sort them all. */
+static uint64_t position_of(const struct watches *w, size_t n, uint64_t age)
+{
+    uint64_t position = 0;
+    for (size_t i = 0; i < n; i++)
+        position += w->survivors[i].age < age;
+    return position;
+}
+
+int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
+                   const struct stackdist *sd, struct error *err)
+{
+    size_t n = (size_t)stackdist_lines(sd), chosen = n < w->per_burst ? n : w->per_burst;
+    if (chosen == 0)
+        return 0;
+    if (n > w->room) {
+        struct stackdist_survivor *larger = realloc(w->survivors, 2 * n * sizeof *larger);
+        if (larger == NULL)
+            return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+        w->survivors = larger;
+        w->room = 2 * n;
+    }
+    stackdist_survivors(sd, w->survivors);
+    for (size_t i = 0; i < chosen; i++) {
+        /* A shuffle that stops after the first few. */
+        size_t other = i + (size_t)random_below(&w->random, n - i);
+        struct stackdist_survivor survivor = w->survivors[other];
+        w->survivors[other] = w->survivors[i];
+        w->survivors[i] = survivor;
+        struct profile_watch watch = {
+            .burst = burst,
+            .address = survivor.line * w->line_bytes,
+            .position = position_of(w, n, survivor.age),
+            .age = survivor.age,
+            .outcome = PROFILE_OPEN,
+            .refs = NAN,
+            .clock_error = NAN,
+        };
+        int status = profile_add_watch(w->profile, &watch, err);
+        if (status < 0)
+            return status;
+        w->open++;
+        struct watch_request request = {
+            .id = watch.id,
+            .process = process,
+            .tid = tid,
+            .burst = burst,
+            .address = watch.address,
+            .position = watch.position,
+            .age = watch.age,
+        };
+        if (w->request != NULL)
+            w->request(w->ctx, &request);
+    }
+    return 0;
+}
+
+int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs,
+                    double clock_error, struct error *err)
+{
+    assert(outcome != PROFILE_OPEN && outcome < PROFILE_OUTCOMES);
+    int status = profile_set_outcome(w->profile, id, outcome, refs, clock_error, err);
+    if (status == 0)
+        w->open--;
+    return status;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watch.h - survivors of bursts: which of them are watched, and what became of those.
+ *
+ * A line's last touch in a burst is a survivor: when, if ever, the line is touched again the burst does
+ * not tell. A burst has as many survivors as it touched lines; K of them, drawn at random, are watched
+ * until they are touched again, or dropped, or the program ends. Their fate, each standing for D / K
+ * survivors, is what model/watched.h makes the far part of a curve of.
+ *
+ * The way of a watch:
+ *
+ *     reducer: burst is over ----> watches_choose ----> watch_request (to whoever watches)
+ *                                        |                     |
+ *                              a row of table `watch`      protects the line, sees the touch
+ *                                        |                     |
+ *                                   watches_outcome  <---------+
+ *
+ * Who watches reports an outcome for every request, sooner or later; what is never reported stays "open" in
+ * the profile and counts as seen no further than the burst's end. Drops must not depend on the line or on
+ * how long it has been quiet (random among the watched), or the estimate is biased.
+ *
+ * Not thread-safe: requests are made, and outcomes taken, by the collector's thread.
+ */
+#ifndef CACHEGRAM_WATCH_H
+#define CACHEGRAM_WATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "profile/profile.h"
+#include "sim/stackdist.h"
+
+struct watches;
+
+/* One line to watch from now on. */
+struct watch_request {
+    uint64_t id;       /* of the watch; to be named in watches_outcome */
+    uint64_t process;  /* id in the profile */
+    uint32_t tid;      /* whose burst it was */
+    uint64_t burst;    /* id in the profile */
+    uint64_t address;  /* the line's first byte */
+    uint64_t position; /* p: distinct lines that the burst touched after its last touch of this one */
+    uint64_t age;      /* a: touches that the burst made after that */
+};
+
+/* Takes the request; called from watches_choose. It cannot refuse: to refuse is an outcome. */
+typedef void watch_request_fn(void *ctx, const struct watch_request *request);
+
+/*
+ * per_burst: K; 0: none is ever chosen. line_bytes: of a line. request may be NULL: then watches are only
+ * written to the profile. p and ctx are not owned. NULL when memory is short (err says so).
+ */
+struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line_bytes, uint64_t seed,
+                            watch_request_fn *request, void *ctx, struct error *err);
+void watches_free(struct watches *w); /* NULL is allowed */
+/* Budget: another K from the next burst on. */
+void watches_set_per_burst(struct watches *w, unsigned per_burst);
+
+/*
+ * Chooses the survivors of a burst that is over: K of the lines in sd, or all if there are no more, each
+ * set as likely as any other; stores them in random order, and requests them. burst: id in the profile. 0,
+ * or negative with err filled: memory, or the profile cannot be written.
+ */
+int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
+                   const struct stackdist *sd, struct error *err);
+
+/*
+ * What became of watch `id` (watch_request.id), told once. refs: references that the burst's thread executed
+ * between the burst's end and that moment, by the reference clock, not counting the reusing one; 0 or more,
+ * need not be whole. clock_error: how far refs may be off, as a share of it (.2: by 20%); NaN: not known.
+ */
+int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs,
+                    double clock_error, struct error *err);
+/* Watches that were requested and have no outcome yet. */
+uint64_t watches_open(const struct watches *w);
+
+#endif

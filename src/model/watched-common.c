@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watched-common.c - what the models of watched bursts share: checks, counts, and bands. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "model/watched-internal.h"
+
+/*
+ * The model's own error: what the bootstrap cannot see, as found against exact curves (docs/accuracy.md,
+ * "Bursts on traces"): .05 points and a tenth of the miss ratio; of small caches, whose distances bursts know
+ * exactly, .1 points.
+ */
+#define SMALL_CACHE_BYTES 32768.0
+#define SMALL_FLOOR 0.001
+#define FLOOR 0.0005
+#define FLOOR_PART 0.1
+
+int watched_check(const struct curve_burst *bursts, size_t n, struct error *err)
+{
+    for (size_t b = 0; b < n; b++) {
+        int code = model_check_bursts(&bursts[b], 1, err);
+        if (code < 0)
+            return code;
+        if ((double)bursts[b].nwatches > (double)bursts[b].first.total)
+            return error_set(err, -EINVAL, "burst number %zu has more watches than survivors", b + 1);
+        for (size_t i = 0; i < bursts[b].nwatches; i++) {
+            const struct curve_watch *watch = &bursts[b].watches[i];
+            int endless = watch->outcome == CURVE_ENDLESS;
+            if (!(watch->position >= 0 && watch->position < (double)bursts[b].first.total) ||
+                !(watch->age >= watch->position && isfinite(watch->age)) ||
+                !(endless || (watch->refs >= 0 && isfinite(watch->refs))))
+                return error_set(err, -EINVAL,
+                                 "a watch of burst number %zu makes no sense: position %g, age %g, "
+                                 "%g references",
+                                 b + 1, watch->position, watch->age, watch->refs);
+        }
+    }
+    return 0;
+}
+
+double watched_share(const struct curve_burst *burst)
+{
+    return burst->references > 0 ? burst->weight / (double)burst->references : 0;
+}
+
+void watched_counts(const struct curve_burst *burst, struct growth_counts *counts)
+{
+    double each = (double)burst->first.total / (double)burst->nwatches;
+
+    growth_add_hist(counts, GROWTH_EVENT, &burst->reuse, 1);
+    if (burst->nwatches == 0)
+        growth_add_hist(counts, GROWTH_CENSORED, &burst->age, 1);
+    for (size_t i = 0; i < burst->nwatches; i++) {
+        const struct curve_watch *watch = &burst->watches[i];
+        if (watch->outcome == CURVE_ENDLESS)
+            counts->endless += each;
+        else if (watch->outcome == CURVE_CENSORED)
+            counts->censored[growth_bin(watch->age + watch->refs)] += each;
+        else
+            counts->event[growth_bin(watch->age + watch->refs)] += each;
+    }
+}
+
+void watched_draw(struct random_state *random, const double *share, size_t n, unsigned *times)
+{
+    double total = 0;
+
+    memset(times, 0, n * sizeof *times);
+    while (total <= 0) /* a draw of nothing but weight 0 is no sample */
+        for (size_t k = 0; k < n; k++) {
+            size_t b = (size_t)random_below(random, n);
+            times[b]++;
+            total += share[b];
+        }
+}
+
+void watched_band(struct curve_point *point, double sd)
+{
+    double ratio = point->miss_ratio;
+    double floor = point->size_bytes < SMALL_CACHE_BYTES ? SMALL_FLOOR : FLOOR + FLOOR_PART * ratio;
+    double half = sqrt(4 * sd * sd + floor * floor);
+
+    point->low = fmax(0, ratio - half);
+    point->high = fmin(1, ratio + half);
+}
+
+double curve_unseen_share(size_t nbursts)
+{
+    return nbursts > 3 ? 3 / (double)nbursts : 1;
+}

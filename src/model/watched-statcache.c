@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The curve under random replacement from bursts and what became of their survivors.
+ *
+ * StatCache (statcache.c) needs the distribution of reuse distances, in references. Every reference of a
+ * burst is an origin: a reuse inside it is exact, and of its survivors the watched ones stand for all.
+ * Kaplan-Meier over all of them (growth.c) gives the distribution; lines never touched again always miss.
+ *
+ * If all were given up before some distance, what lies beyond is not known: it may be reused right there, or
+ * never, which gives bounds, and there is no centre unless a line that old has more likely than not been
+ * replaced (bursts_statcache.c does the same).
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "model/watched-internal.h"
+
+/* Bursts of a window at least: of fewer, the few reuses seen make a poor distribution. */
+#define WINDOW_BURSTS 10u
+#define LEAST_WINDOWS 4u /* fewer do not tell how much they differ */
+#define MOST_WINDOWS 32u
+
+struct work {
+    struct growth_counts *burst; /* of each, times its share */
+    struct growth_counts sum;
+    struct growth growth;
+    struct growth tail; /* of all bursts: where a window's own knowledge ends */
+    uint32_t tail_known;
+    double *share;
+    unsigned *times;
+    double distance[GROWTH_BINS + 1], part[GROWTH_BINS + 1];
+};
+
+static void work_free(struct work *w)
+{
+    if (!w)
+        return;
+    free(w->burst);
+    free(w->share);
+    free(w->times);
+    free(w);
+}
+
+static struct work *work_new(const struct curve_burst *bursts, size_t nbursts)
+{
+    struct work *w = calloc(1, sizeof *w);
+    struct growth_counts *counts = malloc(sizeof *counts);
+
+    if (w && counts) {
+        w->burst = calloc(nbursts + 1, sizeof *w->burst);
+        w->share = calloc(nbursts + 1, sizeof *w->share);
+        w->times = calloc(nbursts + 1, sizeof *w->times);
+    }
+    if (!w || !counts || !w->burst || !w->share || !w->times) {
+        free(counts);
+        work_free(w);
+        return NULL;
+    }
+    for (size_t b = 0; b < nbursts; b++) {
+        w->share[b] = watched_share(&bursts[b]);
+        w->times[b] = 1;
+        *counts = (struct growth_counts){.endless = 0};
+        watched_counts(&bursts[b], counts);
+        growth_add_counts(&w->burst[b], counts, w->share[b]);
+    }
+    free(counts);
+    return w;
+}
+
+/* The distribution from the bursts as often as w->times says. */
+struct distribution {
+    struct model_spectrum spectrum;
+    uint32_t known; /* bins; nothing is known beyond: */
+    double horizon;
+    double beyond, endless; /* shares: of distances beyond it, and of those known to have no end */
+};
+
+static struct distribution find_distribution(struct work *w, size_t nbursts)
+{
+    w->sum = (struct growth_counts){.endless = 0};
+    for (size_t b = 0; b < nbursts; b++)
+        if (w->times[b] > 0)
+            growth_add_counts(&w->sum, &w->burst[b], w->times[b]);
+    uint32_t known = growth_estimate(&w->sum, 0, &w->growth);
+    if (known < w->tail_known) {
+        growth_splice(&w->growth, &w->tail, known);
+        known = w->tail_known;
+    }
+    struct distribution d = {.spectrum = {.distance = w->distance, .share = w->part}};
+    for (uint32_t bin = 0; bin < known; bin++) {
+        double part = w->growth.share[bin] - w->growth.share[bin + 1];
+        if (part <= 0)
+            continue;
+        w->distance[d.spectrum.n] = (growth_edge(bin) + growth_edge(bin + 1) - 1) / 2;
+        w->part[d.spectrum.n++] = part;
+    }
+    d.beyond = w->growth.share[known];
+    d.endless = known == GROWTH_BINS ? d.beyond : 0;
+    d.known = known;
+    d.horizon = growth_edge(known);
+    return d;
+}
+
+/* Fills the points, low..high being bounds without noise; the bins that are known. */
+static uint32_t estimate(struct work *w, size_t nbursts, unsigned line_bytes, struct curve_point *points,
+                         size_t n)
+{
+    struct distribution d = find_distribution(w, nbursts);
+
+    for (size_t i = 0; i < n; i++) {
+        double lines = model_lines(&points[i], line_bytes);
+        points[i].high = model_statcache_solve(&d.spectrum, d.beyond, lines);
+        points[i].low = points[i].miss_ratio = points[i].high;
+        if (d.beyond <= d.endless)
+            continue;
+        struct model_spectrum early = d.spectrum; /* its arrays have room for one more */
+        early.distance[early.n] = d.horizon;
+        early.share[early.n++] = d.beyond;
+        points[i].low = model_statcache_solve(&early, 0, lines);
+        double kept = lines > 1 ? exp(points[i].high * d.horizon * log1p(-1 / lines)) : 0;
+        points[i].miss_ratio = kept > 0.5 ? NAN : (points[i].low + points[i].high) / 2;
+    }
+    return d.known;
+}
+
+/* low..high are bounds without noise. */
+static void widen(struct curve_point *point, double sd)
+{
+    struct curve_point low = *point, high = *point;
+
+    low.miss_ratio = point->low;
+    high.miss_ratio = point->high;
+    watched_band(&low, sd);
+    watched_band(&high, sd);
+    point->low = low.low;
+    point->high = high.high;
+}
+
+static int find_bands(struct work *w, size_t nbursts, unsigned line_bytes, uint64_t seed,
+                      struct curve_point *points, size_t n)
+{
+    double *sum = calloc(2 * n + 1, sizeof *sum);
+    struct random_state random;
+
+    if (!sum)
+        return -ENOMEM;
+    random_seed(&random, seed);
+    for (unsigned r = 0; r < WATCHED_RESAMPLES; r++) {
+        watched_draw(&random, w->share, nbursts, w->times);
+        struct distribution d = find_distribution(w, nbursts);
+        for (size_t i = 0; i < n; i++) {
+            double lines = model_lines(&points[i], line_bytes);
+            double difference = model_statcache_solve(&d.spectrum, d.beyond, lines) - points[i].high;
+            sum[2 * i] += difference;
+            sum[2 * i + 1] += difference * difference;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        double mean = sum[2 * i] / WATCHED_RESAMPLES;
+        widen(&points[i], sqrt(fmax(0, sum[2 * i + 1] / WATCHED_RESAMPLES - mean * mean)));
+    }
+    free(sum);
+    return 0;
+}
+
+/* The mean of n windows, each solved by itself, and bands by how they differ. */
+static int estimate_windows(struct work *w, const struct curve_burst *bursts, size_t nbursts,
+                            unsigned line_bytes, size_t nwindows, struct curve_point *points, size_t n)
+{
+    struct curve_point *part = malloc((nwindows * n + 1) * sizeof *part);
+    double *weight = calloc(nwindows, sizeof *weight), total = 0;
+
+    if (!part || !weight) {
+        free(part);
+        free(weight);
+        return -ENOMEM;
+    }
+    for (size_t k = 0; k < nwindows; k++) {
+        memset(w->times, 0, nbursts * sizeof *w->times);
+        for (size_t b = nbursts * k / nwindows; b < nbursts * (k + 1) / nwindows; b++) {
+            w->times[b] = 1;
+            weight[k] += w->share[b] * (double)bursts[b].references;
+        }
+        total += weight[k];
+        memcpy(part + k * n, points, n * sizeof *part);
+        estimate(w, nbursts, line_bytes, part + k * n, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double squares = 0;
+        points[i].miss_ratio = points[i].low = points[i].high = 0;
+        for (size_t k = 0; k < nwindows; k++) {
+            const struct curve_point *p = &part[k * n + i];
+            if (weight[k] <= 0)
+                continue;
+            points[i].miss_ratio += weight[k] / total * p->miss_ratio; /* one without an answer: none */
+            points[i].low += weight[k] / total * p->low;
+            points[i].high += weight[k] / total * p->high;
+        }
+        for (size_t k = 0; k < nwindows; k++) {
+            double difference = weight[k] / total * (part[k * n + i].high - points[i].high);
+            squares += weight[k] > 0 ? difference * difference : 0;
+        }
+        widen(&points[i], sqrt(squares * (double)nwindows / (double)(nwindows - 1)));
+    }
+    free(part);
+    free(weight);
+    return 0;
+}
+
+int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                            uint64_t seed, struct curve_point *points, size_t n, struct error *err)
+{
+    int code = model_check_points(points, n, line_bytes, err);
+    double total = 0;
+    size_t watches = 0;
+
+    if (code == 0)
+        code = watched_check(bursts, nbursts, err);
+    if (code < 0)
+        return code;
+    for (size_t b = 0; b < nbursts; b++) {
+        total += watched_share(&bursts[b]);
+        watches += bursts[b].nwatches;
+    }
+    if (total <= 0 || watches == 0)
+        return curve_bursts_statcache(bursts, nbursts, line_bytes, points, n, err);
+    struct work *w = work_new(bursts, nbursts);
+    code = -ENOMEM;
+    if (w) {
+        size_t nwindows = nbursts / WINDOW_BURSTS < MOST_WINDOWS ? nbursts / WINDOW_BURSTS : MOST_WINDOWS;
+        uint32_t known = estimate(w, nbursts, line_bytes, points, n);
+        w->tail = w->growth;
+        w->tail_known = known;
+        code = nwindows < LEAST_WINDOWS
+                   ? find_bands(w, nbursts, line_bytes, seed, points, n)
+                   : estimate_windows(w, bursts, nbursts, line_bytes, nwindows, points, n);
+    }
+    work_free(w);
+    return code < 0 ? error_set(err, code, "no memory for the StatCache model of %zu bursts", nbursts) : 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The LRU curve from bursts and what became of their survivors.
+ *
+ * Problem. A burst of W references tells the stack distances of the reuses inside it. Of the D lines that it
+ * leaves behind, K random ones were watched until touched again.
+ *
+ * Method. Every reference of a burst is an origin; at a cache of L lines it is one of
+ *
+ *  - a reuse inside the burst: its distance is exact;
+ *  - a survivor at depth p >= L at the burst's end: a miss for sure. Depths are 0 .. D - 1, once each, so
+ *    there are D - L of those (none if D <= L);
+ *  - a survivor of smaller depth: misses if its distance x (path.c) turns out to be L or more. The share of
+ *    them comes from the watches with p < L of all bursts, each standing for D / K survivors, by
+ * Kaplan-Meier: lines given up are censored at the depth they had reached; lines never touched again are
+ * infinitely far.
+ *
+ * Weighted by what bursts stand for, the three add up to the miss ratio. Noise: the bursts are drawn anew,
+ * with replacement, and the standard deviation of the result is taken.
+ *
+ * Example: one burst, a b a c, W = 4: one reuse of distance 1; survivors c a b at depths 0 1 2. At L = 1: the
+ * reuse misses, a and b miss for sure, c if its x >= 1. If only c was watched and found endless: 4/4.
+ */
+#include "model/watched.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "model/watched-internal.h"
+
+/* A watch as the estimate sees it. */
+struct seen {
+    double position, distance, weight;
+    uint32_t burst;
+    int censored;
+};
+
+struct work {
+    struct seen *seen; /* by distance; at the same distance, reused before censored */
+    size_t nseen;
+    size_t nbursts;
+    double *share;    /* of each burst: what one reference counts */
+    double *total;    /* of each burst: what all of them count */
+    double *inside;   /* [point * nbursts + burst]: what misses inside the burst count */
+    double *deep;     /* the same: survivors at depths of L and more */
+    double *shallow;  /* and at smaller ones */
+    unsigned *times;  /* how often each burst is in the sample */
+    double *followed; /* scratch: of each watch */
+};
+
+static int compare_seen(const void *a, const void *b)
+{
+    const struct seen *x = a, *y = b;
+
+    if (x->distance != y->distance)
+        return x->distance < y->distance ? -1 : 1;
+    return x->censored - y->censored;
+}
+
+static void work_free(struct work *w)
+{
+    if (!w)
+        return;
+    free(w->seen);
+    free(w->share);
+    free(w->total);
+    free(w->inside);
+    free(w->deep);
+    free(w->shallow);
+    free(w->times);
+    free(w->followed);
+    free(w);
+}
+
+static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, size_t n)
+{
+    struct work *w = calloc(1, sizeof *w);
+    size_t watches = 0;
+
+    if (!w)
+        return NULL;
+    for (size_t b = 0; b < nbursts; b++)
+        watches += bursts[b].nwatches;
+    w->nbursts = nbursts;
+    w->seen = calloc(watches + 1, sizeof *w->seen);
+    w->share = calloc(nbursts + 1, sizeof *w->share);
+    w->total = calloc(nbursts + 1, sizeof *w->total);
+    w->inside = calloc(nbursts * n + 1, sizeof *w->inside);
+    w->deep = calloc(nbursts * n + 1, sizeof *w->deep);
+    w->shallow = calloc(nbursts * n + 1, sizeof *w->shallow);
+    w->times = calloc(nbursts + 1, sizeof *w->times);
+    w->followed = calloc(watches + 1, sizeof *w->followed);
+    if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->times && w->followed)
+        return w;
+    work_free(w);
+    return NULL;
+}
+
+/* All that depends on single bursts. */
+static void add_bursts(struct work *w, const struct curve_burst *bursts, unsigned line_bytes,
+                       const struct curve_point *points, size_t n)
+{
+    for (size_t b = 0; b < w->nbursts; b++) {
+        const struct curve_burst *burst = &bursts[b];
+        double share = watched_share(&bursts[b]), survivors = (double)burst->first.total;
+        w->share[b] = share;
+        w->total[b] = share * (double)burst->references;
+        for (size_t i = 0; i < n && share > 0; i++) {
+            double lines = model_lines(&points[i], line_bytes);
+            size_t at = i * w->nbursts + b;
+            w->inside[at] = share * hist_at_least(&burst->stack, lines);
+            w->deep[at] = share * fmax(0, survivors - lines);
+            w->shallow[at] = share * fmin(survivors, lines);
+        }
+    }
+}
+
+static void add_watches(struct work *w, const struct curve_burst *bursts, const double *distance)
+{
+    for (size_t b = 0; b < w->nbursts; b++) {
+        const struct curve_burst *burst = &bursts[b];
+        for (size_t i = 0; i < burst->nwatches; i++, distance++) {
+            if (w->share[b] <= 0)
+                continue;
+            w->seen[w->nseen++] = (struct seen){
+                .position = burst->watches[i].position,
+                .distance = *distance,
+                .weight = w->share[b] * (double)burst->first.total / (double)burst->nwatches,
+                .burst = (uint32_t)b,
+                .censored = burst->watches[i].outcome == CURVE_CENSORED,
+            };
+        }
+    }
+    qsort(w->seen, w->nseen, sizeof *w->seen, compare_seen);
+}
+
+struct estimate {
+    double far;      /* share of the survivors of smaller depth than `lines` that reach it; NaN: not known */
+    size_t followed; /* watches that it comes from, less those given up at once */
+};
+
+/* Kaplan-Meier over the watches of depth below `lines`, at `lines`. */
+static struct estimate estimate_far(struct work *w, double lines)
+{
+    struct estimate result = {.far = 1};
+    double risk = 0;
+    size_t last = 0;
+
+    for (size_t i = 0; i < w->nseen; i++) {
+        const struct seen *seen = &w->seen[i];
+        if (seen->position >= lines || w->times[seen->burst] == 0)
+            continue;
+        risk += seen->weight * w->times[seen->burst];
+        result.followed += !seen->censored || seen->distance > seen->position;
+        last = i;
+    }
+    double least = 1e-9 * risk; /* what is left by rounding when nobody is left */
+    for (size_t i = 0; i < w->nseen && w->seen[i].distance < lines; i++) {
+        const struct seen *seen = &w->seen[i];
+        if (seen->position >= lines || w->times[seen->burst] == 0)
+            continue;
+        double weight = seen->weight * w->times[seen->burst];
+        if (!seen->censored)
+            result.far *= risk > least ? fmax(0, 1 - weight / risk) : 0;
+        risk -= weight;
+        /* Nobody is followed any further, and it was not the last one's reuse that ended it. */
+        if (i == last && seen->censored && result.far > 0)
+            result.far = NAN;
+    }
+    return result;
+}
+
+/* Point number i from the bursts as often as w->times says. */
+static double estimate_point(struct work *w, size_t i, double lines, size_t *followed)
+{
+    double total = 0, inside = 0, deep = 0, shallow = 0;
+
+    for (size_t b = 0; b < w->nbursts; b++) {
+        double times = w->times[b];
+        total += times * w->total[b];
+        inside += times * w->inside[i * w->nbursts + b];
+        deep += times * w->deep[i * w->nbursts + b];
+        shallow += times * w->shallow[i * w->nbursts + b];
+    }
+    struct estimate e = estimate_far(w, lines);
+    if (followed)
+        *followed = e.followed;
+    double ratio = (inside + deep + shallow * e.far) / total;
+    return ratio > 1 ? 1 : ratio; /* NaN stays NaN */
+}
+
+/* Points whose miss_ratio is NaN on entry (what watches do not tell) are left alone. */
+static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct curve_point *points,
+                      size_t n)
+{
+    double *sum = calloc(3 * n + 1, sizeof *sum);
+    struct random_state random;
+
+    if (!sum)
+        return -ENOMEM;
+    random_seed(&random, seed);
+    for (unsigned r = 0; r < WATCHED_RESAMPLES; r++) {
+        watched_draw(&random, w->share, w->nbursts, w->times);
+        for (size_t i = 0; i < n; i++) {
+            if (isnan(points[i].miss_ratio))
+                continue;
+            double value = estimate_point(w, i, model_lines(&points[i], line_bytes), NULL);
+            if (isnan(value))
+                continue;
+            /* From the estimate, so that squares of small numbers are not lost in those of large ones. */
+            double difference = value - points[i].miss_ratio;
+            sum[3 * i]++;
+            sum[3 * i + 1] += difference;
+            sum[3 * i + 2] += difference * difference;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(points[i].miss_ratio))
+            continue;
+        double count = fmax(1, sum[3 * i]), mean = sum[3 * i + 1] / count;
+        watched_band(&points[i], sqrt(fmax(0, sum[3 * i + 2] / count - mean * mean)));
+    }
+    free(sum);
+    return 0;
+}
+
+static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, struct curve_point *points,
+                        size_t n)
+{
+    for (size_t b = 0; b < w->nbursts; b++)
+        w->times[b] = 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t followed;
+        double value = estimate_point(w, i, model_lines(&points[i], line_bytes), &followed);
+        /* Too few watches: what curve_bursts made of the bursts alone stands, if it is an answer at all. */
+        if (followed < WATCHED_MIN || isnan(value))
+            continue;
+        points[i].miss_ratio = value;
+    }
+    return find_bands(w, line_bytes, seed, points, n);
+}
+
+int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
+                  struct curve_point *points, size_t n, struct error *err)
+{
+    int code = model_check_points(points, n, line_bytes, err);
+    double total = 0;
+    size_t watches = 0;
+
+    if (code == 0)
+        code = watched_check(bursts, nbursts, err);
+    if (code < 0)
+        return code;
+    for (size_t b = 0; b < nbursts; b++) {
+        total += watched_share(&bursts[b]);
+        watches += bursts[b].nwatches;
+    }
+    code = curve_bursts(bursts, nbursts, line_bytes, seed, points, n, err);
+    if (code < 0 || total <= 0 || watches == 0)
+        return code;
+
+    struct work *w = work_new(bursts, nbursts, n);
+    code = -ENOMEM;
+    if (w) {
+        add_bursts(w, bursts, line_bytes, points, n);
+        code = watched_distances(bursts, nbursts, w->followed, err);
+    }
+    if (w && code == 0) {
+        add_watches(w, bursts, w->followed);
+        code = estimate_all(w, line_bytes, seed, points, n);
+    }
+    work_free(w);
+    return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* curve-bursts.c - the curve of a profile of bursts: loads what the models want. */
+#include "report/curve-internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/watched.h"
+
+/* The bootstrap's seed where the profile names none: the same profile gives the same curve. */
+#define DEFAULT_SEED 1
+
+/*
+ * Add a stored histogram to one that is all zero. Only bins in use are touched: untouched pages of the
+ * large zeroed array cost nothing, and most bins of most bursts are empty.
+ */
+static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch,
+                    struct hist *into, struct error *err)
+{
+    int code = profile_get_hist(p, burst, kind, scratch, err);
+    if (code != 0)
+        return code == -ENOENT ? 0 : code;
+    for (size_t bin = 0; bin < HIST_BINS; bin++)
+        if (scratch->count[bin])
+            into->count[bin] = scratch->count[bin];
+    into->total = scratch->total;
+    return 0;
+}
+
+static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
+    [PROFILE_OPEN] = CURVE_CENSORED, [PROFILE_REUSED] = CURVE_REUSED,    [PROFILE_DROPPED] = CURVE_CENSORED,
+    [PROFILE_ENDED] = CURVE_ENDLESS, [PROFILE_UNMAPPED] = CURVE_ENDLESS, [PROFILE_REFUSED] = CURVE_CENSORED,
+};
+
+/* Watches of a burst, from the list of all (by burst): how many; *next goes past them. */
+static size_t take_watches(const struct profile_watch *list, size_t n, size_t *next, uint64_t burst,
+                           struct curve_watch *into)
+{
+    size_t used = 0;
+    while (*next < n && list[*next].burst < burst)
+        ++*next;
+    for (; *next < n && list[*next].burst == burst; ++*next) {
+        const struct profile_watch *w = &list[*next];
+        enum curve_outcome outcome = outcomes[w->outcome];
+        if (isnan(w->refs) && outcome == CURVE_REUSED) /* reused, but nobody knows when */
+            outcome = CURVE_CENSORED;
+        into[used++] = (struct curve_watch){
+            .position = (double)w->position,
+            .age = (double)w->age,
+            .refs = isnan(w->refs) || w->outcome == PROFILE_REFUSED ? 0 : w->refs,
+            .outcome = outcome,
+        };
+    }
+    return used;
+}
+
+/* A number for the burst's thread, the same for all of its bursts: that of the first of them. */
+static uint32_t thread_number(const struct profile_burst *list, size_t i)
+{
+    size_t first = 0;
+    while (list[first].tid != list[i].tid || list[first].process != list[i].process)
+        first++;
+    return (uint32_t)first;
+}
+
+/* What one profile's curve is made of; all arrays are malloc'ed. */
+struct loaded {
+    struct profile_burst *list; /* of the profile */
+    size_t nlist;
+    struct profile_watch *watched;
+    size_t nwatched;
+    struct curve_burst *bursts; /* those asked for; curve->bursts of them */
+    struct curve_watch *watches;
+    struct curve_sets *sets;
+    struct curve_time *times; /* of bursts */
+};
+
+static void loaded_clear(struct loaded *l)
+{
+    free(l->list);
+    free(l->watched);
+    free(l->bursts);
+    free(l->watches);
+    free(l->sets);
+    free(l->times);
+}
+
+static int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
+{
+    int code = profile_bursts(p, &l->list, &l->nlist, err);
+    if (code == 0)
+        code = profile_watches(p, &l->watched, &l->nwatched, err);
+    if (code != 0)
+        return code;
+    l->bursts = calloc(l->nlist + 1, sizeof *l->bursts);
+    l->times = calloc(l->nlist + 1, sizeof *l->times);
+    l->watches = calloc(l->nwatched + 1, sizeof *l->watches);
+    l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
+    if (!l->bursts || !l->times || !l->watches || (sets && !l->sets))
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    return 0;
+}
+
+/* Distances within sets, if the burst has them: 1, else 0, or an error. */
+static int load_sets(struct profile *p, uint64_t burst, struct hist *scratch, struct curve_sets *sets,
+                     struct error *err)
+{
+    for (unsigned level = 0; level < CURVE_SETS_LEVELS; level++) {
+        int code = profile_get_sets(p, burst, 2u << level, scratch, err);
+        if (code != 0)
+            return code == -ENOENT ? 0 : code;
+        for (unsigned distance = 0; distance <= CURVE_SETS_WAYS; distance++)
+            sets->count[level][distance] = scratch->count[distance];
+    }
+    return 1;
+}
+
+static void note_watches(const struct loaded *l, size_t from, size_t to, struct report_curve *curve)
+{
+    for (size_t i = from; i < to; i++) {
+        const struct profile_watch *w = &l->watched[i];
+        curve->unfollowed += w->outcome == PROFILE_OPEN || w->outcome == PROFILE_REFUSED;
+        curve->dropped += w->outcome == PROFILE_DROPPED;
+        if (!isnan(w->clock_error) && !(curve->clock_error >= w->clock_error))
+            curve->clock_error = w->clock_error;
+    }
+}
+
+static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct report_curve *curve,
+                       struct error *err)
+{
+    const struct profile_burst *list = l->list;
+    size_t next = 0;
+    int code = 0;
+    struct hist *scratch = malloc(sizeof *scratch);
+    if (!scratch)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; code == 0 && i < l->nlist; i++) {
+        if ((tid && list[i].tid != tid) || list[i].references == 0)
+            continue;
+        struct curve_burst *b = &l->bursts[curve->bursts];
+        l->times[curve->bursts] = (struct curve_time){(double)list[i].cpu_start_ns, list[i].refs_per_ns};
+        struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
+                                     [PROFILE_HIST_REUSE] = &b->reuse,
+                                     [PROFILE_HIST_FIRST] = &b->first,
+                                     [PROFILE_HIST_AGE] = &b->age};
+        b->references = list[i].references;
+        b->weight = list[i].weight;
+        curve->references += b->references;
+        b->thread = thread_number(list, i);
+        b->start_refs = list[i].start_refs;
+        b->watches = l->watches + curve->watches;
+        b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->watches + curve->watches);
+        curve->watches += b->nwatches;
+        note_watches(l, next - b->nwatches, next, curve);
+        for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
+            code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
+        /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
+        uint64_t touches = b->stack.total + b->first.total;
+        if (touches > b->references)
+            b->references = touches;
+        if (code == 0 && l->sets && (code = load_sets(p, list[i].id, scratch, &l->sets[i], err)) > 0) {
+            b->sets = &l->sets[i];
+            code = 0;
+        }
+        curve->bursts++;
+    }
+    free(scratch);
+    return code;
+}
+
+int report_curve_bursts(struct profile *p, const struct report_question *question, struct report_curve *curve,
+                        struct error *err)
+{
+    struct loaded l = {0};
+    double number = DEFAULT_SEED;
+    if (question->model == REPORT_MODEL_STATSTACK)
+        return error_set(err, -EINVAL, "the statstack model needs every reference: record with --mode full");
+    int code = loaded_make(&l, p, question->ways != 0, err);
+    if (code == 0)
+        code = load_bursts(p, question->tid, &l, curve, err);
+    if (code == 0 && curve->bursts == 0 && question->tid && l.nlist)
+        code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile,
+                         question->tid);
+    else if (code == 0 && curve->bursts == 0)
+        code = error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: the program was too short to be sampled; "
+                         "record with --mode full",
+                         curve->profile);
+    if (code == 0) {
+        if (profile_get_number(p, "seed", &number, NULL) != 0 || !(number >= 0 && number < 0x1p63))
+            number = DEFAULT_SEED;
+        uint64_t seed = (uint64_t)number;
+        struct curve_point *points = curve->points;
+        code = curve_place_by_time(l.bursts, l.times, curve->bursts);
+        if (code < 0)
+            error_set(err, code, "out of memory computing the curve");
+        else if (question->model == REPORT_MODEL_RANDOM)
+            code = curve_watched_statcache(l.bursts, curve->bursts, curve->line_bytes, seed, points, curve->n,
+                                           err);
+        else if (question->ways)
+            code = curve_ways(l.bursts, curve->bursts, curve->line_bytes, question->ways, seed, points,
+                              curve->n, err);
+        else
+            code = curve_watched(l.bursts, curve->bursts, curve->line_bytes, seed, points, curve->n, err);
+    }
+    loaded_clear(&l);
+    return code;
+}

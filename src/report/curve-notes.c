@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* curve-notes.c - what a curve made of bursts cannot tell, in words. */
+#include "report/report.h"
+
+#include <math.h>
+
+#include "model/watched.h"
+
+/* Shares from which on they are worth telling. */
+#define MANY_DROPPED .5
+#define MANY_UNFOLLOWED .1
+#define LARGE_CLOCK_ERROR .3 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
+
+static double part(size_t some, size_t all)
+{
+    return all > 0 ? (double)some / (double)all : 0;
+}
+
+void report_curve_notes(FILE *out, const struct report_curve *curve, const char *lead)
+{
+    double unseen = 100 * curve_unseen_share(curve->bursts);
+    if (curve->bursts == 0)
+        return;
+    fprintf(out,
+            "%sparts of the run shorter than about %.*f%% of it may have been missed by all %zu bursts\n",
+            lead, unseen < 1 ? 1 : 0, unseen, curve->bursts);
+    if (curve->watches == 0) {
+        fprintf(out, "%sno line was watched after its burst: large caches are known by bounds only\n", lead);
+        return;
+    }
+    if (part(curve->unfollowed, curve->watches) >= MANY_UNFOLLOWED)
+        fprintf(out,
+                "%s%.0f%% of the lines chosen could not be watched; they are taken to be like the others\n",
+                lead, 100 * part(curve->unfollowed, curve->watches));
+    if (part(curve->dropped, curve->watches) >= MANY_DROPPED)
+        fprintf(out, "%s%.0f%% of the watched lines were given up early: large caches are known less well\n",
+                lead, 100 * part(curve->dropped, curve->watches));
+    if (curve->clock_error > LARGE_CLOCK_ERROR)
+        fprintf(out, "%sthe reference clock may be %.0f%% wrong, and distances of far reuses with it\n", lead,
+                100 * curve->clock_error);
+}

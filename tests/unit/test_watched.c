@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Curves of watched bursts against brute-force twins and closed forms. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "model/growth.h"
+#include "model/watched.h"
+
+#define LINE 64u
+
+static void near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance))
+        fail_msg("%.12g is not within %g of %.12g", a, tolerance, b);
+}
+
+static struct curve_point at_lines(double lines)
+{
+    return (struct curve_point){.size_bytes = lines * LINE};
+}
+
+/* A burst of these touches, by looking back from each; *survivors: unwatched, in order of position. */
+static void make_burst(struct curve_burst *b, const uint64_t *line, size_t n, struct curve_watch *survivors)
+{
+    size_t left = 0;
+    *b = (struct curve_burst){.references = n, .weight = 1, .start_refs = NAN};
+    for (size_t j = 0; j < n; j++) {
+        uint64_t distinct = 0;
+        size_t i = j;
+        int found = 0;
+        while (i > 0 && !found) {
+            i--;
+            found = line[i] == line[j];
+            int last = !found;
+            for (size_t k = i + 1; k < j && last; k++)
+                last = line[k] != line[i];
+            distinct += (uint64_t)last;
+        }
+        hist_add(found ? &b->stack : &b->first, distinct, 1);
+        if (found)
+            hist_add(&b->reuse, j - i - 1, 1);
+    }
+    for (size_t j = n; j-- > 0;) {
+        size_t next = j + 1;
+        while (next < n && line[next] != line[j])
+            next++;
+        if (next < n)
+            continue;
+        hist_add(&b->age, n - 1 - j, 1);
+        survivors[left] = (struct curve_watch){.position = (double)left, .age = (double)(n - 1 - j)};
+        left++;
+    }
+}
+
+/* --- growth --- */
+
+static void bins_fit(void **state)
+{
+    (void)state;
+    for (uint32_t bin = 0; bin < GROWTH_BINS; bin++) {
+        assert_true(growth_edge(bin) < growth_edge(bin + 1));
+        assert_int_equal(growth_bin(growth_edge(bin)), bin);
+        assert_int_equal(growth_bin(growth_edge(bin + 1) - 1), bin);
+        if (growth_edge(bin) >= 64)
+            assert_true(growth_edge(bin + 1) < 1.07 * growth_edge(bin));
+    }
+    assert_true(growth_edge(0) == 0 && growth_edge(GROWTH_BINS) == 0x1p48);
+    struct hist *h = calloc(1, sizeof *h);
+    struct growth_counts counts = {.endless = 0};
+    struct random_state r;
+    random_seed(&r, 1);
+    for (int i = 0; i < 5000; i++)
+        hist_add(h, random_next(&r) >> (16 + random_below(&r, 40)), 1);
+    growth_add_hist(&counts, GROWTH_EVENT, h, 2);
+    for (uint32_t bin = 0; bin <= GROWTH_BINS; bin++) {
+        double above = 0;
+        for (uint32_t k = bin; k < GROWTH_BINS; k++)
+            above += counts.event[k];
+        near(above, 2 * hist_at_least(h, growth_edge(bin)), 1e-6);
+    }
+    free(h);
+}
+
+/* The example at the head of growth.c, and a splice. */
+static void growth_by_hand(void **state)
+{
+    (void)state;
+    struct growth_counts counts = {.endless = 1};
+    static struct growth g, tail;
+    counts.event[1] = 2;
+    counts.event[3] = 1;
+    assert_int_equal(growth_estimate(&counts, 0, &g), GROWTH_BINS);
+    near(growth_lines(&g, 0), 0, 0);
+    near(growth_lines(&g, 1), 1, 1e-12);
+    near(growth_lines(&g, 3), 2, 1e-12);
+    near(growth_lines(&g, 7), 3, 1e-12);
+    near(growth_lines(&g, 1e6 + 3), 2 + 1e6 / 4, 1e-3);
+    /* From 2 on in proportion to one that falls to a third at 5: 1/2, then 1/6. */
+    struct growth_counts other = {.endless = 1};
+    other.event[4] = 2;
+    growth_estimate(&other, 0, &tail);
+    growth_splice(&g, &tail, 2);
+    near(growth_lines(&g, 4), 1 + 3 * .5, 1e-12);
+    near(growth_lines(&g, 10), 1 + 3 * .5 + 6 / 6., 1e-12);
+    /* Nothing is known from 3 on. */
+    struct growth_counts cut = {.endless = 0};
+    cut.event[1] = 2;
+    cut.censored[3] = 2;
+    assert_int_equal(growth_estimate(&cut, 0, &g), 3);
+    near(g.share[GROWTH_BINS], .5, 1e-12);
+}
+
+/* --- the twin: distances below 64, so that all bins are exact --- */
+
+enum { BURSTS = 6, LENGTH = 40, WATCHES = 9, MOST_REFS = 20, DISTANCES = 64 };
+
+struct twin {
+    struct curve_burst *b;
+    struct curve_watch watch[BURSTS][LENGTH];
+    double share[BURSTS], total;
+    double reach[DISTANCES + 1]; /* share of reuse distances that are at least so long */
+    double lines[DISTANCES + 1]; /* expected among so many references */
+};
+
+static double watch_weight(const struct twin *t, size_t b)
+{
+    return t->share[b] * (double)t->b[b].first.total / (double)t->b[b].nwatches;
+}
+
+static void twin_growth(struct twin *t)
+{
+    t->reach[0] = 1;
+    t->lines[0] = 0;
+    for (int v = 0; v < DISTANCES; v++) {
+        double events = 0, risk = 0;
+        for (size_t b = 0; b < BURSTS; b++) {
+            events += t->share[b] * (double)t->b[b].reuse.count[v];
+            for (int d = v; d < DISTANCES; d++)
+                risk += t->share[b] * (double)t->b[b].reuse.count[d];
+            for (size_t i = 0; i < t->b[b].nwatches; i++) {
+                const struct curve_watch *w = &t->b[b].watches[i];
+                double distance = w->outcome == CURVE_ENDLESS ? INFINITY : w->age + w->refs;
+                if (w->outcome == CURVE_REUSED && distance == v)
+                    events += watch_weight(t, b);
+                risk +=
+                    distance > v || (w->outcome == CURVE_REUSED && distance == v) ? watch_weight(t, b) : 0;
+            }
+        }
+        t->reach[v + 1] = risk > 0 ? t->reach[v] * (1 - events / risk) : t->reach[v];
+        t->lines[v + 1] = t->lines[v] + t->reach[v + 1];
+    }
+}
+
+static struct twin *twin_new(uint64_t seed)
+{
+    struct twin *t = calloc(1, sizeof *t);
+    struct random_state r;
+    random_seed(&r, seed);
+    t->b = calloc(BURSTS, sizeof *t->b);
+    for (size_t b = 0; b < BURSTS; b++) {
+        uint64_t line[LENGTH];
+        for (size_t i = 0; i < LENGTH; i++)
+            line[i] = random_below(&r, 15 + 3 * b);
+        make_burst(&t->b[b], line, LENGTH, t->watch[b]);
+        for (size_t i = 0; i < WATCHES; i++) {
+            size_t other = i + (size_t)random_below(&r, t->b[b].first.total - i);
+            struct curve_watch w = t->watch[b][other];
+            t->watch[b][other] = t->watch[b][i];
+            w.outcome = (enum curve_outcome)random_below(&r, 3);
+            w.refs = (double)random_below(&r, MOST_REFS);
+            t->watch[b][i] = w;
+        }
+        t->b[b].watches = t->watch[b];
+        t->b[b].nwatches = WATCHES;
+        t->b[b].weight = (double)(b + 1);
+        t->share[b] = t->b[b].weight / LENGTH;
+        t->total += t->b[b].weight;
+    }
+    twin_growth(t);
+    return t;
+}
+
+static void twin_free(struct twin *t)
+{
+    free(t->b);
+    free(t);
+}
+
+static double twin_distance(const struct twin *t, const struct curve_watch *w)
+{
+    if (w->outcome == CURVE_ENDLESS)
+        return INFINITY;
+    return w->position + t->lines[(int)(w->age + w->refs)] - t->lines[(int)w->age];
+}
+
+/* Miss ratio at that many lines; NaN where the watches do not tell. */
+static double twin_miss_ratio(const struct twin *t, double lines)
+{
+    double misses = 0, shallow = 0, far = 1, done = -1, last = -1;
+    int followed = 0, last_censored = 0;
+    for (size_t b = 0; b < BURSTS; b++) {
+        double survivors = (double)t->b[b].first.total;
+        misses += t->share[b] * (hist_at_least(&t->b[b].stack, lines) + fmax(0, survivors - lines));
+        shallow += t->share[b] * fmin(survivors, lines);
+        for (size_t i = 0; i < WATCHES; i++) {
+            const struct curve_watch *w = &t->watch[b][i];
+            double x = twin_distance(t, w);
+            if (w->position >= lines)
+                continue;
+            followed += w->outcome != CURVE_CENSORED || x > w->position;
+            if (x > last || (x == last && w->outcome == CURVE_CENSORED)) {
+                last = x;
+                last_censored = w->outcome == CURVE_CENSORED;
+            }
+        }
+    }
+    for (;;) { /* the next larger distance, all of it at once */
+        double next = INFINITY, events = 0, risk = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (size_t b = 0; b < BURSTS; b++)
+                for (size_t i = 0; i < WATCHES; i++) {
+                    const struct curve_watch *w = &t->watch[b][i];
+                    double x = twin_distance(t, w);
+                    if (w->position >= lines)
+                        continue;
+                    if (pass == 0 && w->outcome == CURVE_REUSED && x > done && x < next)
+                        next = x;
+                    if (pass == 1 && x >= next)
+                        risk += watch_weight(t, b);
+                    if (pass == 1 && x == next && w->outcome == CURVE_REUSED)
+                        events += watch_weight(t, b);
+                }
+        if (next >= lines)
+            break;
+        far *= 1 - events / risk;
+        done = next;
+    }
+    if (followed < 10 || (last < lines && last_censored && far > 1e-12))
+        return NAN;
+    return (misses + shallow * far) / t->total;
+}
+
+static void lru_is_its_definition(void **state)
+{
+    (void)state;
+    int told = 0;
+    for (uint64_t seed = 1; seed < 30; seed++) {
+        struct twin *t = twin_new(seed);
+        for (double lines = 1; lines < 50; lines++) {
+            double want = twin_miss_ratio(t, lines);
+            struct curve_point p = at_lines(lines), again = p;
+            assert_int_equal(curve_watched(t->b, BURSTS, LINE, seed, &p, 1, NULL), 0);
+            if (isnan(want))
+                continue;
+            told++;
+            near(p.miss_ratio, want, 1e-9);
+            assert_true(p.low <= want - .001 * .99 + 1e-9 && want + .001 * .99 <= p.high + 1e-9);
+            assert_int_equal(curve_watched(t->b, BURSTS, LINE, seed, &again, 1, NULL), 0);
+            assert_memory_equal(&p, &again, sizeof p);
+        }
+        twin_free(t);
+    }
+    assert_true(told > 900);
+}
+
+/* Largest root of StatCache's equation, by trying from above and halving. */
+static double twin_statcache(const struct twin *t, double lines, double endless)
+{
+    double low = 0, high = 1;
+    for (int step = 0; step < 60; step++) {
+        double ratio = (low + high) / 2, misses = endless;
+        for (int d = 0; d < DISTANCES; d++)
+            misses += (t->reach[d] - t->reach[d + 1]) * (1 - pow(1 - 1 / lines, ratio * d));
+        if (misses > ratio)
+            low = ratio;
+        else
+            high = ratio;
+    }
+    return high;
+}
+
+static void statcache_is_its_definition(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 10; seed++) {
+        struct twin *t = twin_new(seed);
+        for (double lines = 2; lines < 60; lines += 7) {
+            /* Endless ones are among the watches, so all that is left beyond the last reuse has no end. */
+            double want = twin_statcache(t, lines, t->reach[DISTANCES]);
+            struct curve_point p = at_lines(lines);
+            assert_int_equal(curve_watched_statcache(t->b, BURSTS, LINE, seed, &p, 1, NULL), 0);
+            near(p.miss_ratio, want, 1e-6);
+            assert_true(p.low < want && want < p.high);
+        }
+        twin_free(t);
+    }
+}
+
+/* Nobody was followed to the end: bounds, or a centre between them. */
+static void statcache_of_all_given_up(void **state)
+{
+    (void)state;
+    struct twin *t = twin_new(3);
+    for (size_t b = 0; b < BURSTS; b++)
+        for (size_t i = 0; i < WATCHES; i++)
+            t->watch[b][i].outcome = CURVE_CENSORED;
+    twin_growth(t);
+    struct curve_point p[2] = {at_lines(4), at_lines(1000)};
+    assert_int_equal(curve_watched_statcache(t->b, BURSTS, LINE, 1, p, 2, NULL), 0);
+    assert_true(p[0].low < p[0].miss_ratio && p[0].miss_ratio < p[0].high);
+    assert_true(isnan(p[1].miss_ratio) && p[1].low < 1e-9 && p[1].high > .05);
+    assert_int_equal(curve_watched(t->b, BURSTS, LINE, 1, p, 2, NULL), 0);
+    assert_true(isnan(p[1].miss_ratio) && p[1].low == 0 && p[1].high > .05);
+    twin_free(t);
+}
+
+/* --- closed forms --- */
+
+/* One burst is the whole run and all its lines dangle: the exact curve. */
+static void whole_run(void **state)
+{
+    (void)state;
+    enum { N = 1500 };
+    static uint64_t line[N];
+    static struct curve_watch watch[N];
+    struct curve_burst *b = malloc(sizeof *b);
+    struct random_state r;
+    random_seed(&r, 5);
+    for (size_t i = 0; i < N; i++)
+        line[i] = random_below(&r, 10 + i / 8);
+    make_burst(b, line, N, watch);
+    b->watches = watch;
+    b->nwatches = (size_t)b->first.total;
+    b->start_refs = 0;
+    for (size_t i = 0; i < b->nwatches; i++)
+        watch[i].outcome = CURVE_ENDLESS;
+    for (double lines = 10; lines < 300; lines += 13) {
+        struct curve_point p = at_lines(lines), q = p;
+        assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, NULL), 0);
+        assert_int_equal(curve_exact(&b->stack, b->first.total, LINE, &q, 1, NULL), 0);
+        near(p.miss_ratio, q.miss_ratio, 1e-12);
+        near(p.high - p.miss_ratio, p.size_bytes < 32768 ? .001 : .0005 + .1 * p.miss_ratio,
+             1e-9); /* no noise */
+        assert_int_equal(curve_watched_statcache(b, 1, LINE, 1, &p, 1, NULL), 0);
+        assert_int_equal(curve_statcache(&b->reuse, b->first.total, LINE, &q, 1, NULL), 0);
+        near(p.miss_ratio, q.miss_ratio, .002); /* coarser bins */
+    }
+    free(b);
+}
+
+/* A scan over and over K lines: nothing is reused in a burst, all of it after K - 1 others. */
+static void cyclic_scan(void **state)
+{
+    (void)state;
+    enum { K = 5000, W = 400, B = 5 };
+    static uint64_t line[W];
+    static struct curve_watch watch[W];
+    struct curve_burst *b = calloc(B, sizeof *b);
+    for (size_t i = 0; i < W; i++)
+        line[i] = i;
+    make_burst(b, line, W, watch);
+    for (size_t i = 0; i < W; i++) {
+        watch[i].outcome = CURVE_REUSED;
+        watch[i].refs = K - 1 - watch[i].age;
+    }
+    for (size_t i = 0; i < B; i++) {
+        b[i] = b[0];
+        b[i].watches = watch + 50 * i;
+        b[i].nwatches = 50;
+    }
+    for (int clock = 0; clock < 2; clock++) {
+        for (size_t i = 0; i < B; i++)
+            b[i].start_refs = clock ? 1300. * (double)(B - i) : NAN;
+        struct curve_point p[3] = {at_lines(K / 2), at_lines(K - 130), at_lines(K + 1)}; /* bins: 4% */
+        assert_int_equal(curve_watched(b, B, LINE, 1, p, 3, NULL), 0);
+        near(p[0].miss_ratio, 1, 1e-9);
+        near(p[1].miss_ratio, 1, 1e-9);
+        near(p[2].miss_ratio, 0, 1e-9);
+    }
+    free(b);
+}
+
+/* The path leads from a burst that touches few lines into one that only touches new ones. */
+static void path_through_two_bursts(void **state)
+{
+    (void)state;
+    enum { W = 1000 };
+    static uint64_t line[W];
+    static struct curve_watch first[W], second[W];
+    struct curve_burst *b = calloc(2, sizeof *b);
+    for (size_t i = 0; i < W; i++)
+        line[i] = i < 980 ? 0 : i;
+    make_burst(&b[0], line, W, first);
+    for (size_t i = 0; i < W; i++)
+        line[i] = i;
+    make_burst(&b[1], line, W, second);
+    b[0].start_refs = 0;
+    b[1].start_refs = 3000; /* their parts meet at 2000 */
+    b[0].watches = first;
+    b[0].nwatches = 20;
+    b[1].watches = second;
+    b[1].nwatches = 20;
+    for (size_t i = 0; i < 20; i++) {
+        first[i].outcome = CURVE_REUSED;
+        first[i].refs = 3000; /* 1000 of them in the first part, 2000 in the second */
+        second[i].outcome = CURVE_ENDLESS;
+    }
+    b[1].weight = 1e-9;   /* it lends its growth, not its misses */
+    double own = 21. / W; /* survivors of the first burst */
+    struct curve_point p[2] = {at_lines(1950), at_lines(2100)};
+    assert_int_equal(curve_watched(b, 2, LINE, 1, p, 2, NULL), 0);
+    near(p[0].miss_ratio, own, 1e-6);
+    near(p[1].miss_ratio, 0, 1e-6);
+    /* Without a clock the two are mixed, that is, it is as if all were like the first. */
+    b[0].start_refs = b[1].start_refs = NAN;
+    assert_int_equal(curve_watched(b, 2, LINE, 1, p, 1, NULL), 0);
+    near(p[0].miss_ratio, 0, 1e-6);
+    /* Nor does the path lead into another thread. */
+    b[0].start_refs = 0;
+    b[1].start_refs = 3000;
+    b[1].thread = 1;
+    assert_int_equal(curve_watched(b, 2, LINE, 1, p, 1, NULL), 0);
+    near(p[0].miss_ratio, 0, 1e-6);
+    free(b);
+}
+
+static void bands_cover_and_shrink(void **state)
+{
+    (void)state;
+    enum { MANY = 400 };
+    struct curve_burst *b = calloc(MANY, sizeof *b);
+    static struct curve_watch watch[MANY];
+    struct random_state r;
+    int covered = 0;
+    double width[2] = {0, 0};
+    random_seed(&r, 4);
+    for (int round = 0; round < 100; round++) {
+        for (size_t i = 0; i < MANY; i++) { /* a quarter of the references of a burst of two parts misses */
+            uint64_t misses = random_below(&r, 51);
+            memset(&b[i].stack, 0, sizeof b[i].stack.count[0] * 1024);
+            b[i].stack.total = 0;
+            if (i == 0)
+                memset(&b[i].stack, 0, sizeof b[i].stack);
+            hist_add(&b[i].stack, 1000, misses);
+            hist_add(&b[i].stack, 0, 99 - misses);
+            b[i].first.count[0] = b[i].first.total = 1;
+            b[i].references = 100;
+            b[i].weight = 1;
+            b[i].start_refs = NAN;
+            watch[i] = (struct curve_watch){.outcome = CURVE_REUSED, .refs = 0};
+            b[i].watches = &watch[i];
+            b[i].nwatches = 1;
+        }
+        struct curve_point p = at_lines(200); /* a small cache: its floor is .1 point */
+        size_t n = round % 2 ? MANY : 40;
+        assert_int_equal(curve_watched(b, n, LINE, (uint64_t)round, &p, 1, NULL), 0);
+        covered += p.low <= .25 && .25 <= p.high;
+        width[round % 2] += (p.high - p.low) / 50;
+    }
+    /* 95% of 100: 88 is three standard deviations less. */
+    assert_true(covered >= 88);
+    /* The standard deviation of a burst is .147: four of them over the root of n. */
+    near(width[0], 4 * .147 / sqrt(40), .012);
+    near(width[1], 4 * .147 / sqrt(MANY), .004);
+    free(b);
+}
+
+static void ways_by_hand(void **state)
+{
+    (void)state;
+    struct curve_burst *b = calloc(2, sizeof *b);
+    struct curve_sets *sets = calloc(1, sizeof *sets);
+    static struct curve_watch watch[12];
+    for (size_t i = 0; i < 12; i++)
+        watch[i] = (struct curve_watch){.position = 4, .age = 20, .outcome = CURVE_REUSED};
+    for (int i = 0; i < 2; i++) {
+        hist_add(&b[i].first, 0, 8);
+        hist_add(&b[i].stack, 0, 60);
+        hist_add(&b[i].stack, 7, 32);
+        b[i].watches = watch + 6 * i;
+        b[i].nwatches = 6;
+        b[i].references = 100;
+        b[i].weight = 1;
+        b[i].start_refs = NAN;
+    }
+    b[0].sets = sets; /* four sets: of the 32, 10 have two or more of their own set between, 3 have five */
+    sets->count[1][0] = 60;
+    sets->count[1][1] = 22;
+    sets->count[1][2] = 7;
+    sets->count[1][5] = 3;
+    struct curve_point p = at_lines(8), one = at_lines(1), odd = at_lines(12);
+    assert_int_equal(curve_ways(b, 2, LINE, 2, 1, &p, 1, NULL), 0);
+    near(p.miss_ratio, .10 + .08 * (1 - 2 * exp(-1)), 1e-12); /* 4 / 4 are in the own set */
+    assert_true(p.low < p.miss_ratio && p.miss_ratio < p.high);
+    /* Four ways, two sets: none was counted there, so all 88 reuses but none miss; 8 / 2 = 4 in the own set.
+     */
+    assert_int_equal(curve_ways(b, 2, LINE, 4, 1, &p, 1, NULL), 0);
+    near(p.miss_ratio, .08 * (1 - (1 + 2 + 2 + 4 / 3.) * exp(-2)), 1e-12);
+    /* One set is fully associative. */
+    struct curve_point full = at_lines(8);
+    assert_int_equal(curve_watched(b, 2, LINE, 1, &full, 1, NULL), 0);
+    assert_int_equal(curve_ways(b, 2, LINE, 8, 1, &p, 1, NULL), 0);
+    near(p.miss_ratio, full.miss_ratio, 0);
+    assert_int_equal(curve_ways(b, 2, LINE, 2, 1, &one, 1, NULL), -EINVAL); /* half a set */
+    assert_int_equal(curve_ways(b, 2, LINE, 4, 1, &odd, 1, NULL), -EINVAL); /* three */
+    assert_int_equal(curve_ways(b, 2, LINE, 33, 1, &p, 1, NULL), -EINVAL);
+    b[0].sets = NULL;
+    assert_int_equal(curve_ways(b, 2, LINE, 2, 1, &p, 1, NULL), 0);
+    assert_true(isnan(p.miss_ratio) && isnan(p.low) && isnan(p.high));
+    free(sets);
+    free(b);
+}
+
+/* The example at the head of placement.c. */
+static void placed_by_time(void **state)
+{
+    (void)state;
+    struct curve_burst *b = calloc(3, sizeof *b);
+    struct curve_time times[3] = {{3e9, 3}, {1e9, 1}, {1e6, 2}};
+    for (int i = 0; i < 3; i++) {
+        b[i].start_refs = NAN;
+        b[i].references = 10;
+        b[i].weight = 10;
+    }
+    b[2].thread = 1;
+    b[2].start_refs = 7; /* known: nothing is to be done */
+    assert_int_equal(curve_place_by_time(b, times, 3), 0);
+    assert_true(b[0].weight == 10 && isnan(b[0].start_refs));
+    b[2].start_refs = NAN;
+    times[0].refs_per_ns = NAN;
+    assert_int_equal(curve_place_by_time(b, times, 3), 0);
+    times[0].refs_per_ns = 3;
+    assert_int_equal(curve_place_by_time(b, times, 3), 1);
+    near(b[1].weight, 2e9, 1);
+    near(b[0].weight, 6e9, 1);
+    near(b[1].start_refs, 1e9, 1);
+    near(b[0].start_refs, 5e9, 1);
+    near(b[2].weight, 4e6, 1e-3);
+    near(b[2].start_refs, 2e6, 1e-3);
+    near(curve_unseen_share(300), .01, 1e-12);
+    near(curve_unseen_share(2), 1, 0);
+    free(b);
+}
+
+static void refuses_nonsense(void **state)
+{
+    (void)state;
+    struct curve_burst *b = calloc(1, sizeof *b);
+    struct curve_watch watch[2] = {{.age = 0}, {.age = 0}};
+    struct curve_point p = {64, 5, 5, 5};
+    struct error err;
+    hist_add(&b->first, 0, 1);
+    b->references = 1;
+    b->weight = 1;
+    b->start_refs = NAN;
+    b->watches = watch;
+    b->nwatches = 2;
+    assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
+    assert_int_equal(curve_watched_statcache(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
+    b->nwatches = 1;
+    const struct curve_watch bad[] = {{1, 1, 0, CURVE_REUSED},
+                                      {0, 0, -1, CURVE_REUSED},
+                                      {0, 0, NAN, CURVE_CENSORED},
+                                      {0, INFINITY, 0, CURVE_REUSED},
+                                      {-1, 0, 0, CURVE_ENDLESS}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        watch[0] = bad[i];
+        assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
+    }
+    assert_true(p.miss_ratio == 5 && p.low == 5 && p.high == 5);
+    watch[0] = (struct curve_watch){.refs = NAN, .outcome = CURVE_ENDLESS};
+    assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), 0);
+    free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bins_fit),
+        cmocka_unit_test(growth_by_hand),
+        cmocka_unit_test(lru_is_its_definition),
+        cmocka_unit_test(statcache_is_its_definition),
+        cmocka_unit_test(statcache_of_all_given_up),
+        cmocka_unit_test(whole_run),
+        cmocka_unit_test(cyclic_scan),
+        cmocka_unit_test(path_through_two_bursts),
+        cmocka_unit_test(bands_cover_and_shrink),
+        cmocka_unit_test(ways_by_hand),
+        cmocka_unit_test(placed_by_time),
+        cmocka_unit_test(refuses_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
