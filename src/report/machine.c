@@ -10,12 +10,12 @@
 /* Sizes further apart than this are told: the measured one comes in steps of half an octave. */
 #define SIZES_DIFFER 1.5
 
-static void level_name(const struct machine *m, uint32_t l, char name[8])
+static void level_name(const struct machine *m, uint32_t l, char name[16])
 {
     if (l == m->levels)
-        snprintf(name, 8, "memory");
+        snprintf(name, 16, "memory");
     else
-        snprintf(name, 8, "L%u", l + 1);
+        snprintf(name, 16, "L%u", l + 1);
 }
 
 static const struct machine_level *level_of(const struct machine *m, uint32_t l)
@@ -25,7 +25,7 @@ static const struct machine_level *level_of(const struct machine *m, uint32_t l)
 
 static void csv(FILE *out, const struct machine *m)
 {
-    char name[8];
+    char name[16];
     fputs(
         "level,size_bytes,measured_bytes,ways,shared_by,latency_cycles,latency_ns,cores,read_gbps,write_gbps,"
         "copy_gbps\n",
@@ -62,7 +62,7 @@ static void number(FILE *out, double value, int width, int decimals)
 
 static void bandwidths(FILE *out, const struct machine *m)
 {
-    char name[8];
+    char name[16];
     fputs("\nGB/s       cores     read    write     copy\n", out);
     for (uint32_t l = 0; l <= m->levels; l++) {
         const struct machine_level *level = level_of(m, l);
@@ -81,7 +81,7 @@ static void bandwidths(FILE *out, const struct machine *m)
 /* What the system reports and what was measured may differ, above all in guests. */
 static void differences(FILE *out, const struct machine *m)
 {
-    char a[SIZE_TEXT], b[SIZE_TEXT], name[8];
+    char a[SIZE_TEXT], b[SIZE_TEXT], name[16];
     for (uint32_t l = 0; l < m->levels; l++) {
         double size = (double)m->level[l].size_bytes, measured = (double)m->level[l].measured_bytes;
         level_name(m, l, name);
@@ -110,7 +110,7 @@ static void differences(FILE *out, const struct machine *m)
 
 static void text(FILE *out, const struct machine *m)
 {
-    char size[SIZE_TEXT], measured[SIZE_TEXT], name[8];
+    char size[SIZE_TEXT], measured[SIZE_TEXT], name[16];
     int any = 0;
     report_plain(out, m->name);
     if (m->cpu[0]) {
