@@ -19,8 +19,10 @@
  * program gets back its own curve: c_1 = L. The test suite holds it against the paper's way, done literally.
  *
  * Speeds follow from miss ratios (statcc_cpi), and miss ratios from speeds: a fixed point, found by damped
- * steps of log(cpi). Where a step does not bring the CPIs nearer to what they would be next, the damping
- * is doubled. Programs start with the speed that they have with an equal part of the cache.
+ * steps of log(cpi). A program that turns back has gone too far: its step is halved; one that goes on in its
+ * direction gets longer steps again. (Growing changes alone are no reason for shorter ones: near a cliff of a
+ * curve they lead away from a point that is no stable one.) Programs start with the speed that they have with
+ * an equal part of the cache.
  *
  * Bandwidth. Memory that moves at most b lines a cycle is a server with service time 1/b; with Poisson
  * arrivals at rate u*b a line waits u / (2 (1 - u) b) cycles (M/D/1, Pollaczek-Khinchine). For given miss
@@ -43,6 +45,7 @@
 #define TOLERANCE 1e-9
 #define STEPS 1000u
 #define STEP_SMALLEST (1.0 / 1024)
+#define STEP_GROWS 1.2
 
 const struct statcc_machine statcc_paper = {
     .privates = 1,
@@ -221,22 +224,26 @@ static double next_cpis(struct system *s, const double *cpi, double *next, doubl
 
 static void iterate(struct system *s, double *lines, double *miss, struct statcc_solution *solution)
 {
-    double cpi[STATCC_PROGRAMS], next[STATCC_PROGRAMS], step = 1, before = INFINITY;
+    double cpi[STATCC_PROGRAMS], next[STATCC_PROGRAMS], step[STATCC_PROGRAMS], before[STATCC_PROGRAMS];
     for (uint32_t i = 0; i < s->n; i++) {
         const struct statcc_program *p = &s->programs[i];
         double part = p->partition_lines > 0 ? p->partition_lines : s->competed_lines / s->n;
         cpi[i] = p->cpi_factor * statcc_cpi(s->machine, p, statcc_curve_miss(p->curve, part), 0);
+        step[i] = 1;
+        before[i] = 0;
     }
     for (solution->iterations = 1;; solution->iterations++) {
         solution->residual = next_cpis(s, cpi, next, lines, miss, &solution->wait_cycles);
         solution->converged = solution->residual <= TOLERANCE;
         if (solution->converged || solution->iterations == STEPS)
             return;
-        if (solution->residual >= before)
-            step = fmax(step / 2, STEP_SMALLEST);
-        before = solution->residual;
-        for (uint32_t i = 0; i < s->n; i++)
-            cpi[i] *= exp(step * log(next[i] / cpi[i]));
+        for (uint32_t i = 0; i < s->n; i++) {
+            double change = log(next[i] / cpi[i]);
+            step[i] =
+                change * before[i] < 0 ? fmax(step[i] / 2, STEP_SMALLEST) : fmin(step[i] * STEP_GROWS, 1);
+            before[i] = change;
+            cpi[i] *= exp(step[i] * change);
+        }
     }
 }
 

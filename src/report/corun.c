@@ -52,6 +52,7 @@ static void json(FILE *out, const struct report_corun *c)
     report_json_string(out, c->machine);
     fprintf(out, ",\n  \"size_bytes\": %" PRIu64 ",\n  \"converged\": %s,\n  \"iterations\": %u,\n",
             c->size_bytes, c->converged ? "true" : "false", c->iterations);
+    fprintf(out, "  \"from_all_references\": %s,\n", c->exact ? "true" : "false");
     fprintf(out, "  \"residual\": %.3g,\n  \"wait_cycles\": ", c->residual);
     report_json_number(out, c->wait_cycles);
     fputs(",\n  \"bandwidth_utilisation\": ", out);

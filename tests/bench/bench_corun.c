@@ -260,7 +260,6 @@ struct outcome {
     struct errors of_program[CHOSEN][KINDS];
     struct errors factor[3][3]; /* experiment 3: eq. 4 with CPI factors 0.9, 1, 1.1 of the two */
     struct errors sampled[2];   /* experiment 2: rates 1e-2, 1e-3 */
-    struct errors share;        /* of the cache: what the model leaves unexplained, as a check of the sum */
     double solve_s;             /* longest */
     unsigned failed;            /* did not converge */
 };

@@ -107,7 +107,7 @@ def test_columns_and_formats(folder):
     assert done.stdout.startswith(COLUMNS)
     as_json = json.loads(cachegram("corun", "small.db", "large.db", "--format", "json", cwd=folder).stdout)
     as_csv = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert as_json["converged"] is True and len(as_json["programs"]) == 2
+    assert as_json["converged"] is True and as_json["from_all_references"] is True and len(as_json["programs"]) == 2
     for a, b in zip(as_json["programs"], as_csv):
         assert a["program"] == b["program"] and a["shared_cpi"] == float(b["shared_cpi"])
     text = cachegram("corun", "small.db", "large.db", "--cpi-error", "10%", cwd=folder).stdout

@@ -480,6 +480,26 @@ static void test_against_simulation(void **state)
         program_free(p[i]);
 }
 
+/* Curves that fall off a cliff: the steps from CPI to CPI are steep there, and must settle all the same. */
+static void test_cliffs(void **state)
+{
+    (void)state;
+    struct program *p[5];
+    struct statcc_program programs[5];
+    struct statcc_result results[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        p[i] = program_new(6000, 150 + 130 * i, 0, i != 2, i + 1);
+        programs[i] = statcc_paper_program(&p[i]->curve, 0.25 + 0.05 * i);
+    }
+    for (double lines = 100; lines <= 2000; lines += 25) {
+        struct statcc_machine machine = machine_of(8, lines);
+        for (uint32_t n = 2; n <= 5; n++)
+            solve(&machine, programs + (n < 5), n, results);
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        program_free(p[i]);
+}
+
 /* --- phases --- */
 
 static void test_one_phase(void **state)
@@ -583,6 +603,7 @@ int main(void)
                                        cmocka_unit_test(test_bad_values),
                                        cmocka_unit_test(test_against_simulation),
                                        cmocka_unit_test(test_one_phase),
+                                       cmocka_unit_test(test_cliffs),
                                        cmocka_unit_test(test_phases_against_simulation)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
