@@ -30,6 +30,7 @@ VARIANTS = {  # name: (watches kept of ten, extra options of sample, what is don
     "K = 4": (4, [], "", None),
     "K = 10": (10, [], "", None),
     "K = 4, pooled growth": (4, [], "UPDATE burst SET start_refs = NULL", None),
+    "K = 4, some dropped": (4, ["--drop-rate", "0.3"], "", [100]),
     "K = 4, many dropped": (4, ["--drop-rate", "0.7"], "", [100]),
     "K = 4, clock 20% wrong": (4, ["--clock-error", "0.2"], "", [100]),
 }
@@ -71,6 +72,8 @@ def measure(cachegram, trace, args, folder):
     rows, shares = [], []
     groups = {}
     for name, (_, options, _, counts) in VARIANTS.items():
+        if args.only and not any(part in name for part in args.only.split(",")):
+            continue
         groups.setdefault((tuple(options), tuple(counts or args.bursts)), []).append(name)
     for (options, counts), names in groups.items():
         base = folder / "p.db"
@@ -124,10 +127,12 @@ def tables(rows, shares):
     for program in programs:
         cells = [[r for r in rows if r[0] == program and r[1] == "K = 4" and r[2] == b and r[4] >= 32768]
                  for b in bursts]
-        print(f"| {program} | " + " | ".join(cell(c) for c in cells) + " |")
-    dropped = [s for name, s in shares if "drop" in name]
-    if dropped:
-        print(f"\nWatches dropped: {100 * mean(dropped):.0f}%.")
+        if any(cells):
+            print(f"| {program} | " + " | ".join(cell(c) if c else "" for c in cells) + " |")
+    for name in VARIANTS:
+        dropped = [s for other, s in shares if other == name]
+        if any(dropped):
+            print(f"\n{name}: {100 * mean(dropped):.0f}% of the watches.")
 
 
 def main():
@@ -137,6 +142,7 @@ def main():
     parser.add_argument("--burst-refs", default=100000, type=int)
     parser.add_argument("--seeds", default=10, type=int)
     parser.add_argument("--jobs", default=os.cpu_count(), type=int, help="of the exact curve")
+    parser.add_argument("--only", help="variants with one of these words in their names, such as dropped,clock")
     parser.add_argument("--folder", help="for profiles while they are needed (some 200 MB)")
     parser.add_argument("--json", help="append to this file, a trace a line")
     parser.add_argument("--from", dest="source", help="no measuring: tables of what --json wrote")

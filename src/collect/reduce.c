@@ -137,6 +137,17 @@ static uint64_t since(uint64_t start_ns, uint64_t ns)
     return ns > start_ns ? ns - start_ns : 0;
 }
 
+/*
+ * Nothing is known of the references between bursts; but where the budget set bursts further apart, each
+ * stands for more. By references, so that a burst cut short counts for less; but one string instruction may
+ * make millions of them, with which a burst must not outweigh all others: a word stands for a few at most.
+ */
+static double weight_of(const struct decode_counts *counts, uint64_t words, uint64_t gap_ns)
+{
+    double references = (double)counts->references, most = 4 * (double)words;
+    return (references < most ? references : most) * (double)gap_ns / (COLLECT_GAP_US * 1e3);
+}
+
 static int store_burst(struct reducer *r, const struct reduce_process *process, const struct wire_desc *desc,
                        const struct decode_counts *counts, uint64_t words, struct error *err)
 {
@@ -156,9 +167,7 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .pc = desc->pc,
         .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
         .end_detail = desc->end_detail,
-        /* Nothing is known of the references between bursts; but where the budget set bursts further apart,
-         * each stands for more. */
-        .weight = (double)counts->references * (double)desc->gap_ns / (COLLECT_GAP_US * 1e3),
+        .weight = weight_of(counts, words, desc->gap_ns),
         .start_refs = NAN,
         .refs_per_ns = NAN,
     };

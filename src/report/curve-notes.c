@@ -6,10 +6,12 @@
 
 #include "model/watched.h"
 
+/* Percent of the run that all bursts may have missed: up to twelve bursts. */
+#define TOO_FEW_BURSTS 25.0
 /* Shares from which on they are worth telling. */
 #define MANY_DROPPED .5
 #define MANY_UNFOLLOWED .1
-#define LARGE_CLOCK_ERROR .3 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
+#define LARGE_CLOCK_ERROR .2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
 
 static double part(size_t some, size_t all)
 {
@@ -21,9 +23,13 @@ void report_curve_notes(FILE *out, const struct report_curve *curve, const char 
     double unseen = 100 * curve_unseen_share(curve->bursts);
     if (curve->bursts == 0)
         return;
-    fprintf(out,
-            "%sparts of the run shorter than about %.*f%% of it may have been missed by all %zu bursts\n",
-            lead, unseen < 1 ? 1 : 0, unseen, curve->bursts);
+    if (unseen >= TOO_FEW_BURSTS)
+        fprintf(out, "%s%zu burst%s few: long parts of the run may have been missed\n", lead, curve->bursts,
+                curve->bursts == 1 ? " is" : "s are");
+    else
+        fprintf(out,
+                "%sparts of the run shorter than about %.*f%% of it may have been missed by all %zu bursts\n",
+                lead, unseen < 1 ? 1 : 0, unseen, curve->bursts);
     if (curve->watches == 0) {
         fprintf(out, "%sno line was watched after its burst: large caches are known by bounds only\n", lead);
         return;

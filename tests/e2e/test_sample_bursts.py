@@ -156,6 +156,9 @@ def test_words(cachegram, trace, tmp_path):
         db.execute("DELETE FROM watch")
     text = run([cachegram, "mrc", path]).out.decode()
     assert "no line was watched" in text and "not enough samples" in text
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM burst WHERE id > 1")
+    assert "1 burst is few" in run([cachegram, "mrc", path]).out.decode()
 
 
 @pytest.mark.parametrize("options, status, word", [
