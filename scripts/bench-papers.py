@@ -53,32 +53,33 @@ def run(argv, **more):
 # --- measuring ---
 
 def has_bursts(cachegram):
-    return "--bursts" in run([cachegram, "sample", "--help"], stdout=subprocess.PIPE) or \
-        subprocess.run([cachegram, "sample", "--bursts", "1", "--help"], capture_output=True, check=False).returncode == 0
+    return subprocess.run([cachegram, "sample", "--bursts", "1", "--help"], capture_output=True,
+                          check=False).returncode == 0
 
 
 def bursts(cachegram, trace, result, repeats, folder):
     """setting: number of bursts, and the estimates; sizes without an answer are null."""
-    found = {}
+    numbers = {}
     for setting in SETTINGS:
         windows = result[setting]
         share = windows["window"] / (windows["window"] + windows["hibernate"])
-        number = max(1, round(result["references"] * share / BURST_REFS))
-        run([cachegram, "sample", "--bursts", number, "--burst-refs", BURST_REFS, "--seeds", repeats,
-             "-o", folder / "b.db", trace])
-        profiles = sorted(folder.glob("b*.db"))
+        numbers[setting] = max(1, round(result["references"] * share / BURST_REFS))
+    run([cachegram, "sample", "--bursts", ",".join(map(str, numbers.values())), "--burst-refs", BURST_REFS,
+         "--seeds", repeats, "-o", folder / "b.db", trace])
+    sizes = ",".join(map(str, result["sizes"]))
+    found = {}
+    for setting, number in numbers.items():
         curves = []
-        for profile in profiles:
-            rows = csv.DictReader(io.StringIO(run(
-                [cachegram, "mrc", "--format", "csv", "--sizes", ",".join(map(str, result["sizes"])), profile],
-                stdout=subprocess.PIPE)))
+        for profile in sorted(folder.glob(f"b-{number}-*.db")):
+            text = run([cachegram, "mrc", "--format", "csv", "--sizes", sizes, profile], stdout=subprocess.PIPE)
+            rows = csv.DictReader(io.StringIO(text))
             curves.append([float(row["miss_ratio"]) if row["miss_ratio"] else None for row in rows])
             profile.unlink()
-        found[setting] = {"bursts": number, "repeats": [{"miss_ratios": c} for c in curves]}
+        found[setting] = {"bursts": number, "repeats": [{"miss_ratios": curve} for curve in curves]}
     return found
 
 
-def measure(cachegram, make, args):
+def measure(cachegram, make, with_bursts, args):
     """What is to be known of one program."""
     tool = bench.ROOT / "build" / "tests" / "bench_papers"
     with tempfile.TemporaryDirectory(prefix="cachegram-papers-", dir=args.folder) as name:
@@ -89,7 +90,7 @@ def measure(cachegram, make, args):
              "--", *argv], stdout=subprocess.DEVNULL, cwd=folder)
         result = json.loads(run([tool, trace, LEAST, args.repeats], stdout=subprocess.PIPE))
         result["trace_bytes"] = trace.stat().st_size
-        if args.burst_repeats and has_bursts(cachegram):
+        if with_bursts:
             result["bursts"] = bursts(cachegram, trace, result, args.burst_repeats, folder)
         return result
 
@@ -173,17 +174,18 @@ def main():
     results = json.loads(path.read_text()) if path.exists() else {}
     if not args.no_measure:
         cachegram = bench.find_cachegram()
+        with_bursts = args.burst_repeats > 0 and has_bursts(cachegram)
         os.nice(10)
         makers = papers_programs.programs()
         for program in args.programs.split(","):
-            if program in results:
+            if program in results and ("bursts" in results[program] or not with_bursts):
                 continue
             if not papers_programs.here(program):
                 print(f"# {program}: not on this machine", file=sys.stderr)
                 continue
             print(f"# {program} ...", file=sys.stderr, flush=True)
             try:
-                results[program] = measure(cachegram, makers[program], args)
+                results[program] = measure(cachegram, makers[program], with_bursts, args)
                 keep(path, results)
             except RuntimeError as trouble:
                 print(f"# {program}: {trouble}", file=sys.stderr)
