@@ -12,7 +12,8 @@ Errors are absolute differences of miss ratios in percentage points. The paper t
 estimates, which tells how far the sampling scatters; from the exact curve they hold the model's error, too.
 
 One trace is on disk at a time (up to 2 GB). What was measured is kept in a JSON file after each program: an
-interrupted run goes on where it was. Some two minutes a program.
+interrupted run goes on where it was (make bench-papers). A program costs some 50 s of CPU time, and 100 s for
+32 repeats of the bursts.
 
     scripts/bench-papers.py [--programs bzip2,perl] [--repeats 32] [--results FILE] [--svg FILE] [--no-measure]
 """
