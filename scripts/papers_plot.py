@@ -24,7 +24,8 @@ def axes():
     out = []
     for i in range(6):
         share, error = i / 5, LARGEST * i / 5
-        out += [f'<path d="M{LEFT} {up(share):.1f}H{WIDTH - RIGHT}M{across(error):.1f} {TOP}V{up(0):.1f}" stroke="#ddd"/>',
+        grid = f"M{LEFT} {up(share):.1f}H{WIDTH - RIGHT}M{across(error):.1f} {TOP}V{up(0):.1f}"
+        out += [f'<path d="{grid}" stroke="#ddd"/>',
                 text(LEFT - 8, up(share) + 4, f"{100 * share:.0f}%", "end"),
                 text(across(error), up(0) + 18, f"{error:.1f}")]
     return out

@@ -44,8 +44,9 @@ print(len(text), max(groups, key=lambda name: sum(groups[name])))
 
 
 def part_of_cc1(path, size):
-    """The compiler's first bytes: real data, of several kinds."""
-    path.write_bytes(pathlib.Path(cc1()).read_bytes()[:size])
+    """The compiler's first bytes, from the start again if there are not enough: real data, of several kinds."""
+    data = pathlib.Path(cc1()).read_bytes()
+    path.write_bytes((data * (size // len(data) + 1))[:size])
     return str(path)
 
 
@@ -69,8 +70,9 @@ def proteins(d, families, sequences):
     with open(d / "families.hmm", "w", encoding="ascii") as out:
         for i, ancestor in enumerate(ancestors):
             rows = "".join(f"s{k} {relative(ancestor, .3)}\n" for k in range(12))
-            stockholm = written(d / "family.sto", f"# STOCKHOLM 1.0\n#=GF ID family{i}\n{rows}//\n")
-            subprocess.run(["hmmbuild", "--amino", str(d / "one.hmm"), stockholm], stdout=subprocess.DEVNULL, check=True)
+            argv = ["hmmbuild", "--amino", str(d / "one.hmm"),
+                    written(d / "family.sto", f"# STOCKHOLM 1.0\n#=GF ID family{i}\n{rows}//\n")]
+            subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
             out.write((d / "one.hmm").read_text())
     with open(d / "sequences.fa", "w", encoding="ascii") as out:
         for k in range(sequences):
@@ -80,22 +82,22 @@ def proteins(d, families, sequences):
     return [str(d / "families.hmm"), str(d / "sequences.fa")]
 
 
-def programs():
-    """name: function that makes the program's input in a folder and returns its argv."""
+def programs(scale=1):
+    """name: function that makes the program's input in a folder and returns its argv. scale: times the references."""
     return {
-        "bzip2": lambda d: ["bzip2", "-c", part_of_cc1(d / "data", 5000000)],
-        "gzip": lambda d: ["gzip", "-c", part_of_cc1(d / "data", 16000000)],
-        "xz": lambda d: ["xz", "-T1", "-3", "-c", part_of_cc1(d / "data", 7000000)],
-        "cc1": lambda d: [cc1(), "-quiet", "-O2", bench.c_source(d / "x.c", 95), "-o", str(d / "x.s")],
-        "perl": lambda d: ["perl", written(d / "x.pl", PERL), "260000"],
-        "python3": lambda d: ["/usr/bin/python3", written(d / "x.py", PYTHON), "60000"],
-        "sqlite3": lambda d: ["sqlite3", "-batch", "-init", bench.sql(d / "x.sql", 180000), ":memory:", ""],
-        "hmmsearch": lambda d: ["hmmsearch", "--cpu", "0", *proteins(d, 10, 3800)],
+        "bzip2": lambda d: ["bzip2", "-c", part_of_cc1(d / "data", 5000000 * scale)],
+        "gzip": lambda d: ["gzip", "-c", part_of_cc1(d / "data", 16000000 * scale)],
+        "xz": lambda d: ["xz", "-T1", "-3", "-c", part_of_cc1(d / "data", 7000000 * scale)],
+        "cc1": lambda d: [cc1(), "-quiet", "-O2", bench.c_source(d / "x.c", 95 * scale), "-o", str(d / "x.s")],
+        "perl": lambda d: ["perl", written(d / "x.pl", PERL), str(260000 * scale)],
+        "python3": lambda d: ["/usr/bin/python3", written(d / "x.py", PYTHON), str(60000 * scale)],
+        "sqlite3": lambda d: ["sqlite3", "-batch", "-init", bench.sql(d / "x.sql", 180000 * scale), ":memory:", ""],
+        "hmmsearch": lambda d: ["hmmsearch", "--cpu", "0", *proteins(d, 10, 3800 * scale)],
         "gnugo": lambda d: [GNUGO, "--mode", "gtp", "--seed", "7", "--level", "8", "--gtp-input",
-                          written(d / "moves", "genmove black\ngenmove white\n" * 6 + "quit\n")],
-        "povray": lambda d: ["povray", "+I" + written(d / "x.pov", SCENE), "+O" + str(d / "x.png"), "+W320", "+H240",
-                           "-D", "+WT1"],
-        "sort": lambda d: ["sort", "--parallel=1", "-S", "200M", bench.text(d / "text", 48000000)],
+                          written(d / "moves", "genmove black\ngenmove white\n" * 6 * scale + "quit\n")],
+        "povray": lambda d: ["povray", "+I" + written(d / "x.pov", SCENE), "+O" + str(d / "x.png"), "-D", "+WT1",
+                             "+W320", f"+H{240 * scale}"],
+        "sort": lambda d: ["sort", "--parallel=1", "-S", "200M", bench.text(d / "text", 48000000 * scale)],
     }
 
 

@@ -23,7 +23,8 @@ def trace(tmp_path_factory, cachegram):
     with open(folder / "t.csv", "w", encoding="ascii") as f:
         f.write("address,size\n")
         for i in range(300000):
-            line = rng.randrange(300) if rng.random() < .7 else i // 3 % 900 if rng.random() < .9 else rng.randrange(9000)
+            pick = rng.random()
+            line = rng.randrange(300) if pick < .7 else i // 3 % 900 if pick < .97 else rng.randrange(9000)
             f.write(f"{64 * line + 60},{8 if i % 10 == 0 else 4}\n" * 10)
     result = run([cachegram, "import", folder / "t.csv", "-o", folder / "t.trace"])
     assert result.status == 0, result.err
@@ -80,7 +81,8 @@ def test_errors_are_told_as_published(tmp_path):
     (tmp_path / "r.json").write_text(json.dumps({"bzip2": result}))
     told = run([sys.executable, SCRIPT, "--no-measure", "--results", tmp_path / "r.json", "--svg", tmp_path / "r.svg"])
     assert told.status == 0, told.err
-    rows = {r[1]: r for r in ([c.strip() for c in line.split("|")] for line in told.out.decode().splitlines()) if len(r) > 9}
+    cells = [[cell.strip() for cell in line.split("|")] for line in told.out.decode().splitlines()]
+    rows = {row[1]: row for row in cells if len(row) > 9}
     # From the mean: .5 .5 0 0 0 points; from the exact curve: 1 2 .2 .2 0.
     assert rows["S1: StatStack, from its mean"][2:4] == ["5", "0.200"]
     assert rows["S1: StatStack, from its mean"][8:10] == ["60%", "60%"]
