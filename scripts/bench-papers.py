@@ -80,16 +80,18 @@ def bursts(cachegram, trace, result, repeats, folder):
     return found
 
 
-def measure(cachegram, make, with_bursts, args):
+def measure(cachegram, program, with_bursts, args):
     """What is to be known of one program."""
     tool = bench.ROOT / "build" / "tests" / "bench_papers"
     with tempfile.TemporaryDirectory(prefix="cachegram-papers-", dir=args.folder) as name:
         folder = pathlib.Path(name)
-        argv = make(folder)
+        argv = papers_programs.programs(args.scale)[program](folder)
         trace = folder / "t.trace"
         run([cachegram, "record", "--mode", "full", "--reduce", "none", "--trace", trace, "-o", folder / "p.db",
              "--", *argv], stdout=subprocess.DEVNULL, cwd=folder)
-        result = json.loads(run([tool, trace, LEAST * args.scale, args.repeats], stdout=subprocess.PIPE))
+        # Seeds of its own: else all programs' windows would be at the same places.
+        seed = 1 + 1000 * papers_programs.NAMES.index(program)
+        result = json.loads(run([tool, trace, LEAST * args.scale, args.repeats, seed], stdout=subprocess.PIPE))
         result["trace_bytes"] = trace.stat().st_size
         if with_bursts:
             result["bursts"] = bursts(cachegram, trace, result, args.burst_repeats, folder)
@@ -178,7 +180,6 @@ def main():
         cachegram = bench.find_cachegram()
         with_bursts = args.burst_repeats > 0 and has_bursts(cachegram)
         os.nice(10)
-        makers = papers_programs.programs(args.scale)
         for program in args.programs.split(","):
             if program in results and ("bursts" in results[program] or not with_bursts):
                 continue
@@ -187,7 +188,7 @@ def main():
                 continue
             print(f"# {program} ...", file=sys.stderr, flush=True)
             try:
-                results[program] = measure(cachegram, makers[program], with_bursts, args)
+                results[program] = measure(cachegram, program, with_bursts, args)
                 keep(path, results)
             except RuntimeError as trouble:
                 print(f"# {program}: {trouble}", file=sys.stderr)

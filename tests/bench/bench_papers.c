@@ -6,8 +6,8 @@
  * its error is the model's, not the sampling's. scripts/bench-papers.py makes the traces and judges the
  * figures; this prints JSON.
  *
- * usage: bench_papers TRACE LEAST REPEATS    the trace must be of one process; its first REFERENCES are
- * used
+ * usage: bench_papers TRACE LEAST REPEATS [SEED]    the trace must be of one process; its first REFERENCES
+ * are used
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ enum { S1, S2, EVERY_WINDOW, SETTINGS };
 static const char *const setting_name[SETTINGS] = {"s1", "s2", "every_window"};
 
 struct experiment {
-    uint64_t least, repeats;
+    uint64_t least, repeats, seed;
     struct sparse *sparse; /* S1 `repeats` times, S2 as often, EVERY_WINDOW once */
     struct stackset *exact;
     uint64_t seen;
@@ -64,7 +64,7 @@ static int prepare(struct experiment *x, struct error *err)
     for (int setting = 0; setting < SETTINGS && code == 0; setting++) {
         for (uint64_t i = 0; i < repeats_of(x, setting); i++, at++) {
             configs[at] = config_of(setting);
-            configs[at].seed = at + 1;
+            configs[at].seed = x->seed + at;
         }
     }
     if (code == 0)
@@ -211,14 +211,15 @@ static int print_all(struct experiment *x, double start, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct error err = {.text = "usage: bench_papers TRACE LEAST REPEATS"};
-    struct experiment x = {0};
+    struct error err = {.text = "usage: bench_papers TRACE LEAST REPEATS [SEED]"};
+    struct experiment x = {.seed = 1};
     struct trace_reader *r = NULL;
     double start = (double)clock() / CLOCKS_PER_SEC;
     int code = -EINVAL;
-    if (argc == 4) {
+    if (argc == 4 || argc == 5) {
         x.least = strtoull(argv[2], NULL, 10);
         x.repeats = strtoull(argv[3], NULL, 10);
+        x.seed = argc == 5 ? strtoull(argv[4], NULL, 10) : x.seed;
     }
     if (x.repeats > 0 && x.repeats <= 1000)
         code = prepare(&x, &err);
