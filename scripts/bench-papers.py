@@ -140,6 +140,12 @@ def model_error(result):
     return sum(found) / len(found), max(found)
 
 
+def print_row(name, found, told):
+    print(f"| {name} | {len(found)} | {sum(found) / len(found):.3f} | "
+          + " | ".join(f"{quantile(found, q):.3f}" for q in (.5, .9, .99)) + f" | {max(found):.2f} | "
+          f"{below(found, .2):.0f}% | {below(found, .4):.0f}% | {told} |")
+
+
 def print_tables(results):
     print("| program | references | lines | exact miss ratio, %, at 32K, 512K, 8M | every window: mean, largest error"
           " | " + " | ".join(f"{s.upper()}: {name}" for s in SETTINGS for name in KINDS.values()) + " |")
@@ -153,14 +159,16 @@ def print_tables(results):
               + " | ".join(f"{quantile(c, .9):.3f}" if c else "" for c in cells) + " |")
     print("\n| all programs and sizes | errors | mean | 50% below | 90% below | 99% below | largest | < 0.2 | < 0.4 | "
           "published |\n" + "| --- " * 10 + "|")
+    with_bursts = {program: result for program, result in results.items() if "bursts" in result}
     for setting in SETTINGS:
-        for kind, name in KINDS.items():
-            found = all_errors(results, setting, kind)
-            if found:
-                told = f"90% < {PUBLISHED[setting]}" if kind == "scatter" else ""
-                print(f"| {setting.upper()}: {name} | {len(found)} | {sum(found) / len(found):.3f} | "
-                      + " | ".join(f"{quantile(found, q):.3f}" for q in (.5, .9, .99)) + f" | {max(found):.2f} | "
-                      f"{below(found, .2):.0f}% | {below(found, .4):.0f}% | {told} |")
+        told = f"90% < {PUBLISHED[setting]}"
+        print_row(f"{setting.upper()}: {KINDS['scatter']}", all_errors(results, setting, "scatter"), told)
+        print_row(f"{setting.upper()}: {KINDS['exact']}", all_errors(results, setting, "exact"), "")
+        if with_bursts:
+            if len(with_bursts) < len(results):
+                same = all_errors(with_bursts, setting, "exact")
+                print_row(f"{setting.upper()}: the same, programs with bursts", same, "")
+            print_row(f"{setting.upper()}: {KINDS['bursts']}", all_errors(with_bursts, setting, "bursts"), "")
 
 
 def main():
