@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long bench bench-corun format install clean
+.PHONY: build demo test test-long bench bench-corun bench-papers format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -40,6 +40,14 @@ bench-corun:
 	@scripts/build-zydis.sh
 	@scripts/build.sh build -Dtests=true
 	@scripts/bench-corun.sh
+
+# The StatStack paper's experiment (docs/accuracy.md): some minutes a program, resumed where it was interrupted.
+# PAPERS="--programs bzip2,perl --repeats 8" is quicker.
+bench-papers:
+	@scripts/install-deps.sh build test papers
+	@scripts/build-zydis.sh
+	@scripts/build.sh build -Dtests=true
+	@/usr/bin/python3 scripts/bench-papers.py --svg build/bench-papers.svg $(PAPERS)
 
 format:
 	@scripts/install-deps.sh test

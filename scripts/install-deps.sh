@@ -4,7 +4,7 @@
 # Installs through apt what is missing of the named groups, and tells what. Does nothing, quickly,
 # when nothing is missing. Root is asked for through sudo, only then.
 #
-# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench
+# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers
 set -eu
 
 build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev"
@@ -12,6 +12,7 @@ demo="bzip2"
 bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp"
 test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl stress-ng valgrind"
 long="stress-ng libpython3.11-testsuite"
+papers="gnugo hmmer povray"
 
 packages=
 for group in "$@"; do
@@ -21,8 +22,9 @@ for group in "$@"; do
     test) packages="$packages $test" ;;
     long) packages="$packages $long" ;;
     bench) packages="$packages $bench" ;;
+    papers) packages="$packages $papers" ;;
     *)
-        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench" >&2
+        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench, papers" >&2
         exit 2
         ;;
     esac

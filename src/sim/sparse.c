@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse.c - each access asks a hash table whether its line is watched. The table is kept three quarters
- * empty, so the answer is nearly always a single look at an empty entry. A line has at most one watch: the
- * access that could begin another ends the first.
+ * sparse.c - samplers side by side on one stream. A sampler only acts when a window or hibernation ends and
+ * when a sample is due; between such events of any of them, each access asks one hash table, which is all
+ * samplers', whether its line is watched. The table is kept three quarters empty, so the answer is nearly
+ * always a single look at an empty entry, however many samplers there are. A line has at most one watch of
+ * each sampler: the access that could begin another ends the first.
  */
 #include "sim/sparse.h"
 
@@ -18,11 +20,10 @@ const struct sparse_config sparse_s2 = {1000000, 74e6, 1500, 1};
 
 #define FAR (UINT64_MAX / 2)
 
-struct sparse {
+struct sampler {
     struct sparse_config config;
     struct random_state random;
     double log_miss; /* log(1 - probability of a sample) */
-    uint64_t now;    /* accesses so far */
     int awake;
     uint64_t until;       /* the window, or hibernation, ends before this access */
     uint64_t next_sample; /* the next access to sample, if before `until` */
@@ -30,12 +31,27 @@ struct sparse {
     size_t nsamples, sample_room;
     struct sparse_window *windows;
     size_t nwindows, window_room;
-    uint32_t *watch; /* by hash of the line: sample + 1; 0 empty */
-    uint64_t watch_mask, watched;
+};
+
+struct watch {
+    uint64_t line;
+    uint32_t sampler, sample;
+    uint32_t next; /* of the same line, or the next free one: index + 1; 0 none */
+};
+
+struct sparse {
+    uint64_t now;        /* accesses so far */
+    uint64_t next_event; /* until then accesses only end watches */
+    struct sampler *samplers;
+    size_t nsamplers;
+    struct watch *watches;
+    uint32_t nwatches, watch_room, free_watch; /* free_watch: index + 1; 0 none */
+    uint32_t *table; /* by hash of the line: the first of its watches, index + 1; 0 empty */
+    uint64_t table_mask, watched_lines;
 };
 
 /* Up to the next sample, itself included: at least 1. */
-static uint64_t gap(struct sparse *s)
+static uint64_t gap(struct sampler *s)
 {
     if (s->log_miss == -INFINITY)
         return 1;
@@ -43,13 +59,13 @@ static uint64_t gap(struct sparse *s)
     return g < 0x1p62 ? (uint64_t)g + 1 : FAR;
 }
 
-static uint64_t hibernation(struct sparse *s)
+static uint64_t hibernation(struct sampler *s)
 {
     double t = floor(-log1p(-random_unit(&s->random)) * s->config.hibernate + 0.5);
     return t < 0x1p62 ? (uint64_t)t : FAR;
 }
 
-static int open_window(struct sparse *s, uint64_t length)
+static int open_window(struct sampler *s, uint64_t now, uint64_t length)
 {
     if (s->nwindows == s->window_room) {
         size_t room = s->window_room ? 2 * s->window_room : 64;
@@ -59,20 +75,29 @@ static int open_window(struct sparse *s, uint64_t length)
         s->windows = more;
         s->window_room = room;
     }
-    s->windows[s->nwindows++] = (struct sparse_window){s->now, 0};
+    s->windows[s->nwindows++] = (struct sparse_window){now, 0};
     s->awake = 1;
-    s->until = s->now + length;
-    s->next_sample = s->now + gap(s) - 1;
+    s->until = now + length;
+    s->next_sample = now + gap(s) - 1;
     return 0;
 }
 
-static void sleep_for(struct sparse *s, uint64_t length)
+static void sleep_for(struct sampler *s, uint64_t now, uint64_t length)
 {
     s->awake = 0;
-    s->until = s->now + length;
+    s->until = now + length;
 }
 
-int sparse_new(const struct sparse_config *config, struct sparse **result, struct error *err)
+/* A window that is open reaches as far as the stream so far. */
+static void measure_window(struct sampler *s, uint64_t now)
+{
+    if (s->awake)
+        s->windows[s->nwindows - 1].length = now - s->windows[s->nwindows - 1].start;
+}
+
+/* --- making and freeing --- */
+
+static int check(const struct sparse_config *config, struct error *err)
 {
     if (config->window < 1 || config->window > FAR / 4)
         return error_set(err, -EINVAL, "a window has at least one reference");
@@ -81,172 +106,288 @@ int sparse_new(const struct sparse_config *config, struct sparse **result, struc
     if (!(config->samples > 0 && config->samples <= (double)config->window))
         return error_set(err, -EINVAL, "samples a window: more than none, and at most its %llu references",
                          (unsigned long long)config->window);
+    return 0;
+}
+
+/* Begins somewhere in a window, or in hibernation, whose rest is as long as a whole one on average. */
+static int begin(struct sampler *s, const struct sparse_config *config)
+{
+    double all = (double)config->window + config->hibernate;
+    s->config = *config;
+    s->log_miss = log1p(-config->samples / (double)config->window);
+    random_seed(&s->random, config->seed);
+    if (random_unit(&s->random) * all >= config->hibernate)
+        return open_window(s, 0, 1 + random_below(&s->random, config->window));
+    sleep_for(s, 0, hibernation(s));
+    return 0;
+}
+
+static uint64_t event_of(const struct sampler *s)
+{
+    return s->awake && s->next_sample < s->until ? s->next_sample : s->until;
+}
+
+static void find_next_event(struct sparse *s)
+{
+    s->next_event = UINT64_MAX;
+    for (size_t i = 0; i < s->nsamplers; i++) {
+        uint64_t event = event_of(&s->samplers[i]);
+        s->next_event = event < s->next_event ? event : s->next_event;
+    }
+}
+
+int sparse_new_set(const struct sparse_config *configs, size_t n, struct sparse **result, struct error *err)
+{
+    int code = n >= 1 && n < UINT32_MAX ? 0 : error_set(err, -EINVAL, "at least one sampler");
+    for (size_t i = 0; i < n && code == 0; i++)
+        code = check(&configs[i], err);
+    if (code != 0)
+        return code;
     struct sparse *s = calloc(1, sizeof *s);
     if (s) {
-        s->config = *config;
-        s->log_miss = log1p(-config->samples / (double)config->window);
-        s->watch_mask = 4095;
-        s->watch = calloc(s->watch_mask + 1, sizeof *s->watch);
-        random_seed(&s->random, config->seed);
+        s->table_mask = 4095;
+        s->table = calloc(s->table_mask + 1, sizeof *s->table);
+        s->samplers = calloc(n, sizeof *s->samplers);
+        s->nsamplers = s->samplers ? n : 0;
     }
-    if (!s || !s->watch) {
+    if (!s || !s->table || !s->samplers)
+        code = -ENOMEM;
+    for (size_t i = 0; i < n && code == 0; i++)
+        code = begin(&s->samplers[i], &configs[i]);
+    if (code != 0) {
         sparse_free(s);
-        return error_set(err, -ENOMEM, "no memory for the sampler");
+        return error_set(err, code, "no memory for the sampler");
     }
-    /* Somewhere in a window, or in hibernation, whose rest is as long as a whole one on average. */
-    double all = (double)config->window + config->hibernate;
-    if (random_unit(&s->random) * all < config->hibernate) {
-        sleep_for(s, hibernation(s));
-    } else if (open_window(s, 1 + random_below(&s->random, config->window)) != 0) {
-        sparse_free(s);
-        return error_set(err, -ENOMEM, "no memory for the sampler");
-    }
+    find_next_event(s);
     *result = s;
     return 0;
+}
+
+int sparse_new(const struct sparse_config *config, struct sparse **result, struct error *err)
+{
+    return sparse_new_set(config, 1, result, err);
 }
 
 void sparse_free(struct sparse *s)
 {
     if (!s)
         return;
-    free(s->samples);
-    free(s->windows);
-    free(s->watch);
+    for (size_t i = 0; i < s->nsamplers; i++) {
+        free(s->samplers[i].samples);
+        free(s->samplers[i].windows);
+    }
+    free(s->samplers);
+    free(s->watches);
+    free(s->table);
     free(s);
 }
+
+/* --- watches --- */
 
 static uint64_t home_of(const struct sparse *s, uint64_t line)
 {
     uint64_t hash = line * UINT64_C(0x9e3779b97f4a7c15);
-    return (hash >> 32) & s->watch_mask;
+    return (hash >> 32) & s->table_mask;
 }
 
 static uint64_t find(const struct sparse *s, uint64_t line)
 {
     uint64_t at = home_of(s, line);
-    while (s->watch[at] && s->samples[s->watch[at] - 1].line != line)
-        at = (at + 1) & s->watch_mask;
+    while (s->table[at] && s->watches[s->table[at] - 1].line != line)
+        at = (at + 1) & s->table_mask;
     return at;
 }
 
-static int grow_watch(struct sparse *s)
+static int grow_table(struct sparse *s)
 {
-    uint64_t old_mask = s->watch_mask;
-    uint32_t *old = s->watch, *more = calloc((old_mask + 1) * 2, sizeof *more);
+    uint64_t old_mask = s->table_mask;
+    uint32_t *old = s->table, *more = calloc((old_mask + 1) * 2, sizeof *more);
     if (!more)
         return -ENOMEM;
-    s->watch = more;
-    s->watch_mask = old_mask * 2 + 1;
+    s->table = more;
+    s->table_mask = old_mask * 2 + 1;
     for (uint64_t i = 0; i <= old_mask; i++)
         if (old[i])
-            s->watch[find(s, s->samples[old[i] - 1].line)] = old[i];
+            s->table[find(s, s->watches[old[i] - 1].line)] = old[i];
     free(old);
     return 0;
 }
 
-/* Removes an entry; those behind it that may move up do (no tombstones). */
-static void unwatch(struct sparse *s, uint64_t hole)
+/* Removes a line; those behind it that may move up do (no tombstones). */
+static void remove_line(struct sparse *s, uint64_t hole)
 {
     for (uint64_t at = hole;;) {
-        at = (at + 1) & s->watch_mask;
-        if (!s->watch[at])
+        at = (at + 1) & s->table_mask;
+        if (!s->table[at])
             break;
-        uint64_t home = home_of(s, s->samples[s->watch[at] - 1].line);
-        if (((at - home) & s->watch_mask) >= ((at - hole) & s->watch_mask)) {
-            s->watch[hole] = s->watch[at];
+        uint64_t home = home_of(s, s->watches[s->table[at] - 1].line);
+        if (((at - home) & s->table_mask) >= ((at - hole) & s->table_mask)) {
+            s->table[hole] = s->table[at];
             hole = at;
         }
     }
-    s->watch[hole] = 0;
-    s->watched--;
+    s->table[hole] = 0;
+    s->watched_lines--;
 }
 
-static int start_sample(struct sparse *s, uint64_t line)
+/* Index + 1 of a watch to fill, or 0: no memory. */
+static uint32_t new_watch(struct sparse *s)
 {
-    if (s->nsamples == s->sample_room) {
-        size_t room = s->sample_room ? 2 * s->sample_room : 4096;
-        if (room >= UINT32_MAX)
-            return -ENOMEM;
-        struct sparse_sample *more = reallocarray(s->samples, room, sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        s->samples = more;
-        s->sample_room = room;
+    uint32_t watch = s->free_watch;
+    if (watch) {
+        s->free_watch = s->watches[watch - 1].next;
+        return watch;
     }
-    if (4 * (s->watched + 1) > s->watch_mask && grow_watch(s) != 0)
+    if (s->nwatches == s->watch_room) {
+        uint32_t room = s->watch_room ? 2 * s->watch_room : 1024;
+        struct watch *more = room < UINT32_MAX / 2 ? reallocarray(s->watches, room, sizeof *more) : NULL;
+        if (!more)
+            return 0;
+        s->watches = more;
+        s->watch_room = room;
+    }
+    return ++s->nwatches;
+}
+
+static int start_watch(struct sparse *s, uint64_t line, uint32_t sampler, uint32_t sample)
+{
+    if (4 * (s->watched_lines + 1) > s->table_mask && grow_table(s) != 0)
+        return -ENOMEM;
+    uint32_t watch = new_watch(s);
+    if (!watch)
         return -ENOMEM;
     uint64_t at = find(s, line);
-    s->samples[s->nsamples++] = (struct sparse_sample){s->nwindows - 1, s->now, SPARSE_DANGLING, line};
-    s->watch[at] = (uint32_t)s->nsamples;
-    s->watched++;
+    s->watched_lines += s->table[at] == 0;
+    s->watches[watch - 1] = (struct watch){line, sampler, sample, s->table[at]};
+    s->table[at] = watch;
     return 0;
 }
 
+static int start_sample(struct sparse *s, size_t which, uint64_t line)
+{
+    struct sampler *sampler = &s->samplers[which];
+    if (sampler->nsamples == sampler->sample_room) {
+        size_t room = sampler->sample_room ? 2 * sampler->sample_room : 4096;
+        struct sparse_sample *more =
+            room < UINT32_MAX ? reallocarray(sampler->samples, room, sizeof *more) : NULL;
+        if (!more)
+            return -ENOMEM;
+        sampler->samples = more;
+        sampler->sample_room = room;
+    }
+    sampler->samples[sampler->nsamples] =
+        (struct sparse_sample){sampler->nwindows - 1, s->now, SPARSE_DANGLING, line};
+    return start_watch(s, line, (uint32_t)which, (uint32_t)sampler->nsamples++);
+}
+
+/* Access number `now` to the line ends all watches of it. */
 static void check_watch(struct sparse *s, uint64_t line, uint64_t now)
 {
     uint64_t at = find(s, line);
-    if (!s->watch[at])
+    uint32_t next = s->table[at];
+    if (!next)
         return;
-    struct sparse_sample *sample = &s->samples[s->watch[at] - 1];
-    sample->distance = now - sample->start - 1;
-    unwatch(s, at);
+    remove_line(s, at);
+    while (next) {
+        uint32_t watch = next;
+        struct watch *w = &s->watches[watch - 1];
+        struct sparse_sample *sample = &s->samplers[w->sampler].samples[w->sample];
+        sample->distance = now - sample->start - 1;
+        next = w->next;
+        w->next = s->free_watch;
+        s->free_watch = watch;
+    }
 }
+
+/* --- the stream --- */
 
 /* Accesses that start no sample. */
 static void pass(struct sparse *s, const uint64_t *accesses, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t line = accesses[i] >> SIM_LINE_SHIFT;
-        if (__builtin_expect(s->watch[home_of(s, line)] != 0, 0))
+        if (__builtin_expect(s->table[home_of(s, line)] != 0, 0))
             check_watch(s, line, s->now + i);
     }
     s->now += n;
-    if (s->awake)
-        s->windows[s->nwindows - 1].length += n;
+}
+
+/* Windows and hibernations that end before the next access; they may be of no length. */
+static int turn(struct sampler *s, uint64_t now)
+{
+    int code = 0;
+    while (now == s->until && code == 0) {
+        measure_window(s, now);
+        if (s->awake)
+            sleep_for(s, now, hibernation(s));
+        else
+            code = open_window(s, now, s->config.window);
+    }
+    return code;
+}
+
+/* Something happens before, or at, the access `now`. Those who sample it do: *sampled. */
+static int event(struct sparse *s, uint64_t line, int *sampled)
+{
+    *sampled = 0;
+    for (size_t i = 0; i < s->nsamplers; i++) {
+        struct sampler *sampler = &s->samplers[i];
+        int code = turn(sampler, s->now);
+        if (code != 0)
+            return code;
+        if (!sampler->awake || sampler->next_sample != s->now)
+            continue;
+        if (!*sampled)
+            check_watch(s, line, s->now);
+        *sampled = 1;
+        if ((code = start_sample(s, i, line)) != 0)
+            return code;
+        sampler->next_sample = s->now + gap(sampler);
+    }
+    s->now += (uint64_t)*sampled;
+    find_next_event(s);
+    return 0;
 }
 
 int sparse_run(struct sparse *s, const uint64_t *accesses, size_t n, struct error *err)
 {
-    size_t i = 0;
-    while (i < n) {
-        int code = 0;
-        while (s->now == s->until && code == 0) { /* hibernation may be of no length */
-            if (s->awake)
-                sleep_for(s, hibernation(s));
-            else
-                code = open_window(s, s->config.window);
-        }
-        uint64_t stop = s->awake && s->next_sample < s->until ? s->next_sample : s->until;
-        uint64_t stretch = stop - s->now < n - i ? stop - s->now : n - i;
-        if (code == 0) {
+    int code = 0, sampled;
+    for (size_t i = 0; i < n && code == 0;) {
+        if (s->now == s->next_event) {
+            code = event(s, accesses[i] >> SIM_LINE_SHIFT, &sampled);
+            i += (size_t)sampled;
+        } else {
+            uint64_t ahead = s->next_event - s->now;
+            size_t stretch = ahead < n - i ? (size_t)ahead : n - i;
             pass(s, accesses + i, stretch);
             i += stretch;
-            if (i < n && s->awake && s->now == s->next_sample && s->now < s->until) {
-                uint64_t line = accesses[i] >> SIM_LINE_SHIFT;
-                check_watch(s, line, s->now);
-                code = start_sample(s, line);
-                s->next_sample = s->now + gap(s);
-                s->now++;
-                s->windows[s->nwindows - 1].length++;
-                i++;
-            }
         }
-        if (code != 0)
-            return error_set(err, code, "no memory for more samples");
     }
-    return 0;
+    for (size_t i = 0; i < s->nsamplers; i++)
+        measure_window(&s->samplers[i], s->now);
+    return code == 0 ? 0 : error_set(err, code, "no memory for more samples");
+}
+
+const struct sparse_sample *sparse_samples_of(const struct sparse *s, size_t which, size_t *n)
+{
+    *n = s->samplers[which].nsamples;
+    return s->samplers[which].samples;
+}
+
+const struct sparse_window *sparse_windows_of(const struct sparse *s, size_t which, size_t *n)
+{
+    *n = s->samplers[which].nwindows;
+    return s->samplers[which].windows;
 }
 
 const struct sparse_sample *sparse_samples(const struct sparse *s, size_t *n)
 {
-    *n = s->nsamples;
-    return s->samples;
+    return sparse_samples_of(s, 0, n);
 }
 
 const struct sparse_window *sparse_windows(const struct sparse *s, size_t *n)
 {
-    *n = s->nwindows;
-    return s->windows;
+    return sparse_windows_of(s, 0, n);
 }
 
 uint64_t sparse_seen(const struct sparse *s)

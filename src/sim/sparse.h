@@ -42,6 +42,11 @@ struct sparse_window {
 struct sparse;
 /* 0, -EINVAL or -ENOMEM. */
 int sparse_new(const struct sparse_config *config, struct sparse **sparse, struct error *err);
+/*
+ * n samplers (at least 1), numbered in order, side by side on one stream: each finds what it would find
+ * alone, for little more than the cost of one. As sparse_new.
+ */
+int sparse_new_set(const struct sparse_config *configs, size_t n, struct sparse **sparse, struct error *err);
 void sparse_free(struct sparse *sparse); /* NULL is allowed */
 /* The next n accesses, packed (cache.h). 0 or -ENOMEM. */
 int sparse_run(struct sparse *sparse, const uint64_t *accesses, size_t n, struct error *err);
@@ -49,6 +54,9 @@ int sparse_run(struct sparse *sparse, const uint64_t *accesses, size_t n, struct
  */
 const struct sparse_sample *sparse_samples(const struct sparse *sparse, size_t *n);
 const struct sparse_window *sparse_windows(const struct sparse *sparse, size_t *n);
+/* The same of one of a set's samplers, which < n; the two above are those of the first. */
+const struct sparse_sample *sparse_samples_of(const struct sparse *sparse, size_t which, size_t *n);
+const struct sparse_window *sparse_windows_of(const struct sparse *sparse, size_t which, size_t *n);
 uint64_t sparse_seen(const struct sparse *sparse); /* accesses so far */
 
 #endif

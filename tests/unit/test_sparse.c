@@ -125,6 +125,36 @@ static void all_references_have_the_same_chance(void **state)
         assert_true(fabs((double)count[p] - expected) < 4 * 387);
 }
 
+/* Side by side, samplers of all kinds find what each finds alone. */
+static void a_set_is_as_its_members(void **state)
+{
+    enum { SAMPLERS = 24 };
+    struct sparse_config configs[SAMPLERS];
+    struct sparse *set;
+    struct error err;
+    (void)state;
+    make_trace(4);
+    for (uint64_t k = 0; k < SAMPLERS; k++) /* the first ones watch every line, the same ones */
+        configs[k] = k < 2 ? (struct sparse_config){500, 0, 500, k}
+                           : (struct sparse_config){1 + 37 * k, 90.0 * (double)(k % 7), 1 + (double)k, k};
+    assert_int_equal(sparse_new_set(configs, SAMPLERS, &set, &err), 0);
+    for (size_t i = 0, piece = 1; i < N; i += piece, piece = 1 + piece * 7 % 500)
+        assert_int_equal(sparse_run(set, trace + i, N - i < piece ? N - i : piece, &err), 0);
+    for (size_t k = 0; k < SAMPLERS; k++) {
+        size_t nsamples, nwindows, n;
+        struct sparse *alone = sample(&configs[k], 100);
+        const struct sparse_sample *samples = sparse_samples(alone, &nsamples);
+        const struct sparse_window *windows = sparse_windows(alone, &nwindows);
+        assert_true(nsamples > 100);
+        assert_memory_equal(sparse_samples_of(set, k, &n), samples, nsamples * sizeof *samples);
+        assert_int_equal(n, nsamples);
+        assert_memory_equal(sparse_windows_of(set, k, &n), windows, nwindows * sizeof *windows);
+        assert_int_equal(n, nwindows);
+        sparse_free(alone);
+    }
+    sparse_free(set);
+}
+
 static struct hist *hist_of(const uint64_t *distances, size_t n)
 {
     struct hist *h = calloc(1, sizeof *h);
@@ -218,6 +248,7 @@ static void refusals(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(sparse_new(&bad[i], &s, &err), -EINVAL);
+    assert_int_equal(sparse_new_set(bad, 0, &s, &err), -EINVAL);
     assert_null(s);
 }
 
@@ -227,6 +258,7 @@ int main(void)
         cmocka_unit_test(all_of_them),
         cmocka_unit_test(samples_are_true),
         cmocka_unit_test(all_references_have_the_same_chance),
+        cmocka_unit_test(a_set_is_as_its_members),
         cmocka_unit_test(curves_of_windows),
         cmocka_unit_test(through_a_profile),
         cmocka_unit_test(refusals),
