@@ -68,6 +68,12 @@ fuzz_status=$?
 xml=("$results/unit.xml" "$results/unit-sanitized.xml")
 if [ -d tests/e2e ]; then
     echo "== End to end"
+    # A folder of its own: of a shared one, pytest removes what other runs at the same time still use.
+    # Open to others, since some tests give up being root.
+    PYTEST_DEBUG_TEMPROOT=$(mktemp -d)
+    export PYTEST_DEBUG_TEMPROOT
+    chmod 755 "$PYTEST_DEBUG_TEMPROOT"
+    trap 'rm -rf "$PYTEST_DEBUG_TEMPROOT"' EXIT
     # 5: no test was collected, which is for the sum to judge. Others than 0 and 1 mean that pytest
     # itself broke, perhaps before writing its file: a missing file counts as a failure.
     /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/e2e.xml" tests/e2e
@@ -80,4 +86,4 @@ if [ -n "${CACHEGRAM_TEST_LONG:-}" ]; then
     xml+=("$results/long.xml")
 fi
 
-exec scripts/sum-tests.py "$passed" "$failed" "${xml[@]}"
+scripts/sum-tests.py "$passed" "$failed" "${xml[@]}"
