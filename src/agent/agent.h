@@ -57,14 +57,14 @@ struct thread {
     uint64_t dispatch_stack;
     uint64_t app_rsp;
     uint64_t indirect_target;
-    uint64_t saved[8]; /* registers of the system call stub */
-    uint64_t stub_resume;
+    uint64_t saved[8]; /* registers of the system call gate */
+    uint64_t gate_resume;
     uint64_t app_mask;   /* the target's signal mask while in a burst */
     uint64_t burst_mask; /* what is blocked in a burst */
 
     enum thread_state state;
     uint32_t tid;
-    uint64_t exit_pc; /* where native code goes on after the leave stub */
+    uint64_t exit_pc; /* where native code goes on after the leave gate */
     uint64_t syscall_pc;
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
@@ -141,7 +141,7 @@ void burst_reenter(struct thread *t, ucontext_t *uc); /* after a step */
 /* The context is already the target's own; ends the burst and hands the buffer over. */
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns);
-void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave stub */
+void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
 /* The context is the target's: runs one instruction natively, then burst_reenter follows. */
 void burst_step(struct thread *t, ucontext_t *uc);
 void burst_forked(void);
@@ -201,7 +201,7 @@ uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */
 /*
- * A fault at a place in the cache. FAULT_LEAVE: the leave stub. FAULT_FULL: end of the buffer.
+ * A fault at a place in the cache. FAULT_LEAVE: the leave gate. FAULT_FULL: end of the buffer.
  * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last
  * three the context is untouched, *record is the start of the unfinished record, *end the end of its words;
  * arch_restore then makes the context the target's.
@@ -213,8 +213,8 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */
 /* Returns how many instructions of the last record were executed. */
 uint32_t arch_restore(struct thread *t, ucontext_t *uc);
-/* A signal interrupted the system call stub: make the context the target's; 0: it was elsewhere. */
-int arch_restore_stub(struct thread *t, ucontext_t *uc);
+/* A signal interrupted the system call gate: make the context the target's; 0: it was elsewhere. */
+int arch_restore_gate(struct thread *t, ucontext_t *uc);
 /* Moves the signal frame that `uc` is part of to just below sp; returns the new frame's stack pointer as
  * at a handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);

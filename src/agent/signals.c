@@ -280,7 +280,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
     }
     struct thread *t = thread_self();
     if (!is_fault(sig)) {
-        if (t && t->state == THREAD_BURST && arch_restore_stub(t, uc))
+        if (t && t->state == THREAD_BURST && arch_restore_gate(t, uc))
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
         return deliver(t, sig, info, uc, d);
     }
@@ -297,7 +297,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         if (arch_in_cache(arch_pc(uc))) {
             if (!burst_fault(t, sig, info, uc))
                 return 0;
-        } else if (arch_restore_stub(t, uc)) {
+        } else if (arch_restore_gate(t, uc)) {
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
         } else {
             /* The target jumped to where there is no code: all its registers are its own already. */

@@ -144,8 +144,9 @@ void thread_arm(struct thread *t)
 {
     if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
+    /* In full mode a burst that runs needs no interrupt; its end comes by here again. */
     uint64_t gap = session->mode == WIRE_MODE_FULL
-                       ? REENTER_NS
+                       ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
                        : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
     t->gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);

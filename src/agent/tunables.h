@@ -27,6 +27,7 @@
 #define MAX_THREADS 4096
 /* Full mode: CPU time after which a thread that runs native is taken back. */
 #define REENTER_NS 1000000
+#define NEVER_NS 3600000000000ull /* an hour */
 /* How much later than the collector's trigger the timer fires, for when there is none yet. */
 #define BACKSTOP_NS 20000000
 /* How long to wait for the collector to close its events before the target forbids system calls. */

@@ -44,6 +44,9 @@ int cli_output_option(const char *command, int result, const char *value, struct
 /* The one file operand at argv[optind], or the default. NULL if there are more (was told). */
 const char *cli_one_file(const char *command, int argc, char **argv);
 
+/* The one trace at argv[optind]. NULL if there is none or more (was told). */
+const char *cli_one_trace(const char *command, int argc, char **argv);
+
 /*
  * Points with the sizes of a list such as "1K..64M"; malloc'ed, the caller frees. NULL with err filled.
  */

@@ -68,8 +68,9 @@ struct corun_job {
     double change[STATCC_PROGRAMS]; /* by wrong CPIs */
 };
 
-static int parse_option(int opt, const char *value, struct corun_options *o)
+static int parse_option(int opt, const char *value, void *ctx)
 {
+    struct corun_options *o = ctx;
     char *end;
     switch (opt) {
     case 'n':
@@ -330,22 +331,9 @@ int cmd_corun(int argc, char **argv)
 {
     struct corun_options o = {
         .output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults(), .copies = 1};
-    int opt, status = 0;
-    while (status == 0 && (opt = getopt_long(argc, argv, ":hn:", options, NULL)) != -1) {
-        int taken = cli_output_option("corun", opt, optarg, &o.output);
-        if (taken == 0)
-            taken = cli_memory_option("corun", opt, optarg, &o.memory);
-        if (taken < 0)
-            return 2;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (!taken)
-            status = opt == '?' || opt == ':' ? cli_misuse_option("corun", opt, argv)
-                                              : parse_option(opt, optarg, &o);
-    }
-    if (status != 0)
+    const struct cli_command_line line = {"corun", usage, ":hn:", options, parse_option};
+    int status = cli_command_line(&line, argc, argv, &o.output, &o.memory, &o);
+    if (status >= 0)
         return status;
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)

@@ -66,13 +66,10 @@ int cmd_export(int argc, char **argv)
             return cli_misuse_option("export", opt, argv);
         }
     }
-    if (optind == argc)
-        return cli_misuse("export", "which trace?");
-    if (argc - optind > 1)
-        return cli_misuse("export", "one trace at a time, but '%s' follows '%s'", argv[optind + 1],
-                          argv[optind]);
+    o.input = cli_one_trace("export", argc, argv);
+    if (!o.input)
+        return 2;
     if (!o.to)
         return cli_misuse("export", "to which format? Use --to");
-    o.input = argv[optind];
     return convert(&o);
 }

@@ -53,11 +53,8 @@ int cmd_import(int argc, char **argv)
             return cli_misuse_option("import", opt, argv);
         }
     }
-    if (optind == argc)
-        return cli_misuse("import", "which trace?");
-    if (argc - optind > 1)
-        return cli_misuse("import", "one trace at a time, but '%s' follows '%s'", argv[optind + 1],
-                          argv[optind]);
-    o.input = argv[optind];
+    o.input = cli_one_trace("import", argc, argv);
+    if (!o.input)
+        return 2;
     return convert(&o);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd-machine.c - `cachegram machine`: this machine's caches, latencies, bandwidths; other descriptions. */
 #include "cli/cli.h"
+#include "cli/programs.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -48,8 +49,9 @@ struct machine_options {
     int list, reported;
 };
 
-static int parse_option(int opt, const char *value, struct machine_options *o)
+static int parse_option(int opt, const char *value, void *ctx)
 {
+    struct machine_options *o = ctx;
     struct error err;
     char *end;
     switch (opt) {
@@ -153,20 +155,9 @@ int cmd_machine(int argc, char **argv)
 {
     struct machine_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
                                 .probe = {.seconds_a_point = 0.05}};
-    int opt, status = 0;
-    while (status == 0 && (opt = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
-        int taken = cli_output_option("machine", opt, optarg, &o.output);
-        if (taken < 0)
-            return 2;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (!taken)
-            status = opt == '?' || opt == ':' ? cli_misuse_option("machine", opt, argv)
-                                              : parse_option(opt, optarg, &o);
-    }
-    if (status != 0)
+    const struct cli_command_line line = {"machine", usage, ":ho:", options, parse_option};
+    int status = cli_command_line(&line, argc, argv, &o.output, NULL, &o);
+    if (status >= 0)
         return status;
     if (argc - optind > 1)
         return cli_misuse("machine", "one machine at a time, but '%s' follows '%s'", argv[optind + 1],

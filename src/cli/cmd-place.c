@@ -74,8 +74,9 @@ static int parse_caches(const char *text, struct place_options *o)
     return o->ncaches ? 0 : cli_misuse("place", "--caches: which?");
 }
 
-static int parse_option(int opt, const char *value, struct place_options *o)
+static int parse_option(int opt, const char *value, void *ctx)
 {
+    struct place_options *o = ctx;
     switch (opt) {
     case OPT_CACHES:
         return parse_caches(value, o);
@@ -184,22 +185,9 @@ int cmd_place(int argc, char **argv)
 {
     struct place_options o = {
         .output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults(), .copies = 1, .seed = 1};
-    int opt, status = 0;
-    while (status == 0 && (opt = getopt_long(argc, argv, ":hn:", options, NULL)) != -1) {
-        int taken = cli_output_option("place", opt, optarg, &o.output);
-        if (taken == 0)
-            taken = cli_memory_option("place", opt, optarg, &o.memory);
-        if (taken < 0)
-            return 2;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (!taken)
-            status = opt == '?' || opt == ':' ? cli_misuse_option("place", opt, argv)
-                                              : parse_option(opt, optarg, &o);
-    }
-    if (status != 0)
+    const struct cli_command_line line = {"place", usage, ":hn:", options, parse_option};
+    int status = cli_command_line(&line, argc, argv, &o.output, &o.memory, &o);
+    if (status >= 0)
         return status;
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)

@@ -45,8 +45,9 @@ struct predict_options {
     double solo_cpi; /* 0: not given */
 };
 
-static int parse_option(int opt, const char *value, struct predict_options *o)
+static int parse_option(int opt, const char *value, void *ctx)
 {
+    struct predict_options *o = ctx;
     struct error err;
     char *end;
     if (opt == OPT_SOLO) {
@@ -185,22 +186,9 @@ static int run(const struct predict_options *o, const char *file)
 int cmd_predict(int argc, char **argv)
 {
     struct predict_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults()};
-    int opt, status = 0;
-    while (status == 0 && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option("predict", opt, optarg, &o.output);
-        if (taken == 0)
-            taken = cli_memory_option("predict", opt, optarg, &o.memory);
-        if (taken < 0)
-            return 2;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (!taken)
-            status = opt == '?' || opt == ':' ? cli_misuse_option("predict", opt, argv)
-                                              : parse_option(opt, optarg, &o);
-    }
-    if (status != 0)
+    const struct cli_command_line line = {"predict", usage, ":h", options, parse_option};
+    int status = cli_command_line(&line, argc, argv, &o.output, &o.memory, &o);
+    if (status >= 0)
         return status;
     const char *file = cli_one_file("predict", argc, argv);
     return file ? run(&o, file) : 2;

@@ -228,10 +228,8 @@ int cmd_stack(int argc, char **argv)
             status = opt == '?' || opt == ':' ? cli_misuse_option("stack", opt, argv)
                                               : parse_option(opt, optarg, &o);
     }
-    if (status == 0 && argc - optind != 1)
-        status = argc == optind ? cli_misuse("stack", "which trace?")
-                                : cli_misuse("stack", "one trace at a time, but '%s' follows '%s'",
-                                             argv[optind + 1], argv[optind]);
+    if (status == 0 && !cli_one_trace("stack", argc, argv))
+        status = 2;
     if (status == 0) {
         size_t n;
         struct curve_point *sizes = cli_points(o.sizes, &n, &err);

@@ -72,6 +72,17 @@ const char *cli_one_file(const char *command, int argc, char **argv)
     return optind < argc ? argv[optind] : CLI_DEFAULT_PROFILE;
 }
 
+const char *cli_one_trace(const char *command, int argc, char **argv)
+{
+    if (argc - optind == 1)
+        return argv[optind];
+    if (argc == optind)
+        cli_misuse(command, "which trace?");
+    else
+        cli_misuse(command, "one trace at a time, but '%s' follows '%s'", argv[optind + 1], argv[optind]);
+    return NULL;
+}
+
 struct curve_point *cli_points(const char *sizes, size_t *n, struct error *err)
 {
     uint64_t *list = NULL;

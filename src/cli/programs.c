@@ -2,6 +2,7 @@
 /* programs.c - from options and profiles to what the models take. */
 #include "cli/programs.h"
 
+#include <getopt.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -196,4 +197,28 @@ struct statcc_program cli_program(const struct cli_memory *memory, const struct 
     if (!isnan(memory->cpi_base))
         made.cpi_base = memory->cpi_base;
     return made;
+}
+
+int cli_command_line(const struct cli_command_line *line, int argc, char **argv, struct cli_output *output,
+                     struct cli_memory *memory, void *ctx)
+{
+    int opt;
+    while ((opt = getopt_long(argc, argv, line->letters, line->options, NULL)) != -1) {
+        int taken = cli_output_option(line->command, opt, optarg, output);
+        if (taken == 0 && memory)
+            taken = cli_memory_option(line->command, opt, optarg, memory);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt == 'h') {
+            fputs(line->usage, stdout);
+            return 0;
+        }
+        int status = opt == '?' || opt == ':' ? cli_misuse_option(line->command, opt, argv)
+                                              : line->parse(opt, optarg, ctx);
+        if (status != 0)
+            return status;
+    }
+    return -1;
 }

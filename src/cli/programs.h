@@ -53,6 +53,19 @@ struct cli_memory cli_memory_defaults(void);
 /* 1 taken, 0 not one of them, -1 bad value (was told). */
 int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);
 /*
+ * Reads the options of a command: those of results, those of the memory system (memory NULL: it has none),
+ * --help, and its own, which `parse` takes (0, or 2 after telling what is wrong). letters, options: as for
+ * getopt_long. -1: go on with the operands at optind; else the exit status.
+ */
+struct option;
+struct cli_command_line {
+    const char *command, *usage, *letters;
+    const struct option *options;
+    int (*parse)(int opt, const char *value, void *ctx);
+};
+int cli_command_line(const struct cli_command_line *line, int argc, char **argv, struct cli_output *output,
+                     struct cli_memory *memory, void *ctx);
+/*
  * The machine as the model takes it: of --machine, if given, all levels but the last are private; the other
  * options overrule. *described, if not NULL, gets the description (levels 0 without --machine). 0 or
  * negative.

@@ -17,8 +17,10 @@
 #define FLOOR 0.0005
 #define FLOOR_PART 0.1
 
-int watched_check(const struct curve_burst *bursts, size_t n, struct error *err)
+int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err)
 {
+    double total = 0;
+    size_t watches = 0;
     for (size_t b = 0; b < n; b++) {
         int code = model_check_bursts(&bursts[b], 1, err);
         if (code < 0)
@@ -36,7 +38,10 @@ int watched_check(const struct curve_burst *bursts, size_t n, struct error *err)
                                  "%g references",
                                  b + 1, watch->position, watch->age, watch->refs);
         }
+        total += watched_share(&bursts[b]);
+        watches += bursts[b].nwatches;
     }
+    *followed = total > 0 && watches > 0;
     return 0;
 }
 

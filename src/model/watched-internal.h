@@ -15,8 +15,8 @@
  */
 #define WATCHED_MIN 10u
 
-/* Check all; 0 or -EINVAL. */
-int watched_check(const struct curve_burst *bursts, size_t n, struct error *err);
+/* Check all; *followed: whether there are both weights and watches. 0 or -EINVAL. */
+int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err);
 /* What one reference of the burst counts; 0 if it has nothing to say. */
 double watched_share(const struct curve_burst *burst);
 /* Reuse distances of a burst, in references: of its own, and of its survivors. */

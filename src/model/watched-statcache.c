@@ -214,18 +214,13 @@ int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, un
                             uint64_t seed, struct curve_point *points, size_t n, struct error *err)
 {
     int code = model_check_points(points, n, line_bytes, err);
-    double total = 0;
-    size_t watches = 0;
+    int followed = 0;
 
     if (code == 0)
-        code = watched_check(bursts, nbursts, err);
+        code = watched_check(bursts, nbursts, &followed, err);
     if (code < 0)
         return code;
-    for (size_t b = 0; b < nbursts; b++) {
-        total += watched_share(&bursts[b]);
-        watches += bursts[b].nwatches;
-    }
-    if (total <= 0 || watches == 0)
+    if (!followed)
         return curve_bursts_statcache(bursts, nbursts, line_bytes, points, n, err);
     struct work *w = work_new(bursts, nbursts);
     code = -ENOMEM;

@@ -247,19 +247,14 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
                   struct curve_point *points, size_t n, struct error *err)
 {
     int code = model_check_points(points, n, line_bytes, err);
-    double total = 0;
-    size_t watches = 0;
+    int followed = 0;
 
     if (code == 0)
-        code = watched_check(bursts, nbursts, err);
+        code = watched_check(bursts, nbursts, &followed, err);
     if (code < 0)
         return code;
-    for (size_t b = 0; b < nbursts; b++) {
-        total += watched_share(&bursts[b]);
-        watches += bursts[b].nwatches;
-    }
     code = curve_bursts(bursts, nbursts, line_bytes, seed, points, n, err);
-    if (code < 0 || total <= 0 || watches == 0)
+    if (code < 0 || !followed)
         return code;
 
     struct work *w = work_new(bursts, nbursts, n);

@@ -137,7 +137,7 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
                            uint64_t **end)
 {
     uint64_t rip = arch_pc(uc);
-    if (rip == (uint64_t)translate_leave_stub())
+    if (rip == (uint64_t)translate_leave_gate())
         return FAULT_LEAVE;
     const struct block *b = translate_find_code(rip);
     if (!b || b->cursor < 0)
@@ -174,25 +174,25 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
     return p->insn;
 }
 
-int arch_restore_stub(struct thread *t, ucontext_t *uc)
+int arch_restore_gate(struct thread *t, ucontext_t *uc)
 {
     uint64_t rip = arch_pc(uc);
-    if (rip < (uint64_t)stub_begin || rip > (uint64_t)stub_end)
+    if (rip < (uint64_t)gate_begin || rip > (uint64_t)gate_end)
         return 0;
     greg_t *g = uc->uc_mcontext.gregs;
     g[REG_RDI] = (greg_t)t->saved[0];
     g[REG_RSI] = (greg_t)t->saved[1];
     g[REG_RDX] = (greg_t)t->saved[2];
     g[REG_R10] = (greg_t)t->saved[3];
-    if (rip <= (uint64_t)stub_call) { /* not made yet, or to be restarted: then rax is the kernel's choice */
-        if (rip != (uint64_t)stub_call)
+    if (rip <= (uint64_t)gate_call) { /* not made yet, or to be restarted: then rax is the kernel's choice */
+        if (rip != (uint64_t)gate_call)
             g[REG_RAX] = (greg_t)t->saved[4];
         g[REG_RCX] = (greg_t)t->saved[5];
         g[REG_R11] = (greg_t)t->saved[6];
         arch_set_pc(uc, t->syscall_pc);
         return 1;
     }
-    if (rip != (uint64_t)stub_after) {
+    if (rip != (uint64_t)gate_after) {
         g[REG_RAX] = (greg_t)t->saved[4];
         g[REG_R11] = (greg_t)t->saved[6];
     }

@@ -33,7 +33,7 @@ static uint64_t leave(struct thread *t, uint64_t pc)
     t->exit_pc = t->abort_pc ? t->abort_pc : pc;
     t->abort_pc = 0;
     t->leave_insns = UINT32_MAX;
-    return (uint64_t)translate_leave_stub();
+    return (uint64_t)translate_leave_gate();
 }
 
 /* The target is not canonical: the processor faults at the branch itself, and has not executed it. It is done
@@ -107,8 +107,8 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     case SYSCALL_PLAIN:
         return (uint64_t)x->resume;
     case SYSCALL_MASKED:
-        t->stub_resume = (uint64_t)x->after;
-        return (uint64_t)stub_begin;
+        t->gate_resume = (uint64_t)x->after;
+        return (uint64_t)gate_begin;
     case SYSCALL_DONE:
         regs[D_RAX] = (uint64_t)result;
         regs[D_R11] = regs[D_FLAGS];

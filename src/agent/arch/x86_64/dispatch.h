@@ -6,7 +6,7 @@
 #include "agent/agent.h"
 
 extern const char dispatch_entry[] HIDDEN;
-extern const char stub_begin[] HIDDEN, stub_call[] HIDDEN, stub_after[] HIDDEN, stub_end[] HIDDEN;
+extern const char gate_begin[] HIDDEN, gate_call[] HIDDEN, gate_after[] HIDDEN, gate_end[] HIDDEN;
 HIDDEN uint64_t dispatch_c(struct thread *t, uint64_t *regs);
 
 #endif

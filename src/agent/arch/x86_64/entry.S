@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * entry.S - where assembler must be: from generated code into C and back, the stub for system calls that
+ * entry.S - where assembler must be: from generated code into C and back, the gate for system calls that
  * may block, the signal handler's first and last steps, a copy that survives faults.
  *
  * The agent is compiled for general registers only, so vector and x87 state needs no saving here.
@@ -64,21 +64,37 @@ dispatch_entry:
 /*
  * A system call that may block, made with the target's own mask, so that its signals are seen. A
  * signal can arrive from the end of the first mask change to the end of the second; then
- * arch_restore_stub makes the interrupted context the target's.
+ * arch_restore_gate makes the interrupted context the target's.
  */
 #define SAVED(n) %gs:T_SAVED + 8 * (n)
 #define NR_rt_sigprocmask 14
 #define SIG_SETMASK 2
 
-	.globl	stub_begin
-	.hidden	stub_begin
-	.globl	stub_call
-	.hidden	stub_call
-	.globl	stub_after
-	.hidden	stub_after
-	.globl	stub_end
-	.hidden	stub_end
-stub_begin:
+/* The mask at that place of struct thread, then the saved registers again. Changes no flags. */
+	.macro	set_mask mask
+	mov	%gs:0, %rsi
+	lea	\mask(%rsi), %rsi
+	mov	$NR_rt_sigprocmask, %eax
+	mov	$SIG_SETMASK, %edi
+	mov	$0, %edx
+	mov	$8, %r10d
+	syscall
+	mov	SAVED(0), %rdi
+	mov	SAVED(1), %rsi
+	mov	SAVED(2), %rdx
+	mov	SAVED(3), %r10
+	mov	SAVED(4), %rax
+	.endm
+
+	.globl	gate_begin
+	.hidden	gate_begin
+	.globl	gate_call
+	.hidden	gate_call
+	.globl	gate_after
+	.hidden	gate_after
+	.globl	gate_end
+	.hidden	gate_end
+gate_begin:
 	mov	%rdi, SAVED(0)
 	mov	%rsi, SAVED(1)
 	mov	%rdx, SAVED(2)
@@ -86,38 +102,16 @@ stub_begin:
 	mov	%rax, SAVED(4)
 	mov	%rcx, SAVED(5)
 	mov	%r11, SAVED(6)
-	mov	%gs:0, %rsi
-	lea	T_APP_MASK(%rsi), %rsi
-	mov	$NR_rt_sigprocmask, %eax
-	mov	$SIG_SETMASK, %edi
-	mov	$0, %edx
-	mov	$8, %r10d
+	set_mask	T_APP_MASK
+gate_call:
 	syscall
-	mov	SAVED(0), %rdi
-	mov	SAVED(1), %rsi
-	mov	SAVED(2), %rdx
-	mov	SAVED(3), %r10
-	mov	SAVED(4), %rax
-stub_call:
-	syscall
-stub_after:
+gate_after:
 	mov	%rax, SAVED(4)
 	mov	%r11, SAVED(6)
-	mov	%gs:0, %rsi
-	lea	T_BURST_MASK(%rsi), %rsi
-	mov	$NR_rt_sigprocmask, %eax
-	mov	$SIG_SETMASK, %edi
-	mov	$0, %edx
-	mov	$8, %r10d
-	syscall
-	mov	SAVED(0), %rdi
-	mov	SAVED(1), %rsi
-	mov	SAVED(2), %rdx
-	mov	SAVED(3), %r10
-	mov	SAVED(4), %rax
+	set_mask	T_BURST_MASK
 	mov	SAVED(6), %r11
-stub_end:
-	jmp	*%gs:T_STUB_RESUME
+gate_end:
+	jmp	*%gs:T_GATE_RESUME
 
 /*
  * Every signal handler. signal_c(sig, info, uc, struct delivery *) returns the target's handler to go

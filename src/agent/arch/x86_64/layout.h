@@ -14,7 +14,7 @@
 #define T_APP_RSP 72
 #define T_INDIRECT 80
 #define T_SAVED 88
-#define T_STUB_RESUME 152
+#define T_GATE_RESUME 152
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
 #define T_TARGETS 4096
@@ -34,7 +34,7 @@ AT(dispatch_stack, T_DISPATCH_STACK);
 AT(app_rsp, T_APP_RSP);
 AT(indirect_target, T_INDIRECT);
 AT(saved, T_SAVED);
-AT(stub_resume, T_STUB_RESUME);
+AT(gate_resume, T_GATE_RESUME);
 AT(app_mask, T_APP_MASK);
 AT(burst_mask, T_BURST_MASK);
 AT(targets, T_TARGETS);

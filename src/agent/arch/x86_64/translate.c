@@ -12,7 +12,7 @@
 #define BLOCK_CODE_MAX 8192 /* more than any block can take */
 
 static uint8_t *cache, *cache_end, *arena, *arena_end;
-static uint8_t *arena_at, *leave_stub;
+static uint8_t *arena_at, *leave_gate;
 static struct emitter out;
 static struct block *blocks;
 static struct exit *exits;
@@ -36,9 +36,9 @@ void translate_unlock(void)
 {
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
-uint8_t *translate_leave_stub(void)
+uint8_t *translate_leave_gate(void)
 {
-    return leave_stub;
+    return leave_gate;
 }
 uint64_t arch_generation(void)
 {
@@ -56,7 +56,7 @@ struct exit *translate_exit(uint64_t id)
 static void start_cache(void)
 {
     out.at = cache;
-    leave_stub = cache;
+    leave_gate = cache;
     emit_byte(&out, 0xf4); /* hlt: a fault in user mode, the cheapest in a virtual machine */
     out.at = cache + 64;
     arena_at = arena;

@@ -60,6 +60,6 @@ void translate_link(struct exit *x);
 struct block *translate_find_code(uint64_t code_address);
 void translate_lock(void);
 void translate_unlock(void);
-uint8_t *translate_leave_stub(void);
+uint8_t *translate_leave_gate(void);
 
 #endif
