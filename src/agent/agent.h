@@ -11,6 +11,9 @@
  *   signals.c    handlers, the target's own dispositions, delivery to the target
  *   burst.c      entering, leaving, stepping, buffers
  *   syscalls.c   system calls made from inside a burst
+ *   watch.c      pages closed to see the next touch of a line
+ *   touched.c    which watched lines a short burst touched
+ *   calls.c      system calls made while pages are closed; call-memory.c: what memory they touch
  *   regions.c    which code may be translated
  *   rseq.c       restartable sequences, which may not
  *   arch/<isa>/  the translator
@@ -80,13 +83,19 @@ struct thread {
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 
+    int mini;          /* the burst is one of watch.c's own */
+    int trigger_waits; /* a trigger came in such a burst */
+    int watch_hold;    /* pages stay open: a function of ours is in a system call for the target */
+    int dispatching;   /* syscall user dispatch is set up, with the next as its selector */
+    char selector;
+    uint64_t mini_cpu_ns; /* when it began */
     int enter_after_step; /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
     int ending;                   /* the thread is about to be forgotten: no more bursts */
     struct wire_trigger *trigger; /* NULL: none, the timer must do */
     uint64_t cookie;              /* by which the collector knows that this is still the same program */
-    int trap_hidden;              /* the target believes that SIGTRAP is blocked */
+    uint64_t hidden;              /* signals that the target believes are blocked */
     uint64_t random;
     void *(*start_routine)(void *);
     int (*start_c11)(void *);
@@ -126,13 +135,17 @@ void thread_arm(struct thread *t);
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 void threads_forked(void);             /* forget all but the caller */
 void threads_retire(void);             /* no thread is interrupted any more */
+uint32_t threads_followed(void);
 
 /* signals.c */
 int signals_init(void);
 int signals_ours(void); /* nonzero: our fault handlers are still in place */
 #define SIGNAL_BIT(s) (1ull << ((s)-1))
-#define FAULT_SIGNALS \
-    (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | SIGNAL_BIT(SIGTRAP))
+#define FAULT_SIGNALS                                                                     \
+    (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
+     SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
+/* The part of a mask that is really to be set, for a change that the target asks for; the rest is noted. */
+uint64_t signals_hide(struct thread *t, int how, const uint64_t *mask);
 
 /* burst.c */
 int burst_enter(struct thread *t, ucontext_t *uc);    /* nonzero: entered */
@@ -148,6 +161,9 @@ void burst_forked(void);
 /* Full mode: hand over and take another buffer. 0, or negative when none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 void burst_forget(struct thread *t); /* give the buffer back unread */
+/* A burst of watch.c's own into that memory, behind which lies a page that cannot be written; its end calls
+ * watch_mini_end. Nonzero: entered. */
+int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end);
 int burst_buffers_scarce(void);
 
 /* syscalls.c: what is to be done about a system call in a burst */
@@ -163,11 +179,51 @@ enum syscall_way {
 #define SYSCALL_LEAVE 0x63677261 /* made by the agent itself: leave the burst */
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result);
 
+int syscall_never_waits(long number); /* for anything that a signal could end */
+
+/* watch.c */
+int watch_used(void);   /* this process is watched */
+int watch_closed(void); /* some page is closed */
+/* Before a burst's buffer is handed over: the number to hand over with it, 0: nothing is asked. */
+uint32_t watch_asks(struct thread *t, uint64_t number);
+void watch_ask(struct thread *t, uint32_t asks); /* behind it: waits for the answer, closes pages */
+void watch_open(struct thread *t);               /* all pages; t NULL: calls remain diverted */
+void watch_pause(struct thread *t);              /* likewise, until the next answer */
+/* Closes them again; mask: the target's. 0: that cannot be, and all lines were dropped. */
+int watch_close(struct thread *t, uint64_t mask);
+void watch_drop(struct thread *t);                         /* opens all pages, gives up all lines */
+void watch_off(struct thread *t, enum wire_unwatched why); /* for good */
+int watch_overlaps(uint64_t address, uint64_t bytes);
+void watch_open_range(uint64_t address, uint64_t bytes);
+/* The target changes its mapping there; gone: what was there is not there afterwards. */
+void watch_unmapped(uint64_t address, uint64_t bytes, int gone);
+/* Around a system call that the agent makes for the target, with pointers of the target's. */
+void watch_hold(struct thread *t);
+void watch_release(struct thread *t);
+/* A fault at that address; uc NULL: in code of ours. Nonzero: the page was closed, and is open now. */
+int watch_fault(struct thread *t, uint64_t address, ucontext_t *uc);
+void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns);
+void watch_touched(uint64_t low, uint64_t high); /* the target touched [low, high) */
+void watch_spend(uint64_t ns);                   /* CPU time that watching took */
+void watch_forked(void);
+
+/* touched.c: calls watch_touched for what the records' instructions touched. */
+void records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns);
+
+/* calls.c */
+int calls_divert(struct thread *t, int on); /* 0, or -1: the kernel cannot */
+/* A call that we make for the target, with all pages open: what it changes is noted. */
+void calls_announce(struct thread *t, long number, const uint64_t *args);
+void calls_diverted(struct thread *t, ucontext_t *uc);    /* on the SIGSYS of such a call */
+int calls_back(struct thread *t, ucontext_t *uc);         /* nonzero: the fault behind such a call */
+void calls_interrupted(struct thread *t, ucontext_t *uc); /* makes the context the target's, if it is not */
+
 /* regions.c */
 int region_may_translate(uint64_t pc);
 int region_may_change(uint64_t pc); /* translated code must check its source: writable, or no file's */
 int region_is_agent(uint64_t pc);   /* the agent's own code: its references are not the target's */
 int regions_changed(void);          /* something known has gone or changed: translations are stale */
+int regions_are_stale(void);        /* likewise, as far as was noticed without looking */
 void regions_forget(void);
 void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
@@ -215,6 +271,14 @@ void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* g
 uint32_t arch_restore(struct thread *t, ucontext_t *uc);
 /* A signal interrupted the system call gate: make the context the target's; 0: it was elsewhere. */
 int arch_restore_gate(struct thread *t, ucontext_t *uc);
+/* A diverted system call: its number and arguments; the instruction pointer stands behind it. */
+long arch_call(const ucontext_t *uc, uint64_t *args);
+void arch_call_done(ucontext_t *uc, long result); /* it was made */
+void arch_call_again(ucontext_t *uc);             /* the target makes it, at its own place */
+/* It makes it from the agent's text; come_back: which ends in a fault. Negative: its stack is not there. */
+int arch_call_through(ucontext_t *uc, int come_back);
+int arch_call_back(ucontext_t *uc); /* at that fault: makes the context the target's; 0: it is not that one */
+int arch_call_interrupted(ucontext_t *uc); /* likewise, anywhere in such a call */
 /* Moves the signal frame that `uc` is part of to just below sp; returns the new frame's stack pointer as
  * at a handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);

@@ -49,12 +49,13 @@ static void start_buffer(struct thread *t, int index)
 
 /* Hands the buffer over; the thread has none afterwards. */
 static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
-                    uint32_t last_insns)
+                    uint32_t last_insns, uint32_t asks)
 {
     struct wire_desc *d = &proc->desc[t->buffer];
     uint64_t fs_base = 0;
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
-    *d = (struct wire_desc){.seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
+    *d = (struct wire_desc){.asks = asks,
+                            .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
                             .end_detail = detail,
@@ -83,27 +84,48 @@ void burst_forget(struct thread *t)
 }
 
 /* Makes the thread native again, as far as the agent's own books go. */
-static void end_books(struct thread *t)
+static void go_native(struct thread *t)
 {
     if (t->state == THREAD_BURST)
         arch_leave(t);
     if (t->state != THREAD_NATIVE)
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     t->state = THREAD_NATIVE;
+}
+
+static void end_books(struct thread *t)
+{
+    go_native(t);
     thread_arm(t);
+}
+
+static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
+{
+    go_native(t);
+    t->mini = 0;
+    watch_mini_end(t, end_of_words, last_insns);
+    if (t->trigger_waits)
+        thread_trigger(t);
+    t->trigger_waits = 0;
 }
 
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns)
 {
+    if (t->mini) {
+        end_mini(t, end_of_words, last_insns);
+        return;
+    }
+    uint32_t asks = t->buffer >= 0 && end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
     if (t->buffer >= 0)
-        publish(t, end, detail, end_of_words, last_insns);
+        publish(t, end, detail, end_of_words, last_insns, asks);
     end_books(t);
+    watch_ask(t, asks);
 }
 
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
 {
-    publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX);
+    publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX, 0);
     int index;
     uint64_t began = 0;
     for (;;) {
@@ -193,11 +215,40 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
     t->cursor = t->buffer_start;
     count_add(&proc->count.bursts, 1);
+    watch_open(t);
     go(t, uc, code);
     return 1;
 out:
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     return 0;
+}
+
+int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end)
+{
+    if (agent_off || session->stop || arch_gs_in_use() || burst_must_wait(uc))
+        return 0;
+    __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST); /* the only thread: see watch.c */
+    if (regions_are_stale()) {
+        arch_flush();
+        regions_forget();
+    }
+    t->buffer = -1;
+    t->buffer_start = words;
+    t->buffer_end = end;
+    uint64_t code = arch_translate(t, arch_pc(uc));
+    t->abort_pc = 0;
+    if (!code) {
+        __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+        return 0;
+    }
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    t->cursor = words;
+    t->mini = 1;
+    go(t, uc, code);
+    return 1;
 }
 
 void burst_reenter(struct thread *t, ucontext_t *uc)

@@ -44,6 +44,7 @@ static long errno_of(long result)
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
+    watch_unmapped((uint64_t)address, bytes, 0);
     int result = (int)errno_of(sys3(SYS_mprotect, address, bytes, protection));
     if (result == 0 && !agent_off && session)
         regions_touch((uint64_t)address, bytes);
@@ -55,9 +56,23 @@ static void before_seccomp(void)
 {
     if (agent_off || !session)
         return;
+    watch_drop(thread_self());
     agent_disable(WIRE_OFF_SECCOMP);
     sys1(SYSCALL_LEAVE, 0);
     threads_retire();
+}
+
+/* For the target, from our own text, where it is not diverted (calls.c). */
+static long make_call(long number, const long *a)
+{
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (!t)
+        return sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    watch_hold(t);
+    calls_announce(t, number, (const uint64_t *)a);
+    long result = sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    watch_release(t);
+    return result;
 }
 
 EXPORT int prctl(int option, ...)
@@ -68,7 +83,7 @@ EXPORT int prctl(int option, ...)
     va_end(a);
     if (option == PR_SET_SECCOMP)
         before_seccomp();
-    return (int)errno_of(sys6(SYS_prctl, option, b, c, d, e, 0));
+    return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
 }
 
 EXPORT long syscall(long number, ...)
@@ -80,7 +95,7 @@ EXPORT long syscall(long number, ...)
     va_end(a);
     if (number == SYS_seccomp)
         before_seccomp();
-    return errno_of(sys6(number, b, c, d, e, f, g));
+    return errno_of(make_call(number, (long[6]){b, c, d, e, f, g}));
 }
 
 void agent_disable(enum wire_disabled why)
@@ -178,6 +193,7 @@ static void forked(void)
         agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
         return;
     }
+    watch_forked();
     burst_forked();
     arch_forked();
     regions_forget();

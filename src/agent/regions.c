@@ -193,6 +193,11 @@ int regions_changed(void)
     return changed;
 }
 
+int regions_are_stale(void)
+{
+    return changed;
+}
+
 void regions_stale(void)
 {
     changed = 1;

@@ -7,8 +7,8 @@
  * alternate stack), the mask becomes what it would have been, and the target's handler is jumped to
  * as if the kernel had called it: it may look at the context, change it, return, or jump out.
  *
- * For that the agent keeps the target's dispositions. SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGTRAP are
- * always the agent's in the kernel; of the others only those for which the target has a handler.
+ * For that the agent keeps the target's dispositions. SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and SIGSYS
+ * are always the agent's in the kernel; of the others only those for which the target has a handler.
  */
 #include <errno.h>
 #include <string.h>
@@ -93,7 +93,9 @@ int signals_ours(void)
 {
     struct kernel_sigaction k;
     return !sys_failed(kernel_action(SIGSEGV, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry &&
-           !sys_failed(kernel_action(SIGTRAP, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry;
+           !sys_failed(kernel_action(SIGTRAP, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry &&
+           (!session->watch ||
+            (!sys_failed(kernel_action(SIGSYS, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry));
 }
 
 /* Has the kernel do what it does by default, once this handler returns. */
@@ -109,11 +111,13 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = target[sig];
     int raised_by_kernel = info->si_code > 0;
+    if (raised_by_kernel && is_fault(sig) && t && t->hidden & SIGNAL_BIT(sig))
+        act.handler = (void *)SIG_DFL; /* one that is blocked kills */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
         return 0;
     if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
         /* A fault comes again at the same place; a trap and a sent signal do not. */
-        default_action(sig, !raised_by_kernel || sig == SIGTRAP);
+        default_action(sig, !raised_by_kernel || sig == SIGTRAP || sig == SIGSYS);
         return 0;
     }
     if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND)
@@ -140,6 +144,8 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         d->mask |= SIGNAL_BIT(sig);
     if (t) {
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
+        if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
+            watch_drop(t); /* with those blocked, a closed page would kill */
         if (session->mode == WIRE_MODE_FULL && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
     }
@@ -159,6 +165,10 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
 static void trigger(struct thread *t, ucontext_t *uc)
 {
     count_add(&proc->count.triggers, 1);
+    if (t->mini) {
+        t->trigger_waits = 1;
+        return;
+    }
     if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
         thread_arm(t);
         return;
@@ -274,11 +284,21 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
          * then seems to have happened in. */
         ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
         if (safe_copy_recover(arch_pc(faulty), &resume)) {
-            arch_set_pc(faulty, resume);
+            if (!watch_fault(NULL, (uint64_t)info->si_addr, NULL))
+                arch_set_pc(faulty, resume);
             return 0;
         }
     }
     struct thread *t = thread_self();
+    if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
+        calls_diverted(t, uc);
+        return 0;
+    }
+    if (sig == SIGSEGV && ((t && calls_back(t, uc)) ||
+                           (info->si_code == SEGV_ACCERR && watch_fault(t, (uint64_t)info->si_addr, uc))))
+        return 0;
+    if (t)
+        calls_interrupted(t, uc);
     if (!is_fault(sig)) {
         if (t && t->state == THREAD_BURST && arch_restore_gate(t, uc))
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
@@ -407,31 +427,43 @@ EXPORT handler_function __sysv_signal(int sig, handler_function handler)
     return sysv_signal(sig, handler);
 }
 
+uint64_t signals_hide(struct thread *t, int how, const uint64_t *mask)
+{
+    uint64_t ours = SIGNAL_BIT(SIGTRAP);
+    if (session->watch)
+        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    uint64_t named = *mask & ours;
+    if (how == SIG_BLOCK)
+        t->hidden |= named;
+    else if (how == SIG_UNBLOCK)
+        t->hidden &= ~named;
+    else if (how == SIG_SETMASK)
+        t->hidden = named;
+    return how == SIG_UNBLOCK ? *mask : *mask & ~ours;
+}
+
 /*
  * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would
- * never be sampled; the target is told what it asked for.
+ * never be sampled, and so do the signals by which closed pages are seen; the target is told what it asked
+ * for.
  */
 static int change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
-    uint64_t mask = 0, before = 0;
-    int names_trap = 0;
+    uint64_t mask = 0, before = 0, hidden = t ? t->hidden : 0;
     if (set) {
         memcpy(&mask, set, sizeof mask);
-        names_trap = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
         mask &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
-        if (t && how != SIG_UNBLOCK)
-            mask &= ~SIGNAL_BIT(SIGTRAP);
+        if (t)
+            mask = signals_hide(t, how, &mask);
     }
     long ret = sys4(SYS_rt_sigprocmask, how, set ? &mask : NULL, &before, 8);
-    if (sys_failed(ret))
+    if (sys_failed(ret)) {
+        if (t)
+            t->hidden = hidden;
         return (int)-ret;
-    if (t) {
-        if (t->trap_hidden)
-            before |= SIGNAL_BIT(SIGTRAP);
-        if (set && (names_trap || how == SIG_SETMASK))
-            t->trap_hidden = names_trap && how != SIG_UNBLOCK;
     }
+    before |= hidden;
     if (old) {
         memset(old, 0, sizeof *old);
         memcpy(old, &before, sizeof before);

@@ -22,6 +22,36 @@ static int change_mask(struct thread *t, const uint64_t *args, long *result)
     return 1;
 }
 
+int syscall_never_waits(long number)
+{
+    switch (number) {
+    case SYS_brk:
+    case SYS_fstat:
+    case SYS_lseek:
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_getppid:
+    case SYS_getuid:
+    case SYS_geteuid:
+    case SYS_getgid:
+    case SYS_getegid:
+    case SYS_clock_gettime:
+    case SYS_gettimeofday:
+    case SYS_time:
+    case SYS_madvise:
+    case SYS_getrusage:
+    case SYS_times:
+    case SYS_sched_yield:
+    case SYS_getrandom:
+    case SYS_uname:
+    case SYS_set_robust_list:
+    case SYS_set_tid_address:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static enum syscall_way end(struct thread *t, enum wire_end why, long number)
 {
     t->leave_end = (int)why;
@@ -37,6 +67,8 @@ static enum syscall_way change(struct thread *t, long number)
 
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
 {
+    if (t->mini) /* pages may be closed: it is diverted */
+        return end(t, WIRE_END_SYSCALL, number);
     switch (number) {
     case SYSCALL_LEAVE:
         return end(t, WIRE_END_EXIT, number);
@@ -80,30 +112,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         if (regions_touch(args[0], args[1]))
             return change(t, number);
         return SYSCALL_PLAIN;
-    /* Never wait for anything that a signal could end. */
-    case SYS_brk:
-    case SYS_fstat:
-    case SYS_lseek:
-    case SYS_getpid:
-    case SYS_gettid:
-    case SYS_getppid:
-    case SYS_getuid:
-    case SYS_geteuid:
-    case SYS_getgid:
-    case SYS_getegid:
-    case SYS_clock_gettime:
-    case SYS_gettimeofday:
-    case SYS_time:
-    case SYS_madvise:
-    case SYS_getrusage:
-    case SYS_times:
-    case SYS_sched_yield:
-    case SYS_getrandom:
-    case SYS_uname:
-    case SYS_set_robust_list:
-    case SYS_set_tid_address:
-        return SYSCALL_PLAIN;
     default:
-        return SYSCALL_MASKED;
+        return syscall_never_waits(number) ? SYSCALL_PLAIN : SYSCALL_MASKED;
     }
 }

@@ -23,6 +23,7 @@ static struct thread *free_threads;
 static int lock;
 static pthread_key_t exit_key;
 static uint64_t thread_number;
+static uint32_t followed; /* threads in the table */
 
 uint64_t random_next(uint64_t *state)
 {
@@ -90,6 +91,7 @@ static int register_thread(struct thread *t)
         if (table[i].tid == 0 || table[i].tid == GONE || table[i].tid == t->tid) {
             table[i].thread = t;
             __atomic_store_n(&table[i].tid, t->tid, __ATOMIC_RELEASE);
+            __atomic_fetch_add(&followed, 1, __ATOMIC_RELAXED);
             done = 1;
             break;
         }
@@ -179,6 +181,8 @@ int thread_attach(struct thread *t)
     t->state = THREAD_NATIVE;
     t->buffer = -1;
     t->ending = 0;
+    t->dispatching = t->mini = t->trigger_waits = t->watch_hold = 0;
+    t->selector = 0;
     t->fresh = 1;
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);
@@ -219,6 +223,7 @@ void thread_detach(struct thread *t)
 {
     t->ending = 1;
     t->enter_after_step = 0;
+    watch_pause(t);
     sys1(SYSCALL_LEAVE, 0); /* in a burst, this ends it; natively, the kernel knows no such call */
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
@@ -231,6 +236,7 @@ void thread_detach(struct thread *t)
     for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE && table[i].tid; i = (i + 1) % TABLE, n++)
         if (table[i].tid == t->tid) {
             __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
+            __atomic_fetch_sub(&followed, 1, __ATOMIC_RELAXED);
             break;
         }
     drop_lock();
@@ -241,6 +247,7 @@ void threads_forked(void)
 {
     struct thread *t = pthread_getspecific(exit_key);
     lock = 0;
+    followed = 0;
     for (uint32_t i = 0; i < TABLE; i++)
         table[i].tid = 0;
     free_threads = NULL;
@@ -271,6 +278,11 @@ void threads_retire(void)
             break; /* its events went with it */
         else
             sys2(SYS_nanosleep, &moment, 0);
+}
+
+uint32_t threads_followed(void)
+{
+    return __atomic_load_n(&followed, __ATOMIC_RELAXED);
 }
 
 static void at_thread_exit(void *thread)
@@ -308,7 +320,8 @@ static struct thread *prepare(void *argument)
     struct thread *t = agent_off || !session ? NULL : thread_new();
     if (t) {
         struct thread *self = thread_self();
-        t->trap_hidden = self ? self->trap_hidden : 0;
+        watch_drop(self); /* two threads are not watched */
+        t->hidden = self ? self->hidden : 0;
         t->start_argument = argument;
     }
     return t;

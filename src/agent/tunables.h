@@ -32,6 +32,13 @@
 #define BACKSTOP_NS 20000000
 /* How long to wait for the collector to close its events before the target forbids system calls. */
 #define RETIRE_MS 500
+/* How long a burst's thread waits for the collector to choose what to watch: decoding takes it 1-2 ms. */
+#define ANSWER_WAIT_NS 20000000
+/* Words of the short burst behind a touch of a closed page: the least, and the most where touches follow each
+ * other within so much CPU time. 512 words take some 2 us to record and look through, the two faults 10. */
+#define MINI_LEAST_WORDS 512u
+#define MINI_WORDS 4096u
+#define MINI_SOON_NS 100000
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
 

@@ -30,6 +30,7 @@ static const char usage_text[] =
     "      --burst-refs N  references in a burst (default 100000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
+    "      --watch HOW     lines left behind by bursts: page (by closing their pages), none, auto (default)\n"
     "      --line BYTES    size of a cache line (default 64)\n"
     "      --seed N        seed of the random gaps (default: another one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
@@ -47,6 +48,7 @@ enum {
     OPTION_LINE,
     OPTION_SEED,
     OPTION_TRACE,
+    OPTION_WATCH,
     OPTION_NO_FOLLOW,
     OPTION_REDUCE,
     OPTION_HELP
@@ -61,6 +63,7 @@ static const struct option options_table[] = {
     {"line", required_argument, NULL, OPTION_LINE},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"trace", required_argument, NULL, OPTION_TRACE},
+    {"watch", required_argument, NULL, OPTION_WATCH},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -70,6 +73,9 @@ static const struct option options_table[] = {
 static const char *const reductions[] = {[COLLECT_REDUCE_NONE] = "none",
                                          [COLLECT_REDUCE_COUNTS] = "counts",
                                          [COLLECT_REDUCE_DISTANCES] = "distances"};
+
+static const char *const watching[] = {
+    [COLLECT_WATCH_AUTO] = "auto", [COLLECT_WATCH_PAGE] = "page", [COLLECT_WATCH_NONE] = "none"};
 
 /* A whole number in low..high. */
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
@@ -140,6 +146,14 @@ static int parse_option(int option, const char *value, struct collect_options *o
         if (value[0] != '\0' && strcmp(value, "-") != 0)
             return 0;
         cli_misuse("record", "--trace must name a file: standard output is the command's");
+        return -1;
+    case OPTION_WATCH:
+        for (size_t i = 0; i < sizeof(watching) / sizeof(watching[0]); i++)
+            if (strcmp(value, watching[i]) == 0) {
+                o->watch = (enum collect_watch)i;
+                return 0;
+            }
+        cli_misuse("record", "--watch %s: must be auto, page or none", value);
         return -1;
     case OPTION_NO_FOLLOW:
         o->follow = 0;

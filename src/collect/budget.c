@@ -4,7 +4,7 @@
 
 void budget_init(struct budget *b, double percent, uint64_t first_gap_ns)
 {
-    *b = (struct budget){.share = percent / 100, .gap_ns = first_gap_ns};
+    *b = (struct budget){.share = percent / 100, .gap_ns = first_gap_ns, .watch = COLLECT_WATCH_PER_BURST};
 }
 
 static double clamp(double x, double low, double high)
@@ -12,16 +12,37 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
+uint64_t budget_watch_allowance_ns(const struct budget *b)
+{
+    double ns = 2 * b->share * (double)b->gap_ns;
+    return (uint64_t)clamp(ns, BUDGET_LEAST_ALLOWANCE_NS, (double)BUDGET_MOST_GAP_NS);
+}
+
+/* More lines cost more faults, and those tell less than more bursts would: not over about a third. */
+static void choose_watch(struct budget *b, double watch_ns, double spent_ns)
+{
+    if (!(spent_ns > 0))
+        return;
+    b->watch_share += (watch_ns / spent_ns - b->watch_share) / 4;
+    if (b->watch_share > BUDGET_WATCH_MOST && b->watch > 1)
+        b->watch--;
+    else if (b->watch_share < BUDGET_WATCH_LEAST && b->watch < COLLECT_WATCH_PER_BURST)
+        b->watch++;
+}
+
 uint64_t budget_next(struct budget *b, const struct budget_use *use)
 {
-    uint64_t spent_ns = use->burst_ns + use->recorder_ns;
+    uint64_t spent_ns = use->burst_ns + use->recorder_ns + use->watch_ns;
     if (use->bursts > b->bursts) {
+        choose_watch(b, (double)(use->watch_ns - b->watch_ns), (double)(spent_ns - b->spent_ns));
+        b->watch_ns = use->watch_ns;
         double cost = (double)(spent_ns - b->spent_ns) / (double)(use->bursts - b->bursts);
         b->burst_cost_ns = b->burst_cost_ns == 0 ? cost : b->burst_cost_ns + (cost - b->burst_cost_ns) / 3;
         b->bursts = use->bursts;
         b->spent_ns = spent_ns;
     }
-    double own_ns = use->target_ns > use->burst_ns ? (double)(use->target_ns - use->burst_ns) : 0;
+    uint64_t in_target_ns = use->burst_ns + use->watch_ns;
+    double own_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
     if (b->burst_cost_ns > 0) {
         /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
          * program's later half should not be sampled twice as densely as its first. */

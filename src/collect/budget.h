@@ -3,7 +3,8 @@
  * budget.h - how far apart bursts must be for profiling to cost what the user allowed.
  *
  * The cost of profiling is the CPU time of the target inside bursts (all of it counts, though part is the
- * program's own work, which nobody can tell apart without a clock) and that of the recorder. It is measured,
+ * program's own work, which nobody can tell apart without a clock), what watched lines take, and the CPU time
+ * of the recorder. It is measured,
  * every tenth of a second or so; what a burst costs (some 0.3 ms warm, several while much is still to be
  * translated) and what was spent so far give the gap that meets the budget over the next second.
  */
@@ -16,8 +17,10 @@ struct budget {
     double share;         /* of the program's own CPU time: .05 for 5% */
     double burst_cost_ns; /* what one costs, smoothed; 0: not known yet */
     uint64_t gap_ns;      /* the answer */
+    unsigned watch;       /* likewise: lines to watch after each burst, 1 .. COLLECT_WATCH_PER_BURST */
+    double watch_share;   /* of what is spent, that goes into watching; smoothed */
     /* as last seen */
-    uint64_t spent_ns, bursts;
+    uint64_t spent_ns, bursts, watch_ns;
 };
 
 /* What was used so far, all in nanoseconds of CPU time since the beginning. */
@@ -25,9 +28,12 @@ struct budget_use {
     uint64_t target_ns; /* the program, bursts included */
     uint64_t burst_ns;  /* of that, in bursts */
     uint64_t recorder_ns;
+    uint64_t watch_ns; /* of target_ns: faults, short bursts and system calls of watched lines */
     uint64_t bursts;
 };
 
+/* CPU time that watching may take from one burst to the next before lines are given up. */
+uint64_t budget_watch_allowance_ns(const struct budget *b);
 /* percent > 0; first_gap_ns: until something was measured. */
 void budget_init(struct budget *b, double percent, uint64_t first_gap_ns);
 /* The mean CPU time from one burst of a thread to the next, from now on: b->gap_ns. */

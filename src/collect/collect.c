@@ -34,6 +34,7 @@ struct run {
     struct reducer *reducer;
     struct drain *drain;
     struct tee *tee;
+    struct watches *watches; /* NULL: none */
     uint64_t start_ns;
     pid_t command;
     int wait_status;
@@ -127,6 +128,7 @@ static int describe(struct run *r, struct error *err)
         const char *key, *value;
     } words[] = {{"command", command},
                  {"mode", o->full ? "full" : "burst"},
+                 {"watch", o->full || o->watch == COLLECT_WATCH_NONE ? "none" : "page"},
                  {"trigger", r->session.map->perf ? "perf" : "timer"},
                  {"version", o->version},
                  {"started", started},
@@ -181,6 +183,16 @@ static int prepare(struct run *r, struct error *err)
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
     if (r->drain == NULL)
         return -ENOMEM;
+    if (distances && !o->full && o->watch != COLLECT_WATCH_NONE) {
+        r->watches = watches_new(r->profile, COLLECT_WATCH_PER_BURST, o->line_bytes, o->seed, drain_request,
+                                 r->drain, err);
+        if (r->watches == NULL)
+            return -ENOMEM;
+        r->session.map->watch = 1;
+        r->session.map->line_bytes = o->line_bytes;
+        reducer_watch(r->reducer, r->watches);
+        drain_watch(r->drain, r->watches, o->line_bytes, o->seed);
+    }
     if (o->trace != NULL) {
         char command[4096];
         quote_command(o->argv, command, sizeof(command));
@@ -195,6 +207,7 @@ static void clear(struct run *r)
 {
     drain_free(r->drain);
     reducer_free(r->reducer);
+    watches_free(r->watches);
     session_clear(&r->session);
 }
 
@@ -227,6 +240,11 @@ static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
     struct budget_use use = drain_use(r->drain);
     use.recorder_ns = own_cpu_ns() - own_before_ns;
     __atomic_store_n(&r->session.map->gap_ns, budget_next(b, &use), __ATOMIC_RELAXED);
+    if (r->watches != NULL) {
+        watches_set_per_burst(r->watches, b->watch);
+        drain_watch_limit(r->drain, COLLECT_WATCH_LIVE / COLLECT_WATCH_PER_BURST * b->watch,
+                          budget_watch_allowance_ns(b));
+    }
 }
 
 /* Until the command has ended. */
@@ -289,12 +307,13 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     double target = cpu_seconds(&r->usage);
     uint64_t burst_ns = drain_burst_cpu_ns(r->drain);
     double bursts = (double)(burst_ns > t->burst_cpu_ns ? burst_ns : t->burst_cpu_ns) * 1e-9;
+    double watching = (double)drain_use(r->drain).watch_ns * 1e-9, added = bursts + watching;
 
     result->references = t->decoded.references;
     result->bursts = t->bursts;
     /* All of a burst counts as overhead, though part of it is the program's own work. In full mode
      * there is no rest to compare with. */
-    result->overhead_percent = !r->options->full && target > bursts ? 100 * bursts / (target - bursts) : NAN;
+    result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
     result->recorder_overhead_percent = target > 0 ? 100 * own_seconds / target : NAN;
 
     const struct {
@@ -313,6 +332,8 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"cpu_seconds", target},
         {"recorder_cpu_seconds", own_seconds},
         {"overhead_percent", result->overhead_percent},
+        {"burst_cpu_seconds", bursts},
+        {"watch_cpu_seconds", watching},
         {"wall_seconds", (double)(now_ns() - r->start_ns) * 1e-9},
         {"exit_status", exit_status},
     };

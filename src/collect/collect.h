@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* How lines left behind by bursts are watched. */
+enum collect_watch { COLLECT_WATCH_AUTO, COLLECT_WATCH_PAGE, COLLECT_WATCH_NONE };
+
 /* What becomes of the references; all but the last are there to measure what recording alone costs. */
 enum collect_reduce {
     COLLECT_REDUCE_NONE,     /* buffers are thrown away unread */
@@ -23,6 +26,7 @@ struct collect_options {
     double overhead_percent; /* budget: CPU time that profiling may add, of the program's own */
     unsigned line_bytes;
     uint64_t seed;
+    enum collect_watch watch;
     int follow; /* children too */
     enum collect_reduce reduce;
     char **argv; /* the command, NULL-terminated */
@@ -31,7 +35,8 @@ struct collect_options {
 struct collect_result {
     int ran; /* the command was started; else only the returned status means something */
     uint64_t references, bursts;
-    double overhead_percent;          /* CPU time of the bursts over the rest; NaN: not known */
+    uint64_t watched, reused;         /* lines watched to an end, and those that were touched again */
+    double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
     char warning[1024];               /* what the user must know of the profile, or "" */
     uint64_t trace_references;        /* in the trace, if one was asked for */

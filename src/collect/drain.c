@@ -33,20 +33,25 @@ struct slot {
     uint64_t cpu_ns;           /* of the process, when last asked */
     struct reduce_process process;
     struct references *references; /* for the trace */
+    struct watcher *watcher;       /* NULL: none */
 };
 
 struct drain {
     const struct session *session;
     struct reducer *reducer;
     struct profile *profile;
-    struct tee *tee; /* NULL: no trace */
+    struct tee *tee;         /* NULL: no trace */
+    struct watches *watches; /* NULL: none */
+    unsigned line_bytes;     /* of a watched line */
+    uint64_t seed;
+    struct watcher *asking; /* whose burst is being reduced */
     uint64_t start_ns;
     uint32_t rings;    /* wire_session.doorbell at the last pass */
     uint32_t attached; /* wire_session.attached when the slots were last looked through */
     struct error trouble;
     int in_trouble;
     uint64_t lost;
-    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts; /* of slots that were given back */
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns; /* of slots that were given back */
     struct slot slots[];
 };
 
@@ -74,6 +79,27 @@ struct drain *drain_new(const struct session *s, struct reducer *r, struct profi
 void drain_tee(struct drain *d, struct tee *t)
 {
     d->tee = t;
+}
+
+void drain_watch(struct drain *d, struct watches *watches, unsigned line_bytes, uint64_t seed)
+{
+    d->watches = watches;
+    d->line_bytes = line_bytes;
+    d->seed = seed;
+}
+
+void drain_request(void *ctx, const struct watch_request *request)
+{
+    struct drain *d = ctx;
+    if (d->asking != NULL)
+        watcher_request(d->asking, request);
+}
+
+void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].watcher != NULL)
+            watcher_limit(d->slots[i].watcher, live, allowance_ns);
 }
 
 static void trouble(struct drain *d, const struct error *err)
@@ -116,11 +142,12 @@ static void store_counters(struct drain *d, const struct slot *slot)
         size_t offset;
     } counters[] = {
 #define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
-        COUNTER(triggers),     COUNTER(bursts),     COUNTER(skipped_buffer), COUNTER(skipped_code),
-        COUNTER(skipped_busy), COUNTER(skipped_gs), COUNTER(stepped),        COUNTER(syscalls),
-        COUNTER(blocks),       COUNTER(insns),      COUNTER(flushes),        COUNTER(threads),
-        COUNTER(translate_ns), COUNTER(stalled_ns), COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
-        COUNTER(disabled),
+        COUNTER(triggers),      COUNTER(bursts),       COUNTER(skipped_buffer), COUNTER(skipped_code),
+        COUNTER(skipped_busy),  COUNTER(skipped_gs),   COUNTER(stepped),        COUNTER(syscalls),
+        COUNTER(blocks),        COUNTER(insns),        COUNTER(flushes),        COUNTER(threads),
+        COUNTER(translate_ns),  COUNTER(stalled_ns),   COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
+        COUNTER(watch_faults),  COUNTER(watch_hits),   COUNTER(watch_minis),    COUNTER(watch_calls),
+        COUNTER(watch_unasked), COUNTER(watch_cpu_ns), COUNTER(disabled),
 #undef COUNTER
     };
     struct error err;
@@ -175,6 +202,8 @@ static void adopt(struct drain *d, uint32_t i)
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
         trouble(d, &err);
+    if (d->watches != NULL && slot->process.decoder != NULL)
+        slot->watcher = slot->process.watcher = watcher_new(proc, pid, d->watches, d->line_bytes, d->seed);
     if (storing(d)) {
         char exe[sizeof(proc->exe)];
         memcpy(exe, proc->exe, sizeof(exe));
@@ -186,13 +215,17 @@ static void adopt(struct drain *d, uint32_t i)
 }
 
 /* Stores what is known of the process and unmaps its slot. */
-static void drop(struct drain *d, struct slot *slot)
+static void drop(struct drain *d, struct slot *slot, int gone)
 {
+    struct error err;
     store_modules(d, slot);
+    if (slot->watcher != NULL && watcher_finish(slot->watcher, slot->cpu_ns, gone, &err) < 0)
+        trouble(d, &err);
     store_counters(d, slot);
     d->burst_cpu_ns += slot->proc->count.burst_cpu_ns;
     d->ended_cpu_ns += slot->cpu_ns;
     d->ended_bursts += slot->proc->count.bursts;
+    d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
     d->lost += slot->lost;
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
@@ -206,7 +239,7 @@ void drain_finish(struct drain *d)
 {
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
-            drop(d, &d->slots[i]);
+            drop(d, &d->slots[i], 0);
     drain_commit(d);
 }
 
@@ -245,11 +278,18 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
         tee_buffer(d->tee, &slot->references, &source, slot->pid, &desc,
                    (const uint64_t *)(const void *)words, n);
     }
+    slot->cpu_ns = desc.cpu_end_ns > slot->cpu_ns ? desc.cpu_end_ns : slot->cpu_ns;
+    d->asking = slot->watcher;
+    if (slot->watcher != NULL)
+        watcher_begin(slot->watcher, &desc);
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
         if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
             0)
             trouble(d, &err);
     }
+    if (slot->watcher != NULL && watcher_end(slot->watcher, &err) < 0)
+        trouble(d, &err);
+    d->asking = NULL;
     __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
     futex(&proc->buf_freed, FUTEX_WAKE, INT_MAX, NULL);
@@ -371,7 +411,7 @@ void drain_look(struct drain *d, int all)
             ;
         for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
             slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
-        drop(d, slot);
+        drop(d, slot, 1);
         session_release_slot(d->session, i);
     }
 }
@@ -411,8 +451,10 @@ struct budget_use drain_use(struct drain *d)
         slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
         use.target_ns += slot->cpu_ns;
         use.bursts += slot->proc->count.bursts;
+        use.watch_ns += slot->proc->count.watch_cpu_ns;
     }
     use.bursts += d->ended_bursts;
+    use.watch_ns += d->ended_watch_ns;
     return use;
 }
 

@@ -15,6 +15,13 @@ struct drain;
 /* r NULL: buffers are freed without being read (to measure the agents alone). None of them is owned. */
 struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
                         struct error *err);
+/* Burst mode: lines that watches requests are watched in their processes. Before the first pass. Not owned.
+ */
+void drain_watch(struct drain *d, struct watches *watches, unsigned line_bytes, uint64_t seed);
+/* As watch_request_fn, with the drain as ctx. */
+void drain_request(void *ctx, const struct watch_request *request);
+/* See watcher_limit: for all processes. */
+void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns);
 /* From now on buffers go to t, too (also if there is no reducer). Not owned. */
 void drain_tee(struct drain *d, struct tee *t);
 /* Stores what is known of every process and commits; no pass may follow. */

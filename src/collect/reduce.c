@@ -31,6 +31,7 @@ struct sink {
     struct reducer *reducer;
     struct stackdist *stack;      /* full mode, else NULL */
     struct reduce_window *window; /* likewise */
+    struct watcher *watcher;      /* burst mode, or NULL */
     uint64_t cold;
 };
 
@@ -121,6 +122,8 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     struct hist *h = s->reducer->hist;
     struct reduce_window *w = s->window;
     uint64_t cold = 0;
+    if (s->watcher != NULL)
+        watcher_touch(s->watcher, lines, n);
     if (s->stack == NULL)
         return burst_touch(s->reducer->burst, lines, n);
     int status = stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
@@ -178,7 +181,8 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct error *err)
 {
-    struct sink sink = {.reducer = r, .stack = process->stack, .window = process->window};
+    struct sink sink = {
+        .reducer = r, .stack = process->stack, .window = process->window, .watcher = process->watcher};
     struct decode_counts counts = {0};
 
     int in_burst = !r->full && r->distances, status = 0;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "collect/decode.h"
 #include "collect/watch.h"
+#include "collect/watcher.h"
 #include "profile/profile.h"
 #include "sim/stackdist.h"
 
@@ -30,6 +31,7 @@ struct reduce_process {
     struct decoder *decoder;
     struct stackdist *stack;        /* full mode with distances */
     struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
+    struct watcher *watcher;        /* not owned; NULL: none */
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };

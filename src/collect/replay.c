@@ -167,7 +167,7 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
         now = w->drop_at;
     }
     double refs = clock_at(s, now) - clock_at(s, w->from);
-    return watches_outcome(s->watches, w->id, outcome, fmax(0, refs), s->options.clock_error, err);
+    return watches_outcome(s->watches, w->id, outcome, fmax(0, refs), NAN, s->options.clock_error, err);
 }
 
 /* Every watch of the line ends with its touch by reference number `now`. */

@@ -42,6 +42,22 @@
 #define BUDGET_HORIZON_NS 1e9
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
 #define BUDGET_MOST_GAP_NS UINT64_C(60000000000)
+/* Watched lines: after a burst, and at a time. A few are as good as fifty (FACTS: K = 4), and a cap of 16
+ * live ones costs nothing. */
+#define COLLECT_WATCH_PER_BURST 4u
+#define COLLECT_WATCH_LIVE 16u
+/* CPU time that they may cost until the next burst, before anything is known. */
+#define COLLECT_WATCH_ALLOWANCE_NS UINT64_C(2000000)
+#define BUDGET_LEAST_ALLOWANCE_NS 300000.0
+/* How much of what is spent may go into watching: above, fewer lines are watched; below, more. */
+#define BUDGET_WATCH_MOST .4
+#define BUDGET_WATCH_LEAST .25
+/* How often it is looked whether a process has begun to let the kernel write to its memory by itself. */
+#define COLLECT_WATCH_LOOK_MS 1000
+/* Around the thread pointer lies what the kernel writes to, and thread-local variables. */
+#define COLLECT_TLS_BELOW UINT64_C(8192)
+#define COLLECT_TLS_ABOVE UINT64_C(8192)
+
 /* What is allowed unless the user says otherwise. */
 #define COLLECT_OVERHEAD_PERCENT 5.0
 

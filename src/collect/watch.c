@@ -89,6 +89,7 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
             .age = survivor.age,
             .outcome = PROFILE_OPEN,
             .refs = NAN,
+            .cpu_ns = NAN,
             .clock_error = NAN,
         };
         int status = profile_add_watch(w->profile, &watch, err);
@@ -110,11 +111,11 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
     return 0;
 }
 
-int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs,
+int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs, double cpu_ns,
                     double clock_error, struct error *err)
 {
     assert(outcome != PROFILE_OPEN && outcome < PROFILE_OUTCOMES);
-    int status = profile_set_outcome(w->profile, id, outcome, refs, clock_error, err);
+    int status = profile_set_outcome(w->profile, id, outcome, refs, cpu_ns, clock_error, err);
     if (status == 0)
         w->open--;
     return status;

@@ -67,9 +67,11 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
 /*
  * What became of watch `id` (watch_request.id), told once. refs: references that the burst's thread executed
  * between the burst's end and that moment, by the reference clock, not counting the reusing one; 0 or more,
- * need not be whole. clock_error: how far refs may be off, as a share of it (.2: by 20%); NaN: not known.
+ * need not be whole; NaN: not known, to be told from cpu_ns later. cpu_ns: CPU time that the thread used in
+ * between; NaN: not known. clock_error: how far refs may be off, as a share of it (.2: by 20%); NaN: not
+ * known.
  */
-int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs,
+int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs, double cpu_ns,
                     double clock_error, struct error *err);
 /* Watches that were requested and have no outcome yet. */
 uint64_t watches_open(const struct watches *w);

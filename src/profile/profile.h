@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 2
+#define PROFILE_SCHEMA_VERSION 3
 
 struct profile; /* opaque */
 
@@ -61,6 +61,7 @@ struct profile_watch {
     uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
     enum profile_outcome outcome;
     double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
+    double cpu_ns;      /* CPU time of the thread from then on; NaN: open, not told, or version 2 */
     double clock_error; /* share of refs; NaN: not told */
 };
 
@@ -97,7 +98,7 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
 int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err);
 /* -ENOENT with err filled if there is no such watch. */
 int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome outcome, double refs,
-                        double clock_error, struct error *err);
+                        double cpu_ns, double clock_error, struct error *err);
 /*
  * Per-set distances in `sets` sets (a power of two), a histogram of kind "setsN": not all bursts have them.
  */

@@ -396,15 +396,18 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
 
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
 {
-    static const char sql[] = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error"
-                              " FROM watch ORDER BY burst, id";
+    static const char *const sql[] = {
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, NULL"
+        " FROM watch ORDER BY burst, id",
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns"
+        " FROM watch ORDER BY burst, id"};
     sqlite3_stmt *s = NULL;
     struct profile_watch *list = NULL;
     size_t used = 0, room = 0;
     int rc = SQLITE_DONE, code = 0;
 
     /* Version 1 had none. */
-    if (p->version >= 2 && sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
+    if (p->version >= 2 && sqlite3_prepare_v2(p->db, sql[p->version >= 3], -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     while (s && (rc = sqlite3_step(s)) == SQLITE_ROW) {
         if (used == room) {
@@ -428,6 +431,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
                 outcome > 0 && outcome < PROFILE_OUTCOMES ? (enum profile_outcome)outcome : PROFILE_OPEN,
             .refs = column_or_nan(s, 6),
             .clock_error = column_or_nan(s, 7),
+            .cpu_ns = column_or_nan(s, 8),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

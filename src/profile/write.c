@@ -240,6 +240,7 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
     sqlite3_bind_text(s, 6, profile_outcome_name(watch->outcome), -1, SQLITE_STATIC);
     sqlite3_bind_double(s, 7, watch->refs);
     sqlite3_bind_double(s, 8, watch->clock_error);
+    sqlite3_bind_double(s, 9, watch->cpu_ns);
     int code = step_done(p, s, err);
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
@@ -247,7 +248,7 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
 }
 
 int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome outcome, double refs,
-                        double clock_error, struct error *err)
+                        double cpu_ns, double clock_error, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_OUTCOME, err);
     if (!s)
@@ -256,7 +257,8 @@ int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome 
     sqlite3_bind_text(s, 2, profile_outcome_name(outcome), -1, SQLITE_STATIC);
     sqlite3_bind_double(s, 3, refs);
     sqlite3_bind_double(s, 4, clock_error);
-    sqlite3_bind_int64(s, 5, (sqlite3_int64)watch);
+    sqlite3_bind_double(s, 5, cpu_ns);
+    sqlite3_bind_int64(s, 6, (sqlite3_int64)watch);
     int code = step_done(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watch %llu", p->path,

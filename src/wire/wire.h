@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 #define WIRE_PAGE 4096u
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
@@ -121,6 +121,8 @@ struct wire_desc {
     uint64_t new_blocks; /* blocks translated while this buffer was filled */
     uint64_t pc;         /* where the burst started */
     uint64_t gap_ns;     /* mean CPU time between bursts when this one was planned: what it stands for */
+    uint32_t asks;       /* nonzero: number of the question that the thread waits with (wire_watching.turn) */
+    uint32_t pad;
 };
 
 /*
@@ -137,6 +139,46 @@ struct wire_trigger {
     uint64_t cookie_at; /* address of wire_proc.cookie's twin in private memory: gone once the process */
 };                      /* has executed another program, which would not survive the signal */
 #define WIRE_MAX_TRIGGERS 512u
+
+/*
+ * Watched lines. At a burst's end the thread waits (a few milliseconds at most, without using CPU time) for
+ * the collector to look at the burst: which of the lines watched so far it touched, and which of its
+ * survivors are watched from now on. `turn` says whose turn it is; only the collector writes to watch[] while
+ * it answers, and only the agent at all other times. The agent closes the pages of the wanted lines until
+ * the next burst, and notes what became of them.
+ */
+enum wire_watch_state {
+    WIRE_WATCH_FREE = 0,
+    WIRE_WATCH_WANTED,
+    WIRE_WATCH_HIT,      /* touched by the program, at cpu_ns */
+    WIRE_WATCH_LOST,     /* given up by the agent, for reasons that have nothing to do with the line */
+    WIRE_WATCH_UNMAPPED, /* the target gave the memory back */
+};
+struct wire_watch {
+    uint32_t state;      /* enum wire_watch_state */
+    uint32_t protection; /* PROT_* of its page; the collector's to find out */
+    uint64_t line;       /* address of its first byte */
+    uint64_t cpu_ns;     /* thread CPU time at which the state ceased to be WANTED */
+    uint64_t id;         /* the collector's */
+};
+#define WIRE_MAX_WATCHES 64u
+enum { WIRE_TURN_AGENT = 0, WIRE_TURN_ASKED = 1, WIRE_TURN_ANSWERING = 2 }; /* low bits of turn */
+#define WIRE_TURN_BITS 2
+struct wire_watching {
+    uint32_t turn; /* futex: number of the question << WIRE_TURN_BITS | whose turn */
+    uint32_t off;  /* nonzero: this process is not watched any more; enum wire_unwatched */
+    /* Told by the collector: CPU time that watching may cost until the next question; and what the kernel
+     * takes for a fault or a diverted system call, to and fro. */
+    uint64_t allowance_ns, fault_ns;
+    struct wire_watch watch[WIRE_MAX_WATCHES];
+};
+enum wire_unwatched {
+    WIRE_UNWATCHED_NOT = 0,
+    WIRE_UNWATCHED_KERNEL,  /* no syscall user dispatch (Linux 5.11) */
+    WIRE_UNWATCHED_SIGNALS, /* the target took SIGSEGV or SIGSYS behind libc's back */
+    WIRE_UNWATCHED_ASYNC,   /* the kernel may write to the target's memory on its own (io_uring, devices) */
+    WIRE_UNWATCHED_DISPATCH /* the target uses syscall user dispatch itself */
+};
 
 struct wire_module {
     uint64_t start, end, file_offset;
@@ -159,10 +201,16 @@ struct wire_counters {
     uint64_t flushes;        /* times that all translations were thrown away */
     uint64_t threads;        /* threads seen */
     uint64_t translate_ns;
-    uint64_t stalled_ns;   /* full mode: waited for a free buffer */
-    uint64_t cpu_ns;       /* process CPU time when last looked at */
-    uint64_t burst_cpu_ns; /* CPU time spent inside bursts */
-    uint64_t disabled;     /* nonzero: the agent turned itself off; enum wire_disabled */
+    uint64_t stalled_ns;    /* full mode: waited for a free buffer */
+    uint64_t cpu_ns;        /* process CPU time when last looked at */
+    uint64_t burst_cpu_ns;  /* CPU time spent inside bursts */
+    uint64_t watch_faults;  /* touches of closed pages */
+    uint64_t watch_hits;    /* of that, of watched lines */
+    uint64_t watch_minis;   /* short bursts behind the others */
+    uint64_t watch_calls;   /* system calls that were looked at first */
+    uint64_t watch_unasked; /* bursts whose question was withdrawn, or could not be asked */
+    uint64_t watch_cpu_ns;  /* CPU time that all of it took, the kernel's part estimated */
+    uint64_t disabled;      /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
     WIRE_OFF_NOT = 0,
@@ -195,6 +243,7 @@ struct wire_proc {
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_module module[WIRE_MAX_MODULES];
+    struct wire_watching watching;
     /* template offset of block id, bytes from the template area's start; 0: none. Filled by the
      * agent before a record with that id can be handed over; ids are never reused within a
      * process unless `generation` of the process slot changes (it does not at present). */
@@ -221,6 +270,8 @@ struct wire_session {
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
+    uint32_t watch;            /* nonzero: lines are watched by closing their pages */
+    uint32_t line_bytes;       /* of a watched line */
 };
 
 #endif

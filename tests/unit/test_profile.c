@@ -193,8 +193,8 @@ static void test_watches(void **state)
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(profile_add_watch(p, &w[i], &err), 0);
-    assert_int_equal(profile_set_outcome(p, w[0].id, PROFILE_REUSED, 12.5, .25, &err), 0);
-    assert_int_equal(profile_set_outcome(p, 99, PROFILE_REUSED, 1, 0, &err), -ENOENT);
+    assert_int_equal(profile_set_outcome(p, w[0].id, PROFILE_REUSED, 12.5, 1e6, .25, &err), 0);
+    assert_int_equal(profile_set_outcome(p, 99, PROFILE_REUSED, 1, 0, 0, &err), -ENOENT);
     in->count[32] = in->total = 7;
     assert_int_equal(profile_put_sets(p, b.id, 64, in, &err), 0);
     assert_int_equal(profile_close(p, 1, &err), 0);

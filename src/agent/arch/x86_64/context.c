@@ -201,6 +201,73 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     return 1;
 }
 
+#define BELOW_RED_ZONE (RED_ZONE + 8) /* where call_through finds the return address */
+
+long arch_call(const ucontext_t *uc, uint64_t *args)
+{
+    static const int in[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
+    for (int i = 0; i < 6; i++)
+        args[i] = (uint64_t)uc->uc_mcontext.gregs[in[i]];
+    return (long)uc->uc_mcontext.gregs[REG_RAX];
+}
+
+void arch_call_done(ucontext_t *uc, long result)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    g[REG_RAX] = (greg_t)result;
+    g[REG_RCX] = g[REG_RIP];
+    g[REG_R11] = g[REG_EFL];
+}
+
+void arch_call_again(ucontext_t *uc)
+{
+    uc->uc_mcontext.gregs[REG_RIP] -= 2;
+}
+
+int arch_call_through(ucontext_t *uc, int come_back)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    uint64_t sp = (uint64_t)g[REG_RSP] - BELOW_RED_ZONE;
+    if (safe_copy((void *)sp, &g[REG_RIP], 8))
+        return -1;
+    g[REG_RSP] = (greg_t)sp;
+    g[REG_RIP] = (greg_t)(come_back ? call_and_back : call_through);
+    return 0;
+}
+
+/* The stack pointer and the instruction pointer are the target's again; it stands behind the call. */
+static void call_return(greg_t *g)
+{
+    greg_t back = 0;
+    safe_copy(&back, (const void *)g[REG_RSP], sizeof back);
+    g[REG_RIP] = back;
+    g[REG_RSP] += BELOW_RED_ZONE;
+}
+
+int arch_call_back(ucontext_t *uc)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    if (g[REG_RIP] != (greg_t)call_and_back_after)
+        return 0;
+    call_return(g);
+    g[REG_RCX] = g[REG_RIP];
+    return 1;
+}
+
+int arch_call_interrupted(ucontext_t *uc)
+{
+    greg_t *g = uc->uc_mcontext.gregs, at = g[REG_RIP];
+    int before = at == (greg_t)call_through || at == (greg_t)call_and_back;
+    if (!before && at != (greg_t)call_through_after && at != (greg_t)call_and_back_after)
+        return 0;
+    call_return(g);
+    if (before) /* not made yet, or to be made again: at its own place */
+        g[REG_RIP] -= 2;
+    else
+        g[REG_RCX] = g[REG_RIP];
+    return 1;
+}
+
 /*
  * The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the
  * extended state, which uc_mcontext.fpregs points at and whose size its software-reserved bytes tell.

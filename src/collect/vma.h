@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vma.h - what lies at an address of another process, as /proc/PID/maps tells it. */
+#ifndef CACHEGRAM_VMA_H
+#define CACHEGRAM_VMA_H
+
+#include <stdint.h>
+
+struct vma {
+    uint64_t start, end;
+    int protection; /* PROT_* */
+    int shared;
+    char name[64]; /* path, [heap], ...; cut; "" if it has none */
+};
+
+struct vmas; /* those of one process */
+
+/* NULL if there is no such process any more, it may not be looked at, or memory is short. */
+struct vmas *vmas_new(uint32_t pid);
+void vmas_free(struct vmas *v); /* NULL is allowed */
+/* To be called before a round of lookups: what was read before is out of date. */
+void vmas_refresh(struct vmas *v);
+/* The mapping that holds the address: 0, or -ENOENT. Quick from Linux 6.11 on; before, a refresh costs 0.1
+ * ms. */
+int vmas_find(struct vmas *v, uint64_t address, struct vma *found);
+/*
+ * Nonzero if the kernel, a device or a hypervisor may access the process' memory on its own at any time:
+ * io_uring, asynchronous I/O, KVM, mapped devices. Reads the whole list.
+ */
+int vmas_asynchronous(struct vmas *v);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/watcher.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "collect/faultcost.h"
+#include "collect/tunables.h"
+#include "collect/vma.h"
+
+/* Each requested line, from its burst on until its outcome is told. */
+struct line {
+    uint64_t id; /* of the watch */
+    uint64_t address;
+    uint64_t from_ns;    /* thread CPU time at its burst's end */
+    uint64_t touched_ns; /* in a burst; 0: not */
+    int protection;      /* of its page */
+    int slot;            /* in the agent's table, -1: none yet */
+};
+
+struct watcher {
+    struct wire_proc *proc;
+    struct watches *watches;
+    struct vmas *vmas;
+    uint32_t pid;
+    unsigned line_bytes, live;
+    uint64_t allowance_ns, next_look_ns;
+    struct random_state random;
+    struct line lines[2 * WIRE_MAX_WATCHES];
+    unsigned n;
+    /* the burst in hand */
+    struct wire_desc desc;
+    uint64_t filter;                         /* bit: some watched line has that hash */
+    uint64_t touches;                        /* so far */
+    uint64_t position[2 * WIRE_MAX_WATCHES]; /* of lines[i]'s first touch in the burst, from 1; 0: none */
+    unsigned old;                            /* lines before the burst's own */
+};
+
+struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, struct watches *watches,
+                            unsigned line_bytes, uint64_t seed)
+{
+    struct watcher *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->proc = proc;
+    w->pid = pid;
+    w->watches = watches;
+    w->line_bytes = line_bytes;
+    w->live = COLLECT_WATCH_LIVE;
+    w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
+    random_seed(&w->random, seed ^ pid);
+    return w;
+}
+
+void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns)
+{
+    w->live = live < WIRE_MAX_WATCHES ? live : WIRE_MAX_WATCHES;
+    w->allowance_ns = allowance_ns;
+}
+
+static unsigned hash(const struct watcher *w, uint64_t line)
+{
+    (void)w;
+    return (unsigned)(line * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+/* --- outcomes --- */
+
+/* Tells what became of lines[i], and forgets it. */
+static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, uint64_t at_ns,
+                struct error *err)
+{
+    struct line *l = &w->lines[i];
+    double ns = at_ns > l->from_ns ? (double)(at_ns - l->from_ns) : 0;
+    int status = watches_outcome(w->watches, l->id, outcome, NAN, ns, NAN, err);
+    if (l->slot >= 0)
+        __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
+    w->n--;
+    w->lines[i] = w->lines[w->n];
+    w->position[i] = w->position[w->n];
+    return status;
+}
+
+/* What the agent saw of lines[i]; nonzero if that is the end of it. */
+static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, uint64_t *at_ns)
+{
+    const struct line *l = &w->lines[i];
+    if (l->slot < 0)
+        return 0;
+    const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
+    switch (__atomic_load_n(&seen->state, __ATOMIC_ACQUIRE)) {
+    case WIRE_WATCH_HIT:
+        *outcome = PROFILE_REUSED;
+        break;
+    case WIRE_WATCH_LOST:
+        *outcome = PROFILE_DROPPED;
+        break;
+    case WIRE_WATCH_UNMAPPED:
+        *outcome = PROFILE_UNMAPPED;
+        break;
+    default:
+        return 0;
+    }
+    *at_ns = seen->cpu_ns;
+    return 1;
+}
+
+/* --- a burst --- */
+
+void watcher_begin(struct watcher *w, const struct wire_desc *desc)
+{
+    w->desc = *desc;
+    w->touches = 0;
+    w->filter = 0;
+    w->old = w->n;
+    memset(w->position, 0, sizeof(w->position));
+    for (unsigned i = 0; i < w->n; i++)
+        w->filter |= UINT64_C(1) << hash(w, w->lines[i].address / w->line_bytes);
+}
+
+void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n)
+{
+    if (w->filter != 0)
+        for (size_t i = 0; i < n; i++)
+            if (w->filter >> hash(w, lines[i]) & 1)
+                for (unsigned k = 0; k < w->old; k++)
+                    if (w->lines[k].address / w->line_bytes == lines[i] && w->position[k] == 0)
+                        w->position[k] = w->touches + i + 1;
+    w->touches += n;
+}
+
+void watcher_request(struct watcher *w, const struct watch_request *request)
+{
+    if (w->n < sizeof(w->lines) / sizeof(w->lines[0]))
+        w->lines[w->n++] = (struct line){
+            .id = request->id, .address = request->address, .from_ns = w->desc.cpu_end_ns, .slot = -1};
+}
+
+/* --- what may be watched --- */
+
+/*
+ * Private memory, readable and not code, that belongs to the program: not its stack, whose lines are touched
+ * again at once; not the page that the kernel writes to on its own (thread pointer: restartable sequences,
+ * robust futexes).
+ */
+static int may_watch(struct watcher *w, struct line *l)
+{
+    struct vma vma;
+    uint64_t fs = w->desc.fs_base, last = l->address + w->line_bytes;
+    if (vmas_find(w->vmas, l->address, &vma) < 0 || last > vma.end)
+        return 0;
+    l->protection = vma.protection;
+    return (vma.protection & (PROT_READ | PROT_EXEC)) == PROT_READ && !vma.shared &&
+           (vma.name[0] == '\0' || vma.name[0] == '/' || strcmp(vma.name, "[heap]") == 0 ||
+            strncmp(vma.name, "[anon", 5) == 0) &&
+           strncmp(vma.name, "/dev/", 5) != 0 &&
+           (last <= fs - COLLECT_TLS_BELOW || l->address >= fs + COLLECT_TLS_ABOVE);
+}
+
+static int has_one_thread(uint32_t pid)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/%u/task", pid);
+    return stat(path, &st) == 0 && st.st_nlink == 3;
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* Nonzero if lines of this process can be watched now. */
+static int process_is_fit(struct watcher *w)
+{
+    struct wire_watching *shared = &w->proc->watching;
+    if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_one_thread(w->pid))
+        return 0;
+    if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
+        return 0;
+    uint64_t now = monotonic_ns();
+    if (now >= w->next_look_ns) {
+        w->next_look_ns = now + COLLECT_WATCH_LOOK_MS * UINT64_C(1000000);
+        if (vmas_asynchronous(w->vmas)) {
+            shared->off = WIRE_UNWATCHED_ASYNC;
+            return 0;
+        }
+    }
+    vmas_refresh(w->vmas);
+    return 1;
+}
+
+/* --- answers --- */
+
+/* Gives up lines at random, whichever they are, until so many are left. */
+static int thin_out(struct watcher *w, unsigned left, struct error *err)
+{
+    int status = 0;
+    while (w->n > left && status == 0)
+        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, w->desc.cpu_end_ns, err);
+    return status;
+}
+
+static void put_in_table(struct watcher *w, struct line *l)
+{
+    struct wire_watch *table = w->proc->watching.watch;
+    for (int i = 0; l->slot < 0 && i < (int)WIRE_MAX_WATCHES; i++)
+        if (table[i].state == WIRE_WATCH_FREE)
+            l->slot = i;
+    if (l->slot < 0)
+        return;
+    struct wire_watch *t = &table[l->slot];
+    t->line = l->address;
+    t->protection = (uint32_t)l->protection;
+    t->id = l->id;
+    __atomic_store_n(&t->state, WIRE_WATCH_WANTED, __ATOMIC_RELEASE);
+}
+
+/* The agent waits; its table is ours until the turn is its own again. */
+static int answer(struct watcher *w, struct error *err)
+{
+    struct wire_watching *shared = &w->proc->watching;
+    int status = 0, fit = process_is_fit(w);
+    for (unsigned i = 0; i < w->n && status == 0;) {
+        struct line *l = &w->lines[i];
+        int is_new = l->slot < 0, protection = l->protection;
+        if (fit && may_watch(w, l) && (is_new || l->protection == protection))
+            i++;
+        else if (is_new)
+            status = tell(w, i, PROFILE_REFUSED, w->desc.cpu_end_ns, err);
+        else /* unmapped, or something else by now, and the burst did not tell */
+            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, w->desc.cpu_end_ns, err);
+    }
+    if (status == 0)
+        status = thin_out(w, w->live, err);
+    for (unsigned i = 0; i < w->n; i++)
+        put_in_table(w, &w->lines[i]);
+    shared->allowance_ns = w->allowance_ns;
+    shared->fault_ns = fault_cost_ns();
+    return status;
+}
+
+static int take_turn(struct watcher *w)
+{
+    uint32_t asked = w->desc.asks;
+    return asked != 0 &&
+           __atomic_compare_exchange_n(&w->proc->watching.turn, &asked, (asked & ~3u) | WIRE_TURN_ANSWERING,
+                                       0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+int watcher_end(struct watcher *w, struct error *err)
+{
+    int turn = take_turn(w), status = 0;
+    double ns = (double)(w->desc.cpu_end_ns - w->desc.cpu_start_ns);
+    for (unsigned i = 0; i < w->n && status == 0;) {
+        enum profile_outcome outcome = PROFILE_REUSED;
+        uint64_t at_ns = w->lines[i].touched_ns;
+        if (at_ns == 0 && !ended(w, i, &outcome, &at_ns) && w->position[i] != 0)
+            at_ns = w->lines[i].touched_ns =
+                w->desc.cpu_start_ns + (uint64_t)(ns * (double)w->position[i] / (double)w->touches);
+        if (at_ns != 0 && turn) /* else its slot is not ours to free */
+            status = tell(w, i, outcome, at_ns, err);
+        else
+            i++;
+    }
+    if (!turn) { /* nobody waits: the burst's own are not watched */
+        for (unsigned i = w->n; i > 0 && status == 0; i--)
+            if (w->lines[i - 1].slot < 0)
+                status = tell(w, i - 1, PROFILE_REFUSED, w->desc.cpu_end_ns, err);
+        return status;
+    }
+    if (status == 0)
+        status = answer(w, err);
+    __atomic_store_n(&w->proc->watching.turn, WIRE_TURN_AGENT, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &w->proc->watching.turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return status;
+}
+
+int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *err)
+{
+    int status = 0;
+    while (w->n > 0 && status == 0) {
+        enum profile_outcome outcome = gone ? PROFILE_ENDED : PROFILE_DROPPED;
+        uint64_t at_ns = cpu_ns;
+        if (w->lines[0].touched_ns != 0) {
+            outcome = PROFILE_REUSED;
+            at_ns = w->lines[0].touched_ns;
+        } else {
+            ended(w, 0, &outcome, &at_ns);
+        }
+        status = tell(w, 0, outcome, at_ns, err);
+    }
+    vmas_free(w->vmas);
+    free(w);
+    return status;
+}
