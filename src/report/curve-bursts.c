@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/clock.h"
 #include "model/watched.h"
 
 /* The bootstrap's seed where the profile names none: the same profile gives the same curve. */
@@ -33,8 +34,9 @@ static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
     [PROFILE_ENDED] = CURVE_ENDLESS, [PROFILE_UNMAPPED] = CURVE_ENDLESS, [PROFILE_REFUSED] = CURVE_CENSORED,
 };
 
-/* Watches of a burst, from the list of all (by burst): how many; *next goes past them. */
+/* Watches of a burst, which ended at end_ns, from the list of all (by burst): how many; *next goes past. */
 static size_t take_watches(const struct profile_watch *list, size_t n, size_t *next, uint64_t burst,
+                           const struct clock *clock, uint32_t thread, double end_ns,
                            struct curve_watch *into)
 {
     size_t used = 0;
@@ -43,12 +45,15 @@ static size_t take_watches(const struct profile_watch *list, size_t n, size_t *n
     for (; *next < n && list[*next].burst == burst; ++*next) {
         const struct profile_watch *w = &list[*next];
         enum curve_outcome outcome = outcomes[w->outcome];
-        if (isnan(w->refs) && outcome == CURVE_REUSED) /* reused, but nobody knows when */
+        double refs = w->outcome == PROFILE_REFUSED ? 0 : w->refs;
+        if (isnan(refs) && !isnan(w->cpu_ns))
+            refs = clock_refs(clock, thread, end_ns, end_ns + w->cpu_ns);
+        if (isnan(refs) && outcome == CURVE_REUSED) /* reused, but nobody knows when */
             outcome = CURVE_CENSORED;
         into[used++] = (struct curve_watch){
             .position = (double)w->position,
             .age = (double)w->age,
-            .refs = isnan(w->refs) || w->outcome == PROFILE_REFUSED ? 0 : w->refs,
+            .refs = isnan(refs) ? 0 : refs,
             .outcome = outcome,
         };
     }
@@ -74,6 +79,7 @@ struct loaded {
     struct curve_watch *watches;
     struct curve_sets *sets;
     struct curve_time *times; /* of bursts */
+    struct clock *clock;
 };
 
 static void loaded_clear(struct loaded *l)
@@ -84,6 +90,19 @@ static void loaded_clear(struct loaded *l)
     free(l->watches);
     free(l->sets);
     free(l->times);
+    clock_free(l->clock);
+}
+
+/* How fast each thread was around its bursts. */
+static int make_clock(struct loaded *l, struct error *err)
+{
+    struct clock_knot *knots = calloc(l->nlist + 1, sizeof *knots);
+    for (size_t i = 0; knots && i < l->nlist; i++)
+        knots[i] = (struct clock_knot){thread_number(l->list, i), (double)l->list[i].cpu_start_ns,
+                                       l->list[i].refs_per_ns};
+    l->clock = knots ? clock_new(knots, l->nlist) : NULL;
+    free(knots);
+    return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
 static int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
@@ -99,7 +118,7 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
     if (!l->bursts || !l->times || !l->watches || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    return 0;
+    return make_clock(l, err);
 }
 
 /* Distances within sets, if the burst has them: 1, else 0, or an error. */
@@ -151,7 +170,8 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         b->thread = thread_number(list, i);
         b->start_refs = list[i].start_refs;
         b->watches = l->watches + curve->watches;
-        b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->watches + curve->watches);
+        b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->clock, b->thread,
+                                   (double)list[i].cpu_end_ns, l->watches + curve->watches);
         curve->watches += b->nwatches;
         note_watches(l, next - b->nwatches, next, curve);
         for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
