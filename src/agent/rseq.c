@@ -30,13 +30,17 @@ static struct {
     uint64_t start, end, abort;
 } sequences[MAX_SEQUENCES];
 static uint32_t nsequences;
-static const ptrdiff_t *area_offset; /* libc's __rseq_offset; NULL: libc registers none */
+static int has_area;          /* libc registers one for each thread, at */
+static ptrdiff_t area_offset; /* from its thread pointer. Copied, since the variable's page may be closed */
 
 void rseq_init(void)
 {
     const unsigned *size = (const unsigned *)dlsym(RTLD_DEFAULT, "__rseq_size");
-    if (size && *size)
-        area_offset = (const ptrdiff_t *)dlsym(RTLD_DEFAULT, "__rseq_offset");
+    const ptrdiff_t *offset = (const ptrdiff_t *)dlsym(RTLD_DEFAULT, "__rseq_offset");
+    if (size && *size && offset) {
+        has_area = 1;
+        area_offset = *offset;
+    }
 }
 
 /* Returns nonzero if it was not known. */
@@ -110,9 +114,9 @@ int rseq_learn(uint64_t fs_base)
 {
     uint64_t at;
     struct descriptor d;
-    if (!area_offset)
+    if (!has_area)
         return 0;
-    const char *area = (const char *)(fs_base + (uint64_t)*area_offset);
+    const char *area = (const char *)(fs_base + (uint64_t)area_offset);
     return safe_copy(&at, area + 8, sizeof at) == 0 && at && safe_copy(&d, (const void *)at, sizeof d) == 0 &&
            add(&d);
 }

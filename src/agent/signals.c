@@ -295,7 +295,8 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         return 0;
     }
     if (sig == SIGSEGV && ((t && calls_back(t, uc)) ||
-                           (info->si_code == SEGV_ACCERR && watch_fault(t, (uint64_t)info->si_addr, uc))))
+                           (info->si_code == SEGV_ACCERR &&
+                            watch_fault(t, (uint64_t)info->si_addr, t && in_handler(t, uc) ? NULL : uc))))
         return 0;
     if (t)
         calls_interrupted(t, uc);
