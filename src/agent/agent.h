@@ -203,12 +203,12 @@ void watch_release(struct thread *t);
 /* A fault at that address; uc NULL: in code of ours. Nonzero: the page was closed, and is open now. */
 int watch_fault(struct thread *t, uint64_t address, ucontext_t *uc);
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns);
-void watch_touched(uint64_t low, uint64_t high); /* the target touched [low, high) */
-void watch_spend(uint64_t ns);                   /* CPU time that watching took */
+void watch_spend(uint64_t ns); /* CPU time that watching took */
 void watch_forked(void);
 
-/* touched.c: calls watch_touched for what the records' instructions touched. */
-void records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns);
+/* touched.c: which of the n <= 64 lines (addresses) the records' instructions touched: bit i is lines[i]. */
+uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
+                         const uint64_t *lines, unsigned n);
 
 /* calls.c */
 int calls_divert(struct thread *t, int on); /* 0, or -1: the kernel cannot */

@@ -6,6 +6,13 @@
 #include "agent/agent.h"
 #include "agent/sys.h"
 
+/* The lines looked for, and those found. */
+struct search {
+    const uint64_t *lines;
+    unsigned n;
+    uint64_t found;
+};
+
 struct record {
     const struct wire_block *block;
     const uint64_t *words;
@@ -24,19 +31,22 @@ static uint64_t address_of(const struct record *r, const struct wire_ref *ref)
     return (uint64_t)ref->disp + word(r, ref->slot) + (ref->flags & WIRE_FS ? r->fs_base : 0);
 }
 
-static void touch(uint64_t address, uint64_t bytes)
+static inline void touch(struct search *s, uint64_t address, uint64_t bytes)
 {
-    watch_touched(address, address + bytes);
+    uint64_t line = session->line_bytes;
+    for (unsigned i = 0; i < s->n; i++)
+        if (__builtin_expect(address + bytes - 1 - s->lines[i] < line + bytes - 1, 0))
+            s->found |= 1ull << i;
 }
 
 /* All elements from the pointer on, in its direction. */
-static void touch_elements(uint64_t pointer, uint64_t elements, uint64_t bytes, int down)
+static void touch_elements(struct search *s, uint64_t pointer, uint64_t elements, uint64_t bytes, int down)
 {
     uint64_t all = elements * bytes;
-    touch(down ? pointer + bytes - all : pointer, all);
+    touch(s, down ? pointer + bytes - all : pointer, all);
 }
 
-static void touch_rep(const struct record *r, const struct wire_ref *ref)
+static void touch_rep(struct search *s, const struct record *r, const struct wire_ref *ref)
 {
     if (ref->slot + 4u >= r->have)
         return; /* it was not finished, and runs natively now */
@@ -46,12 +56,12 @@ static void touch_rep(const struct record *r, const struct wire_ref *ref)
     if (!elements)
         return;
     if (ref->flags & WIRE_REP_SRC)
-        touch_elements(w[1], elements, bytes, down);
+        touch_elements(s, w[1], elements, bytes, down);
     if (ref->flags & WIRE_REP_DST)
-        touch_elements(w[2], elements, bytes, down);
+        touch_elements(s, w[2], elements, bytes, down);
 }
 
-static void touch_gather(const struct record *r, const struct wire_ref *ref)
+static void touch_gather(struct search *s, const struct record *r, const struct wire_ref *ref)
 {
     unsigned elements = ref->elem_bytes ? ref->size / ref->elem_bytes : 0;
     for (unsigned i = 0; i < elements; i++) {
@@ -60,11 +70,11 @@ static void touch_gather(const struct record *r, const struct wire_ref *ref)
         if (!(word(r, ref->slot2) >> i & 1))
             continue;
         int64_t index = ref->index_bytes == 8 ? (int64_t)w : (int32_t)(w >> at % 8 * 8);
-        touch(address_of(r, ref) + (uint64_t)(index * ref->scale), ref->elem_bytes);
+        touch(s, address_of(r, ref) + (uint64_t)(index * ref->scale), ref->elem_bytes);
     }
 }
 
-static void look(const struct record *r)
+static void look(struct search *s, const struct record *r)
 {
     for (unsigned i = 0; i < r->block->nrefs; i++) {
         const struct wire_ref *ref = &r->block->refs[i];
@@ -72,31 +82,33 @@ static void look(const struct record *r)
             break;
         switch (ref->kind) {
         case WIRE_REF_REP:
-            touch_rep(r, ref);
+            touch_rep(s, r, ref);
             break;
         case WIRE_REF_GATHER:
-            touch_gather(r, ref);
+            touch_gather(s, r, ref);
             break;
         case WIRE_REF_MASKED: /* as if all elements were; a line too many at times */
             if (word(r, ref->slot2))
-                touch(address_of(r, ref), ref->size);
+                touch(s, address_of(r, ref), ref->size);
             break;
         default:
             if (ref->slot < r->have)
-                touch(address_of(r, ref), ref->size);
+                touch(s, address_of(r, ref), ref->size);
             break;
         }
     }
 }
 
-void records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns)
+uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
+                         const uint64_t *lines, unsigned n_lines)
 {
+    struct search s = {lines, n_lines, 0};
     uint64_t fs_base = (uint64_t)__builtin_thread_pointer();
     while (words < end) {
         uint32_t id = (uint32_t)*words & WIRE_ID_MASK, n = (uint32_t)*words >> WIRE_ID_BITS;
         int last = words + n >= end;
         if (n == 0 || id == 0 || id >= WIRE_MAX_BLOCKS)
-            return;
+            break;
         struct record r = {.block =
                                (const struct wire_block *)(const void *)(slot + session->template_offset +
                                                                          proc->block_offset[id]),
@@ -104,7 +116,8 @@ void records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_i
                            .have = last ? (uint32_t)(end - words) : n,
                            .insns = last ? last_insns : UINT32_MAX,
                            .fs_base = fs_base};
-        look(&r);
+        look(&s, &r);
         words += n;
     }
+    return s.found;
 }

@@ -85,31 +85,24 @@ static int page_is_wanted(const struct page *p)
     return 0;
 }
 
+static void hit(struct wire_watch *w)
+{
+    settle(w, WIRE_WATCH_HIT);
+    count_add(&proc->count.watch_hits, 1);
+}
+
 /* Every watched line in [low, high) has met its fate. */
 static void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
         struct wire_watch *w = &watching()->watch[i];
         if (is_wanted(w) && w->line < high && w->line + session->line_bytes > low) {
-            settle(w, state);
             if (state == WIRE_WATCH_HIT)
-                count_add(&proc->count.watch_hits, 1);
+                hit(w);
+            else
+                settle(w, state);
         }
     }
-}
-
-/* Wanted lines of open pages: those that a short burst can have touched. */
-static struct wire_watch *in_reach[WIRE_MAX_WATCHES];
-static unsigned nin_reach;
-
-void watch_touched(uint64_t low, uint64_t high)
-{
-    for (unsigned i = 0; i < nin_reach; i++)
-        if (in_reach[i]->line < high && in_reach[i]->line + session->line_bytes > low &&
-            is_wanted(in_reach[i])) {
-            settle(in_reach[i], WIRE_WATCH_HIT);
-            count_add(&proc->count.watch_hits, 1);
-        }
 }
 
 /* --- pages --- */
@@ -132,17 +125,6 @@ static void close_page(struct page *p)
     nclosed += (unsigned)p->closed;
     if (!p->closed)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
-}
-
-static void list_lines_in_reach(void)
-{
-    nin_reach = 0;
-    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
-        struct wire_watch *w = &watching()->watch[i];
-        const struct page *p = is_wanted(w) ? find_page(w->line) : NULL;
-        if (p && !p->closed)
-            in_reach[nin_reach++] = w;
-    }
 }
 
 /* Pages of the wanted lines, after the table has changed. None is closed. */
@@ -399,11 +381,30 @@ int watch_fault(struct thread *t, uint64_t address, ucontext_t *uc)
     return 1;
 }
 
+/* The watched lines of open pages are those that a short burst can have touched. */
+static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns)
+{
+    struct wire_watch *in_reach[WIRE_MAX_WATCHES];
+    uint64_t lines[WIRE_MAX_WATCHES];
+    unsigned n = 0;
+    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
+        struct wire_watch *w = &watching()->watch[i];
+        const struct page *p = is_wanted(w) ? find_page(w->line) : NULL;
+        if (p && !p->closed) {
+            in_reach[n] = w;
+            lines[n++] = w->line;
+        }
+    }
+    uint64_t found = n ? records_touched(words, end, last_insns, lines, n) : 0;
+    for (unsigned i = 0; i < n; i++)
+        if (found >> i & 1)
+            hit(in_reach[i]);
+}
+
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     count_add(&proc->count.watch_minis, 1);
-    list_lines_in_reach();
-    records_touched(t->buffer_start, end_of_words, last_insns);
+    settle_touched(t->buffer_start, end_of_words, last_insns);
     watch_close(t, t->app_mask);
     mini_ended_ns = cpu_ns();
     /* Entering and leaving took a fault each. */
