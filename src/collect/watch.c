@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/random.h"
+#include "collect/choose.h"
 #include "collect/watch.h"
 
 struct watches {
@@ -14,6 +15,9 @@ struct watches {
     watch_request_fn *request;
     void *ctx;
     uint64_t open;
+    struct chooser *chooser;
+    struct choice *choices;
+    size_t nchoices;
     struct stackdist_survivor *survivors; /* scratch */
     size_t room;
 };
@@ -22,7 +26,8 @@ struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line
                             watch_request_fn *request, void *ctx, struct error *err)
 {
     struct watches *w = calloc(1, sizeof *w);
-    if (w == NULL) {
+    if (w == NULL || (w->chooser = chooser_new(line_bytes)) == NULL) {
+        free(w);
         error_set(err, -ENOMEM, "out of memory for the watched lines");
         return NULL;
     }
@@ -40,6 +45,8 @@ void watches_free(struct watches *w)
     if (w == NULL)
         return;
     free(w->survivors);
+    free(w->choices);
+    chooser_free(w->chooser);
     free(w);
 }
 
@@ -62,6 +69,11 @@ static uint64_t position_of(const struct watches *w, size_t n, uint64_t age)
     return position;
 }
 
+static int out_of_memory(struct error *err)
+{
+    return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+}
+
 int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
                    const struct stackdist *sd, struct error *err)
 {
@@ -71,22 +83,29 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
     if (n > w->room) {
         struct stackdist_survivor *larger = realloc(w->survivors, 2 * n * sizeof *larger);
         if (larger == NULL)
-            return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+            return out_of_memory(err);
         w->survivors = larger;
         w->room = 2 * n;
     }
+    if (chosen > w->nchoices) {
+        struct choice *larger = realloc(w->choices, chosen * sizeof *larger);
+        if (larger == NULL)
+            return out_of_memory(err);
+        w->choices = larger;
+        w->nchoices = chosen;
+    }
     stackdist_survivors(sd, w->survivors);
+    if (chooser_draw(w->chooser, w->survivors, n, stackdist_references(sd), chosen, &w->random, w->choices) <
+        0)
+        return out_of_memory(err);
     for (size_t i = 0; i < chosen; i++) {
-        /* A shuffle that stops after the first few. */
-        size_t other = i + (size_t)random_below(&w->random, n - i);
-        struct stackdist_survivor survivor = w->survivors[other];
-        w->survivors[other] = w->survivors[i];
-        w->survivors[i] = survivor;
+        struct stackdist_survivor survivor = w->survivors[w->choices[i].survivor];
         struct profile_watch watch = {
             .burst = burst,
             .address = survivor.line * w->line_bytes,
             .position = position_of(w, n, survivor.age),
             .age = survivor.age,
+            .weight = w->choices[i].weight,
             .outcome = PROFILE_OPEN,
             .refs = NAN,
             .cpu_ns = NAN,

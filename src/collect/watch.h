@@ -4,7 +4,7 @@
  *
  * A line's last touch in a burst is a survivor: when, if ever, the line is touched again the burst does
  * not tell. A burst has as many survivors as it touched lines; K of them, drawn at random, are watched
- * until they are touched again, or dropped, or the program ends. Their fate, each standing for D / K
+ * until they are touched again, or dropped, or the program ends. Their fate, each standing for some of the
  * survivors, is what model/watched.h makes the far part of a curve of.
  *
  * The way of a watch:
@@ -57,8 +57,8 @@ void watches_free(struct watches *w); /* NULL is allowed */
 void watches_set_per_burst(struct watches *w, unsigned per_burst);
 
 /*
- * Chooses the survivors of a burst that is over: K of the lines in sd, or all if there are no more, each
- * set as likely as any other; stores them in random order, and requests them. burst: id in the profile. 0,
+ * Chooses the survivors of a burst that is over: K of the lines in sd, or all if there are no more (choose.h
+ * tells with which chances); stores them in random order, and requests them. burst: id in the profile. 0,
  * or negative with err filled: memory, or the profile cannot be written.
  */
 int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 /*
- * References per nanosecond where nothing is known: in the middle of what programs were seen to make natively,
- * one each .19 to .76 ns. The hybrid estimator hardly minds a clock that is wrong by a constant factor.
+ * References per nanosecond where nothing is known: in the middle of what programs were seen to make
+ * natively, one each .19 to .76 ns. The hybrid estimator hardly minds a clock that is wrong by a constant
+ * factor.
  */
 #define CLOCK_NOMINAL_RATE 3.0
 

@@ -51,6 +51,7 @@ struct curve_watch {
     double position; /* distinct lines that the burst touched after it */
     double age;      /* touches that the burst made after it */
     double refs;     /* from the burst's end to the outcome; any value if endless */
+    double weight;   /* survivors that it stands for; 0: as many as the burst's others */
     enum curve_outcome outcome;
 };
 
@@ -73,9 +74,9 @@ struct curve_burst {
     uint64_t references;
     double weight;
     /* For watched.h only: */
-    uint32_t thread;                   /* bursts of the same thread are on the same clock */
-    double start_refs;                 /* its beginning on that clock, in references; NaN: not known */
-    const struct curve_watch *watches; /* each stands for as many survivors as the others */
+    uint32_t thread;   /* bursts of the same thread are on the same clock */
+    double start_refs; /* its beginning on that clock, in references; NaN: not known */
+    const struct curve_watch *watches;
     size_t nwatches;
     const struct curve_sets *sets; /* NULL: this burst did not look */
 };

@@ -50,15 +50,19 @@ double watched_share(const struct curve_burst *burst)
     return burst->references > 0 ? burst->weight / (double)burst->references : 0;
 }
 
+double watched_weight(const struct curve_burst *burst, const struct curve_watch *watch)
+{
+    return watch->weight > 0 ? watch->weight : (double)burst->first.total / (double)burst->nwatches;
+}
+
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts)
 {
-    double each = (double)burst->first.total / (double)burst->nwatches;
-
     growth_add_hist(counts, GROWTH_EVENT, &burst->reuse, 1);
     if (burst->nwatches == 0)
         growth_add_hist(counts, GROWTH_CENSORED, &burst->age, 1);
     for (size_t i = 0; i < burst->nwatches; i++) {
         const struct curve_watch *watch = &burst->watches[i];
+        double each = watched_weight(burst, watch);
         if (watch->outcome == CURVE_ENDLESS)
             counts->endless += each;
         else if (watch->outcome == CURVE_CENSORED)

@@ -19,6 +19,8 @@
 int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err);
 /* What one reference of the burst counts; 0 if it has nothing to say. */
 double watched_share(const struct curve_burst *burst);
+/* Survivors that the watch stands for. */
+double watched_weight(const struct curve_burst *burst, const struct curve_watch *watch);
 /* Reuse distances of a burst, in references: of its own, and of its survivors. */
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts);
 /* times[b]: how often burst b is in a sample of n drawn with replacement; some of share[] is above 0 then. */

@@ -128,7 +128,7 @@ static void add_watches(struct work *w, const struct curve_burst *bursts, const 
             w->seen[w->nseen++] = (struct seen){
                 .position = burst->watches[i].position,
                 .distance = *distance,
-                .weight = w->share[b] * (double)burst->first.total / (double)burst->nwatches,
+                .weight = w->share[b] * watched_weight(burst, &burst->watches[i]),
                 .burst = (uint32_t)b,
                 .censored = burst->watches[i].outcome == CURVE_CENSORED,
             };

@@ -142,7 +142,7 @@ static struct seen *list_seen(const struct curve_burst *bursts, size_t nbursts, 
         for (size_t i = 0; i < bursts[b].nwatches; i++, at++)
             seen[used++] = (struct seen){
                 .distance = distance[at],
-                .weight = share * (double)bursts[b].first.total / (double)bursts[b].nwatches,
+                .weight = share * watched_weight(&bursts[b], &bursts[b].watches[i]),
                 .censored = bursts[b].watches[i].outcome == CURVE_CENSORED,
             };
     }

@@ -16,8 +16,8 @@ static const char *const stmt_text[STMT_COUNT] = {
         "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight, "
         "start_refs, refs_per_ns) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [STMT_WATCH] =
-        "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns)"
-        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns, "
+        "weight) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [STMT_OUTCOME] = "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ?, cpu_ns = ?"
                      " WHERE id = ?",
     [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",

@@ -59,6 +59,7 @@ struct profile_watch {
     uint64_t burst;
     uint64_t address;       /* of the line */
     uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
+    double weight; /* survivors of the burst that it stands for; NaN: as many as the others (version 2) */
     enum profile_outcome outcome;
     double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
     double cpu_ns;      /* CPU time of the thread from then on; NaN: open, not told, or version 2 */

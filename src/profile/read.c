@@ -397,9 +397,9 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
 {
     static const char *const sql[] = {
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, NULL"
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, NULL, NULL"
         " FROM watch ORDER BY burst, id",
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns"
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight"
         " FROM watch ORDER BY burst, id"};
     sqlite3_stmt *s = NULL;
     struct profile_watch *list = NULL;
@@ -432,6 +432,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
             .refs = column_or_nan(s, 6),
             .clock_error = column_or_nan(s, 7),
             .cpu_ns = column_or_nan(s, 8),
+            .weight = column_or_nan(s, 9),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

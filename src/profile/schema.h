@@ -20,7 +20,7 @@ static const char profile_schema[] =
     " end_reason TEXT, end_detail INTEGER, weight REAL, start_refs REAL, refs_per_ns REAL);"
     "CREATE TABLE watch(id INTEGER PRIMARY KEY, burst INTEGER, address INTEGER, position INTEGER, age "
     "INTEGER,"
-    " outcome_code INTEGER, outcome TEXT, refs REAL, clock_error REAL, cpu_ns REAL);"
+    " outcome_code INTEGER, outcome TEXT, refs REAL, clock_error REAL, cpu_ns REAL, weight REAL);"
     "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));"
     "CREATE TABLE reuse_window(id INTEGER PRIMARY KEY, start_ref INTEGER, refs INTEGER);"
     "CREATE TABLE reuse_sample(id INTEGER PRIMARY KEY, window INTEGER, ref INTEGER, distance INTEGER,"

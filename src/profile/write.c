@@ -241,6 +241,7 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
     sqlite3_bind_double(s, 7, watch->refs);
     sqlite3_bind_double(s, 8, watch->clock_error);
     sqlite3_bind_double(s, 9, watch->cpu_ns);
+    sqlite3_bind_double(s, 10, watch->weight);
     int code = step_done(p, s, err);
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);

@@ -54,6 +54,7 @@ static size_t take_watches(const struct profile_watch *list, size_t n, size_t *n
             .position = (double)w->position,
             .age = (double)w->age,
             .refs = isnan(refs) ? 0 : refs,
+            .weight = isnan(w->weight) ? 0 : w->weight,
             .outcome = outcome,
         };
     }

@@ -567,11 +567,11 @@ static void refuses_nonsense(void **state)
     assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
     assert_int_equal(curve_watched_statcache(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
     b->nwatches = 1;
-    const struct curve_watch bad[] = {{1, 1, 0, CURVE_REUSED},
-                                      {0, 0, -1, CURVE_REUSED},
-                                      {0, 0, NAN, CURVE_CENSORED},
-                                      {0, INFINITY, 0, CURVE_REUSED},
-                                      {-1, 0, 0, CURVE_ENDLESS}};
+    const struct curve_watch bad[] = {{1, 1, 0, 0, CURVE_REUSED},
+                                      {0, 0, -1, 0, CURVE_REUSED},
+                                      {0, 0, NAN, 0, CURVE_CENSORED},
+                                      {0, INFINITY, 0, 0, CURVE_REUSED},
+                                      {-1, 0, 0, 0, CURVE_ENDLESS}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         watch[0] = bad[i];
         assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
