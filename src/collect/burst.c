@@ -51,8 +51,8 @@ int burst_begin(struct burst *b, int sets, struct error *err)
 
 int burst_touch(struct burst *b, const uint64_t *lines, size_t n)
 {
-    if (b->with_sets)
-        setdist_touch_many(b->sets, lines, n);
+    if (b->with_sets && setdist_touch_many(b->sets, lines, n) < 0)
+        return -ENOMEM;
     return stackdist_touch_many(b->stack, lines, n, &b->hist[PROFILE_HIST_STACK],
                                 &b->hist[PROFILE_HIST_REUSE], &b->hist[PROFILE_HIST_FIRST], NULL);
 }

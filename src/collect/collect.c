@@ -258,9 +258,10 @@ static void collect(struct run *r)
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
         uint64_t now = now_ns();
-        drain_look(r->drain, now >= next_look);
-        if (now >= next_look)
+        if (now >= next_look) {
+            drain_look(r->drain);
             next_look = now + COLLECT_LOOK_MS * UINT64_C(1000000);
+        }
         if (now >= next_commit) {
             drain_commit(r->drain);
             /* A slow disk or large histograms must not eat the time for draining. */
@@ -285,7 +286,7 @@ static void collect_rest(struct run *r)
     uint64_t until = now_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
     while (drain_pass(r->drain) != 0)
         ;
-    drain_look(r->drain, 1);
+    drain_look(r->drain);
     uint32_t live = drain_live(r->drain);
     __atomic_store_n(&r->session.map->stop, 1, __ATOMIC_RELEASE);
     if (live == 0)
@@ -295,7 +296,7 @@ static void collect_rest(struct run *r)
     while (drain_live(r->drain) != 0 && now_ns() < until) {
         drain_wait(r->drain, COLLECT_GRACE_MS / 5);
         drain_pass(r->drain);
-        drain_look(r->drain, 1);
+        drain_look(r->drain);
     }
 }
 
@@ -309,8 +310,9 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     double bursts = (double)(burst_ns > t->burst_cpu_ns ? burst_ns : t->burst_cpu_ns) * 1e-9;
     double watching = (double)drain_use(r->drain).watch_ns * 1e-9, added = bursts + watching;
 
-    result->references = t->decoded.references;
-    result->bursts = t->bursts;
+    /* Without a reducer only the trace has looked at what was handed over. */
+    result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
+    result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : drain_use(r->drain).bursts;
     /* All of a burst counts as overhead, though part of it is the program's own work. In full mode
      * there is no rest to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
@@ -320,13 +322,13 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         const char *key;
         double value;
     } numbers[] = {
-        {"references", (double)t->decoded.references},
+        {"references", (double)result->references},
         {"touches", (double)t->decoded.touches},
         {"loads", (double)t->decoded.loads},
         {"stores", (double)t->decoded.stores},
         {"instructions", (double)t->decoded.instructions},
         {"cold", (double)t->cold},
-        {"bursts", (double)t->bursts},
+        {"bursts", (double)result->bursts},
         {"bad_records", (double)t->decoded.bad_records},
         {"lost_buffers", (double)drain_lost(r->drain)},
         {"cpu_seconds", target},
@@ -399,8 +401,10 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     if (status < 0)
         return status == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
     r.obstacle = launch_obstacle(path);
+    signals_begin();
     if (prepare(&r, err) < 0) {
         take_back_files(&r);
+        signals_end();
         clear(&r);
         return STATUS_FAILED;
     }
@@ -408,7 +412,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(), r.session.fd);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mask);
-    signals_begin(r.session.map);
+    signals_bell(r.session.map);
     status =
         launch(options->argv, r.obstacle == NULL ? r.agent : NULL, name, &mask, signals_end, &r.command, err);
     sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -421,9 +425,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
                                                         : STATUS_NOT_EXECUTABLE;
     }
     result->ran = 1;
-    /* A trace whose reader has gone, or that meets a limit, must not end the recording. */
+    /* A trace whose reader has gone must not end the recording. */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
     collect(&r);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);

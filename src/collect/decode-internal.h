@@ -65,6 +65,7 @@ struct decoder {
     unsigned line_shift;
     unsigned line_bytes;
     struct block **blocks; /* by id */
+    uint32_t ids;          /* those from here on were never seen: their memory was never touched */
     struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
     void *first_memory;
     uint64_t *batch;

@@ -53,13 +53,12 @@ void decoder_free(struct decoder *d)
 {
     if (d == NULL)
         return;
-    if (d->blocks != NULL)
-        for (uint32_t i = 0; i < WIRE_MAX_BLOCKS; i++)
-            if (d->blocks[i] != NULL) {
-                free(d->blocks[i]->refs);
-                free(d->blocks[i]->groups);
-                free(d->blocks[i]);
-            }
+    for (uint32_t i = 0; i < d->ids; i++)
+        if (d->blocks[i] != NULL) {
+            free(d->blocks[i]->refs);
+            free(d->blocks[i]->groups);
+            free(d->blocks[i]);
+        }
     free(d->blocks);
     free(d->first_memory);
     free(d->batch);
@@ -117,6 +116,8 @@ static struct block *compile(struct decoder *d, uint32_t id)
     b->refs = refs;
     b->bad = at == NULL || head.nwords == 0;
     d->blocks[id] = b;
+    if (id >= d->ids)
+        d->ids = id + 1;
     if (b->bad)
         return b;
     memcpy(refs, at + sizeof(head), nrefs * sizeof(*refs));

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 struct slot {
     struct wire_proc *proc; /* NULL: not in use */
     uint32_t pid;
+    int pidfd; /* -1: the kernel has none, or we have no more descriptors */
     uint64_t start_ns;
     uint32_t modules; /* stored so far */
     uint64_t expected_seq;
@@ -50,6 +52,7 @@ struct drain {
     uint32_t attached; /* wire_session.attached when the slots were last looked through */
     struct error trouble;
     int in_trouble;
+    int news; /* something was handed over since the last commit */
     uint64_t lost;
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns; /* of slots that were given back */
     struct slot slots[];
@@ -198,6 +201,8 @@ static void adopt(struct drain *d, uint32_t i)
         return;
     }
     *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
+    slot->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    d->news = 1;
     slot->triggers = d->session->map->perf ? triggers_new() : NULL;
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
@@ -230,6 +235,9 @@ static void drop(struct drain *d, struct slot *slot, int gone)
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
     triggers_free(slot->triggers);
+    if (slot->pidfd >= 0)
+        close(slot->pidfd);
+    d->news = 1;
     references_free(slot->references);
     munmap(slot->proc, d->session->layout.slot_bytes);
     *slot = (struct slot){0};
@@ -272,6 +280,7 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     struct error err;
 
     slot->expected_seq = desc.seq + 1;
+    d->news = 1;
     store_modules(d, slot);
     if (d->tee != NULL && !d->in_trouble) {
         struct decode_source source = source_of(d, proc);
@@ -364,9 +373,13 @@ void drain_ring(struct wire_session *session)
 /* --- ends --- */
 
 /* Gone, or a zombie without threads: nothing of it will write to its slot again. */
-static int process_is_gone(uint32_t pid)
+static int process_is_gone(uint32_t pid, int pidfd)
 {
     char path[64], text[1024];
+    if (pidfd >= 0) { /* a microsecond; the rest takes fifty */
+        struct pollfd poll_end = {.fd = pidfd, .events = POLLIN};
+        return poll(&poll_end, 1, 0) > 0;
+    }
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return 1;
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
@@ -398,14 +411,12 @@ static int replaced(const struct drain *d, const struct slot *slot)
     return 0;
 }
 
-void drain_look(struct drain *d, int all)
+void drain_look(struct drain *d)
 {
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
         struct slot *slot = &d->slots[i];
-        /* A slot marked DEAD waits too: until the process is gone its threads can still write. */
-        if (slot->proc == NULL ||
-            (!all && __atomic_load_n(&slot->proc->state, __ATOMIC_ACQUIRE) != WIRE_PROC_DEAD) ||
-            (!process_is_gone(slot->pid) && !replaced(d, slot)))
+        /* Until the process is gone its threads can still write. */
+        if (slot->proc == NULL || (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot)))
             continue;
         while (drain_slot(d, slot) != 0)
             ;
@@ -470,6 +481,9 @@ uint64_t drain_burst_cpu_ns(const struct drain *d)
 void drain_commit(struct drain *d)
 {
     struct error err;
+    if (!d->news)
+        return;
+    d->news = 0;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
             store_counters(d, &d->slots[i]);

@@ -42,12 +42,9 @@ uint64_t drain_pass(struct drain *d);
 void drain_wait(struct drain *d, int timeout_ms);
 /* Ends a drain_wait, also one that is about to begin. Async-signal-safe. */
 void drain_ring(struct wire_session *session);
-/*
- * Finds processes that are gone: takes their last buffers, gives their slots back. all 0: looks only at
- * those whose agent has said goodbye, which is cheap.
- */
-void drain_look(struct drain *d, int all);
-/* Stores counters and, in full mode, the histograms so far; commits. */
+/* Finds processes that are gone: takes their last buffers, gives their slots back. */
+void drain_look(struct drain *d);
+/* Stores counters and, in full mode, the histograms so far; commits. Does nothing if there is nothing new. */
 void drain_commit(struct drain *d);
 /* Processes that still run with an agent in them. */
 uint32_t drain_live(const struct drain *d);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "collect/session.h"
 #include "collect/tunables.h"
@@ -12,6 +13,25 @@
 static uint64_t pages(uint64_t bytes)
 {
     return (bytes + WIRE_PAGE - 1) / WIRE_PAGE * WIRE_PAGE;
+}
+
+/*
+ * Sizes the file. It is memory, but the limit on the size of files is applied all the same: a soft one is
+ * lifted meanwhile. 0, or -1 with errno set, and *limit if that is EFBIG. SIGXFSZ must not be fatal.
+ */
+static int make_room(int fd, uint64_t bytes, rlim_t *limit)
+{
+    struct rlimit old, lifted;
+    if (getrlimit(RLIMIT_FSIZE, &old) != 0)
+        return -1;
+    lifted = (struct rlimit){old.rlim_max, old.rlim_max};
+    *limit = old.rlim_max;
+    if (old.rlim_cur != old.rlim_max && setrlimit(RLIMIT_FSIZE, &lifted) != 0)
+        *limit = old.rlim_cur;
+    int status = ftruncate(fd, (off_t)bytes), code = errno;
+    setrlimit(RLIMIT_FSIZE, &old);
+    errno = code;
+    return status;
 }
 
 static_assert(sizeof(struct wire_session) <= WIRE_SESSION_BYTES, "the session page must hold its struct");
@@ -47,11 +67,20 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
     if (s->fd < 0)
         return error_set(err, -errno, "cannot make the memory shared with the program: %s", strerror(errno));
     int status = 0;
+    rlim_t limit = RLIM_INFINITY;
     /* Sealed, so that nobody can shrink it below our mappings and kill us with SIGBUS. */
-    if (ftruncate(s->fd, (off_t)w.session_bytes) != 0 ||
-        fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        status = error_set(err, -errno, "cannot set up the memory shared with the program (%llu MB): %s",
-                           (unsigned long long)(w.session_bytes >> 20), strerror(errno));
+    if (make_room(s->fd, w.session_bytes, &limit) != 0)
+        status =
+            errno == EFBIG
+                ? error_set(err, -EFBIG,
+                            "the limit on the size of files (ulimit -f, %llu KB) is below what the memory "
+                            "shared with the program may grow to (%llu KB): raise it",
+                            (unsigned long long)limit >> 10, (unsigned long long)w.session_bytes >> 10)
+                : error_set(err, -errno, "cannot set up the memory shared with the program (%llu MB): %s",
+                            (unsigned long long)w.session_bytes >> 20, strerror(errno));
+    else if (fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        status =
+            error_set(err, -errno, "cannot seal the memory shared with the program: %s", strerror(errno));
     void *map = MAP_FAILED;
     if (status == 0) {
         map = mmap(NULL, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);

@@ -8,7 +8,8 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ANCESTORS 64 /* generations looked at between a sender and the command */
 
-static const int ignored[] = {SIGINT, SIGQUIT};
+/* SIGXFSZ: a limit on the size of files is an error like a full disk, not the end of us. */
+static const int ignored[] = {SIGINT, SIGQUIT, SIGXFSZ};
 static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 static struct sigaction old_ignored[COUNT(ignored)], old_forwarded[COUNT(forwarded)], old_child;
@@ -25,14 +26,20 @@ static void on_signal(int number, siginfo_t *info, void *context)
             sender[i] = info->si_pid;
             pending[i] = 1;
         }
-    drain_ring(bell);
+    if (bell != NULL)
+        drain_ring(bell);
 }
 
-void signals_begin(struct wire_session *session)
+void signals_bell(struct wire_session *session)
+{
+    bell = session;
+}
+
+void signals_begin(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction take = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
-    bell = session;
+    bell = NULL;
     memset((void *)pending, 0, sizeof(pending));
     for (size_t i = 0; i < COUNT(ignored); i++)
         sigaction(ignored[i], &ignore, &old_ignored[i]);

@@ -10,8 +10,10 @@
 #include <sys/types.h>
 #include "wire/wire.h"
 
-/* From now on: every signal, and every child's end, rings the session's doorbell. */
-void signals_begin(struct wire_session *session);
+/* From now on signals are kept for signals_forward, and a limit on the size of files does not kill. */
+void signals_begin(void);
+/* And every signal, and every child's end, rings the session's doorbell. */
+void signals_bell(struct wire_session *session);
 /* As before signals_begin. Also what a child calls before it executes the command. */
 void signals_end(void);
 /* Passes on to the command what has arrived since the last call. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/hist-blob.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,26 +36,37 @@ static int take(const unsigned char **at, const unsigned char *end, uint64_t *va
     return -EINVAL;
 }
 
+/* The first bin from `bin` on that is not empty; HIST_BINS if there is none. Most are empty: by eights. */
+static uint32_t next_used(const struct hist *h, uint32_t bin)
+{
+    while (bin < HIST_BINS && !h->count[bin]) {
+        const uint64_t *c = h->count + bin;
+        bin += bin % 8 == 0 && !(c[1] | c[2] | c[3] | c[4] | c[5] | c[6] | c[7]) ? 8 : 1;
+    }
+    return bin;
+}
+
 unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
 {
-    size_t used = 0;
-    for (uint32_t bin = 0; bin < HIST_BINS; bin++)
-        used += h->count[bin] != 0;
-    /* A skip is below 2^14: two bytes. One byte more keeps malloc(0) away. */
-    unsigned char *bytes = malloc(used * (2 + LEB128_MAX) + 1);
-    if (!bytes)
-        return NULL;
-    size_t n = 0;
+    static_assert(HIST_BINS % 8 == 0, "next_used goes by eights");
+    size_t room = 0, n = 0;
+    unsigned char *bytes = NULL;
     uint32_t next = 0;
-    for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
-        if (!h->count[bin])
-            continue;
+    for (uint32_t bin = next_used(h, 0); bin < HIST_BINS; bin = next_used(h, bin + 1)) {
+        if (n + 2 + LEB128_MAX > room) { /* a skip is below 2^14: two bytes */
+            unsigned char *larger = realloc(bytes, room = 2 * room + 2048);
+            if (!larger) {
+                free(bytes);
+                return NULL;
+            }
+            bytes = larger;
+        }
         n += put(bytes + n, bin - next);
         n += put(bytes + n, h->count[bin]);
         next = bin + 1;
     }
     *size = n;
-    return bytes;
+    return bytes ? bytes : malloc(1);
 }
 
 int hist_blob_decode(const unsigned char *bytes, size_t size, struct hist *h)

@@ -83,7 +83,8 @@ struct profile_sample {
 };
 
 /* --- writing --- */
-/* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be. */
+/* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be. The file is
+ * ours at once, but empty until the first commit. */
 int profile_create(const char *path, struct profile **profile, struct error *err);
 /* Key and value of the run: "command", "mode", "line_bytes", "seed", "exit_status", "warning"... */
 int profile_set(struct profile *p, const char *key, const char *value, struct error *err);

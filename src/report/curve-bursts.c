@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/clock.h"
 #include "model/watched.h"
@@ -191,6 +192,19 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
     return code;
 }
 
+/* A run recorded to its end was too short; why another one holds none, its warning tells, which is shown
+ * beside. */
+static int no_bursts(struct profile *p, const char *name, struct error *err)
+{
+    char complete[8] = "";
+    if (profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0)
+        return error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: the program was too short to be sampled; "
+                         "record with --mode full",
+                         name);
+    return error_set(err, -ENODATA, "the profile '%s' holds no bursts: its recording ended early", name);
+}
+
 int report_curve_bursts(struct profile *p, const struct report_question *question, struct report_curve *curve,
                         struct error *err)
 {
@@ -205,10 +219,7 @@ int report_curve_bursts(struct profile *p, const struct report_question *questio
         code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile,
                          question->tid);
     else if (code == 0 && curve->bursts == 0)
-        code = error_set(err, -ENODATA,
-                         "the profile '%s' holds no bursts: the program was too short to be sampled; "
-                         "record with --mode full",
-                         curve->profile);
+        code = no_bursts(p, curve->profile, err);
     if (code == 0) {
         if (profile_get_number(p, "seed", &number, NULL) != 0 || !(number >= 0 && number < 0x1p63))
             number = DEFAULT_SEED;

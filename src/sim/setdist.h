@@ -25,7 +25,8 @@ struct setdist *setdist_new(struct error *err);
 void setdist_free(struct setdist *s); /* NULL is allowed */
 /* Forget everything. */
 void setdist_reset(struct setdist *s);
-void setdist_touch_many(struct setdist *s, const uint64_t *lines, size_t n);
+/* Touches in program order. 0, or -ENOMEM: then counts are incomplete until the next reset. */
+int setdist_touch_many(struct setdist *s, const uint64_t *lines, size_t n);
 /*
  * Touches since the reset that were `distance` (0 .. SETDIST_WAYS - 1) lines of its set after the last one
  * to their line, with 2^level sets (1 .. SETDIST_LEVELS). All others are first touches or further away.

@@ -262,7 +262,9 @@ static void test_old_is_kept(void **state)
     struct error err;
     make(1);
     assert_int_equal(profile_create(path, &p, &err), 0);
-    /* It is being written: nobody may take its place, but it can be read. */
+    /* It is being written: nobody may take its place, but from the first commit on it can be read. */
+    assert_int_equal(profile_create(path, &q, &err), -EBUSY);
+    assert_int_equal(profile_commit(p, &err), 0);
     assert_int_equal(profile_create(path, &q, &err), -EBUSY);
     assert_int_equal(profile_open(path, &q, &err), 0);
     assert_int_equal(profile_get(q, "complete", text, sizeof text, &err), 0);
@@ -294,7 +296,7 @@ static void test_killed_writer(void **state)
         if (pid == 0) {
             struct profile *p;
             struct hist *h = malloc(sizeof *h);
-            if (profile_create(path, &p, NULL) != 0)
+            if (profile_create(path, &p, NULL) != 0 || profile_commit(p, NULL) != 0)
                 _exit(1);
             if (write(ready[1], "x", 1) != 1)
                 _exit(1);

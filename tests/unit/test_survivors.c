@@ -14,7 +14,7 @@
 
 #include "base/random.h"
 #include "collect/burst.h"
-#include "sim/setdist.h"
+#include "sim/setdist-internal.h"
 
 #define TOUCHES 4000u
 
@@ -78,12 +78,14 @@ static void test_survivors(void **state)
     stackdist_free(sd);
 }
 
-static void test_sets(void **state)
+static void sets_agree_with_twin(setdist_touch_fn *touch)
 {
-    (void)state;
     static uint64_t lines[TOUCHES], count[SETDIST_LEVELS + 1][SETDIST_WAYS];
     struct setdist *s = setdist_new(NULL);
-    for (uint64_t seed = 1; seed < 3; seed++) {
+    s->touch = touch;
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        if (seed == 3)
+            s->next = (uint32_t)INT32_MAX + 1; /* numbers begin anew */
         make_lines(lines, TOUCHES, seed);
         memset(count, 0, sizeof count);
         for (size_t j = 0; j < TOUCHES; j++) {
@@ -99,13 +101,30 @@ static void test_sets(void **state)
             }
         }
         setdist_reset(s);
-        setdist_touch_many(s, lines, 1000);
-        setdist_touch_many(s, lines + 1000, TOUCHES - 1000);
+        /* Others before, once each: they fill the table, and make no difference to what comes after them. */
+        for (uint64_t other = 1 << 20; other < (1 << 20) + 6000; other++)
+            assert_int_equal(setdist_touch_many(s, &other, 1), 0);
+        assert_int_equal(setdist_touch_many(s, lines, 1000), 0);
+        assert_int_equal(setdist_touch_many(s, lines + 1000, TOUCHES - 1000), 0);
         for (unsigned level = 1; level <= SETDIST_LEVELS; level++)
             for (unsigned d = 0; d < SETDIST_WAYS; d++)
                 assert_int_equal(setdist_count(s, level, d), count[level][d]);
     }
     setdist_free(s);
+}
+
+static void test_sets(void **state)
+{
+    (void)state;
+    sets_agree_with_twin(setdist_touch_any);
+}
+
+static void test_sets_avx512(void **state)
+{
+    (void)state;
+    if (!setdist_has_avx512())
+        skip();
+    sets_agree_with_twin(setdist_touch_avx512);
 }
 
 struct requests {
@@ -186,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_survivors),
         cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_sets_avx512),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
