@@ -10,6 +10,7 @@
  *   threads.c    which threads there are, their timers and signal stacks
  *   signals.c    handlers, the target's own dispositions, delivery to the target
  *   burst.c      entering, leaving, stepping, buffers
+ *   count.c      stretches in which references are only counted: the clock
  *   syscalls.c   system calls made from inside a burst
  *   regions.c    which code may be translated
  *   rseq.c       restartable sequences, which may not
@@ -42,6 +43,19 @@ enum {
     LEAVE_RETURN = -2, /* rt_sigreturn, into a context that has the trap flag set */
 };
 
+/* count.c */
+struct counting {
+    int on;    /* the burst that the thread is in only counts */
+    int timed; /* it has warmed up */
+    int done;  /* the next burst is to be recorded: it was counted before it, if only in part */
+    uint64_t start, idle_before;        /* cursor and idle rounds at the start of this part */
+    uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
+    uint64_t away_ns;                   /* of the stretch, in C code that the target would not have run */
+    uint64_t part_away_ns;
+    /* What the next burst takes along: references, and the CPU time that they took. */
+    uint64_t refs, ns;
+};
+
 /*
  * A followed thread. The GS base points here during a burst; generated code knows the offsets of the
  * first members (arch/x86_64/layout.h checks them).
@@ -61,6 +75,7 @@ struct thread {
     uint64_t gate_resume;
     uint64_t app_mask;   /* the target's signal mask while in a burst */
     uint64_t burst_mask; /* what is blocked in a burst */
+    uint64_t idle_rounds; /* counting: by how much the cursor has moved without a reference */
 
     enum thread_state state;
     uint32_t tid;
@@ -95,7 +110,9 @@ struct thread {
     stack_t app_altstack; /* what the target believes */
     uint8_t *signal_stack;
 
-    uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
+    struct counting count;
+
+    uint64_t targets[2][2u << TARGET_BITS] __attribute__((aligned(4096))); /* of recording, of counting blocks */
 };
 
 extern struct wire_session *session;
@@ -149,6 +166,21 @@ void burst_forked(void);
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 void burst_forget(struct thread *t); /* give the buffer back unread */
 int burst_buffers_scarce(void);
+
+void burst_record(struct thread *t, ucontext_t *uc); /* the stretch before it is over */
+
+/* count.c */
+void count_init(void);
+void count_forked(void);
+int count_wanted(struct thread *t);
+void count_begin(struct thread *t); /* t->cursor is where the stretch begins */
+/* The cursor has met the end of a part: the stretch goes on, or the recorded burst begins. */
+void count_full(struct thread *t, ucontext_t *uc, uint64_t cursor);
+void count_end(struct thread *t, uint64_t cursor); /* for whatever reason */
+void count_forget(struct thread *t);               /* no burst follows that could take the count along */
+/* Around C code that only we need. */
+uint64_t count_away(const struct thread *t);
+void count_back(struct thread *t, uint64_t away);
 
 /* syscalls.c: what is to be done about a system call in a burst */
 enum syscall_way {

@@ -68,7 +68,10 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .fs_base = fs_base,
                             .new_blocks = proc->count.blocks - t->blocks_before,
                             .pc = t->burst_pc,
-                            .gap_ns = t->gap_ns};
+                            .gap_ns = t->gap_ns,
+                            .count_refs = t->count.refs,
+                            .count_ns = t->count.ns};
+    count_forget(t);
     count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
     __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->buffer = -1;
@@ -96,9 +99,19 @@ static void end_books(struct thread *t)
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns)
 {
-    if (t->buffer >= 0)
+    int counting = t->count.on;
+    if (counting) {
+        count_end(t, (uint64_t)end_of_words);
+        burst_forget(t);
+    } else if (t->buffer >= 0) {
         publish(t, end, detail, end_of_words, last_insns);
+    }
     end_books(t);
+    /* What cut the stretch short must not cost the burst: it begins where native code goes on. */
+    if (counting && end != WIRE_END_EXIT && !(t->app_mask & SIGNAL_BIT(SIGTRAP)))
+        thread_trigger(t);
+    else if (counting)
+        count_forget(t);
 }
 
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
@@ -146,6 +159,45 @@ int burst_must_wait(const ucontext_t *uc)
     return (pending & ~mask & ~FAULT_SIGNALS) != 0;
 }
 
+/* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
+ * buffer is given back. */
+static uint64_t begin(struct thread *t, uint64_t pc)
+{
+    uint64_t code = arch_translate(t, pc);
+    t->abort_pc = 0; /* the kernel has seen to it */
+    if (!code) {
+        count_add(&proc->count.skipped_code, 1);
+        burst_forget(t);
+        count_forget(t);
+        return 0;
+    }
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    if (t->count.on) {
+        count_begin(t);
+        return code;
+    }
+    t->burst_pc = pc;
+    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
+    t->cursor = t->buffer_start;
+    count_add(&proc->count.bursts, 1);
+    return code;
+}
+
+void burst_record(struct thread *t, ucontext_t *uc)
+{
+    start_buffer(t, t->buffer);
+    uint64_t code = begin(t, arch_pc(uc));
+    if (code) {
+        arch_set_pc(uc, code);
+        return;
+    }
+    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    end_books(t);
+}
+
 int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
@@ -178,24 +230,14 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         goto out;
     }
     start_buffer(t, t->buffer);
-    t->burst_pc = pc;
-    uint64_t code = arch_translate(t, pc);
-    t->abort_pc = 0; /* the kernel has seen to it */
-    if (!code) {
-        count_add(&proc->count.skipped_code, 1);
-        burst_forget(t);
-        goto out;
+    t->count.on = count_wanted(t);
+    uint64_t code = begin(t, pc);
+    if (code) {
+        go(t, uc, code);
+        return 1;
     }
-    if (t->generation != arch_generation()) {
-        arch_forget_targets(t);
-        t->generation = arch_generation();
-    }
-    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
-    t->cursor = t->buffer_start;
-    count_add(&proc->count.bursts, 1);
-    go(t, uc, code);
-    return 1;
 out:
+    count_forget(t);
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     return 0;
 }

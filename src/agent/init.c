@@ -179,6 +179,7 @@ static void forked(void)
         return;
     }
     burst_forked();
+    count_forked();
     arch_forked();
     regions_forget();
     threads_forked();
@@ -222,6 +223,7 @@ static int start(int fd)
     if ((why = arch_init()))
         return why;
     rseq_init();
+    count_init();
     if (threads_init() || signals_init() || pthread_atfork(NULL, NULL, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();

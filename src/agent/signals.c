@@ -201,6 +201,10 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         burst_leave(t, uc);
         return 0;
     case FAULT_FULL:
+        if (t->count.on) {
+            count_full(t, uc, (uint64_t)end);
+            return 0;
+        }
         if (session->mode == WIRE_MODE_FULL && !session->stop) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);

@@ -180,6 +180,7 @@ int thread_attach(struct thread *t)
     t->buffer = -1;
     t->ending = 0;
     t->fresh = 1;
+    t->count = (struct counting){0};
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);
     stack_t own = {.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES}, before;

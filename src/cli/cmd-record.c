@@ -30,6 +30,8 @@ static const char usage_text[] =
     "      --burst-refs N  references in a burst (default 100000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
+    "      --clock CLOCK   how references between bursts are counted: count (around each burst), cputime (not\n"
+    "                      at all), auto (the best that there is; default)\n"
     "      --line BYTES    size of a cache line (default 64)\n"
     "      --seed N        seed of the random gaps (default: another one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
@@ -49,6 +51,7 @@ enum {
     OPTION_TRACE,
     OPTION_NO_FOLLOW,
     OPTION_REDUCE,
+    OPTION_CLOCK,
     OPTION_HELP
 };
 
@@ -62,6 +65,7 @@ static const struct option options_table[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
+    {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -70,6 +74,10 @@ static const struct option options_table[] = {
 static const char *const reductions[] = {[COLLECT_REDUCE_NONE] = "none",
                                          [COLLECT_REDUCE_COUNTS] = "counts",
                                          [COLLECT_REDUCE_DISTANCES] = "distances"};
+
+static const char *const clocks[] = {[COLLECT_CLOCK_AUTO] = "auto",
+                                     [COLLECT_CLOCK_COUNT] = "count",
+                                     [COLLECT_CLOCK_CPUTIME] = "cputime"};
 
 /* A whole number in low..high. */
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
@@ -151,6 +159,14 @@ static int parse_option(int option, const char *value, struct collect_options *o
                 return 0;
             }
         cli_misuse("record", "--reduce %s: must be none, counts or distances", value);
+        return -1;
+    case OPTION_CLOCK:
+        for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++)
+            if (strcmp(value, clocks[i]) == 0) {
+                o->clock = (enum collect_clock)i;
+                return 0;
+            }
+        cli_misuse("record", "--clock %s: must be auto, count or cputime", value);
         return -1;
     default:
         assert(0);

@@ -149,6 +149,11 @@ static int describe(struct run *r, struct error *err)
             status = o->gap_us != 0
                          ? profile_set_number(r->profile, "gap_us", (double)o->gap_us, err)
                          : profile_set_number(r->profile, "budget_percent", o->overhead_percent, err);
+        int counted = o->clock != COLLECT_CLOCK_CPUTIME;
+        if (status >= 0)
+            status = profile_set(r->profile, "clock", counted ? "count" : "cputime", err);
+        if (status >= 0 && counted)
+            status = profile_set_number(r->profile, "clock_error", COLLECT_COUNT_ERROR, err);
     }
     return status < 0 ? status : profile_commit(r->profile, err);
 }
@@ -167,6 +172,7 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
+    r->session.map->clock = o->clock == COLLECT_CLOCK_CPUTIME ? WIRE_CLOCK_CPUTIME : WIRE_CLOCK_COUNT;
     r->start_ns = now_ns();
     r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);

@@ -13,6 +13,13 @@ enum collect_reduce {
     COLLECT_REDUCE_DISTANCES /* histograms of distances */
 };
 
+/* How references are counted between bursts (wire.h). */
+enum collect_clock {
+    COLLECT_CLOCK_AUTO, /* the best that there is */
+    COLLECT_CLOCK_COUNT,
+    COLLECT_CLOCK_CPUTIME,
+};
+
 struct collect_options {
     const char *output; /* the profile */
     const char *trace;  /* NULL, or a file for the references themselves */
@@ -25,6 +32,7 @@ struct collect_options {
     uint64_t seed;
     int follow; /* children too */
     enum collect_reduce reduce;
+    enum collect_clock clock; /* of bursts */
     char **argv; /* the command, NULL-terminated */
 };
 

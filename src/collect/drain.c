@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include "collect/drain.h"
 #include "collect/trigger.h"
+#include "collect/tunables.h"
 #include "profile/names.h"
 
 struct slot {
@@ -120,7 +121,7 @@ static void store_counters(struct drain *d, const struct slot *slot)
         COUNTER(skipped_busy), COUNTER(skipped_gs), COUNTER(stepped),        COUNTER(syscalls),
         COUNTER(blocks),       COUNTER(insns),      COUNTER(flushes),        COUNTER(threads),
         COUNTER(translate_ns), COUNTER(stalled_ns), COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
-        COUNTER(disabled),
+        COUNTER(counts),       COUNTER(count_cpu_ns), COUNTER(count_away_ns), COUNTER(disabled),
 #undef COUNTER
     };
     struct error err;
@@ -152,6 +153,15 @@ static struct decode_source source_of(const struct drain *d, const struct wire_p
         .template_bytes = d->session->layout.template_bytes,
         .block_offset = proc->block_offset,
     };
+}
+
+/* CPU time that profiling has cost the target: bursts, and of counting what native code would not have taken. */
+static uint64_t profiling_ns(const struct wire_counters *count)
+{
+    uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
+    double slower = counting > away ? (double)(counting - away) : 0;
+    return count->burst_cpu_ns + (counting < away ? counting : away) +
+           (uint64_t)(slower * (1 - 1 / COLLECT_COUNT_SLOWDOWN));
 }
 
 /* A process has taken slot i. */
@@ -190,7 +200,7 @@ static void drop(struct drain *d, struct slot *slot)
 {
     store_modules(d, slot);
     store_counters(d, slot);
-    d->burst_cpu_ns += slot->proc->count.burst_cpu_ns;
+    d->burst_cpu_ns += profiling_ns(&slot->proc->count);
     d->ended_cpu_ns += slot->cpu_ns;
     d->ended_bursts += slot->proc->count.bursts;
     d->lost += slot->lost;
@@ -421,7 +431,7 @@ uint64_t drain_burst_cpu_ns(const struct drain *d)
     uint64_t sum = d->burst_cpu_ns;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
-            sum += d->slots[i].proc->count.burst_cpu_ns;
+            sum += profiling_ns(&d->slots[i].proc->count);
     return sum;
 }
 

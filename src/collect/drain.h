@@ -45,7 +45,8 @@ void drain_commit(struct drain *d);
 /* Processes that still run with an agent in them. */
 uint32_t drain_live(const struct drain *d);
 uint64_t drain_lost(const struct drain *d);         /* buffers of processes that died in a burst */
-uint64_t drain_burst_cpu_ns(const struct drain *d); /* by the agents' own accounts */
+/* CPU time that bursts and counting cost the target, by the agents' own accounts. */
+uint64_t drain_burst_cpu_ns(const struct drain *d);
 /* NULL, or why collecting ended early. */
 const struct error *drain_trouble(const struct drain *d);
 

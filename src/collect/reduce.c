@@ -169,7 +169,9 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .end_detail = desc->end_detail,
         .weight = weight_of(counts, words, desc->gap_ns),
         .start_refs = NAN,
-        .refs_per_ns = NAN,
+        .refs_per_ns = desc->count_ns != 0
+                           ? (double)desc->count_refs / (double)desc->count_ns * COLLECT_COUNT_SLOWDOWN
+                           : NAN,
     };
     return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
                         : profile_add_burst(r->profile, &burst, err);

@@ -35,6 +35,12 @@
 #define WIRE_ID_BITS 20
 #define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
 
+/* How references are counted between bursts. */
+enum wire_clock {
+    WIRE_CLOCK_CPUTIME = 0, /* not at all */
+    WIRE_CLOCK_COUNT,       /* for a stretch before each burst */
+};
+
 enum wire_mode { WIRE_MODE_BURST = 0, WIRE_MODE_FULL = 1, WIRE_MODE_IDLE = 2 };
 
 /* Why a buffer was handed over. All but WIRE_END_MORE end the burst. */
@@ -121,6 +127,9 @@ struct wire_desc {
     uint64_t new_blocks; /* blocks translated while this buffer was filled */
     uint64_t pc;         /* where the burst started */
     uint64_t gap_ns;     /* mean CPU time between bursts when this one was planned: what it stands for */
+    /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in counting
+     * translation (arch/x86_64/count.h), which is slower than native code. 0: not told. */
+    uint64_t count_refs, count_ns;
 };
 
 /*
@@ -162,6 +171,8 @@ struct wire_counters {
     uint64_t stalled_ns;   /* full mode: waited for a free buffer */
     uint64_t cpu_ns;       /* process CPU time when last looked at */
     uint64_t burst_cpu_ns; /* CPU time spent inside bursts */
+    uint64_t counts;       /* stretches of counting */
+    uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */
     uint64_t disabled;     /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
@@ -221,6 +232,7 @@ struct wire_session {
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
+    uint32_t clock;            /* enum wire_clock */
 };
 
 #endif
