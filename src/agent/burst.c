@@ -70,7 +70,9 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .pc = t->burst_pc,
                             .gap_ns = t->gap_ns,
                             .count_refs = t->count.refs,
-                            .count_ns = t->count.ns};
+                            .count_ns = t->count.ns,
+                            .count_before = t->count.total,
+                            .count_gap = t->count.burst_gap};
     count_forget(t);
     count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
     __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
@@ -108,7 +110,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     }
     end_books(t);
     /* What cut the stretch short must not cost the burst: it begins where native code goes on. */
-    if (counting && end != WIRE_END_EXIT && !(t->app_mask & SIGNAL_BIT(SIGTRAP)))
+    if ((counting || count_always()) && end != WIRE_END_EXIT && !(t->app_mask & SIGNAL_BIT(SIGTRAP)))
         thread_trigger(t);
     else if (counting)
         count_forget(t);
@@ -157,6 +159,17 @@ int burst_must_wait(const ucontext_t *uc)
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     return (pending & ~mask & ~FAULT_SIGNALS) != 0;
+}
+
+int burst_take_buffer(struct thread *t)
+{
+    t->buffer = take_buffer();
+    if (t->buffer >= 0)
+        return 1;
+    count_add(&proc->count.skipped_buffer, 1);
+    if (collector_gone())
+        agent_disable(WIRE_OFF_COLLECTOR);
+    return 0;
 }
 
 /* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
@@ -222,15 +235,13 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         arch_flush();
         regions_forget();
     }
-    t->buffer = take_buffer();
-    if (t->buffer < 0) {
-        count_add(&proc->count.skipped_buffer, 1);
-        if (collector_gone())
-            agent_disable(WIRE_OFF_COLLECTOR);
-        goto out;
-    }
-    start_buffer(t, t->buffer);
     t->count.on = count_wanted(t);
+    /* Who counts for long must not keep a buffer from others. */
+    if (!(t->count.on && count_always())) {
+        if (!burst_take_buffer(t))
+            goto out;
+        start_buffer(t, t->buffer);
+    }
     uint64_t code = begin(t, pc);
     if (code) {
         go(t, uc, code);
@@ -281,6 +292,8 @@ void burst_leave(struct thread *t, ucontext_t *uc)
 {
     arch_set_pc(uc, t->exit_pc);
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    if (t->count.on) /* perhaps for good */
+        count_take(t, (uint64_t)t->cursor);
     if (t->leave_end == LEAVE_STEP) {
         burst_step(t, uc);
         return;

@@ -90,6 +90,11 @@ void agent_disable(enum wire_disabled why)
     agent_off = (int)why;
 }
 
+int agent_stays(void)
+{
+    return session->mode == WIRE_MODE_FULL || count_always();
+}
+
 int collector_gone(void)
 {
     return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH;

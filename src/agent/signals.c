@@ -140,7 +140,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         d->mask |= SIGNAL_BIT(sig);
     if (t) {
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
-        if (session->mode == WIRE_MODE_FULL && !agent_off)
+        if (agent_stays() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
     }
     return (uint64_t)act.handler;

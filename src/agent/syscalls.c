@@ -32,7 +32,7 @@ static enum syscall_way end(struct thread *t, enum wire_end why, long number)
 /* Whether the thread stays in the cache as long as it can. */
 static int stays(const struct thread *t)
 {
-    return session->mode == WIRE_MODE_FULL || t->count.on;
+    return agent_stays() || t->count.on;
 }
 
 /* A call that changes what a burst stands on. Who stays steps over it. */
@@ -66,7 +66,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return SYSCALL_PLAIN;
     case SYS_execve:
     case SYS_execveat:
-        if (t->count.on) /* nothing comes after it */
+        if (t->count.on && !agent_stays()) /* nothing comes after it */
             return end(t, WIRE_END_EXIT, number);
         return change(t, number);
     case SYS_clone:

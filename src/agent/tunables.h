@@ -33,12 +33,17 @@
 /* How long to wait for the collector to close its events before the target forbids system calls. */
 #define RETIRE_MS 500
 /*
- * Counting before a burst: untimed references, in which code is translated and links are made, then timed ones.
+ * Counting before a burst: untimed references, in which code is translated and links are made, then timed
+ * ones.
  */
 #define COUNT_WARM_REFS 150000u
 #define COUNT_TIMED_REFS 300000u
 /* A part cut short tells a rate if it has so many references: some 50 us. */
 #define COUNT_LEAST_REFS 50000u
+/* Counting always: references of a thread before its own rate is used to place bursts, and the rate till
+ * then, in references per microsecond. */
+#define COUNT_RATE_REFS 1000000u
+#define COUNT_FIRST_RATE 1000u
 /* The memory that the cursor walks through, one byte a reference, and the guard behind it, which no string
  * instruction of fewer elements jumps over; if one does, the stretch is longer. All of it is the same page of
  * zeros, and no program whose address space is limited should miss it. */

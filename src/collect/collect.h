@@ -17,6 +17,7 @@ enum collect_reduce {
 enum collect_clock {
     COLLECT_CLOCK_AUTO, /* the best that there is */
     COLLECT_CLOCK_COUNT,
+    COLLECT_CLOCK_COUNT_ALWAYS,
     COLLECT_CLOCK_CPUTIME,
 };
 
@@ -33,7 +34,7 @@ struct collect_options {
     int follow; /* children too */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
-    char **argv; /* the command, NULL-terminated */
+    char **argv;              /* the command, NULL-terminated */
 };
 
 struct collect_result {

@@ -47,7 +47,7 @@ struct drain {
     struct error trouble;
     int in_trouble;
     uint64_t lost;
-    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts; /* of slots that were given back */
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, counted; /* of slots that were given back */
     struct slot slots[];
 };
 
@@ -121,7 +121,8 @@ static void store_counters(struct drain *d, const struct slot *slot)
         COUNTER(skipped_busy), COUNTER(skipped_gs), COUNTER(stepped),        COUNTER(syscalls),
         COUNTER(blocks),       COUNTER(insns),      COUNTER(flushes),        COUNTER(threads),
         COUNTER(translate_ns), COUNTER(stalled_ns), COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
-        COUNTER(counts),       COUNTER(count_cpu_ns), COUNTER(count_away_ns), COUNTER(disabled),
+        COUNTER(counts),       COUNTER(count_refs), COUNTER(count_cpu_ns),   COUNTER(count_away_ns),
+        COUNTER(disabled),
 #undef COUNTER
     };
     struct error err;
@@ -155,9 +156,17 @@ static struct decode_source source_of(const struct drain *d, const struct wire_p
     };
 }
 
-/* CPU time that profiling has cost the target: bursts, and of counting what native code would not have taken. */
-static uint64_t profiling_ns(const struct wire_counters *count)
+static int counts_always(const struct drain *d)
 {
+    return d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
+}
+
+/* CPU time that profiling has cost the target: bursts, and of counting what native code would not have taken.
+ */
+static uint64_t profiling_ns(const struct wire_counters *count, int always)
+{
+    if (always) /* the user asked for it, whatever it costs */
+        return count->burst_cpu_ns;
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
     return count->burst_cpu_ns + (counting < away ? counting : away) +
@@ -200,7 +209,8 @@ static void drop(struct drain *d, struct slot *slot)
 {
     store_modules(d, slot);
     store_counters(d, slot);
-    d->burst_cpu_ns += profiling_ns(&slot->proc->count);
+    d->burst_cpu_ns += profiling_ns(&slot->proc->count, counts_always(d));
+    d->counted += slot->proc->count.count_refs;
     d->ended_cpu_ns += slot->cpu_ns;
     d->ended_bursts += slot->proc->count.bursts;
     d->lost += slot->lost;
@@ -431,7 +441,16 @@ uint64_t drain_burst_cpu_ns(const struct drain *d)
     uint64_t sum = d->burst_cpu_ns;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
-            sum += profiling_ns(&d->slots[i].proc->count);
+            sum += profiling_ns(&d->slots[i].proc->count, counts_always(d));
+    return sum;
+}
+
+uint64_t drain_counted(const struct drain *d)
+{
+    uint64_t sum = d->counted;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += d->slots[i].proc->count.count_refs;
     return sum;
 }
 
