@@ -82,6 +82,7 @@ struct thread {
     uint64_t app_mask;    /* the target's signal mask while in a burst */
     uint64_t burst_mask;  /* what is blocked in a burst */
     uint64_t idle_rounds; /* counting: by how much the cursor has moved without a reference */
+    uint64_t spill_extra; /* likewise: a third register, within one block */
 
     enum thread_state state;
     uint32_t tid;

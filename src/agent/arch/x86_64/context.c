@@ -186,6 +186,8 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
         *greg(uc, RCX) = (greg_t)t->scratch;
     *greg(uc, b->scratch) = (greg_t)t->spill_a;
     *greg(uc, b->cursor) = (greg_t)t->spill_b;
+    if (b->extra >= 0 && arch_pc(uc) >= (uint64_t)b->code + b->extra_from)
+        *greg(uc, b->extra) = (greg_t)t->spill_extra;
     arch_set_pc(uc, b->pc + p->pc_offset);
     return p->insn;
 }

@@ -341,13 +341,50 @@ static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, 
     return *cursor >= 0;
 }
 
+/* Registers of a counting block. */
+struct borrowed {
+    int scratch, cursor, extra;
+};
+
+/*
+ * Counting blocks are so cheap that giving back registers and borrowing others is what costs most: all borrow
+ * the same two, those that compilers use least, where they can, whatever the block before has; and what an
+ * operand out of reach needs (`far`) is a register of the block's own. 0: there are none.
+ */
+static int pick_counting(unsigned used, int far, int hint_scratch, int hint_cursor, struct borrowed *b)
+{
+    if (!pick_pair(used, 0, hint_scratch, hint_cursor, &b->scratch, &b->cursor))
+        return 0;
+    b->extra = far ? pick(used | 1u << b->scratch | 1u << b->cursor, 1) : NO_REG;
+    return !far || b->extra >= 0;
+}
+
+/* Whether a copied instruction's RIP-relative operand can no longer be one. */
+static int is_far(const struct insn *d)
+{
+    if (d->rip_operand < 0 || (d->class != INSN_PLAIN && d->class != INSN_REP) ||
+        (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64))
+        return 0;
+    int64_t relative =
+        (int64_t)(d->pc + (uint64_t)d->op[d->rip_operand].mem.disp.value - (uint64_t)out.at);
+    return relative < INT32_MIN + BLOCK_CODE_MAX || relative > INT32_MAX - BLOCK_CODE_MAX;
+}
+
+static int pick_any(unsigned used, int low)
+{
+    struct borrowed b;
+    int scratch, cursor;
+    return counts ? pick_counting(used, low, NO_REG, NO_REG, &b) : pick_pair(used, low, NO_REG, NO_REG, &scratch, &cursor);
+}
+
 #define ALWAYS_USED (1u << RSP | 1u << RCX)
 
-/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself. */
+/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself.
+ * *low_out: one of the registers to borrow must be a low one, or for a counting block a third one. */
 static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *low_out)
 {
     unsigned used = ALWAYS_USED, n = 0, have = 0, taken = 0, estimate = 0;
-    int low = 0, scratch, cursor;
+    int low = 0;
     uint64_t stop = rseq_next(pc);
     int may_change = region_may_change(pc);
     *last = 0;
@@ -369,9 +406,9 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         struct insn *d = &insns[n];
         insn_decode(d, window + taken, have - taken < 15 ? have - taken : 15, pc + taken);
         unsigned more = used | d->reads | d->writes;
-        int needs_low = low || d->rip_operand >= 0;
+        int needs_low = low || (counts ? is_far(d) : d->rip_operand >= 0);
         if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL &&
-            !pick_pair(more, needs_low, NO_REG, NO_REG, &scratch, &cursor)) {
+            !pick_any(more, needs_low)) {
             if (n)
                 break; /* a new block finds other registers */
             d->class = INSN_STEP;
@@ -537,6 +574,12 @@ static int counted_elsewhere(const struct insn *end)
     return b && b->refs != 0;
 }
 
+static void emit_extra_back(const struct block *b)
+{
+    if (b->extra >= 0)
+        emit_gs_load(&out, b->extra, T_SPILL_EXTRA);
+}
+
 static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail)
 {
     t->leave_end = why;
@@ -573,14 +616,21 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     b = &blocks[nblocks];
     uint8_t *begin = (uint8_t *)(((uintptr_t)out.at + 15) & ~(uintptr_t)15);
     out.at = begin;
-    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = (uint16_t)counts};
+    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = (uint16_t)counts, .extra = -1};
     const struct insn *end = last ? &insns[n - 1] : NULL;
     int records =
         !(n == 1 && end && (end->class == INSN_STEP || end->class == INSN_END || end->class == INSN_SYSCALL));
     uint8_t *header = NULL;
     if (records) {
-        if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
+        struct borrowed picked;
+        if (counts ? !pick_counting(used, low, hint_scratch, hint_cursor, &picked)
+                   : !pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
             return cannot(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
+        if (counts) {
+            scratch = picked.scratch;
+            cursor = picked.cursor;
+            b->extra = (int8_t)picked.extra;
+        }
         b->scratch = (int8_t)scratch;
         b->cursor = (int8_t)cursor;
         emit_gs_store(&out, T_SPILL_A, scratch);
@@ -595,6 +645,10 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         } else if (end && count_may_loop(end)) {
             b->probe = (uint16_t)(out.at - b->code);
             emit_count_probe(&out, scratch, cursor);
+        }
+        if (b->extra >= 0) {
+            emit_gs_store(&out, T_SPILL_EXTRA, b->extra);
+            b->extra_from = (uint16_t)(out.at - b->code);
         }
     }
     int silent = region_is_agent(pc);
@@ -617,6 +671,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
             emit_count_before(&out, cursor, repeats);
         }
         if (d == end) {
+            emit_extra_back(b);
             if (counts && records && b->refs == 0 && count_may_loop(end) &&
                 (region_may_change(pc) || !counted_elsewhere(end)))
                 emit_count_idle(&out, scratch, cursor);
@@ -624,7 +679,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
             count += !native;
             break;
         }
-        if (emit_copy(d, scratch)) {
+        if (emit_copy(d, counts ? b->extra : scratch)) {
             out.at = begin;
             return cannot(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
         }
@@ -642,6 +697,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
             nplaces = add_place(nplaces, b, next, i + 1);
             places[nplaces - 1].refs = b->refs;
+            emit_extra_back(b);
             emit_advance(cursor, counts ? b->refs : 8 * template.slots);
             uint8_t *jump = emit_jump(&out);
             emit_link(jump, next, scratch, cursor);

@@ -39,6 +39,8 @@ struct block {
     uint16_t probe;         /* counting blocks: offset of the probe; 0: none */
     uint16_t counts;        /* nonzero: a counting block */
     uint16_t refs;          /* that it counts each time, string instructions aside */
+    uint16_t extra_from;    /* offset from where on `extra`'s own value lies in T_SPILL_EXTRA */
+    int8_t extra;           /* counting blocks: a third register, borrowed by this block alone; -1: none */
 };
 
 enum exit_kind { EXIT_LINK, EXIT_INDIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EXIT_STALE };
