@@ -10,6 +10,7 @@
  *   threads.c    which threads there are, their timers and signal stacks
  *   signals.c    handlers, the target's own dispositions, delivery to the target
  *   burst.c      entering, leaving, stepping, buffers
+ *   count.c      stretches in which references are only counted: the clock
  *   syscalls.c   system calls made from inside a burst
  *   watch.c      pages closed to see the next touch of a line
  *   touched.c    which watched lines a short burst touched
@@ -45,6 +46,25 @@ enum {
     LEAVE_RETURN = -2, /* rt_sigreturn, into a context that has the trap flag set */
 };
 
+/* count.c */
+struct counting {
+    int on;    /* the burst that the thread is in only counts */
+    int timed; /* it has warmed up */
+    int done;  /* the next burst is to be recorded: it was counted before it, if only in part */
+    uint64_t start, idle_before;        /* cursor and idle rounds where counts were last taken */
+    uint64_t total;                     /* references counted so far */
+    uint64_t part_total;                /* at the start of this part */
+    uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
+    uint64_t away_ns;                   /* of the stretch, in C code that the target would not have run */
+    uint64_t part_away_ns;
+    /* What the next burst takes along: references, and the CPU time that they took. */
+    uint64_t refs, ns;
+    /* Counting always: bursts are one in each stratum of so many references, the next at `burst_at` of total.
+     */
+    uint64_t gap_refs, burst_at, stratum_end;
+    uint64_t burst_gap; /* gap_refs with which the burst was planned that is recorded now */
+};
+
 /*
  * A followed thread. The GS base points here during a burst; generated code knows the offsets of the
  * first members (arch/x86_64/layout.h checks them).
@@ -62,8 +82,10 @@ struct thread {
     uint64_t indirect_target;
     uint64_t saved[8]; /* registers of the system call gate */
     uint64_t gate_resume;
-    uint64_t app_mask;   /* the target's signal mask while in a burst */
-    uint64_t burst_mask; /* what is blocked in a burst */
+    uint64_t app_mask;    /* the target's signal mask while in a burst */
+    uint64_t burst_mask;  /* what is blocked in a burst */
+    uint64_t idle_rounds; /* counting: by how much the cursor has moved without a reference */
+    uint64_t spill_extra; /* likewise: a third register, within one block */
 
     enum thread_state state;
     uint32_t tid;
@@ -104,7 +126,10 @@ struct thread {
     stack_t app_altstack; /* what the target believes */
     uint8_t *signal_stack;
 
-    uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
+    struct counting count;
+
+    uint64_t targets[2][2u << TARGET_BITS]
+        __attribute__((aligned(4096))); /* of recording, of counting blocks */
 };
 
 extern struct wire_session *session;
@@ -118,6 +143,9 @@ static inline void count_add(uint64_t *counter, uint64_t n)
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 uint64_t random_next(uint64_t *state); /* splitmix64 */
+
+/* Whether threads stay in the code cache for as long as can be. */
+int agent_stays(void);
 
 /* init.c */
 void agent_disable(enum wire_disabled why);
@@ -165,6 +193,26 @@ void burst_forget(struct thread *t); /* give the buffer back unread */
  * watch_mini_end. Nonzero: entered. */
 int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end);
 int burst_buffers_scarce(void);
+
+/* The stretch before it is over, and the context the target's own: begins the recorded burst. */
+void burst_record(struct thread *t, ucontext_t *uc);
+int burst_take_buffer(struct thread *t); /* 0: there is none */
+
+/* count.c */
+void count_init(void);
+void count_forked(void);
+int count_always(void); /* the thread counts whenever it is not in a recorded burst */
+int count_wanted(struct thread *t);
+/* The cursor stands there: adds what was counted so far to the counters. */
+void count_take(struct thread *t, uint64_t cursor);
+void count_begin(struct thread *t); /* t->cursor is where the stretch begins */
+/* The cursor has met the end of a part: the stretch goes on, or the recorded burst begins. */
+void count_full(struct thread *t, ucontext_t *uc, uint64_t cursor);
+void count_end(struct thread *t, uint64_t cursor); /* for whatever reason */
+void count_forget(struct thread *t);               /* no burst follows that could take the count along */
+/* Around C code that only we need. */
+uint64_t count_away(const struct thread *t);
+void count_back(struct thread *t, uint64_t away);
 
 /* syscalls.c: what is to be done about a system call in a burst */
 enum syscall_way {

@@ -69,7 +69,12 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .fs_base = fs_base,
                             .new_blocks = proc->count.blocks - t->blocks_before,
                             .pc = t->burst_pc,
-                            .gap_ns = t->gap_ns};
+                            .gap_ns = t->gap_ns,
+                            .count_refs = t->count.refs,
+                            .count_ns = t->count.ns,
+                            .count_before = t->count.total,
+                            .count_gap = t->count.burst_gap};
+    count_forget(t);
     count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
     __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->buffer = -1;
@@ -116,11 +121,22 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         end_mini(t, end_of_words, last_insns);
         return;
     }
-    uint32_t asks = t->buffer >= 0 && end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
-    if (t->buffer >= 0)
+    int counting = t->count.on;
+    uint32_t asks = 0;
+    if (counting) {
+        count_end(t, (uint64_t)end_of_words);
+        burst_forget(t);
+    } else if (t->buffer >= 0) {
+        asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
         publish(t, end, detail, end_of_words, last_insns, asks);
+    }
     end_books(t);
     watch_ask(t, asks);
+    /* What cut the stretch short must not cost the burst: it begins where native code goes on. */
+    if ((counting || count_always()) && end != WIRE_END_EXIT && !(t->app_mask & SIGNAL_BIT(SIGTRAP)))
+        thread_trigger(t);
+    else if (counting)
+        count_forget(t);
 }
 
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
@@ -168,6 +184,56 @@ int burst_must_wait(const ucontext_t *uc)
     return (pending & ~mask & ~FAULT_SIGNALS) != 0;
 }
 
+int burst_take_buffer(struct thread *t)
+{
+    t->buffer = take_buffer();
+    if (t->buffer >= 0)
+        return 1;
+    count_add(&proc->count.skipped_buffer, 1);
+    if (collector_gone())
+        agent_disable(WIRE_OFF_COLLECTOR);
+    return 0;
+}
+
+/* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
+ * buffer is given back. */
+static uint64_t begin(struct thread *t, uint64_t pc)
+{
+    uint64_t code = arch_translate(t, pc);
+    t->abort_pc = 0; /* the kernel has seen to it */
+    if (!code) {
+        count_add(&proc->count.skipped_code, 1);
+        burst_forget(t);
+        count_forget(t);
+        return 0;
+    }
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    if (t->count.on) {
+        count_begin(t);
+        return code;
+    }
+    t->burst_pc = pc;
+    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
+    t->cursor = t->buffer_start;
+    count_add(&proc->count.bursts, 1);
+    return code;
+}
+
+void burst_record(struct thread *t, ucontext_t *uc)
+{
+    start_buffer(t, t->buffer);
+    uint64_t code = begin(t, arch_pc(uc));
+    if (code) {
+        arch_set_pc(uc, code);
+        return;
+    }
+    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    end_books(t);
+}
+
 int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
@@ -192,33 +258,21 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         arch_flush();
         regions_forget();
     }
-    t->buffer = take_buffer();
-    if (t->buffer < 0) {
-        count_add(&proc->count.skipped_buffer, 1);
-        if (collector_gone())
-            agent_disable(WIRE_OFF_COLLECTOR);
-        goto out;
+    t->count.on = count_wanted(t);
+    /* Who counts for long must not keep a buffer from others. */
+    if (!(t->count.on && count_always())) {
+        if (!burst_take_buffer(t))
+            goto out;
+        start_buffer(t, t->buffer);
     }
-    start_buffer(t, t->buffer);
-    t->burst_pc = pc;
-    uint64_t code = arch_translate(t, pc);
-    t->abort_pc = 0; /* the kernel has seen to it */
-    if (!code) {
-        count_add(&proc->count.skipped_code, 1);
-        burst_forget(t);
-        goto out;
+    uint64_t code = begin(t, pc);
+    if (code) {
+        watch_pause(t);
+        go(t, uc, code);
+        return 1;
     }
-    if (t->generation != arch_generation()) {
-        arch_forget_targets(t);
-        t->generation = arch_generation();
-    }
-    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
-    t->cursor = t->buffer_start;
-    count_add(&proc->count.bursts, 1);
-    watch_open(t);
-    go(t, uc, code);
-    return 1;
 out:
+    count_forget(t);
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
@@ -290,6 +344,8 @@ void burst_leave(struct thread *t, ucontext_t *uc)
 {
     arch_set_pc(uc, t->exit_pc);
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    if (t->count.on) /* perhaps for good */
+        count_take(t, (uint64_t)t->cursor);
     if (t->leave_end == LEAVE_STEP) {
         burst_step(t, uc);
         return;

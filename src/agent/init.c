@@ -105,6 +105,11 @@ void agent_disable(enum wire_disabled why)
     agent_off = (int)why;
 }
 
+int agent_stays(void)
+{
+    return session->mode == WIRE_MODE_FULL || count_always();
+}
+
 int collector_gone(void)
 {
     return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH;
@@ -195,6 +200,7 @@ static void forked(void)
     }
     watch_forked();
     burst_forked();
+    count_forked();
     arch_forked();
     regions_forget();
     threads_forked();
@@ -238,6 +244,7 @@ static int start(int fd)
     if ((why = arch_init()))
         return why;
     rseq_init();
+    count_init();
     if (threads_init() || signals_init() || pthread_atfork(NULL, NULL, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();

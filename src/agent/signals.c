@@ -146,7 +146,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
         if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
             watch_drop(t); /* with those blocked, a closed page would kill */
-        if (session->mode == WIRE_MODE_FULL && !agent_off)
+        if (agent_stays() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
     }
     return (uint64_t)act.handler;
@@ -211,6 +211,10 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         burst_leave(t, uc);
         return 0;
     case FAULT_FULL:
+        if (t->count.on) {
+            count_full(t, uc, (uint64_t)end);
+            return 0;
+        }
         if (session->mode == WIRE_MODE_FULL && !session->stop) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);

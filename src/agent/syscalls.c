@@ -59,10 +59,16 @@ static enum syscall_way end(struct thread *t, enum wire_end why, long number)
     return SYSCALL_END;
 }
 
-/* A call that changes what a burst stands on. In full mode it is stepped over. */
+/* Whether the thread stays in the cache as long as it can. */
+static int stays(const struct thread *t)
+{
+    return agent_stays() || t->count.on;
+}
+
+/* A call that changes what a burst stands on. Who stays steps over it. */
 static enum syscall_way change(struct thread *t, long number)
 {
-    return session->mode == WIRE_MODE_FULL ? SYSCALL_STEP : end(t, WIRE_END_SYSCALL, number);
+    return stays(t) ? SYSCALL_STEP : end(t, WIRE_END_SYSCALL, number);
 }
 
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
@@ -76,7 +82,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_exit_group:
         return end(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        if (session->mode == WIRE_MODE_FULL && arch_step_at_sigreturn(t))
+        if (stays(t) && arch_step_at_sigreturn(t))
             return SYSCALL_RETURN;
         return end(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:
@@ -90,12 +96,15 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         if (args[0] < 1 || args[0] > 64 || (args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0])))
             return change(t, number);
         return SYSCALL_PLAIN;
+    case SYS_execve:
+    case SYS_execveat:
+        if (t->count.on && !agent_stays()) /* nothing comes after it */
+            return end(t, WIRE_END_EXIT, number);
+        return change(t, number);
     case SYS_clone:
     case SYS_clone3:
     case SYS_fork:
     case SYS_vfork:
-    case SYS_execve:
-    case SYS_execveat:
     case SYS_arch_prctl:
     case SYS_sigaltstack:
     case SYS_seccomp:

@@ -146,8 +146,8 @@ void thread_arm(struct thread *t)
 {
     if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
-    /* In full mode a burst that runs needs no interrupt; its end comes by here again. */
-    uint64_t gap = session->mode == WIRE_MODE_FULL
+    /* Who stays needs no interrupt while its burst runs; its end comes by here again. */
+    uint64_t gap = agent_stays()
                        ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
                        : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
     t->gap_ns = gap;
@@ -184,6 +184,7 @@ int thread_attach(struct thread *t)
     t->dispatching = t->mini = t->trigger_waits = t->watch_hold = 0;
     t->selector = 0;
     t->fresh = 1;
+    t->count = (struct counting){0};
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);
     stack_t own = {.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES}, before;
@@ -195,7 +196,7 @@ int thread_attach(struct thread *t)
     claim_trigger(t);
     count_add(&proc->count.threads, 1);
     pthread_setspecific(exit_key, t);
-    if (session->mode == WIRE_MODE_FULL)
+    if (agent_stays())
         thread_trigger(t);
     else
         thread_arm(t);

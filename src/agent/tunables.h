@@ -39,6 +39,23 @@
 #define MINI_LEAST_WORDS 512u
 #define MINI_WORDS 4096u
 #define MINI_SOON_NS 100000
+/*
+ * Counting before a burst: untimed references, in which code is translated and links are made, then timed
+ * ones.
+ */
+#define COUNT_WARM_REFS 150000u
+#define COUNT_TIMED_REFS 300000u
+/* A part cut short tells a rate if it has so many references: some 50 us. */
+#define COUNT_LEAST_REFS 50000u
+/* Counting always: references of a thread before its own rate is used to place bursts, and the rate till
+ * then, in references per microsecond. */
+#define COUNT_RATE_REFS 1000000u
+#define COUNT_FIRST_RATE 1000u
+/* The memory that the cursor walks through, one byte a reference, and the guard behind it, which no string
+ * instruction of fewer elements jumps over; if one does, the stretch is longer. All of it is the same page of
+ * zeros, and no program whose address space is limited should miss it. */
+#define COUNT_AREA_BYTES (512u << 10)
+#define COUNT_GUARD_BYTES (64u << 20)
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
 

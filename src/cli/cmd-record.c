@@ -31,6 +31,9 @@ static const char usage_text[] =
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
     "      --watch HOW     lines left behind by bursts: page (by closing their pages), none, auto (default)\n"
+    "      --clock CLOCK   how references between bursts are counted: count (before each burst), "
+    "count-always\n"
+    "                      (all of them: exact, but slow), cputime (not at all), auto (default: count)\n"
     "      --line BYTES    size of a cache line (default 64)\n"
     "      --seed N        seed of the random gaps (default: another one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
@@ -51,6 +54,7 @@ enum {
     OPTION_WATCH,
     OPTION_NO_FOLLOW,
     OPTION_REDUCE,
+    OPTION_CLOCK,
     OPTION_HELP
 };
 
@@ -65,6 +69,7 @@ static const struct option options_table[] = {
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"watch", required_argument, NULL, OPTION_WATCH},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
+    {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -76,6 +81,10 @@ static const char *const reductions[] = {[COLLECT_REDUCE_NONE] = "none",
 
 static const char *const watching[] = {
     [COLLECT_WATCH_AUTO] = "auto", [COLLECT_WATCH_PAGE] = "page", [COLLECT_WATCH_NONE] = "none"};
+static const char *const clocks[] = {[COLLECT_CLOCK_AUTO] = "auto",
+                                     [COLLECT_CLOCK_COUNT] = "count",
+                                     [COLLECT_CLOCK_COUNT_ALWAYS] = "count-always",
+                                     [COLLECT_CLOCK_CPUTIME] = "cputime"};
 
 /* A whole number in low..high. */
 static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
@@ -165,6 +174,14 @@ static int parse_option(int option, const char *value, struct collect_options *o
                 return 0;
             }
         cli_misuse("record", "--reduce %s: must be none, counts or distances", value);
+        return -1;
+    case OPTION_CLOCK:
+        for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++)
+            if (strcmp(value, clocks[i]) == 0) {
+                o->clock = (enum collect_clock)i;
+                return 0;
+            }
+        cli_misuse("record", "--clock %s: must be auto, count, count-always or cputime", value);
         return -1;
     default:
         assert(0);

@@ -26,6 +26,17 @@
 
 enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
 
+static const struct {
+    const char *name;
+    enum wire_clock wire;
+    double error; /* how far rates may be off, as a share; NaN: there are none */
+} clocks[] = {
+    [COLLECT_CLOCK_AUTO] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
+    [COLLECT_CLOCK_COUNT] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
+    [COLLECT_CLOCK_COUNT_ALWAYS] = {"count-always", WIRE_CLOCK_COUNT_ALWAYS, 0},
+    [COLLECT_CLOCK_CPUTIME] = {"cputime", WIRE_CLOCK_CPUTIME, NAN},
+};
+
 struct run {
     const struct collect_options *options;
     struct collect_result *result;
@@ -151,6 +162,10 @@ static int describe(struct run *r, struct error *err)
             status = o->gap_us != 0
                          ? profile_set_number(r->profile, "gap_us", (double)o->gap_us, err)
                          : profile_set_number(r->profile, "budget_percent", o->overhead_percent, err);
+        if (status >= 0)
+            status = profile_set(r->profile, "clock", clocks[o->clock].name, err);
+        if (status >= 0 && !isnan(clocks[o->clock].error))
+            status = profile_set_number(r->profile, "clock_error", clocks[o->clock].error, err);
     }
     return status < 0 ? status : profile_commit(r->profile, err);
 }
@@ -169,6 +184,7 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
+    r->session.map->clock = clocks[o->clock].wire;
     r->start_ns = now_ns();
     r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);
@@ -329,6 +345,9 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"instructions", (double)t->decoded.instructions},
         {"cold", (double)t->cold},
         {"bursts", (double)result->bursts},
+        {"clock_references", r->options->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->options->full
+                                 ? (double)(drain_counted(r->drain) + t->decoded.references)
+                                 : NAN},
         {"bad_records", (double)t->decoded.bad_records},
         {"lost_buffers", (double)drain_lost(r->drain)},
         {"cpu_seconds", target},

@@ -16,6 +16,14 @@ enum collect_reduce {
     COLLECT_REDUCE_DISTANCES /* histograms of distances */
 };
 
+/* How references are counted between bursts (wire.h). */
+enum collect_clock {
+    COLLECT_CLOCK_AUTO, /* the best that there is */
+    COLLECT_CLOCK_COUNT,
+    COLLECT_CLOCK_COUNT_ALWAYS,
+    COLLECT_CLOCK_CPUTIME,
+};
+
 struct collect_options {
     const char *output; /* the profile */
     const char *trace;  /* NULL, or a file for the references themselves */
@@ -29,7 +37,8 @@ struct collect_options {
     enum collect_watch watch;
     int follow; /* children too */
     enum collect_reduce reduce;
-    char **argv; /* the command, NULL-terminated */
+    enum collect_clock clock; /* of bursts */
+    char **argv;              /* the command, NULL-terminated */
 };
 
 struct collect_result {

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include "collect/drain.h"
 #include "collect/trigger.h"
+#include "collect/tunables.h"
 #include "profile/names.h"
 
 struct slot {
@@ -54,7 +55,8 @@ struct drain {
     int in_trouble;
     int news; /* something was handed over since the last commit */
     uint64_t lost;
-    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns; /* of slots that were given back */
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns,
+        counted; /* of slots that were given back */
     struct slot slots[];
 };
 
@@ -145,12 +147,13 @@ static void store_counters(struct drain *d, const struct slot *slot)
         size_t offset;
     } counters[] = {
 #define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
-        COUNTER(triggers),      COUNTER(bursts),       COUNTER(skipped_buffer), COUNTER(skipped_code),
-        COUNTER(skipped_busy),  COUNTER(skipped_gs),   COUNTER(stepped),        COUNTER(syscalls),
-        COUNTER(blocks),        COUNTER(insns),        COUNTER(flushes),        COUNTER(threads),
-        COUNTER(translate_ns),  COUNTER(stalled_ns),   COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
-        COUNTER(watch_faults),  COUNTER(watch_hits),   COUNTER(watch_minis),    COUNTER(watch_calls),
-        COUNTER(watch_unasked), COUNTER(watch_cpu_ns), COUNTER(disabled),
+        COUNTER(triggers),      COUNTER(bursts),        COUNTER(skipped_buffer), COUNTER(skipped_code),
+        COUNTER(skipped_busy),  COUNTER(skipped_gs),    COUNTER(stepped),        COUNTER(syscalls),
+        COUNTER(blocks),        COUNTER(insns),         COUNTER(flushes),        COUNTER(threads),
+        COUNTER(translate_ns),  COUNTER(stalled_ns),    COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
+        COUNTER(watch_faults),  COUNTER(watch_hits),    COUNTER(watch_minis),    COUNTER(watch_calls),
+        COUNTER(watch_unasked), COUNTER(watch_cpu_ns),  COUNTER(counts),         COUNTER(count_refs),
+        COUNTER(count_cpu_ns),  COUNTER(count_away_ns), COUNTER(disabled),
 #undef COUNTER
     };
     struct error err;
@@ -182,6 +185,23 @@ static struct decode_source source_of(const struct drain *d, const struct wire_p
         .template_bytes = d->session->layout.template_bytes,
         .block_offset = proc->block_offset,
     };
+}
+
+static int counts_always(const struct drain *d)
+{
+    return d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
+}
+
+/* CPU time that profiling has cost the target: bursts, and of counting what native code would not have taken.
+ */
+static uint64_t profiling_ns(const struct wire_counters *count, int always)
+{
+    if (always) /* the user asked for it, whatever it costs */
+        return count->burst_cpu_ns;
+    uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
+    double slower = counting > away ? (double)(counting - away) : 0;
+    return count->burst_cpu_ns + (counting < away ? counting : away) +
+           (uint64_t)(slower * (1 - 1 / COLLECT_COUNT_SLOWDOWN));
 }
 
 /* A process has taken slot i. */
@@ -227,7 +247,8 @@ static void drop(struct drain *d, struct slot *slot, int gone)
     if (slot->watcher != NULL && watcher_finish(slot->watcher, slot->cpu_ns, gone, &err) < 0)
         trouble(d, &err);
     store_counters(d, slot);
-    d->burst_cpu_ns += slot->proc->count.burst_cpu_ns;
+    d->burst_cpu_ns += profiling_ns(&slot->proc->count, counts_always(d));
+    d->counted += slot->proc->count.count_refs;
     d->ended_cpu_ns += slot->cpu_ns;
     d->ended_bursts += slot->proc->count.bursts;
     d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
@@ -474,7 +495,16 @@ uint64_t drain_burst_cpu_ns(const struct drain *d)
     uint64_t sum = d->burst_cpu_ns;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
-            sum += d->slots[i].proc->count.burst_cpu_ns;
+            sum += profiling_ns(&d->slots[i].proc->count, counts_always(d));
+    return sum;
+}
+
+uint64_t drain_counted(const struct drain *d)
+{
+    uint64_t sum = d->counted;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += d->slots[i].proc->count.count_refs;
     return sum;
 }
 

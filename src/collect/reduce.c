@@ -26,6 +26,11 @@ struct reduce_window {
     uint64_t cold;
 };
 
+struct reduce_thread {
+    uint32_t tid;
+    uint64_t references; /* in its bursts so far */
+};
+
 /* Where the lines of a buffer go. */
 struct sink {
     struct reducer *reducer;
@@ -110,9 +115,12 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     }
     stackdist_free(process->stack);
     free(process->window);
+    free(process->threads);
     decoder_free(process->decoder);
     process->stack = NULL;
     process->window = NULL;
+    process->threads = NULL;
+    process->nthreads = 0;
     process->decoder = NULL;
 }
 
@@ -151,7 +159,25 @@ static double weight_of(const struct decode_counts *counts, uint64_t words, uint
     return (references < most ? references : most) * (double)gap_ns / (COLLECT_GAP_US * 1e3);
 }
 
-static int store_burst(struct reducer *r, const struct reduce_process *process, const struct wire_desc *desc,
+/* Place for the references of a thread's bursts; NULL when memory is short. */
+static uint64_t *references_of(struct reduce_process *process, uint32_t tid)
+{
+    size_t n = process->nthreads;
+    for (size_t i = 0; i < n; i++)
+        if (process->threads[i].tid == tid)
+            return &process->threads[i].references;
+    if ((n & (n - 1)) == 0) {
+        void *more = realloc(process->threads, (n ? 2 * n : 1) * sizeof(process->threads[0]));
+        if (more == NULL)
+            return NULL;
+        process->threads = more;
+    }
+    process->threads[n] = (struct reduce_thread){.tid = tid};
+    process->nthreads++;
+    return &process->threads[n].references;
+}
+
+static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                        const struct decode_counts *counts, uint64_t words, struct error *err)
 {
     struct profile_burst burst = {
@@ -172,8 +198,18 @@ static int store_burst(struct reducer *r, const struct reduce_process *process, 
         .end_detail = desc->end_detail,
         .weight = weight_of(counts, words, desc->gap_ns),
         .start_refs = NAN,
-        .refs_per_ns = NAN,
+        .refs_per_ns = desc->count_ns != 0
+                           ? (double)desc->count_refs / (double)desc->count_ns * COLLECT_COUNT_SLOWDOWN
+                           : NAN,
     };
+    if (desc->count_gap != 0) { /* the clock counts always: the burst's place is known, and its stratum */
+        uint64_t *before = references_of(process, desc->tid);
+        if (before == NULL)
+            return error_set(err, -ENOMEM, "out of memory for a process' threads");
+        burst.start_refs = (double)desc->count_before + (double)*before;
+        burst.weight = (double)desc->count_gap;
+        *before += counts->references;
+    }
     return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
                         : profile_add_burst(r->profile, &burst, err);
 }

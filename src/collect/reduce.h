@@ -17,6 +17,7 @@
 
 struct reducer;
 struct reduce_window;
+struct reduce_thread;
 
 struct reduce_totals {
     struct decode_counts decoded;
@@ -29,9 +30,11 @@ struct reduce_totals {
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct stackdist *stack;        /* full mode with distances */
-    struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
-    struct watcher *watcher;        /* not owned; NULL: none */
+    struct stackdist *stack;       /* full mode with distances */
+    struct reduce_window *window;  /* likewise: the references not yet seen by StatStack */
+    struct watcher *watcher;       /* not owned; NULL: none */
+    struct reduce_thread *threads; /* that had bursts, in no order */
+    size_t nthreads;
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };

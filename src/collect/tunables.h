@@ -32,6 +32,11 @@
  * more than all else that is done with it, so that it adds .3 ms to the average burst of 100,000. */
 #define COLLECT_SETS_EVERY 16u
 
+/* How much slower than native code counting translation is. */
+#define COLLECT_COUNT_SLOWDOWN 1.7
+/* How far a rate may be off for that, as a share. */
+#define COLLECT_COUNT_ERROR 0.3
+
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
 #define TRIGGER_LEAST_NS UINT64_C(20000)
 

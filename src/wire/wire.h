@@ -35,6 +35,13 @@
 #define WIRE_ID_BITS 20
 #define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
 
+/* How references are counted between bursts. */
+enum wire_clock {
+    WIRE_CLOCK_CPUTIME = 0, /* not at all */
+    WIRE_CLOCK_COUNT,       /* for a stretch before each burst */
+    WIRE_CLOCK_COUNT_ALWAYS /* whenever no burst is recorded */
+};
+
 enum wire_mode { WIRE_MODE_BURST = 0, WIRE_MODE_FULL = 1, WIRE_MODE_IDLE = 2 };
 
 /* Why a buffer was handed over. All but WIRE_END_MORE end the burst. */
@@ -123,6 +130,12 @@ struct wire_desc {
     uint64_t gap_ns;     /* mean CPU time between bursts when this one was planned: what it stands for */
     uint32_t asks;       /* nonzero: number of the question that the thread waits with (wire_watching.turn) */
     uint32_t pad;
+    /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
+     * counting translation (arch/x86_64/count.h), which is slower than native code. 0: not told. */
+    uint64_t count_refs, count_ns;
+    /* Clock `count-always`: references of the thread before the burst, those of other bursts not among them,
+     * and the stratum of references that the burst stands for. */
+    uint64_t count_before, count_gap;
 };
 
 /*
@@ -201,16 +214,19 @@ struct wire_counters {
     uint64_t flushes;        /* times that all translations were thrown away */
     uint64_t threads;        /* threads seen */
     uint64_t translate_ns;
-    uint64_t stalled_ns;    /* full mode: waited for a free buffer */
-    uint64_t cpu_ns;        /* process CPU time when last looked at */
-    uint64_t burst_cpu_ns;  /* CPU time spent inside bursts */
-    uint64_t watch_faults;  /* touches of closed pages */
-    uint64_t watch_hits;    /* of that, of watched lines */
-    uint64_t watch_minis;   /* short bursts behind the others */
-    uint64_t watch_calls;   /* system calls that were looked at first */
-    uint64_t watch_unasked; /* bursts whose question was withdrawn, or could not be asked */
-    uint64_t watch_cpu_ns;  /* CPU time that all of it took, the kernel's part estimated */
-    uint64_t disabled;      /* nonzero: the agent turned itself off; enum wire_disabled */
+    uint64_t stalled_ns;                  /* full mode: waited for a free buffer */
+    uint64_t cpu_ns;                      /* process CPU time when last looked at */
+    uint64_t burst_cpu_ns;                /* CPU time spent inside bursts */
+    uint64_t watch_faults;                /* touches of closed pages */
+    uint64_t watch_hits;                  /* of that, of watched lines */
+    uint64_t watch_minis;                 /* short bursts behind the others */
+    uint64_t watch_calls;                 /* system calls that were looked at first */
+    uint64_t watch_unasked;               /* bursts whose question was withdrawn, or could not be asked */
+    uint64_t watch_cpu_ns;                /* CPU time that all of it took, the kernel's part estimated */
+    uint64_t counts;                      /* stretches of counting */
+    uint64_t count_refs;                  /* references counted in them */
+    uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */
+    uint64_t disabled;                    /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
     WIRE_OFF_NOT = 0,
@@ -272,6 +288,7 @@ struct wire_session {
     uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
     uint32_t watch;            /* nonzero: lines are watched by closing their pages */
     uint32_t line_bytes;       /* of a watched line */
+    uint32_t clock;            /* enum wire_clock */
 };
 
 #endif

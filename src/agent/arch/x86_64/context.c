@@ -133,6 +133,20 @@ static const struct place *place_of(const struct block *b, uint64_t rip)
     return &b->places[i];
 }
 
+/* In a counting block: *record and *end, as addresses, are where the cursor stands after what was executed. */
+static enum arch_fault counting_fault(const struct block *b, ucontext_t *uc, uint64_t **record, uint64_t **end)
+{
+    uint64_t rip = arch_pc(uc);
+    if (b->probe && rip == (uint64_t)b->code + b->probe)
+        return FAULT_FULL;
+    if (rip < (uint64_t)b->code + b->check_end)
+        return FAULT_CODE;
+    const struct place *p = place_of(b, rip);
+    uint64_t ahead = (uint64_t)*greg(uc, RCX) * p->repeats;
+    *record = *end = (uint64_t *)((uint64_t)*record + p->refs - ahead);
+    return FAULT_TARGET;
+}
+
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
                            uint64_t **end)
 {
@@ -144,6 +158,8 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         return FAULT_UNKNOWN;
     *record = (uint64_t *)*greg(uc, b->cursor);
     *end = *record;
+    if (b->counts)
+        return counting_fault(b, uc, record, end);
     if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end &&
         address < (uint64_t)t->buffer_end + WIRE_PAGE) {
         *end = t->buffer_end;
@@ -170,6 +186,8 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
         *greg(uc, RCX) = (greg_t)t->scratch;
     *greg(uc, b->scratch) = (greg_t)t->spill_a;
     *greg(uc, b->cursor) = (greg_t)t->spill_b;
+    if (b->extra >= 0 && arch_pc(uc) >= (uint64_t)b->code + b->extra_from)
+        *greg(uc, b->extra) = (greg_t)t->spill_extra;
     arch_set_pc(uc, b->pc + p->pc_offset);
     return p->insn;
 }

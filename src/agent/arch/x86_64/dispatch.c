@@ -60,7 +60,7 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
         return leave(t, pc);
     uint64_t crc = 0;
     __asm__("crc32q %1, %0" : "+r"(crc) : "r"(pc));
-    uint64_t *entry = &t->targets[2 * (crc & ((1u << TARGET_BITS) - 1))];
+    uint64_t *entry = &t->targets[t->count.on != 0][2 * (crc & ((1u << TARGET_BITS) - 1))];
     entry[1] = (uint64_t)b->code;
     entry[0] = 0 - pc;
     return (uint64_t)b->code;
@@ -134,21 +134,29 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
     struct exit *x = translate_exit(t->exit_id);
+    uint64_t away = x->kind == EXIT_SYSCALL ? 0 : count_away(t), code;
     switch (x->kind) {
     case EXIT_INDIRECT:
-        return indirect(t, x);
+        code = indirect(t, x);
+        break;
     case EXIT_LINK:
-        return link_block(t, x);
+        code = link_block(t, x);
+        break;
     case EXIT_STALE:
-        return retranslate(t, x);
+        code = retranslate(t, x);
+        break;
     case EXIT_SYSCALL:
         return system_call(t, x, regs);
     case EXIT_STEP:
         t->leave_end = LEAVE_STEP;
-        return leave(t, x->target);
+        code = leave(t, x->target);
+        break;
     default:
         t->leave_end = WIRE_END_INSTRUCTION;
         t->leave_detail = x->detail;
-        return leave(t, x->target);
+        code = leave(t, x->target);
+        break;
     }
+    count_back(t, away);
+    return code;
 }

@@ -17,6 +17,8 @@
 #define T_GATE_RESUME 152
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
+#define T_IDLE_ROUNDS 176
+#define T_SPILL_EXTRA 184
 #define T_TARGETS 4096
 
 #ifndef __ASSEMBLER__
@@ -37,6 +39,8 @@ AT(saved, T_SAVED);
 AT(gate_resume, T_GATE_RESUME);
 AT(app_mask, T_APP_MASK);
 AT(burst_mask, T_BURST_MASK);
+AT(idle_rounds, T_IDLE_ROUNDS);
+AT(spill_extra, T_SPILL_EXTRA);
 AT(targets, T_TARGETS);
 #undef AT
 

@@ -2,11 +2,13 @@
 /* See translate.h. */
 #include "agent/arch/x86_64/translate.h"
 #include "agent/arch/x86_64/check.h"
+#include "agent/arch/x86_64/count.h"
 #include "agent/arch/x86_64/template.h"
 #include "agent/sys.h"
 #include <sys/mman.h>
 #include <time.h>
 
+#define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* the counting ones have no id that the collector knows */
 #define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
 #define HASH_SIZE (2u * WIRE_MAX_BLOCKS)
 #define BLOCK_CODE_MAX 8192 /* more than any block can take */
@@ -17,7 +19,8 @@ static struct emitter out;
 static struct block *blocks;
 static struct exit *exits;
 static uint32_t *hash;
-static uint32_t nblocks, first_block, nexits; /* ids from first_block on are valid */
+static uint32_t nblocks, nexits;
+static uint32_t next_id = 1; /* of a recording block: never used again */
 static uint64_t generation = 1;
 static int lock;
 
@@ -26,6 +29,8 @@ static struct insn insns[BLOCK_INSNS + 1];
 static struct template template;
 static struct place places[2 * BLOCK_INSNS + 8];
 static uint8_t window[BLOCK_INSNS * 15 + 32];
+static uint8_t unused[1024]; /* where what records goes while a counting block is made */
+static int counts; /* the block being made only counts */
 
 void translate_lock(void)
 {
@@ -60,7 +65,7 @@ static void start_cache(void)
     emit_byte(&out, 0xf4); /* hlt: a fault in user mode, the cheapest in a virtual machine */
     out.at = cache + 64;
     arena_at = arena;
-    nexits = 1;
+    nexits = nblocks = 1;
 }
 
 int translate_init(int bmi2)
@@ -68,14 +73,13 @@ int translate_init(int bmi2)
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rw = PROT_READ | PROT_WRITE;
     cache = sys_map(NULL, CODE_CACHE_BYTES, rw | PROT_EXEC, flags);
     arena = sys_map(NULL, ARENA_BYTES, rw, flags);
-    blocks = sys_map(NULL, sizeof *blocks * WIRE_MAX_BLOCKS, rw, flags);
+    blocks = sys_map(NULL, sizeof *blocks * MAX_BLOCKS, rw, flags);
     exits = sys_map(NULL, sizeof *exits * MAX_EXITS, rw, flags);
     hash = sys_map(NULL, sizeof *hash * HASH_SIZE, rw, flags);
     if (!cache || !arena || !blocks || !exits || !hash)
         return -1;
     cache_end = cache + CODE_CACHE_BYTES;
     arena_end = arena + ARENA_BYTES;
-    nblocks = first_block = 1;
     start_cache();
     insn_init(bmi2);
     return 0;
@@ -85,7 +89,6 @@ void arch_flush(void)
 {
     /* The memory comes back zeroed. */
     sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
-    first_block = nblocks;
     generation++;
     start_cache();
     count_add(&proc->count.flushes, 1);
@@ -102,10 +105,10 @@ static uint32_t hash_of(uint64_t pc)
     return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (HASH_SIZE - 1);
 }
 
-static struct block *find(uint64_t pc)
+static struct block *find(uint64_t pc, int counting)
 {
     for (uint32_t h = hash_of(pc); hash[h]; h = (h + 1) & (HASH_SIZE - 1))
-        if (blocks[hash[h]].pc == pc && !blocks[hash[h]].stale)
+        if (blocks[hash[h]].pc == pc && blocks[hash[h]].counts == counting && !blocks[hash[h]].stale)
             return &blocks[hash[h]];
     return NULL;
 }
@@ -113,7 +116,7 @@ static struct block *find(uint64_t pc)
 struct block *translate_find_code(uint64_t address)
 {
     uint8_t *at = (uint8_t *)address;
-    uint32_t low = first_block, high = nblocks;
+    uint32_t low = 1, high = nblocks;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         struct block *b = &blocks[middle];
@@ -129,7 +132,7 @@ struct block *translate_find_code(uint64_t address)
 
 void translate_link(struct exit *x)
 {
-    struct block *b = find(x->target);
+    struct block *b = find(x->target, x->counts);
     if (!b || !x->patch)
         return;
     emit_patch(x->patch, b->code);
@@ -140,7 +143,8 @@ void translate_link(struct exit *x)
 static struct exit *emit_exit(enum exit_kind kind, uint64_t target)
 {
     struct exit *x = &exits[nexits];
-    *x = (struct exit){.target = target, .kind = (uint8_t)kind, .scratch = -1, .cursor = -1};
+    *x = (struct exit){
+        .target = target, .kind = (uint8_t)kind, .counts = (uint8_t)counts, .scratch = -1, .cursor = -1};
     emit_gs_imm(&out, T_EXIT_ID, nexits++);
     emit_gs_jump(&out, T_DISPATCH);
     return x;
@@ -185,12 +189,13 @@ static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cur
 }
 
 /* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
- * in the thread's table, keyed by the negated address, without touching flags: crc32 as the hash, lea to
+ * in the thread's table for this kind of block, keyed by the negated address, without touching flags: crc32 as the hash, lea to
  * compare, jrcxz to branch. */
 static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes, int scratch, int cursor)
 {
     static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
                                     0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
+    int table = counts ? (int)sizeof((struct thread *)0)->targets[0] : 0;
     emit_gs_store(&out, T_CURSOR, cursor);
     emit_gs_store(&out, T_SCRATCH, RCX);
     emit_byte(&out, 0xb9); /* mov ecx, 0 */
@@ -203,9 +208,9 @@ static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes,
     emit_byte(&out, 0xc8u | (unsigned)(scratch & 7));
     emit_bytes(&out, index, sizeof index);
     emit_byte(&out, 0x65); /* mov cursor, gs:[rcx * 8 + code] */
-    emit_address(&out, 0x8b, cursor, NO_REG, RCX, 8, T_TARGETS + 8, 0);
+    emit_address(&out, 0x8b, cursor, NO_REG, RCX, 8, T_TARGETS + table + 8, 0);
     emit_byte(&out, 0x65); /* mov rcx, gs:[rcx * 8 + key] */
-    emit_address(&out, 0x8b, RCX, NO_REG, RCX, 8, T_TARGETS, 0);
+    emit_address(&out, 0x8b, RCX, NO_REG, RCX, 8, T_TARGETS + table, 0);
     emit_address(&out, 0x8d, RCX, RCX, scratch, 1, 0, 0);
     emit_byte(&out, 0xe3); /* jrcxz hit */
     uint8_t *hit = out.at;
@@ -336,13 +341,50 @@ static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, 
     return *cursor >= 0;
 }
 
+/* Registers of a counting block. */
+struct borrowed {
+    int scratch, cursor, extra;
+};
+
+/*
+ * Counting blocks are so cheap that giving back registers and borrowing others is what costs most: all borrow
+ * the same two, those that compilers use least, where they can, whatever the block before has; and what an
+ * operand out of reach needs (`far`) is a register of the block's own. 0: there are none.
+ */
+static int pick_counting(unsigned used, int far, int hint_scratch, int hint_cursor, struct borrowed *b)
+{
+    if (!pick_pair(used, 0, hint_scratch, hint_cursor, &b->scratch, &b->cursor))
+        return 0;
+    b->extra = far ? pick(used | 1u << b->scratch | 1u << b->cursor, 1) : NO_REG;
+    return !far || b->extra >= 0;
+}
+
+/* Whether a copied instruction's RIP-relative operand can no longer be one. */
+static int is_far(const struct insn *d)
+{
+    if (d->rip_operand < 0 || (d->class != INSN_PLAIN && d->class != INSN_REP) ||
+        (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64))
+        return 0;
+    int64_t relative =
+        (int64_t)(d->pc + (uint64_t)d->op[d->rip_operand].mem.disp.value - (uint64_t)out.at);
+    return relative < INT32_MIN + BLOCK_CODE_MAX || relative > INT32_MAX - BLOCK_CODE_MAX;
+}
+
+static int pick_any(unsigned used, int low)
+{
+    struct borrowed b;
+    int scratch, cursor;
+    return counts ? pick_counting(used, low, NO_REG, NO_REG, &b) : pick_pair(used, low, NO_REG, NO_REG, &scratch, &cursor);
+}
+
 #define ALWAYS_USED (1u << RSP | 1u << RCX)
 
-/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself. */
+/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself.
+ * *low_out: one of the registers to borrow must be a low one, or for a counting block a third one. */
 static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *low_out)
 {
     unsigned used = ALWAYS_USED, n = 0, have = 0, taken = 0, estimate = 0;
-    int low = 0, scratch, cursor;
+    int low = 0;
     uint64_t stop = rseq_next(pc);
     int may_change = region_may_change(pc);
     *last = 0;
@@ -364,9 +406,9 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         struct insn *d = &insns[n];
         insn_decode(d, window + taken, have - taken < 15 ? have - taken : 15, pc + taken);
         unsigned more = used | d->reads | d->writes;
-        int needs_low = low || d->rip_operand >= 0;
+        int needs_low = low || (counts ? is_far(d) : d->rip_operand >= 0);
         if (d->class != INSN_STEP && d->class != INSN_END && d->class != INSN_SYSCALL &&
-            !pick_pair(more, needs_low, NO_REG, NO_REG, &scratch, &cursor)) {
+            !pick_any(more, needs_low)) {
             if (n)
                 break; /* a new block finds other registers */
             d->class = INSN_STEP;
@@ -424,34 +466,42 @@ static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
 
 static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsigned insn)
 {
-    places[n] = (struct place){(uint16_t)(out.at - b->code), (uint16_t)(pc - b->pc), (uint16_t)insn};
+    places[n] = (struct place){
+        .code_offset = (uint16_t)(out.at - b->code), .pc_offset = (uint16_t)(pc - b->pc), .insn = (uint16_t)insn};
     return n + 1;
 }
 
-/* The end of a block whose last instruction is d. */
-static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records)
+static void emit_advance(int cursor, int32_t advance)
+{
+    if (advance)
+        emit_lea(&out, cursor, cursor, advance);
+}
+
+/* The end of a block whose last instruction is d; `advance`: what it adds to the cursor. */
+static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records,
+                            int32_t advance)
 {
     uint64_t next = d->pc + d->in.length;
     uint64_t target =
         next + (uint64_t)(d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? d->op[0].imm.value.s : 0);
-    int32_t advance = 8 * template.slots, popped;
+    int32_t popped;
     uint8_t *jump, *other;
     struct exit *x;
     switch (d->class) {
     case INSN_JUMP:
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         jump = emit_jump(&out);
         emit_link(jump, target, scratch, cursor);
         break;
     case INSN_CALL:
         emit_move_imm(&out, scratch, next);
         emit_push(&out, scratch);
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         jump = emit_jump(&out);
         emit_link(jump, target, scratch, cursor);
         break;
     case INSN_CONDITIONAL:
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         jump = emit_jcc(&out, d->in.opcode & 15u);
         other = emit_jump(&out);
         emit_link(jump, target, scratch, cursor);
@@ -459,7 +509,7 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
         break;
     case INSN_COUNTED:
         /* The instruction only has a short form: it jumps over a jump. */
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         emit_bytes(&out, d->bytes, d->in.length);
         {
             uint8_t *from = out.at;
@@ -476,12 +526,12 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
         emit_move_imm(&out, scratch, next);
         emit_push(&out, scratch);
         emit_gs_load(&out, scratch, T_INDIRECT);
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         emit_indirect(d, insn, -8, scratch, cursor);
         break;
     case INSN_JUMP_INDIRECT:
         emit_load_target(d, scratch);
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         emit_indirect(d, insn, 0, scratch, cursor);
         break;
     case INSN_RETURN:
@@ -489,12 +539,12 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
         emit_pop(&out, scratch);
         if (popped)
             emit_lea(&out, RSP, RSP, popped);
-        emit_lea(&out, cursor, cursor, advance);
+        emit_advance(cursor, advance);
         emit_indirect(d, insn, 8 + popped, scratch, cursor);
         break;
     default:
         if (records) {
-            emit_lea(&out, cursor, cursor, advance);
+            emit_advance(cursor, advance);
             emit_give_back(scratch, cursor);
         }
         x = emit_exit(d->class == INSN_SYSCALL ? EXIT_SYSCALL
@@ -514,6 +564,22 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
     }
 }
 
+/* Whether every round of a loop that a block without references closes comes by a block with some: that is so
+ * if the branch leads to the start of one. */
+static int counted_elsewhere(const struct insn *end)
+{
+    if (end->op[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        return 0;
+    const struct block *b = find(end->pc + end->in.length + (uint64_t)end->op[0].imm.value.s, 1);
+    return b && b->refs != 0;
+}
+
+static void emit_extra_back(const struct block *b)
+{
+    if (b->extra >= 0)
+        emit_gs_load(&out, b->extra, T_SPILL_EXTRA);
+}
+
 static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail)
 {
     t->leave_end = why;
@@ -523,7 +589,7 @@ static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail
 
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
 {
-    struct block *b = find(pc);
+    struct block *b = find(pc, t->count.on);
     if (b)
         return b;
     if (!region_may_translate(pc))
@@ -532,9 +598,10 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         regions_stale(); /* the beginning of the sequence may have been translated */
     if (rseq_inside(pc, &t->abort_pc))
         return cannot(t, WIRE_END_CODE, 0);
-    if (nblocks + 1 >= WIRE_MAX_BLOCKS)
+    counts = t->count.on;
+    if (next_id + 1 >= WIRE_MAX_BLOCKS)
         return cannot(t, WIRE_END_SPACE, 0); /* for good: ids are not used again */
-    if (out.at + BLOCK_CODE_MAX > cache_end || nexits + 8 >= MAX_EXITS ||
+    if (out.at + BLOCK_CODE_MAX > cache_end || nblocks + 1 >= MAX_BLOCKS || nexits + 8 >= MAX_EXITS ||
         arena_at + sizeof places > arena_end) {
         regions_stale(); /* the next burst starts with an empty cache */
         return cannot(t, WIRE_END_SPACE, 0);
@@ -546,18 +613,24 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     unsigned used, n = decode_block(pc, &last, &used, &low), count = 0, nplaces = 0;
     if (n == 0)
         return cannot(t, WIRE_END_CODE, 0);
-    uint32_t id = nblocks;
-    b = &blocks[id];
+    b = &blocks[nblocks];
     uint8_t *begin = (uint8_t *)(((uintptr_t)out.at + 15) & ~(uintptr_t)15);
     out.at = begin;
-    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1};
+    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = (uint16_t)counts, .extra = -1};
     const struct insn *end = last ? &insns[n - 1] : NULL;
     int records =
         !(n == 1 && end && (end->class == INSN_STEP || end->class == INSN_END || end->class == INSN_SYSCALL));
     uint8_t *header = NULL;
     if (records) {
-        if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
+        struct borrowed picked;
+        if (counts ? !pick_counting(used, low, hint_scratch, hint_cursor, &picked)
+                   : !pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
             return cannot(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
+        if (counts) {
+            scratch = picked.scratch;
+            cursor = picked.cursor;
+            b->extra = (int8_t)picked.extra;
+        }
         b->scratch = (int8_t)scratch;
         b->cursor = (int8_t)cursor;
         emit_gs_store(&out, T_SPILL_A, scratch);
@@ -566,25 +639,47 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         b->fast = out.at;
         if (region_may_change(pc))
             emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
-        emit_store_imm(&out, cursor, 0, 0);
-        header = out.at - 4;
+        if (!counts) {
+            emit_store_imm(&out, cursor, 0, 0);
+            header = out.at - 4;
+        } else if (end && count_may_loop(end)) {
+            b->probe = (uint16_t)(out.at - b->code);
+            emit_count_probe(&out, scratch, cursor);
+        }
+        if (b->extra >= 0) {
+            emit_gs_store(&out, T_SPILL_EXTRA, b->extra);
+            b->extra_from = (uint16_t)(out.at - b->code);
+        }
     }
     int silent = region_is_agent(pc);
-    template_init(&template, &out, scratch, cursor);
+    struct emitter nowhere = {unused};
+    template_init(&template, counts ? &nowhere : &out, scratch, cursor);
     nplaces = add_place(nplaces, b, pc, 0);
     uint64_t next = pc;
     for (unsigned i = 0; i < n; i++) {
         const struct insn *d = &insns[i];
         int native = d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
         nplaces = add_place(nplaces, b, d->pc, i);
+        unsigned before = template.nrefs, repeats = 0;
         if (!native && !silent)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
+        if (counts) {
+            nowhere.at = unused;
+            places[nplaces - 1].refs = b->refs;
+            b->refs = (uint16_t)(b->refs + count_references(&template, before, &repeats));
+            places[nplaces - 1].repeats = (uint16_t)repeats;
+            emit_count_before(&out, cursor, repeats);
+        }
         if (d == end) {
-            emit_terminator(d, i, scratch, cursor, records);
+            emit_extra_back(b);
+            if (counts && records && b->refs == 0 && count_may_loop(end) &&
+                (region_may_change(pc) || !counted_elsewhere(end)))
+                emit_count_idle(&out, scratch, cursor);
+            emit_terminator(d, i, scratch, cursor, records, counts ? b->refs : 8 * template.slots);
             count += !native;
             break;
         }
-        if (emit_copy(d, scratch)) {
+        if (emit_copy(d, counts ? b->extra : scratch)) {
             out.at = begin;
             return cannot(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
         }
@@ -592,13 +687,18 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         count++;
         if (d->class == INSN_REP) {
             nplaces = add_place(nplaces, b, next, i + 1);
-            if (!silent)
+            places[nplaces - 1].refs = b->refs;
+            if (counts)
+                emit_count_after(&out, scratch, cursor, repeats);
+            else if (!silent)
                 template_record_after(&template, d);
         }
         template_follow(&template, d);
         if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
             nplaces = add_place(nplaces, b, next, i + 1);
-            emit_lea(&out, cursor, cursor, 8 * template.slots);
+            places[nplaces - 1].refs = b->refs;
+            emit_extra_back(b);
+            emit_advance(cursor, counts ? b->refs : 8 * template.slots);
             uint8_t *jump = emit_jump(&out);
             emit_link(jump, next, scratch, cursor);
             break;
@@ -606,10 +706,10 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     }
     b->code_bytes = (uint32_t)(out.at - begin);
     if (header) {
-        uint32_t word = id | (uint32_t) template.slots << WIRE_ID_BITS;
+        uint32_t word = next_id | (uint32_t) template.slots << WIRE_ID_BITS;
         __builtin_memcpy(header, &word, 4);
     }
-    if (publish(id, pc, silent ? 0 : count, records)) {
+    if (!counts && publish(next_id, pc, silent ? 0 : count, records)) {
         out.at = begin;
         return cannot(t, WIRE_END_SPACE, 0);
     }
@@ -619,8 +719,8 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     uint32_t h = hash_of(pc);
     while (hash[h])
         h = (h + 1) & (HASH_SIZE - 1);
-    hash[h] = id;
-    nblocks++;
+    hash[h] = nblocks++;
+    next_id += !counts;
     count_add(&proc->count.blocks, 1);
     count_add(&proc->count.insns, count);
     if (timed)
@@ -630,7 +730,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
 
 struct block *translate_again(struct thread *t, const struct exit *x)
 {
-    struct block *b = find(x->target);
+    struct block *b = find(x->target, x->counts);
     if (b == x->block) /* else another thread was here first */
         b->stale = 1;  /* its code stays, and its check always fails */
     return translate_block(t, x->target, x->scratch, x->cursor);

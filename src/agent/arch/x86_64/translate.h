@@ -11,6 +11,8 @@
  *   fast:  the borrowed pair is already so  (from a block that borrows the same pair)
  *
  * Nothing added changes flags, and nothing checks for the end of the buffer: the guard page does.
+ *
+ * A counting block (count.h) is made of the same code and lives beside the recording one.
  */
 #ifndef CACHEGRAM_X86_64_TRANSLATE_H
 #define CACHEGRAM_X86_64_TRANSLATE_H
@@ -21,6 +23,8 @@
 /* From `code_offset` on, instruction `insn` (at pc_offset) is being executed. */
 struct place {
     uint16_t code_offset, pc_offset, insn;
+    /* Counting blocks: references of the block before it; how often the cursor has run ahead by rcx. */
+    uint16_t refs, repeats;
 };
 
 struct block {
@@ -32,6 +36,11 @@ struct block {
     int8_t scratch, cursor; /* -1: the block borrows nothing */
     uint16_t check_end;     /* offset behind the check of the source; 0: none, it cannot change */
     uint16_t stale;         /* the source has changed: not to be found any more */
+    uint16_t probe;         /* counting blocks: offset of the probe; 0: none */
+    uint16_t counts;        /* nonzero: a counting block */
+    uint16_t refs;          /* that it counts each time, string instructions aside */
+    uint16_t extra_from;    /* offset from where on `extra`'s own value lies in T_SPILL_EXTRA */
+    int8_t extra;           /* counting blocks: a third register, borrowed by this block alone; -1: none */
 };
 
 enum exit_kind { EXIT_LINK, EXIT_INDIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EXIT_STALE };
@@ -44,6 +53,7 @@ struct exit {
     uint8_t *after;
     struct block *block; /* STALE, SYSCALL: the block itself */
     uint8_t kind;
+    uint8_t counts; /* of a counting block */
     int8_t scratch, cursor;
     uint16_t detail;
     uint16_t insn;        /* INDIRECT: number of the branch in its block */
@@ -52,7 +62,8 @@ struct exit {
 
 int translate_init(int bmi2);
 struct exit *translate_exit(uint64_t id);
-/* Block for pc, made if need be; the hint is the pair that the caller has borrowed. NULL: cannot. */
+/* Block for pc, of the kind that t is in, made if need be; the hint is the pair that the caller has borrowed.
+ * NULL: cannot. */
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
 /* The source of x->block has changed: a new block. */
 struct block *translate_again(struct thread *t, const struct exit *x);

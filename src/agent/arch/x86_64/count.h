@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count.h - blocks that count their references and record nothing.
+ *
+ * They are made as recording blocks are, with the same two registers borrowed, but the cursor walks by one
+ * byte a reference through memory that is only read (agent/count.c), and the block's own references are added
+ * by one lea at its end. Behind that memory lies a guard region: the probe, a load from where the cursor
+ * stands, faults there, at a block's start, where nothing of the block has been executed yet. Only blocks
+ * that may close a loop have one: a branch backwards, or one to who knows where. Of the others there cannot
+ * be so many in a row that the guard region is jumped over.
+ *
+ *      mov gs:[spill_a], scratch; mov gs:[spill_b], cursor; mov cursor, gs:[cursor]
+ *      movzx scratch, byte [cursor]       the probe
+ *      add rax, [rbx]                     the target's: one reference
+ *      push rax                           another one
+ *      lea cursor, [cursor + 2]
+ *      jne ...
+ *
+ * The elements of a repeated string instruction are added without flags: rcx before, and not(rcx) + 1 behind.
+ * A loop without any reference would never end a stretch: such a block advances the cursor by one all the
+ * same and tells so (struct thread, idle_rounds).
+ */
+#ifndef CACHEGRAM_X86_64_COUNT_H
+#define CACHEGRAM_X86_64_COUNT_H
+
+#include "agent/arch/x86_64/emit.h"
+#include "agent/arch/x86_64/insn.h"
+#include "agent/arch/x86_64/template.h"
+
+/* Whether a block that `end` ends may be the last one of a loop's round. */
+int count_may_loop(const struct insn *end);
+/*
+ * References that the template's entries from `from` on stand for. A masked operand counts as touched, a
+ * gather or scatter as all its elements; *repeats is how many a string instruction makes for each element,
+ * which are not in the result.
+ */
+unsigned count_references(const struct template *t, unsigned from, unsigned *repeats);
+void emit_count_probe(struct emitter *e, int scratch, int cursor);
+/* Around a string instruction, `repeats` from count_references. */
+void emit_count_before(struct emitter *e, int cursor, unsigned repeats);
+void emit_count_after(struct emitter *e, int scratch, int cursor, unsigned repeats);
+/* A round of a loop without references. */
+void emit_count_idle(struct emitter *e, int scratch, int cursor);
+
+#endif

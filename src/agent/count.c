@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count.c - the clock without counters: how many references a thread makes per nanosecond of its CPU time.
+ *
+ * A trigger does not begin a recorded burst at once, but a stretch in which the same code is translated such
+ * that it counts its references and does nothing else (arch/x86_64/count.h). Its first part warms up; the
+ * second is timed; then the recorded burst begins, where the stretch has come to. Everything that can happen
+ * in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins at the
+ * next chance, with what was counted till then.
+ *
+ * The cursor walks through memory of which all is one page of zeros, so that it touches no cache that the
+ * target uses but for a line, and it needs no look at a limit: it ends in a guard region.
+ *
+ *      | ... | warm: 150,000 bytes -> | guard     then   | ... | timed: 300,000 bytes -> | guard
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
+
+static uint8_t *area; /* NULL: nothing is counted */
+static int populated;
+
+void count_init(void)
+{
+    if (session->clock == WIRE_CLOCK_CPUTIME || session->mode != WIRE_MODE_BURST)
+        return;
+    uint8_t *memory = sys_map(NULL, COUNT_AREA_BYTES + COUNT_GUARD_BYTES, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (!memory || sys_failed(sys3(SYS_mprotect, memory, COUNT_AREA_BYTES, PROT_READ)))
+        return;
+    sys3(SYS_madvise, memory, COUNT_AREA_BYTES + COUNT_GUARD_BYTES, MADV_DONTDUMP);
+    area = memory;
+}
+
+/* A child has the mapping, but has to touch its pages anew. */
+void count_forked(void)
+{
+    populated = 0;
+}
+
+int count_always(void)
+{
+    return area && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
+}
+
+int count_wanted(struct thread *t)
+{
+    int wanted = area && !t->count.done;
+    t->count.done = 0;
+    return wanted;
+}
+
+/* Lets the cursor stand `refs` references before the guard. */
+static void place_cursor(struct thread *t, uint64_t refs)
+{
+    t->count.start = (uint64_t)area + COUNT_AREA_BYTES - refs;
+    t->count.idle_before = t->idle_rounds;
+}
+
+static void begin_part(struct thread *t, uint64_t refs)
+{
+    struct counting *c = &t->count;
+    place_cursor(t, refs);
+    c->part_total = c->total;
+    c->part_away_ns = c->away_ns;
+    c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
+ * wants it in CPU time, at the thread's rate so far. */
+static void plan_burst(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             gap_ns = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
+    uint64_t per_us = c->total > COUNT_RATE_REFS && ns >= 1000 ? c->total / (ns / 1000) : COUNT_FIRST_RATE;
+    c->gap_refs = gap_ns / 1000 * per_us + 1;
+    c->burst_at = c->stratum_end + random_next(&t->random) % c->gap_refs;
+    c->stratum_end += c->gap_refs;
+}
+
+/* Counting always: references until the next lap of the cursor. */
+static uint64_t lap(const struct thread *t)
+{
+    uint64_t left = t->count.burst_at > t->count.total ? t->count.burst_at - t->count.total : 1;
+    return left < COUNT_AREA_BYTES ? left : COUNT_AREA_BYTES;
+}
+
+void count_begin(struct thread *t)
+{
+    struct counting *c = &t->count;
+    /* Faults on its pages would be part of the time. */
+    if (!__atomic_exchange_n(&populated, 1, __ATOMIC_RELAXED))
+        sys3(SYS_madvise, area, COUNT_AREA_BYTES, MADV_POPULATE_READ);
+    c->timed = 0;
+    c->refs = c->ns = c->away_ns = 0;
+    if (count_always() && c->gap_refs == 0)
+        plan_burst(t);
+    begin_part(t, count_always() ? lap(t) : COUNT_WARM_REFS);
+    c->cpu_start_ns = c->part_cpu_ns;
+    t->cursor = (uint64_t *)c->start;
+    count_add(&proc->count.counts, 1);
+}
+
+void count_take(struct thread *t, uint64_t cursor)
+{
+    struct counting *c = &t->count;
+    uint64_t refs = cursor - c->start - (t->idle_rounds - c->idle_before);
+    c->total += refs;
+    c->start = cursor;
+    c->idle_before = t->idle_rounds;
+    count_add(&proc->count.count_refs, refs);
+}
+
+void count_end(struct thread *t, uint64_t cursor)
+{
+    struct counting *c = &t->count;
+    count_take(t, cursor);
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), ns = now - c->part_cpu_ns,
+             away = c->away_ns - c->part_away_ns, refs = c->total - c->part_total;
+    if (c->timed && refs >= COUNT_LEAST_REFS && ns > away) {
+        c->refs = refs;
+        c->ns = ns - away;
+    }
+    c->on = 0;
+    c->done = !count_always();
+    count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
+    count_add(&proc->count.count_away_ns, c->away_ns);
+}
+
+void count_forget(struct thread *t)
+{
+    t->count.on = t->count.done = 0;
+    t->count.refs = t->count.ns = 0;
+}
+
+/* What comes when the cursor has met the guard: nonzero if the count goes on. */
+static int next_part(struct thread *t)
+{
+    struct counting *c = &t->count;
+    if (!count_always()) {
+        if (c->timed)
+            return 0;
+        c->timed = 1;
+        begin_part(t, COUNT_TIMED_REFS);
+        return 1;
+    }
+    if (c->total >= c->burst_at) {
+        int taken = burst_take_buffer(t);
+        c->burst_gap = c->gap_refs;
+        plan_burst(t);
+        if (taken)
+            return 0;
+    }
+    place_cursor(t, lap(t));
+    return 1;
+}
+
+void count_full(struct thread *t, ucontext_t *uc, uint64_t cursor)
+{
+    uint64_t pending = 0;
+    count_take(t, cursor);
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    if (pending & ~t->app_mask & ~FAULT_SIGNALS) { /* let it in: the burst comes after it */
+        arch_restore(t, uc);
+        memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+        burst_end(t, WIRE_END_SIGNAL, 0, (uint64_t *)cursor, UINT32_MAX);
+        return;
+    }
+    if (next_part(t)) {
+        arch_moved_buffer(t, uc, (uint64_t *)t->count.start);
+        return;
+    }
+    arch_restore(t, uc);
+    count_end(t, cursor);
+    t->count.done = 0;
+    burst_record(t, uc);
+}
+
+uint64_t count_away(const struct thread *t)
+{
+    return t->count.on ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+}
+
+void count_back(struct thread *t, uint64_t away)
+{
+    if (away)
+        t->count.away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - away;
+}
