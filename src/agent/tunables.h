@@ -36,9 +36,9 @@
 #define ANSWER_WAIT_NS 20000000
 /* Words of the short burst behind a touch of a closed page: the least, and the most where touches follow each
  * other within so much CPU time. 512 words take some 2 us to record and look through, the two faults 10. */
-#define MINI_LEAST_WORDS 512u
+#define MINI_LEAST_WORDS 256u
 #define MINI_WORDS 4096u
-#define MINI_SOON_NS 100000
+#define MINI_SOON_NS 4000
 /*
  * Counting before a burst: untimed references, in which code is translated and links are made, then timed
  * ones.

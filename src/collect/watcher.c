@@ -16,6 +16,8 @@
 #include "collect/tunables.h"
 #include "collect/vma.h"
 
+#define FILTER_BITS 4096u
+
 /* Each requested line, from its burst on until its outcome is told. */
 struct line {
     uint64_t id; /* of the watch */
@@ -38,7 +40,7 @@ struct watcher {
     unsigned n;
     /* the burst in hand */
     struct wire_desc desc;
-    uint64_t filter;                         /* bit: some watched line has that hash */
+    uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
     uint64_t touches;                        /* so far */
     uint64_t position[2 * WIRE_MAX_WATCHES]; /* of lines[i]'s first touch in the burst, from 1; 0: none */
     unsigned old;                            /* lines before the burst's own */
@@ -66,10 +68,9 @@ void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns)
     w->allowance_ns = allowance_ns;
 }
 
-static unsigned hash(const struct watcher *w, uint64_t line)
+static inline unsigned hash(uint64_t line)
 {
-    (void)w;
-    return (unsigned)(line * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+    return (unsigned)(line * UINT64_C(0x9e3779b97f4a7c15) >> 32) % FILTER_BITS;
 }
 
 /* --- outcomes --- */
@@ -119,21 +120,30 @@ void watcher_begin(struct watcher *w, const struct wire_desc *desc)
 {
     w->desc = *desc;
     w->touches = 0;
-    w->filter = 0;
     w->old = w->n;
+    memset(w->filter, 0, sizeof(w->filter));
     memset(w->position, 0, sizeof(w->position));
-    for (unsigned i = 0; i < w->n; i++)
-        w->filter |= UINT64_C(1) << hash(w, w->lines[i].address / w->line_bytes);
+    for (unsigned i = 0; i < w->n; i++) {
+        unsigned h = hash(w->lines[i].address / w->line_bytes);
+        w->filter[h / 64] |= UINT64_C(1) << h % 64;
+    }
+}
+
+/* A line that has a watched one's hash. */
+static void found(struct watcher *w, uint64_t line, uint64_t position)
+{
+    for (unsigned k = 0; k < w->old; k++)
+        if (w->lines[k].address / w->line_bytes == line && w->position[k] == 0)
+            w->position[k] = position;
 }
 
 void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n)
 {
-    if (w->filter != 0)
-        for (size_t i = 0; i < n; i++)
-            if (w->filter >> hash(w, lines[i]) & 1)
-                for (unsigned k = 0; k < w->old; k++)
-                    if (w->lines[k].address / w->line_bytes == lines[i] && w->position[k] == 0)
-                        w->position[k] = w->touches + i + 1;
+    for (size_t i = 0; w->old != 0 && i < n; i++) {
+        unsigned h = hash(lines[i]);
+        if (w->filter[h / 64] >> h % 64 & 1)
+            found(w, lines[i], w->touches + i + 1);
+    }
     w->touches += n;
 }
 
