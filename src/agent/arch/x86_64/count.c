@@ -68,3 +68,56 @@ void emit_count_idle(struct emitter *e, int scratch, int cursor)
     emit_gs_store(e, T_IDLE_ROUNDS, scratch);
     emit_lea(e, cursor, cursor, 1);
 }
+
+void emit_count_indirect(struct emitter *e, uint32_t exit_id, int scratch, int cursor)
+{
+    if (scratch != COUNT_TARGET || cursor != COUNT_CURSOR) {
+        emit_gs_store(e, T_INDIRECT, scratch);
+        emit_gs_store(e, T_CURSOR, cursor);
+        emit_gs_load(e, scratch, T_SPILL_A);
+        emit_gs_load(e, cursor, T_SPILL_B);
+        emit_gs_store(e, T_SPILL_A, COUNT_TARGET);
+        emit_gs_store(e, T_SPILL_B, COUNT_CURSOR);
+        emit_gs_load(e, COUNT_TARGET, T_INDIRECT);
+        emit_gs_load(e, COUNT_CURSOR, T_CURSOR);
+    }
+    /* crc32 rcx, r11; movzx ecx, cx; jmp gs:[rcx * 8 + landings] */
+    static const uint8_t lookup[] = {0xf2, 0x49, 0x0f, 0x38, 0xf1, 0xcb, 0x0f,
+                                     0xb7, 0xc9, 0x65, 0xff, 0x24, 0xcd};
+    emit_gs_imm(e, T_EXIT_ID, exit_id);
+    emit_gs_store(e, T_SCRATCH, RCX);
+    emit_move_imm(e, RCX, 0);
+    emit_bytes(e, lookup, sizeof lookup);
+    emit_u32(e, T_LANDINGS);
+}
+
+static void give_back(struct emitter *e)
+{
+    emit_gs_store(e, T_CURSOR, COUNT_CURSOR);
+    emit_gs_load(e, COUNT_TARGET, T_SPILL_A);
+    emit_gs_load(e, COUNT_CURSOR, T_SPILL_B);
+}
+
+void emit_count_landing(struct emitter *e, const struct block *b, const uint8_t *miss)
+{
+    emit_move_imm(e, RCX, 0 - b->pc);
+    emit_address(e, 0x8d, RCX, RCX, COUNT_TARGET, 1, 0, 0);
+    emit_byte(e, 0xe3); /* jrcxz */
+    uint8_t *ok = e->at;
+    emit_byte(e, 0);
+    emit_patch(emit_jump(e), miss);
+    *ok = (uint8_t)(e->at - ok - 1);
+    emit_gs_load(e, RCX, T_SCRATCH);
+    int same = b->fast && b->scratch == COUNT_TARGET && b->cursor == COUNT_CURSOR;
+    if (!same)
+        give_back(e);
+    emit_patch(emit_jump(e), same ? b->fast : b->code);
+}
+
+void emit_count_miss(struct emitter *e)
+{
+    emit_gs_load(e, RCX, T_SCRATCH);
+    emit_gs_store(e, T_INDIRECT, COUNT_TARGET);
+    give_back(e);
+    emit_gs_jump(e, T_DISPATCH);
+}

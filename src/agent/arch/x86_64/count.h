@@ -26,6 +26,7 @@
 #include "agent/arch/x86_64/emit.h"
 #include "agent/arch/x86_64/insn.h"
 #include "agent/arch/x86_64/template.h"
+#include "agent/arch/x86_64/translate.h"
 
 /* Whether a block that `end` ends may be the last one of a loop's round. */
 int count_may_loop(const struct insn *end);
@@ -41,5 +42,19 @@ void emit_count_before(struct emitter *e, int cursor, unsigned repeats);
 void emit_count_after(struct emitter *e, int scratch, int cursor, unsigned repeats);
 /* A round of a loop without references. */
 void emit_count_idle(struct emitter *e, int scratch, int cursor);
+
+/*
+ * Indirect branches. The thread's table `landings`, by the CRC of the target's address, says where to jump at
+ * once; the landing there sees for itself whether it is the right one, and is entered with the target in
+ * COUNT_TARGET, the cursor in COUNT_CURSOR, their own values spilled as usual, and rcx in T_SCRATCH. So what
+ * most blocks borrow stays where it is.
+ */
+#define COUNT_TARGET R11
+#define COUNT_CURSOR R10
+#define COUNT_LANDING_BYTES 96
+/* From a block that borrows scratch, which holds the target, and cursor; the exit is what a miss tells. */
+void emit_count_indirect(struct emitter *e, uint32_t exit_id, int scratch, int cursor);
+void emit_count_landing(struct emitter *e, const struct block *b, const uint8_t *miss);
+void emit_count_miss(struct emitter *e);
 
 #endif

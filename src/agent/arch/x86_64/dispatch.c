@@ -53,14 +53,23 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
     uint64_t pc = t->indirect_target;
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
         return take_back(t, x);
+    uint8_t *landing = NULL;
     translate_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
+    if (b && b->counts)
+        landing = translate_landing(b);
     translate_unlock();
     if (!b)
         return leave(t, pc);
     uint64_t crc = 0;
     __asm__("crc32q %1, %0" : "+r"(crc) : "r"(pc));
-    uint64_t *entry = &t->targets[t->count.on != 0][2 * (crc & ((1u << TARGET_BITS) - 1))];
+    crc &= (1u << TARGET_BITS) - 1;
+    if (b->counts) {
+        if (landing)
+            t->landings[crc] = (uint64_t)landing;
+        return (uint64_t)b->code;
+    }
+    uint64_t *entry = &t->targets[2 * crc];
     entry[1] = (uint64_t)b->code;
     entry[0] = 0 - pc;
     return (uint64_t)b->code;
@@ -69,7 +78,9 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
 static uint64_t link_block(struct thread *t, struct exit *x)
 {
     translate_lock();
-    struct block *b = translate_block(t, x->target, x->scratch, x->cursor);
+    /* A function's counting blocks borrow the same, whoever calls it: indirect branches count on that. */
+    int anew = x->counts && x->call;
+    struct block *b = translate_block(t, x->target, anew ? NO_REG : x->scratch, anew ? NO_REG : x->cursor);
     if (b)
         translate_link(x);
     translate_unlock();
