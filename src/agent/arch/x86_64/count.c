@@ -19,15 +19,17 @@ int count_may_loop(const struct insn *end)
     }
 }
 
-unsigned count_references(const struct template *t, unsigned from, unsigned *repeats)
+unsigned count_references(const struct template *t, unsigned from, unsigned *repeats, unsigned *masked)
 {
     unsigned n = 0;
-    *repeats = 0;
+    *repeats = *masked = 0;
     for (unsigned i = from; i < t->nrefs; i++) {
         const struct wire_ref *r = &t->refs[i];
         unsigned each = r->rw == (WIRE_LOAD | WIRE_STORE) ? 2 : r->rw != 0;
         if (r->kind == WIRE_REF_REP)
             *repeats = (r->flags & (WIRE_REP_SRC | WIRE_REP_DST)) == (WIRE_REP_SRC | WIRE_REP_DST) ? 2 : 1;
+        else if (r->kind == WIRE_REF_MASKED || r->kind == WIRE_REF_PACKED)
+            *masked += each;
         else
             n += r->kind == WIRE_REF_GATHER ? each * r->size / r->elem_bytes : each;
     }
@@ -41,6 +43,18 @@ void emit_count_probe(struct emitter *e, int scratch, int cursor)
     emit_byte(e, 0x0f);
     emit_byte(e, 0xb6);
     emit_modrm(e, scratch, cursor, 0);
+}
+
+void emit_count_masked(struct emitter *e, const struct insn *d, int cursor, unsigned masked)
+{
+    emit_gs_store(e, T_SCRATCH, RCX);
+    template_emit_mask(e, d, RCX);
+    emit_byte(e, 0xe3); /* jrcxz */
+    uint8_t *none = e->at;
+    emit_byte(e, 0);
+    emit_lea(e, cursor, cursor, (int32_t)masked);
+    *none = (uint8_t)(e->at - none - 1);
+    emit_gs_load(e, RCX, T_SCRATCH);
 }
 
 void emit_count_before(struct emitter *e, int cursor, unsigned repeats)

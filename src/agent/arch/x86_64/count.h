@@ -31,11 +31,13 @@
 /* Whether a block that `end` ends may be the last one of a loop's round. */
 int count_may_loop(const struct insn *end);
 /*
- * References that the template's entries from `from` on stand for. A masked operand counts as touched, a
- * gather or scatter as all its elements; *repeats is how many a string instruction makes for each element,
- * which are not in the result.
+ * References that the template's entries from `from` on stand for, a gather or scatter as if it touched all
+ * its elements; *repeats is how many a string instruction makes for each element, and *masked how many there
+ * are unless an element mask is all zeros: these are not in the result.
  */
-unsigned count_references(const struct template *t, unsigned from, unsigned *repeats);
+unsigned count_references(const struct template *t, unsigned from, unsigned *repeats, unsigned *masked);
+/* Before an instruction with an element mask, `masked` from count_references. Changes no flags. */
+void emit_count_masked(struct emitter *e, const struct insn *d, int cursor, unsigned masked);
 void emit_count_probe(struct emitter *e, int scratch, int cursor);
 /* Around a string instruction, `repeats` from count_references. */
 void emit_count_before(struct emitter *e, int cursor, unsigned repeats);

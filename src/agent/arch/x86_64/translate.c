@@ -702,15 +702,17 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         const struct insn *d = &insns[i];
         int native = d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
         nplaces = add_place(nplaces, b, d->pc, i);
-        unsigned before = template.nrefs, repeats = 0;
+        unsigned before = template.nrefs, repeats = 0, masked = 0;
         if (!native && !silent)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (counts) {
             nowhere.at = unused;
             places[nplaces - 1].refs = b->refs;
-            b->refs = (uint16_t)(b->refs + count_references(&template, before, &repeats));
+            b->refs = (uint16_t)(b->refs + count_references(&template, before, &repeats, &masked));
             places[nplaces - 1].repeats = (uint16_t)repeats;
             emit_count_before(&out, cursor, repeats);
+            if (masked)
+                emit_count_masked(&out, d, cursor, masked);
         }
         if (d == end) {
             emit_extra_back(b);
