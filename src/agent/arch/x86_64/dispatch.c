@@ -48,31 +48,32 @@ static uint64_t take_back(struct thread *t, const struct exit *x)
     return code;
 }
 
+/* From now on the thread's indirect branches to b's source find it by themselves. Under the lock. */
+static void remember(struct thread *t, struct block *b)
+{
+    uint64_t crc = 0;
+    __asm__("crc32q %1, %0" : "+r"(crc) : "r"(b->pc));
+    crc &= (1u << TARGET_BITS) - 1;
+    if (b->counts) {
+        const uint8_t *landing = translate_landing(b);
+        t->landings[crc] = (uint64_t)(landing ? landing : translate_miss());
+    } else {
+        t->targets[2 * crc + 1] = (uint64_t)b->code;
+        t->targets[2 * crc] = 0 - b->pc;
+    }
+}
+
 static uint64_t indirect(struct thread *t, const struct exit *x)
 {
     uint64_t pc = t->indirect_target;
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
         return take_back(t, x);
-    uint8_t *landing = NULL;
     translate_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
-    if (b && b->counts)
-        landing = translate_landing(b);
+    if (b)
+        remember(t, b);
     translate_unlock();
-    if (!b)
-        return leave(t, pc);
-    uint64_t crc = 0;
-    __asm__("crc32q %1, %0" : "+r"(crc) : "r"(pc));
-    crc &= (1u << TARGET_BITS) - 1;
-    if (b->counts) {
-        if (landing)
-            t->landings[crc] = (uint64_t)landing;
-        return (uint64_t)b->code;
-    }
-    uint64_t *entry = &t->targets[2 * crc];
-    entry[1] = (uint64_t)b->code;
-    entry[0] = 0 - pc;
-    return (uint64_t)b->code;
+    return b ? (uint64_t)b->code : leave(t, pc);
 }
 
 static uint64_t link_block(struct thread *t, struct exit *x)
@@ -91,6 +92,8 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
 {
     translate_lock();
     struct block *b = translate_again(t, x);
+    if (b)
+        remember(t, b); /* a table may still lead to the one that is stale */
     translate_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
