@@ -128,8 +128,10 @@ struct thread {
 
     struct counting count;
 
-    uint64_t targets[2][2u << TARGET_BITS]
-        __attribute__((aligned(4096))); /* of recording, of counting blocks */
+    uint64_t landings_generation; /* of the translations that `landings` refers to; 0: it is not filled in */
+
+    uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
+    uint64_t landings[1u << TARGET_BITS]; /* counting blocks' (arch/x86_64/count.h) */
 };
 
 extern struct wire_session *session;
@@ -303,7 +305,8 @@ void arch_leave(struct thread *t);
 void arch_flush(void); /* caller makes sure that nobody is in the cache */
 uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
-void arch_forked(void); /* in a forked child: start afresh */
+void arch_begin_counting(struct thread *t); /* its tables are of the translations that there are now */
+void arch_forked(void);                     /* in a forked child: start afresh */
 /*
  * A fault at a place in the cache. FAULT_LEAVE: the leave gate. FAULT_FULL: end of the buffer.
  * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last

@@ -132,11 +132,10 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     }
     end_books(t);
     watch_ask(t, asks);
-    /* What cut the stretch short must not cost the burst: it begins where native code goes on. */
-    if ((counting || count_always()) && end != WIRE_END_EXIT && !(t->app_mask & SIGNAL_BIT(SIGTRAP)))
+    /* Who always counts goes on at once, but not where it would meet the same again. */
+    if (count_always() &&
+        (end == WIRE_END_FULL || end == WIRE_END_SIGNAL || end == WIRE_END_SYSCALL || end == WIRE_END_FAULT))
         thread_trigger(t);
-    else if (counting)
-        count_forget(t);
 }
 
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
@@ -169,6 +168,8 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
     t->step_trap_blocked = 0;
     t->burst_mask = ~FAULT_SIGNALS;
     memcpy(&uc->uc_sigmask, &t->burst_mask, sizeof t->burst_mask);
+    if (t->count.on)
+        arch_begin_counting(t); /* all may have been thrown away during a step */
     arch_enter(t);
     t->state = THREAD_BURST;
     arch_set_pc(uc, code);

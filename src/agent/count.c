@@ -99,11 +99,13 @@ void count_begin(struct thread *t)
     if (!__atomic_exchange_n(&populated, 1, __ATOMIC_RELAXED))
         sys3(SYS_madvise, area, COUNT_AREA_BYTES, MADV_POPULATE_READ);
     c->timed = 0;
-    c->refs = c->ns = c->away_ns = 0;
+    c->refs = c->ns = 0;
+    c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    arch_begin_counting(t);
+    c->away_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->cpu_start_ns;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t);
     begin_part(t, count_always() ? lap(t) : COUNT_WARM_REFS);
-    c->cpu_start_ns = c->part_cpu_ns;
     t->cursor = (uint64_t *)c->start;
     count_add(&proc->count.counts, 1);
 }

@@ -256,7 +256,9 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
             info->si_addr = (void *)arch_pc(uc);
         /* All words of the unfinished record that its executed instructions refer to are there. */
-        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, end < t->buffer_end ? end : t->buffer_end, insns);
+        if (!t->count.on && end > t->buffer_end)
+            end = t->buffer_end;
+        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, end, insns);
         return 1;
     }
     default:

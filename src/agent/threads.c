@@ -150,10 +150,13 @@ void thread_arm(struct thread *t)
     uint64_t gap = agent_stays()
                        ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
                        : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
-    t->gap_ns = gap;
+    if (!t->count.done)
+        t->gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     /* One burst at a random place of each stratum of CPU time. */
     uint64_t stratum = now / gap + 1, at = stratum * gap + random_next(&t->random) % gap;
+    if (t->count.done) /* a stretch was cut short, which must not cost the burst: it comes a little later */
+        at = now + COUNT_AGAIN_NS + random_next(&t->random) % COUNT_AGAIN_NS;
     if (t->fresh) { /* also the one that the thread starts in */
         at = now + random_next(&t->random) % gap;
         t->fresh = 0;

@@ -47,6 +47,8 @@
 #define COUNT_TIMED_REFS 300000u
 /* A part cut short tells a rate if it has so many references: some 50 us. */
 #define COUNT_LEAST_REFS 50000u
+/* Thread CPU time from where a part was cut short to the burst: at least this, less than twice as much. */
+#define COUNT_AGAIN_NS 100000u
 /* Counting always: references of a thread before its own rate is used to place bursts, and the rate till
  * then, in references per microsecond. */
 #define COUNT_RATE_REFS 1000000u

@@ -123,6 +123,13 @@ static void cpu_name(char *text, size_t size)
         fclose(f);
 }
 
+/* A page opened by a fault is closed again once its thread runs native code, which it hardly does when it
+ * always counts. */
+static int watches_lines(const struct collect_options *o)
+{
+    return !o->full && o->watch != COLLECT_WATCH_NONE && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
+}
+
 static int describe(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
@@ -139,7 +146,7 @@ static int describe(struct run *r, struct error *err)
         const char *key, *value;
     } words[] = {{"command", command},
                  {"mode", o->full ? "full" : "burst"},
-                 {"watch", o->full || o->watch == COLLECT_WATCH_NONE ? "none" : "page"},
+                 {"watch", watches_lines(o) ? "page" : "none"},
                  {"trigger", r->session.map->perf ? "perf" : "timer"},
                  {"version", o->version},
                  {"started", started},
@@ -199,7 +206,7 @@ static int prepare(struct run *r, struct error *err)
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
     if (r->drain == NULL)
         return -ENOMEM;
-    if (distances && !o->full && o->watch != COLLECT_WATCH_NONE) {
+    if (distances && watches_lines(o)) {
         r->watches = watches_new(r->profile, COLLECT_WATCH_PER_BURST, o->line_bytes, o->seed, drain_request,
                                  r->drain, err);
         if (r->watches == NULL)

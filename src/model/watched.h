@@ -32,13 +32,17 @@ int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, un
 int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, unsigned ways,
                uint64_t seed, struct curve_point *points, size_t n, struct error *err);
 
-/* When a burst was, and how fast its thread ran natively around it; refs_per_ns NaN: not known. */
+/*
+ * When a burst was, on its thread's CPU clock; how fast the thread ran natively around it (NaN: not known);
+ * and how much CPU time the burst was planned to stand for, in any unit (all 0: each as much as the others).
+ */
 struct curve_time {
-    double cpu_ns, refs_per_ns;
+    double cpu_ns, refs_per_ns, planned_ns;
 };
 /*
  * Bursts placed by CPU time: sets weight and start_refs of all by the local rates, if no burst has a
- * start_refs and all have a rate; else nothing is changed. 1 if it was done, 0 if not, -ENOMEM.
+ * start_refs and at least half of them have a rate; else nothing is changed. 1 if it was done, 0 if not,
+ * -ENOMEM.
  */
 int curve_place_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n);
 

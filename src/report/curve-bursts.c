@@ -71,6 +71,16 @@ static uint32_t thread_number(const struct profile_burst *list, size_t i)
     return (uint32_t)first;
 }
 
+/* The CPU time that a burst was planned to stand for, in units of the collector's; its weight is the product
+ * of that and its references, or of a few for each word (collect/reduce.c). */
+static double planned(const struct profile_burst *b)
+{
+    double references = (double)b->references, most = 4 * (double)b->words;
+    if (most > 0 && most < references)
+        references = most;
+    return b->weight > 0 ? b->weight / references : 0;
+}
+
 /* What one profile's curve is made of; all arrays are malloc'ed. */
 struct loaded {
     struct profile_burst *list; /* of the profile */
@@ -161,7 +171,8 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         if ((tid && list[i].tid != tid) || list[i].references == 0)
             continue;
         struct curve_burst *b = &l->bursts[curve->bursts];
-        l->times[curve->bursts] = (struct curve_time){(double)list[i].cpu_start_ns, list[i].refs_per_ns};
+        l->times[curve->bursts] =
+            (struct curve_time){(double)list[i].cpu_start_ns, list[i].refs_per_ns, planned(&list[i])};
         struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
                                      [PROFILE_HIST_REUSE] = &b->reuse,
                                      [PROFILE_HIST_FIRST] = &b->first,

@@ -7,7 +7,8 @@ import pytest
 from conftest import FULL, run, totals
 
 # Bursts often: the targets are short and each must meet some.
-MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"], "full": FULL}
+MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"], "full": FULL,
+         "counted": ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "2000"]}
 
 PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "threads_c11", "processes", "throw", "jump", "close_all", "blocking",
          "jit", "exec_chain", "flags"]

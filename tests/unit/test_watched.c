@@ -525,7 +525,7 @@ static void placed_by_time(void **state)
 {
     (void)state;
     struct curve_burst *b = calloc(3, sizeof *b);
-    struct curve_time times[3] = {{3e9, 3}, {1e9, 1}, {1e6, 2}};
+    struct curve_time times[3] = {{3e9, 3, 0}, {1e9, 1, 0}, {1e6, 2, 0}};
     for (int i = 0; i < 3; i++) {
         b[i].start_refs = NAN;
         b[i].references = 10;
@@ -536,9 +536,10 @@ static void placed_by_time(void **state)
     assert_int_equal(curve_place_by_time(b, times, 3), 0);
     assert_true(b[0].weight == 10 && isnan(b[0].start_refs));
     b[2].start_refs = NAN;
-    times[0].refs_per_ns = NAN;
+    times[0].refs_per_ns = times[1].refs_per_ns = NAN; /* two of three: too few are left */
     assert_int_equal(curve_place_by_time(b, times, 3), 0);
     times[0].refs_per_ns = 3;
+    times[1].refs_per_ns = 1;
     assert_int_equal(curve_place_by_time(b, times, 3), 1);
     near(b[1].weight, 2e9, 1);
     near(b[0].weight, 6e9, 1);
@@ -546,8 +547,40 @@ static void placed_by_time(void **state)
     near(b[0].start_refs, 5e9, 1);
     near(b[2].weight, 4e6, 1e-3);
     near(b[2].start_refs, 2e6, 1e-3);
+    /* The second was planned to stand for three times as much as the first: 3e9 and 3e9 references. */
+    b[0].start_refs = b[1].start_refs = b[2].start_refs = NAN;
+    times[0].planned_ns = 1;
+    times[1].planned_ns = 3;
+    assert_int_equal(curve_place_by_time(b, times, 3), 1);
+    near(b[1].weight, 3e9, 1);
+    near(b[0].weight, 3e9, 1);
     near(curve_unseen_share(300), .01, 1e-12);
     near(curve_unseen_share(2), 1, 0);
+    free(b);
+}
+
+/* Bursts without a rate take that of their neighbours in time; a thread without any the mean. */
+static void places_without_rates(void **state)
+{
+    (void)state;
+    const double seconds[] = {4, 1, 2, 5, 3, 6}, rates[] = {4, 1, NAN, NAN, NAN, NAN},
+                 expected[] = {4, 1, 2, 4, 3};
+    struct curve_burst *b = calloc(6, sizeof *b);
+    struct curve_time times[6];
+    for (int i = 0; i < 6; i++) {
+        b[i].start_refs = NAN;
+        times[i] = (struct curve_time){1e9 * seconds[i], rates[i], 0};
+    }
+    b[5].thread = 1;
+    assert_int_equal(curve_place_by_time(b, times, 6), 0); /* four of six */
+    times[4].refs_per_ns = 3;
+    assert_int_equal(curve_place_by_time(b, times, 6), 1);
+    /* Five bursts in 4 s of 5; the other thread is met once after 6 s: 12 s, at the mean of 1, 3 and 4. */
+    for (int i = 0; i < 5; i++)
+        near(b[i].weight, expected[i] * 1e9, 1);
+    near(b[5].weight, 12e9 * 8 / 3, 1);
+    near(b[5].start_refs, 6e9 * 8 / 3, 1);
+    near(b[2].start_refs, 1e9 + 1.5e9, 1);
     free(b);
 }
 
@@ -596,6 +629,7 @@ int main(void)
         cmocka_unit_test(bands_cover_and_shrink),
         cmocka_unit_test(ways_by_hand),
         cmocka_unit_test(placed_by_time),
+        cmocka_unit_test(places_without_rates),
         cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,15 @@ void arch_forget_targets(struct thread *t)
     sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
 }
 
+void arch_begin_counting(struct thread *t)
+{
+    if (t->landings_generation == arch_generation())
+        return;
+    for (unsigned i = 0; i < 1u << TARGET_BITS; i++)
+        t->landings[i] = (uint64_t)translate_miss();
+    t->landings_generation = arch_generation();
+}
+
 static const struct place *place_of(const struct block *b, uint64_t rip)
 {
     uint32_t offset = (uint32_t)(rip - (uint64_t)b->code);
@@ -133,8 +142,10 @@ static const struct place *place_of(const struct block *b, uint64_t rip)
     return &b->places[i];
 }
 
-/* In a counting block: *record and *end, as addresses, are where the cursor stands after what was executed. */
-static enum arch_fault counting_fault(const struct block *b, ucontext_t *uc, uint64_t **record, uint64_t **end)
+/* In a counting block: *record and *end, as addresses, are where the cursor stands after what was executed.
+ */
+static enum arch_fault counting_fault(const struct block *b, ucontext_t *uc, uint64_t **record,
+                                      uint64_t **end)
 {
     uint64_t rip = arch_pc(uc);
     if (b->probe && rip == (uint64_t)b->code + b->probe)

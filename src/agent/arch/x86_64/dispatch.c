@@ -48,6 +48,21 @@ static uint64_t take_back(struct thread *t, const struct exit *x)
     return code;
 }
 
+/* From now on the thread's indirect branches to b's source find it by themselves. Under the lock. */
+static void remember(struct thread *t, struct block *b)
+{
+    uint64_t crc = 0;
+    __asm__("crc32q %1, %0" : "+r"(crc) : "r"(b->pc));
+    crc &= (1u << TARGET_BITS) - 1;
+    if (b->counts) {
+        const uint8_t *landing = translate_landing(b);
+        t->landings[crc] = (uint64_t)(landing ? landing : translate_miss());
+    } else {
+        t->targets[2 * crc + 1] = (uint64_t)b->code;
+        t->targets[2 * crc] = 0 - b->pc;
+    }
+}
+
 static uint64_t indirect(struct thread *t, const struct exit *x)
 {
     uint64_t pc = t->indirect_target;
@@ -55,21 +70,18 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
         return take_back(t, x);
     translate_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
+    if (b)
+        remember(t, b);
     translate_unlock();
-    if (!b)
-        return leave(t, pc);
-    uint64_t crc = 0;
-    __asm__("crc32q %1, %0" : "+r"(crc) : "r"(pc));
-    uint64_t *entry = &t->targets[t->count.on != 0][2 * (crc & ((1u << TARGET_BITS) - 1))];
-    entry[1] = (uint64_t)b->code;
-    entry[0] = 0 - pc;
-    return (uint64_t)b->code;
+    return b ? (uint64_t)b->code : leave(t, pc);
 }
 
 static uint64_t link_block(struct thread *t, struct exit *x)
 {
     translate_lock();
-    struct block *b = translate_block(t, x->target, x->scratch, x->cursor);
+    /* A function's counting blocks borrow the same, whoever calls it: indirect branches count on that. */
+    int anew = x->counts && x->call;
+    struct block *b = translate_block(t, x->target, anew ? NO_REG : x->scratch, anew ? NO_REG : x->cursor);
     if (b)
         translate_link(x);
     translate_unlock();
@@ -80,6 +92,8 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
 {
     translate_lock();
     struct block *b = translate_again(t, x);
+    if (b)
+        remember(t, b); /* a table may still lead to the one that is stale */
     translate_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }

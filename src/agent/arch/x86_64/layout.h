@@ -20,6 +20,7 @@
 #define T_IDLE_ROUNDS 176
 #define T_SPILL_EXTRA 184
 #define T_TARGETS 4096
+#define T_LANDINGS (4096 + (16 << TARGET_BITS))
 
 #ifndef __ASSEMBLER__
 #include "agent/agent.h"
@@ -42,6 +43,7 @@ AT(burst_mask, T_BURST_MASK);
 AT(idle_rounds, T_IDLE_ROUNDS);
 AT(spill_extra, T_SPILL_EXTRA);
 AT(targets, T_TARGETS);
+AT(landings, T_LANDINGS);
 #undef AT
 
 /* General registers by their number in instructions. */

@@ -245,6 +245,23 @@ static int is_hint(const struct insn *d)
     }
 }
 
+void template_emit_mask(struct emitter *e, const struct insn *d, int to)
+{
+    int vector = 0, bits = 0, double_width;
+    if (opmask(d)) {
+        emit_kmov(e, to, opmask(d), kmov_wide);
+    } else if (is_masked_move(d->in.mnemonic, &double_width)) {
+        is_vector(d->op[1].reg.value, &vector, &bits);
+        emit_movmsk(e, to, vector, bits, double_width);
+    } else {
+        for (unsigned i = 0; i < d->in.operand_count; i++)
+            if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+                d->op[i].encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM)
+                is_vector(d->op[i].reg.value, &vector, &bits);
+        emit_pmovmskb(e, to, vector);
+    }
+}
+
 static void record_operand(struct template *t, const struct insn *d, const ZydisDecodedOperand *o,
                            struct wire_ref *r)
 {
@@ -288,30 +305,21 @@ static void record_operand(struct template *t, const struct insn *d, const Zydis
     r->elem_bytes = (uint8_t)(o->element_size / 8);
     if (is_packed(d->in.mnemonic) && mask) {
         r->kind = WIRE_REF_PACKED;
-        r->slot2 = opmask_word(t, mask);
     } else if (mask && r->elem_bytes && d->in.meta.category != ZYDIS_CATEGORY_BROADCAST &&
                !d->in.avx.broadcast.mode) {
         r->kind = WIRE_REF_MASKED;
-        r->slot2 = opmask_word(t, mask);
     } else if (is_masked_move(d->in.mnemonic, &double_width)) {
-        int vector = 0, bits = 0;
-        is_vector(d->op[1].reg.value, &vector, &bits);
         r->kind = WIRE_REF_MASKED;
         r->elem_bytes = double_width ? 8 : 4;
-        emit_movmsk(t->e, t->scratch, vector, bits, double_width);
-        r->slot2 = put_word(t, t->scratch);
     } else if (d->in.mnemonic == ZYDIS_MNEMONIC_MASKMOVDQU || d->in.mnemonic == ZYDIS_MNEMONIC_VMASKMOVDQU) {
-        int vector = 0, bits = 0;
-        for (unsigned i = 0; i < d->in.operand_count; i++)
-            if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-                d->op[i].encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM)
-                is_vector(d->op[i].reg.value, &vector, &bits);
         r->kind = WIRE_REF_MASKED;
         r->elem_bytes = 1;
         r->size = 16;
-        emit_pmovmskb(t->e, t->scratch, vector);
-        r->slot2 = put_word(t, t->scratch);
+    } else {
+        return;
     }
+    template_emit_mask(t->e, d, t->scratch);
+    r->slot2 = put_word(t, t->scratch);
 }
 
 static void record_rep(struct template *t, const struct insn *d, struct wire_ref *r)

@@ -39,6 +39,8 @@ void template_record(struct template *t, const struct insn *d, unsigned index, u
 void template_record_after(struct template *t, const struct insn *d);
 /* After the instruction: which recorded values still hold. */
 void template_follow(struct template *t, const struct insn *d);
+/* The element mask of an instruction whose operand is WIRE_REF_MASKED or WIRE_REF_PACKED, into a register. */
+void template_emit_mask(struct emitter *e, const struct insn *d, int to);
 /* Room for one more instruction? */
 static inline int template_full(const struct template *t)
 {

@@ -14,8 +14,10 @@
 #define BLOCK_CODE_MAX 8192 /* more than any block can take */
 
 static uint8_t *cache, *cache_end, *arena, *arena_end;
-static uint8_t *arena_at, *leave_gate;
+static uint8_t *arena_at, *leave_gate, *miss;
 static struct emitter out;
+static struct emitter cold; /* counting blocks: code that runs once or seldom, to keep the other dense */
+static uint8_t *cold_start;
 static struct block *blocks;
 static struct exit *exits;
 static uint32_t *hash;
@@ -30,7 +32,8 @@ static struct template template;
 static struct place places[2 * BLOCK_INSNS + 8];
 static uint8_t window[BLOCK_INSNS * 15 + 32];
 static uint8_t unused[1024]; /* where what records goes while a counting block is made */
-static int counts; /* the block being made only counts */
+static int counts;           /* the block being made only counts */
+static int idles;            /* it may close a loop without references */
 
 void translate_lock(void)
 {
@@ -63,7 +66,9 @@ static void start_cache(void)
     out.at = cache;
     leave_gate = cache;
     emit_byte(&out, 0xf4); /* hlt: a fault in user mode, the cheapest in a virtual machine */
-    out.at = cache + 64;
+    out.at = miss = cache + 64;
+    emit_count_miss(&out);
+    cold.at = cold_start = cache + CODE_CACHE_BYTES / 4 * 3;
     arena_at = arena;
     nexits = nblocks = 1;
 }
@@ -140,21 +145,41 @@ void translate_link(struct exit *x)
         emit_patch(x->fast_patch, b->fast);
 }
 
-static struct exit *emit_exit(enum exit_kind kind, uint64_t target)
+uint8_t *translate_miss(void)
 {
-    struct exit *x = &exits[nexits];
+    return miss;
+}
+
+uint8_t *translate_landing(struct block *b)
+{
+    if (!b->landing && out.at + COUNT_LANDING_BYTES < cold_start) {
+        b->landing = out.at;
+        emit_count_landing(&out, b, miss);
+    }
+    return b->landing;
+}
+
+static struct exit *new_exit(enum exit_kind kind, uint64_t target)
+{
+    struct exit *x = &exits[nexits++];
     *x = (struct exit){
         .target = target, .kind = (uint8_t)kind, .counts = (uint8_t)counts, .scratch = -1, .cursor = -1};
-    emit_gs_imm(&out, T_EXIT_ID, nexits++);
-    emit_gs_jump(&out, T_DISPATCH);
     return x;
 }
 
-static void emit_give_back(int scratch, int cursor)
+static struct exit *emit_exit(struct emitter *e, enum exit_kind kind, uint64_t target)
 {
-    emit_gs_store(&out, T_CURSOR, cursor);
-    emit_gs_load(&out, scratch, T_SPILL_A);
-    emit_gs_load(&out, cursor, T_SPILL_B);
+    struct exit *x = new_exit(kind, target);
+    emit_gs_imm(e, T_EXIT_ID, (uint32_t)(x - exits));
+    emit_gs_jump(e, T_DISPATCH);
+    return x;
+}
+
+static void emit_give_back(struct emitter *e, int scratch, int cursor)
+{
+    emit_gs_store(e, T_CURSOR, cursor);
+    emit_gs_load(e, scratch, T_SPILL_A);
+    emit_gs_load(e, cursor, T_SPILL_B);
 }
 
 /* In front of a block whose source may change. */
@@ -162,8 +187,8 @@ static void emit_source_check(struct block *b, unsigned bytes)
 {
     uint8_t *ok;
     emit_check(&out, b->scratch, b->pc, window, bytes, &ok);
-    emit_give_back(b->scratch, b->cursor);
-    struct exit *x = emit_exit(EXIT_STALE, b->pc);
+    emit_give_back(&out, b->scratch, b->cursor);
+    struct exit *x = emit_exit(&out, EXIT_STALE, b->pc);
     x->scratch = b->scratch;
     x->cursor = b->cursor;
     x->block = b;
@@ -172,30 +197,38 @@ static void emit_source_check(struct block *b, unsigned bytes)
 }
 
 /* Where the jump at fast_patch (NULL: none) goes until the target is known, and if its pair differs. */
-static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cursor)
+static struct exit *emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cursor)
 {
+    struct emitter *e = counts && fast_patch ? &cold : &out;
     if (fast_patch)
-        emit_patch(fast_patch, out.at);
+        emit_patch(fast_patch, e->at);
     if (scratch >= 0)
-        emit_give_back(scratch, cursor);
-    uint8_t *patch = emit_jump(&out);
-    emit_patch(patch, out.at);
-    struct exit *x = emit_exit(EXIT_LINK, target);
+        emit_give_back(e, scratch, cursor);
+    uint8_t *patch = emit_jump(e);
+    emit_patch(patch, e->at);
+    struct exit *x = emit_exit(e, EXIT_LINK, target);
     x->patch = patch;
     x->fast_patch = fast_patch;
     x->scratch = (int8_t)scratch;
     x->cursor = (int8_t)cursor;
     translate_link(x);
+    return x;
 }
 
 /* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
- * in the thread's table for this kind of block, keyed by the negated address, without touching flags: crc32 as the hash, lea to
- * compare, jrcxz to branch. */
+ * in the thread's table for this kind of block, keyed by the negated address, without touching flags: crc32
+ * as the hash, lea to compare, jrcxz to branch. */
 static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes, int scratch, int cursor)
 {
     static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
                                     0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
-    int table = counts ? (int)sizeof((struct thread *)0)->targets[0] : 0;
+    if (counts) {
+        struct exit *x = new_exit(EXIT_INDIRECT, d->pc);
+        x->insn = (uint16_t)insn;
+        x->popped_bytes = popped_bytes;
+        emit_count_indirect(&out, (uint32_t)(x - exits), scratch, cursor);
+        return;
+    }
     emit_gs_store(&out, T_CURSOR, cursor);
     emit_gs_store(&out, T_SCRATCH, RCX);
     emit_byte(&out, 0xb9); /* mov ecx, 0 */
@@ -208,9 +241,9 @@ static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes,
     emit_byte(&out, 0xc8u | (unsigned)(scratch & 7));
     emit_bytes(&out, index, sizeof index);
     emit_byte(&out, 0x65); /* mov cursor, gs:[rcx * 8 + code] */
-    emit_address(&out, 0x8b, cursor, NO_REG, RCX, 8, T_TARGETS + table + 8, 0);
+    emit_address(&out, 0x8b, cursor, NO_REG, RCX, 8, T_TARGETS + 8, 0);
     emit_byte(&out, 0x65); /* mov rcx, gs:[rcx * 8 + key] */
-    emit_address(&out, 0x8b, RCX, NO_REG, RCX, 8, T_TARGETS + table, 0);
+    emit_address(&out, 0x8b, RCX, NO_REG, RCX, 8, T_TARGETS, 0);
     emit_address(&out, 0x8d, RCX, RCX, scratch, 1, 0, 0);
     emit_byte(&out, 0xe3); /* jrcxz hit */
     uint8_t *hit = out.at;
@@ -219,7 +252,7 @@ static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes,
     emit_gs_load(&out, RCX, T_SCRATCH);
     emit_gs_load(&out, scratch, T_SPILL_A);
     emit_gs_load(&out, cursor, T_SPILL_B);
-    struct exit *x = emit_exit(EXIT_INDIRECT, d->pc);
+    struct exit *x = emit_exit(&out, EXIT_INDIRECT, d->pc);
     x->insn = (uint16_t)insn;
     x->popped_bytes = popped_bytes;
     *hit = (uint8_t)(out.at - hit - 1);
@@ -365,8 +398,7 @@ static int is_far(const struct insn *d)
     if (d->rip_operand < 0 || (d->class != INSN_PLAIN && d->class != INSN_REP) ||
         (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64))
         return 0;
-    int64_t relative =
-        (int64_t)(d->pc + (uint64_t)d->op[d->rip_operand].mem.disp.value - (uint64_t)out.at);
+    int64_t relative = (int64_t)(d->pc + (uint64_t)d->op[d->rip_operand].mem.disp.value - (uint64_t)out.at);
     return relative < INT32_MIN + BLOCK_CODE_MAX || relative > INT32_MAX - BLOCK_CODE_MAX;
 }
 
@@ -374,7 +406,8 @@ static int pick_any(unsigned used, int low)
 {
     struct borrowed b;
     int scratch, cursor;
-    return counts ? pick_counting(used, low, NO_REG, NO_REG, &b) : pick_pair(used, low, NO_REG, NO_REG, &scratch, &cursor);
+    return counts ? pick_counting(used, low, NO_REG, NO_REG, &b)
+                  : pick_pair(used, low, NO_REG, NO_REG, &scratch, &cursor);
 }
 
 #define ALWAYS_USED (1u << RSP | 1u << RCX)
@@ -466,8 +499,9 @@ static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
 
 static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsigned insn)
 {
-    places[n] = (struct place){
-        .code_offset = (uint16_t)(out.at - b->code), .pc_offset = (uint16_t)(pc - b->pc), .insn = (uint16_t)insn};
+    places[n] = (struct place){.code_offset = (uint16_t)(out.at - b->code),
+                               .pc_offset = (uint16_t)(pc - b->pc),
+                               .insn = (uint16_t)insn};
     return n + 1;
 }
 
@@ -498,11 +532,16 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
         emit_push(&out, scratch);
         emit_advance(cursor, advance);
         jump = emit_jump(&out);
-        emit_link(jump, target, scratch, cursor);
+        emit_link(jump, target, scratch, cursor)->call = 1;
         break;
     case INSN_CONDITIONAL:
         emit_advance(cursor, advance);
         jump = emit_jcc(&out, d->in.opcode & 15u);
+        if (idles) { /* only those that go round */
+            emit_patch(jump, cold.at);
+            emit_count_idle(&cold, scratch, cursor);
+            jump = emit_jump(&cold);
+        }
         other = emit_jump(&out);
         emit_link(jump, target, scratch, cursor);
         emit_link(other, next, scratch, cursor);
@@ -545,9 +584,10 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
     default:
         if (records) {
             emit_advance(cursor, advance);
-            emit_give_back(scratch, cursor);
+            emit_give_back(&out, scratch, cursor);
         }
-        x = emit_exit(d->class == INSN_SYSCALL ? EXIT_SYSCALL
+        x = emit_exit(&out,
+                      d->class == INSN_SYSCALL ? EXIT_SYSCALL
                       : d->class == INSN_STEP  ? EXIT_STEP
                                                : EXIT_END,
                       d->pc);
@@ -599,10 +639,11 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     if (rseq_inside(pc, &t->abort_pc))
         return cannot(t, WIRE_END_CODE, 0);
     counts = t->count.on;
+    idles = 0;
     if (next_id + 1 >= WIRE_MAX_BLOCKS)
         return cannot(t, WIRE_END_SPACE, 0); /* for good: ids are not used again */
-    if (out.at + BLOCK_CODE_MAX > cache_end || nblocks + 1 >= MAX_BLOCKS || nexits + 8 >= MAX_EXITS ||
-        arena_at + sizeof places > arena_end) {
+    if (out.at + BLOCK_CODE_MAX + COUNT_LANDING_BYTES > cold_start || cold.at + BLOCK_CODE_MAX > cache_end ||
+        nblocks + 1 >= MAX_BLOCKS || nexits + 8 >= MAX_EXITS || arena_at + sizeof places > arena_end) {
         regions_stale(); /* the next burst starts with an empty cache */
         return cannot(t, WIRE_END_SPACE, 0);
     }
@@ -616,7 +657,8 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     b = &blocks[nblocks];
     uint8_t *begin = (uint8_t *)(((uintptr_t)out.at + 15) & ~(uintptr_t)15);
     out.at = begin;
-    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = (uint16_t)counts, .extra = -1};
+    *b = (struct block){
+        .pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = (uint16_t)counts, .extra = -1};
     const struct insn *end = last ? &insns[n - 1] : NULL;
     int records =
         !(n == 1 && end && (end->class == INSN_STEP || end->class == INSN_END || end->class == INSN_SYSCALL));
@@ -660,20 +702,23 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         const struct insn *d = &insns[i];
         int native = d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
         nplaces = add_place(nplaces, b, d->pc, i);
-        unsigned before = template.nrefs, repeats = 0;
+        unsigned before = template.nrefs, repeats = 0, masked = 0;
         if (!native && !silent)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (counts) {
             nowhere.at = unused;
             places[nplaces - 1].refs = b->refs;
-            b->refs = (uint16_t)(b->refs + count_references(&template, before, &repeats));
+            b->refs = (uint16_t)(b->refs + count_references(&template, before, &repeats, &masked));
             places[nplaces - 1].repeats = (uint16_t)repeats;
             emit_count_before(&out, cursor, repeats);
+            if (masked)
+                emit_count_masked(&out, d, cursor, masked);
         }
         if (d == end) {
             emit_extra_back(b);
-            if (counts && records && b->refs == 0 && count_may_loop(end) &&
-                (region_may_change(pc) || !counted_elsewhere(end)))
+            idles = counts && records && b->refs == 0 && count_may_loop(end) &&
+                    (region_may_change(pc) || !counted_elsewhere(end));
+            if (idles && d->class != INSN_CONDITIONAL)
                 emit_count_idle(&out, scratch, cursor);
             emit_terminator(d, i, scratch, cursor, records, counts ? b->refs : 8 * template.slots);
             count += !native;

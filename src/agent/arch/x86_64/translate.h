@@ -30,6 +30,7 @@ struct place {
 struct block {
     uint64_t pc;
     uint8_t *code, *fast;
+    uint8_t *landing; /* counting blocks: where indirect branches come in; NULL: none did so far */
     struct place *places;
     uint32_t code_bytes;
     uint16_t nplaces;
@@ -54,6 +55,7 @@ struct exit {
     struct block *block; /* STALE, SYSCALL: the block itself */
     uint8_t kind;
     uint8_t counts; /* of a counting block */
+    uint8_t call;   /* LINK: it leads into another function */
     int8_t scratch, cursor;
     uint16_t detail;
     uint16_t insn;        /* INDIRECT: number of the branch in its block */
@@ -68,6 +70,9 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
 /* The source of x->block has changed: a new block. */
 struct block *translate_again(struct thread *t, const struct exit *x);
 void translate_link(struct exit *x);
+/* Where indirect branches of counting blocks enter that one; NULL: no room. The lock is held. */
+uint8_t *translate_landing(struct block *b);
+uint8_t *translate_miss(void); /* where they go as long as the target is not known */
 struct block *translate_find_code(uint64_t code_address);
 void translate_lock(void);
 void translate_unlock(void);
