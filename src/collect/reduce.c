@@ -177,6 +177,19 @@ static uint64_t *references_of(struct reduce_process *process, uint32_t tid)
     return &process->threads[n].references;
 }
 
+/*
+ * References per nanosecond in native code, from those counted before the burst. Counting takes its time by
+ * the block; how many blocks references make, the burst tells.
+ */
+static double native_rate(const struct wire_desc *desc, const struct decode_counts *counts)
+{
+    if (desc->count_refs == 0 || desc->count_ns == 0 || counts->references == 0)
+        return NAN;
+    double counting = (double)desc->count_ns / (double)desc->count_refs;
+    double added = COLLECT_COUNT_BLOCK_NS * (double)counts->records / (double)counts->references;
+    return 1 / fmax(counting - added, COLLECT_COUNT_LEAST_SHARE * counting);
+}
+
 static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                        const struct decode_counts *counts, uint64_t words, struct error *err)
 {
@@ -191,6 +204,7 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
         .loads = counts->loads,
         .stores = counts->stores,
         .instructions = counts->instructions,
+        .blocks = counts->records,
         .words = words,
         .new_blocks = desc->new_blocks,
         .pc = desc->pc,
@@ -198,9 +212,7 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
         .end_detail = desc->end_detail,
         .weight = weight_of(counts, words, desc->gap_ns),
         .start_refs = NAN,
-        .refs_per_ns = desc->count_ns != 0
-                           ? (double)desc->count_refs / (double)desc->count_ns * COLLECT_COUNT_SLOWDOWN
-                           : NAN,
+        .refs_per_ns = native_rate(desc, counts),
     };
     if (desc->count_gap != 0) { /* the clock counts always: the burst's place is known, and its stratum */
         uint64_t *before = references_of(process, desc->tid);

@@ -32,7 +32,8 @@ struct profile_burst {
     uint64_t start_ns, end_ns;         /* since the run's start */
     uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time */
     uint64_t references, loads, stores, instructions, words, new_blocks;
-    uint64_t lines; /* distinct lines touched */
+    uint64_t lines;  /* distinct lines touched */
+    uint64_t blocks; /* basic blocks executed; 0: not told (profiles of versions 1 and 2) */
     uint64_t pc;
     uint32_t end; /* enum wire_end, stored by name too */
     uint32_t end_detail;
