@@ -53,7 +53,9 @@ struct counting {
     int done;  /* the next burst is to be recorded: it was counted before it, if only in part */
     uint64_t start, idle_before;        /* cursor and idle rounds where counts were last taken */
     uint64_t total;                     /* references counted so far */
-    uint64_t part_total;                /* at the start of this part */
+    uint64_t part_total, part_idle;     /* total and idle rounds at the start of this part */
+    uint64_t part_length;               /* references, or rounds without any, at which it is to end */
+    uint64_t pace_ps;                   /* what one of them took last, in picoseconds; 0: not known */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t away_ns;                   /* of the stretch, in C code that the target would not have run */
     uint64_t part_away_ns;

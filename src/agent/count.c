@@ -66,8 +66,10 @@ static void place_cursor(struct thread *t, uint64_t refs)
 static void begin_part(struct thread *t, uint64_t refs)
 {
     struct counting *c = &t->count;
+    c->part_length = refs;
     place_cursor(t, refs);
     c->part_total = c->total;
+    c->part_idle = t->idle_rounds;
     c->part_away_ns = c->away_ns;
     c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
@@ -92,6 +94,23 @@ static uint64_t lap(const struct thread *t)
     return left < COUNT_AREA_BYTES ? left : COUNT_AREA_BYTES;
 }
 
+/* References for a part: as many as said, less where the thread is so slow that it would take long. */
+static uint64_t length(const struct thread *t, uint64_t most)
+{
+    uint64_t n = t->count.pace_ps ? COUNT_PART_NS * 1000 / t->count.pace_ps : most;
+    return n > most ? most : n < COUNT_PART_REFS ? COUNT_PART_REFS : n;
+}
+
+/* What a reference, or a round without any, took in the part that ends. */
+static void see_pace(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->part_cpu_ns, away = c->away_ns - c->part_away_ns,
+             moved = c->total - c->part_total + t->idle_rounds - c->part_idle;
+    if (moved && ns > away)
+        c->pace_ps = (ns - away) * 1000 / moved;
+}
+
 void count_begin(struct thread *t)
 {
     struct counting *c = &t->count;
@@ -105,7 +124,7 @@ void count_begin(struct thread *t)
     c->away_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->cpu_start_ns;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t);
-    begin_part(t, count_always() ? lap(t) : COUNT_WARM_REFS);
+    begin_part(t, count_always() ? lap(t) : length(t, COUNT_WARM_REFS));
     t->cursor = (uint64_t *)c->start;
     count_add(&proc->count.counts, 1);
 }
@@ -124,9 +143,10 @@ void count_end(struct thread *t, uint64_t cursor)
 {
     struct counting *c = &t->count;
     count_take(t, cursor);
+    see_pace(t);
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), ns = now - c->part_cpu_ns,
              away = c->away_ns - c->part_away_ns, refs = c->total - c->part_total;
-    if (c->timed && refs >= COUNT_LEAST_REFS && ns > away) {
+    if (c->timed && refs + t->idle_rounds - c->part_idle >= c->part_length / COUNT_LEAST_SHARE && ns > away) {
         c->refs = refs;
         c->ns = ns - away;
     }
@@ -149,8 +169,9 @@ static int next_part(struct thread *t)
     if (!count_always()) {
         if (c->timed)
             return 0;
+        see_pace(t);
         c->timed = 1;
-        begin_part(t, COUNT_TIMED_REFS);
+        begin_part(t, length(t, COUNT_TIMED_REFS));
         return 1;
     }
     if (c->total >= c->burst_at) {

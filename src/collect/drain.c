@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "collect/counting.h"
 #include "collect/drain.h"
 #include "collect/trigger.h"
 #include "collect/tunables.h"
@@ -201,7 +202,7 @@ static uint64_t profiling_ns(const struct wire_counters *count, int always)
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
     return count->burst_cpu_ns + (counting < away ? counting : away) +
-           (uint64_t)(slower * (1 - 1 / COLLECT_COUNT_SLOWDOWN));
+           (uint64_t)(slower - counting_native_ns(COLLECT_COUNT_BLOCKS * (double)count->count_refs, slower));
 }
 
 /* A process has taken slot i. */

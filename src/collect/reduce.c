@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collect/burst.h"
+#include "collect/counting.h"
 #include "collect/reduce.h"
 #include "collect/tunables.h"
 #include "model/curve.h"
@@ -185,9 +186,9 @@ static double native_rate(const struct wire_desc *desc, const struct decode_coun
 {
     if (desc->count_refs == 0 || desc->count_ns == 0 || counts->references == 0)
         return NAN;
-    double counting = (double)desc->count_ns / (double)desc->count_refs;
-    double added = COLLECT_COUNT_BLOCK_NS * (double)counts->records / (double)counts->references;
-    return 1 / fmax(counting - added, COLLECT_COUNT_LEAST_SHARE * counting);
+    double refs = (double)desc->count_refs,
+           blocks = refs * (double)counts->records / (double)counts->references;
+    return refs / counting_native_ns(blocks, (double)desc->count_ns);
 }
 
 static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,

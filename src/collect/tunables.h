@@ -32,15 +32,17 @@
  * more than all else that is done with it, so that it adds .3 ms to the average burst of 100,000. */
 #define COLLECT_SETS_EVERY 16u
 
-/* How much slower than native code counting translation is, on average (1.3 to 2.3: docs/accuracy.md). */
-#define COLLECT_COUNT_SLOWDOWN 1.7
-/* Where it is slower: nanoseconds that counting adds to a basic block, .3 (hmmsearch), .4 (bzip2), .7
- * (sqlite3, python3, gzip), .8 (perl). What is left is the native time, at least such a share. Without the
- * difference that makes between a program's phases, bzip2's curve is 1 point too high. */
+/*
+ * Nanoseconds that counting adds to a basic block, .3 (hmmsearch), .4 (bzip2), .7 (sqlite3, gzip), .8 (perl),
+ * 1 (python3). What is left is the native time, at least such a share. Without the difference that makes
+ * between a program's phases, bzip2's curve is 1 point too high.
+ */
 #define COLLECT_COUNT_BLOCK_NS 0.5
 #define COLLECT_COUNT_LEAST_SHARE 0.4
-/* How far a rate may be off for that, as a share. */
-#define COLLECT_COUNT_ERROR 0.3
+/* Blocks for a reference, where only these are known: .32 (xz) to .62 (gzip). */
+#define COLLECT_COUNT_BLOCKS 0.45
+/* How far a rate may be off for that, as a share: python3's true one is 2.7 times what is told. */
+#define COLLECT_COUNT_ERROR 0.6
 
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
 #define TRIGGER_LEAST_NS UINT64_C(20000)

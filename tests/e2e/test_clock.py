@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference clock: counts are exact, local rates tell fast code from slow, and the profile says which clock."""
+import os
+import sqlite3
+
+import pytest
+
+from conftest import FULL, run, totals
+from test_harmless import CASES, FULL_SCALE
+
+ALWAYS = ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "5000"]
+OFTEN = ["--gap-us", "3000", "--burst-refs", "20000", "--watch", "none"]
+
+
+def told(db, what="select key, value from run"):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return dict(con.execute(what))
+
+
+def counters(db):
+    return told(db, "select name, sum(value) from counter group by name")
+
+
+@pytest.mark.parametrize("name", ["bzip2", "xz-T1", "sqlite3", "python3", "perl"])
+def test_counts_are_exact(record, tmp_path, name):
+    """Every reference counted, bursts included, is what full mode records: but for a few in ten million.
+
+    Without address randomisation, and with the same hashes, both runs do the same.
+    """
+    argv = CASES[name](tmp_path, FULL_SCALE)
+    env = {**os.environ, "PYTHONHASHSEED": "0", "PERL_HASH_SEED": "0", "PERL_PERTURB_KEYS": "0"}
+    how = {"wrap": ["setarch", "-R"], "cwd": tmp_path, "env": env}
+    for path in tmp_path.glob("data.sqlite"):
+        path.unlink()
+    full, full_db = record(FULL, argv, **how)
+    for path in tmp_path.glob("data.sqlite"):
+        path.unlink()
+    counted, db = record(ALWAYS, argv, **how)
+    assert counted.out == full.out and counted.status == full.status
+    exact, total = totals(full_db)["references"], told(db)["clock_references"]
+    assert abs(total / exact - 1) < 1e-4, (total, exact)
+    assert totals(db)["bursts"] > 0 and told(db)["clock"] == "count-always"
+
+
+def slow_share(cachegram, db):
+    """Miss ratio of 16 KB, of two_speeds: the share of references that its slow part makes."""
+    result = run([cachegram, "mrc", "--sizes", "16K", "--format", "csv", db])
+    return float(result.out.decode().splitlines()[1].split(",")[1])
+
+
+def test_local_rates(built, record, cachegram):
+    """Most time goes into code that makes 1.6% of the references: only with the local rates can that be told."""
+    argv = [built / "two_speeds", "15"]
+    counted, db = record(["--seed", "1", *OFTEN], argv)
+    words = counted.out.decode().split()
+    fast, slow = int(words[1]), int(words[3])
+    truth = slow / (fast + slow)
+    assert told(db)["clock"] == "count" and 0 < told(db)["clock_error"] < 1
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        bursts, rated = con.execute("select count(*), count(refs_per_ns) from burst").fetchone()
+    assert rated > 0.9 * bursts > 20
+    assert 0.4 * truth < slow_share(cachegram, db) < 2 * truth
+    _, unweighted = record(["--clock", "cputime", *OFTEN], argv)
+    assert told(unweighted)["clock"] == "cputime" and "clock_error" not in told(unweighted)
+    assert counters(unweighted)["counts"] == 0
+    assert slow_share(cachegram, unweighted) > 8 * truth
+
+
+def test_places_are_known_when_always_counting(built, record):
+    _, db = record(ALWAYS, [built / "two_speeds", "5"])
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        rows = con.execute("select start_refs, refs, weight from burst order by id").fetchall()
+    assert len(rows) > 10 and all(weight > 0 for _, _, weight in rows)
+    for (start, refs, _), (following, _, _) in zip(rows, rows[1:]):
+        assert start + refs <= following
+    assert rows[-1][0] + rows[-1][1] <= told(db)["clock_references"]
+
+
+def test_every_stretch_is_paid_for(built, record):
+    """The CPU time of stretches is in the profile, and so in the overhead that is told."""
+    _, db = record(OFTEN, [built / "two_speeds", "5"])
+    sums = counters(db)
+    assert sums["counts"] >= totals(db)["bursts"] > 0
+    assert sums["count_refs"] > 50000 * totals(db)["bursts"]
+    assert 0 < sums["count_away_ns"] < sums["count_cpu_ns"]
+    seconds = float(told(db)["cpu_seconds"])
+    assert float(told(db)["overhead_percent"]) > 100 * sums["burst_cpu_ns"] * 1e-9 / seconds
