@@ -48,9 +48,9 @@ enum {
 
 /* count.c */
 struct counting {
-    int on;    /* the burst that the thread is in only counts */
-    int timed; /* it has warmed up */
-    int done;  /* the next burst is to be recorded: it was counted before it, if only in part */
+    int on;   /* the burst that the thread is in only counts */
+    int part; /* 0: how fast is it? 1: warms up. 2: is timed. */
+    int done; /* the next burst is to be recorded: it was counted before it, if only in part */
     uint64_t start, idle_before;        /* cursor and idle rounds where counts were last taken */
     uint64_t total;                     /* references counted so far */
     uint64_t part_total, part_idle;     /* total and idle rounds at the start of this part */
@@ -104,6 +104,8 @@ struct thread {
     uint64_t *buffer_start, *buffer_end;
     uint64_t burst;
     uint64_t gap_ns; /* with which the next burst was planned */
+    uint64_t
+        entered_ns; /* thread CPU time at the last trigger that began a burst; 0: it is armed again since */
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 

@@ -266,6 +266,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
             goto out;
         start_buffer(t, t->buffer);
     }
+    t->entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t code = begin(t, pc);
     if (code) {
         watch_pause(t);
@@ -273,6 +274,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         return 1;
     }
 out:
+    t->entered_ns = 0;
     count_forget(t);
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     return 0;

@@ -3,15 +3,18 @@
  * count.c - the clock without counters: how many references a thread makes per nanosecond of its CPU time.
  *
  * A trigger does not begin a recorded burst at once, but a stretch in which the same code is translated such
- * that it counts its references and does nothing else (arch/x86_64/count.h). Its first part warms up; the
- * second is timed; then the recorded burst begins, where the stretch has come to. Everything that can happen
- * in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins at the
- * next chance, with what was counted till then.
+ * that it counts its references and does nothing else (arch/x86_64/count.h). Its first part, a short one,
+ * tells how fast the thread is, and so how long the others may be; the second warms up; the third is timed;
+ * then the recorded burst begins, where the stretch has come to. Everything that can happen in a burst can
+ * happen in a stretch. What cuts it short does not cost the burst, which then begins a little later, with
+ * what was counted till then.
  *
- * The cursor walks through memory of which all is one page of zeros, so that it touches no cache that the
- * target uses but for a line, and it needs no look at a limit: it ends in a guard region.
+ * The cursor walks through memory of which all is one page of zeros, so that it hardly touches the caches
+ * that the target uses, and it needs no look at a limit: it ends in a guard region.
  *
- *      | ... | warm: 150,000 bytes -> | guard     then   | ... | timed: 300,000 bytes -> | guard
+ *      | ... | warm: 150,000 bytes -> | guard     then     | ... | timed: 300,000 bytes -> | guard
+ *
+ * Counting always is one stretch without end, in laps through that memory, with recorded bursts in between.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -117,14 +120,14 @@ void count_begin(struct thread *t)
     /* Faults on its pages would be part of the time. */
     if (!__atomic_exchange_n(&populated, 1, __ATOMIC_RELAXED))
         sys3(SYS_madvise, area, COUNT_AREA_BYTES, MADV_POPULATE_READ);
-    c->timed = 0;
+    c->part = 0;
     c->refs = c->ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     arch_begin_counting(t);
     c->away_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->cpu_start_ns;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t);
-    begin_part(t, count_always() ? lap(t) : length(t, COUNT_WARM_REFS));
+    begin_part(t, count_always() ? lap(t) : COUNT_PART_REFS);
     t->cursor = (uint64_t *)c->start;
     count_add(&proc->count.counts, 1);
 }
@@ -146,7 +149,8 @@ void count_end(struct thread *t, uint64_t cursor)
     see_pace(t);
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), ns = now - c->part_cpu_ns,
              away = c->away_ns - c->part_away_ns, refs = c->total - c->part_total;
-    if (c->timed && refs + t->idle_rounds - c->part_idle >= c->part_length / COUNT_LEAST_SHARE && ns > away) {
+    if (c->part == COUNT_PARTS - 1 &&
+        refs + t->idle_rounds - c->part_idle >= c->part_length / COUNT_LEAST_SHARE && ns > away) {
         c->refs = refs;
         c->ns = ns - away;
     }
@@ -167,11 +171,11 @@ static int next_part(struct thread *t)
 {
     struct counting *c = &t->count;
     if (!count_always()) {
-        if (c->timed)
+        if (c->part == COUNT_PARTS - 1)
             return 0;
         see_pace(t);
-        c->timed = 1;
-        begin_part(t, length(t, COUNT_TIMED_REFS));
+        c->part++;
+        begin_part(t, length(t, c->part == COUNT_PARTS - 1 ? COUNT_TIMED_REFS : COUNT_WARM_REFS));
         return 1;
     }
     if (c->total >= c->burst_at) {

@@ -154,9 +154,14 @@ void thread_arm(struct thread *t)
         t->gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     /* One burst at a random place of each stratum of CPU time. */
-    uint64_t stratum = now / gap + 1, at = stratum * gap + random_next(&t->random) % gap;
+    uint64_t from = t->entered_ns ? t->entered_ns : now, stratum = from / gap + 1;
+    uint64_t at = stratum * gap + random_next(&t->random) % gap;
+    t->entered_ns = 0;
+    /* The burst took so long that its next is over already: else slow code would be met too seldom. */
+    if (at < now + AGAIN_NS)
+        at = now + AGAIN_NS;
     if (t->count.done) /* a stretch was cut short, which must not cost the burst: it comes a little later */
-        at = now + COUNT_AGAIN_NS + random_next(&t->random) % COUNT_AGAIN_NS;
+        at = now + AGAIN_NS + random_next(&t->random) % AGAIN_NS;
     if (t->fresh) { /* also the one that the thread starts in */
         at = now + random_next(&t->random) % gap;
         t->fresh = 0;
@@ -187,6 +192,7 @@ int thread_attach(struct thread *t)
     t->dispatching = t->mini = t->trigger_waits = t->watch_hold = 0;
     t->selector = 0;
     t->fresh = 1;
+    t->entered_ns = 0;
     t->count = (struct counting){0};
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);

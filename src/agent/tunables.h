@@ -46,13 +46,16 @@
 #define COUNT_WARM_REFS 150000u
 #define COUNT_TIMED_REFS 300000u
 /* They are fewer where a thread waits for memory at each: a part is to take no longer than so much CPU time,
- * since signals have to wait, but it has some references at least. */
-#define COUNT_PART_NS 1000000u
-#define COUNT_PART_REFS 20000u
+ * since signals have to wait, and slow code must not run on into what follows before its burst begins; but it
+ * has some references at least, and the first part no more. */
+#define COUNT_PARTS 3
+#define COUNT_PART_NS 300000u
+#define COUNT_PART_REFS 5000u
 /* A part cut short tells a rate if it was at least this part of what was planned. */
 #define COUNT_LEAST_SHARE 6u
-/* Thread CPU time from where a part was cut short to the burst: at least this, less than twice as much. */
-#define COUNT_AGAIN_NS 100000u
+/* Thread CPU time to a burst that is overdue; after a stretch that was cut short at least this and less than
+ * twice as much. */
+#define AGAIN_NS 100000u
 /* Counting always: references of a thread before its own rate is used to place bursts, and the rate till
  * then, in references per microsecond. */
 #define COUNT_RATE_REFS 1000000u
