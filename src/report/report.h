@@ -84,8 +84,11 @@ struct report_counter {
 struct report_summary {
     char command[4096], started[64], mode[32], complete[8];
     char warning[8192]; /* one a line; empty: none */
+    char clock[16];     /* that counts the references between bursts; "": not told */
     /* NaN where the profile does not tell. */
     double references, loads, stores, cold, cpu_seconds, wall_seconds, overhead_percent, exit_status;
+    double clock_error;      /* share by which rates of references may be off; NaN: not told */
+    double clock_references; /* of the whole run, counted; NaN: they were not */
     size_t bursts, processes, threads;
     uint64_t end[16]; /* bursts by how they ended (codes of docs/format.md); the last: other codes */
     size_t ncounters;

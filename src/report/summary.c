@@ -74,7 +74,7 @@ int report_summary_load(struct profile *p, struct report_summary *s, struct erro
     } words[] = {
         {"command", s->command, sizeof s->command}, {"started", s->started, sizeof s->started},
         {"mode", s->mode, sizeof s->mode},          {"complete", s->complete, sizeof s->complete},
-        {"warning", s->warning, sizeof s->warning},
+        {"warning", s->warning, sizeof s->warning}, {"clock", s->clock, sizeof s->clock},
     };
     const struct {
         const char *key;
@@ -84,6 +84,7 @@ int report_summary_load(struct profile *p, struct report_summary *s, struct erro
         {"stores", &s->stores},           {"cold", &s->cold},
         {"cpu_seconds", &s->cpu_seconds}, {"wall_seconds", &s->wall_seconds},
         {"exit_status", &s->exit_status}, {"overhead_percent", &s->overhead_percent},
+        {"clock_error", &s->clock_error}, {"clock_references", &s->clock_references},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -151,6 +152,18 @@ static void put_warnings(FILE *out, const struct report_summary *s, const struct
     if (strcmp(s->complete, "yes") != 0)
         fprintf(out, "  %swarning%s     the recording is not complete: it still runs, or was cut short\n",
                 bold, plain);
+}
+
+/* How bursts are weighed. */
+static void put_clock(FILE *out, const struct report_summary *s)
+{
+    if (strcmp(s->clock, "cputime") == 0)
+        fputs("  clock       CPU time: how fast references came at each burst is not known\n", out);
+    else if (!isnan(s->clock_references))
+        fprintf(out, "  clock       counted always: %.0f references in all\n", s->clock_references);
+    else if (*s->clock && !isnan(s->clock_error))
+        fprintf(out, "  clock       counted before each burst: rates to about %.0f%%\n",
+                100 * s->clock_error);
 }
 
 static void put_ends(FILE *out, const struct report_summary *s)
@@ -227,6 +240,7 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
         if (s->bursts)
             put_ends(out, s);
+        put_clock(out, s);
         if (curve->watches)
             fprintf(out, "  watched     %zu lines after their bursts\n", curve->watches);
     } else {

@@ -85,6 +85,12 @@ def totals(db):
     return sums
 
 
+def run_keys(db):
+    """Table `run` of a profile."""
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return dict(con.execute("select key, value from run"))
+
+
 @pytest.fixture(scope="session")
 def cachegram():
     path = find_cachegram()

@@ -5,20 +5,16 @@ import sqlite3
 
 import pytest
 
-from conftest import FULL, run, totals
+from conftest import FULL, run, run_keys, totals
 from test_harmless import CASES, FULL_SCALE
 
 ALWAYS = ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "5000"]
 OFTEN = ["--gap-us", "3000", "--burst-refs", "20000", "--watch", "none"]
 
 
-def told(db, what="select key, value from run"):
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        return dict(con.execute(what))
-
-
 def counters(db):
-    return told(db, "select name, sum(value) from counter group by name")
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return dict(con.execute("select name, sum(value) from counter group by name"))
 
 
 @pytest.mark.parametrize("name", ["bzip2", "xz-T1", "sqlite3", "python3", "perl"])
@@ -37,9 +33,9 @@ def test_counts_are_exact(record, tmp_path, name):
         path.unlink()
     counted, db = record(ALWAYS, argv, **how)
     assert counted.out == full.out and counted.status == full.status
-    exact, total = totals(full_db)["references"], told(db)["clock_references"]
+    exact, total = totals(full_db)["references"], run_keys(db)["clock_references"]
     assert abs(total / exact - 1) < 1e-4, (total, exact)
-    assert totals(db)["bursts"] > 0 and told(db)["clock"] == "count-always"
+    assert totals(db)["bursts"] > 0 and run_keys(db)["clock"] == "count-always"
 
 
 def slow_share(cachegram, db):
@@ -55,13 +51,13 @@ def test_local_rates(built, record, cachegram):
     words = counted.out.decode().split()
     fast, slow = int(words[1]), int(words[3])
     truth = slow / (fast + slow)
-    assert told(db)["clock"] == "count" and 0 < told(db)["clock_error"] < 1
+    assert run_keys(db)["clock"] == "count" and 0 < run_keys(db)["clock_error"] < 1
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         bursts, rated = con.execute("select count(*), count(refs_per_ns) from burst").fetchone()
     assert rated > 0.9 * bursts > 20
     assert 0.5 * truth < slow_share(cachegram, db) < 2 * truth
     _, unweighted = record(["--clock", "cputime", *OFTEN], argv)
-    assert told(unweighted)["clock"] == "cputime" and "clock_error" not in told(unweighted)
+    assert run_keys(unweighted)["clock"] == "cputime" and "clock_error" not in run_keys(unweighted)
     assert counters(unweighted)["counts"] == 0
     assert slow_share(cachegram, unweighted) > 8 * truth
 
@@ -73,7 +69,7 @@ def test_places_are_known_when_always_counting(built, record):
     assert len(rows) > 10 and all(weight > 0 for _, _, weight in rows)
     for (start, refs, _), (following, _, _) in zip(rows, rows[1:]):
         assert start + refs <= following
-    assert rows[-1][0] + rows[-1][1] <= told(db)["clock_references"]
+    assert rows[-1][0] + rows[-1][1] <= run_keys(db)["clock_references"]
 
 
 def test_every_stretch_is_paid_for(built, record):
@@ -81,7 +77,7 @@ def test_every_stretch_is_paid_for(built, record):
     _, db = record(OFTEN, [built / "two_speeds", "5"])
     sums = counters(db)
     assert sums["counts"] >= totals(db)["bursts"] > 0
-    assert sums["count_refs"] > 50000 * totals(db)["bursts"]
+    assert sums["count_refs"] > 10000 * sums["counts"]  # three parts of 5000 at least, but for the last stretch
     assert 0 < sums["count_away_ns"] < sums["count_cpu_ns"]
-    seconds = float(told(db)["cpu_seconds"])
-    assert float(told(db)["overhead_percent"]) > 100 * sums["burst_cpu_ns"] * 1e-9 / seconds
+    seconds = float(run_keys(db)["cpu_seconds"])
+    assert float(run_keys(db)["overhead_percent"]) > 100 * sums["burst_cpu_ns"] * 1e-9 / seconds
