@@ -236,8 +236,11 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
 int syscall_never_waits(long number); /* for anything that a signal could end */
 
 /* watch.c */
-int watch_used(void);   /* this process is watched */
-int watch_closed(void); /* some page is closed */
+int watch_used(void);              /* this process is watched */
+uint64_t watch_own_ns(void);       /* the thread's CPU time, less what profiling took of it */
+uint64_t watch_burst_own_ns(void); /* likewise, at the burst's beginning */
+void watch_burst_begins(void);     /* from here to watch_ask, CPU time is not the program's own */
+int watch_closed(void);            /* some page is closed */
 /* Before a burst's buffer is handed over: the number to hand over with it, 0: nothing is asked. */
 uint32_t watch_asks(struct thread *t, uint64_t number);
 void watch_ask(struct thread *t, uint32_t asks); /* behind it: waits for the answer, closes pages */

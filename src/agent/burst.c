@@ -55,6 +55,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     uint64_t fs_base = 0;
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
     *d = (struct wire_desc){.asks = asks,
+                            .own_ns = watch_burst_own_ns(),
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
@@ -259,6 +260,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         arch_flush();
         regions_forget();
     }
+    watch_burst_begins();
     t->count.on = count_wanted(t);
     /* Who counts for long must not keep a buffer from others. */
     if (!(t->count.on && count_always())) {

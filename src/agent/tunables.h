@@ -65,6 +65,8 @@
  * zeros, and no program whose address space is limited should miss it. */
 #define COUNT_AREA_BYTES (512u << 10)
 #define COUNT_GUARD_BYTES (64u << 20)
+/* Of the CPU time of counting, what native code would have taken for the same. */
+#define COUNT_NATIVE_PERCENT 60
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
 

@@ -30,7 +30,11 @@ struct page {
 
 static struct page pages[WIRE_MAX_WATCHES];
 static unsigned npages, nclosed;
-static uint64_t spent_ns;     /* since the last question */
+static uint64_t spent_ns;    /* since the last question */
+static uint64_t overhead_ns; /* CPU time that was not the program's own, in all */
+static struct {              /* when the burst in progress was begun: */
+    uint64_t cpu_ns, overhead_ns, counted_ns;
+} burst;
 static uint64_t *mini_buffer; /* MINI_WORDS and a page that cannot be written */
 static uint64_t mini_ended_ns, mini_page;
 static unsigned mini_words = MINI_LEAST_WORDS;
@@ -44,6 +48,35 @@ static struct wire_watching *watching(void)
 static uint64_t cpu_ns(void)
 {
     return sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t watch_own_ns(void)
+{
+    return cpu_ns() - overhead_ns;
+}
+
+void watch_burst_begins(void)
+{
+    burst.cpu_ns = cpu_ns();
+    burst.overhead_ns = overhead_ns;
+    burst.counted_ns = proc->count.count_cpu_ns;
+}
+
+/* Own CPU time since watch_burst_begins: of references counted before the burst. Those of the burst are few.
+ */
+static uint64_t counted_ns(void)
+{
+    return (proc->count.count_cpu_ns - burst.counted_ns) * COUNT_NATIVE_PERCENT / 100;
+}
+
+uint64_t watch_burst_own_ns(void)
+{
+    return burst.cpu_ns - burst.overhead_ns + counted_ns();
+}
+
+static void burst_is_over(void)
+{
+    overhead_ns = burst.overhead_ns + (cpu_ns() - burst.cpu_ns) - counted_ns() + 2 * watching()->fault_ns;
 }
 
 int watch_used(void)
@@ -60,7 +93,7 @@ static int is_wanted(const struct wire_watch *w)
 
 static void settle(struct wire_watch *w, enum wire_watch_state state)
 {
-    w->cpu_ns = cpu_ns();
+    w->own_ns = watch_own_ns();
     __atomic_store_n(&w->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
@@ -295,11 +328,12 @@ void watch_ask(struct thread *t, uint32_t asks)
     if (!wait_for_answer(asks)) {
         count_add(&proc->count.watch_unasked, 1);
         watch_drop(t); /* mappings may have changed in the burst: it takes the collector to tell */
-        return;
+    } else {
+        list_pages();
+        watch_close(t, t->app_mask);
+        watch_spend(cpu_ns() - began);
     }
-    list_pages();
-    watch_close(t, t->app_mask);
-    watch_spend(cpu_ns() - began);
+    burst_is_over();
 }
 
 /* --- what it costs --- */
@@ -322,6 +356,7 @@ void watch_spend(uint64_t ns)
 {
     count_add(&proc->count.watch_cpu_ns, ns);
     spent_ns += ns;
+    overhead_ns += ns;
     if (spent_ns > __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED))
         thin_out();
 }
@@ -414,4 +449,5 @@ void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t las
 void watch_forked(void)
 {
     npages = nclosed = 0; /* the parent opened them before it forked */
+    overhead_ns = 0;      /* of CPU time that starts anew */
 }

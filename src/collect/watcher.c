@@ -22,7 +22,7 @@
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
-    uint64_t from_ns;    /* thread CPU time at its burst's end */
+    uint64_t from_ns;    /* the thread's own CPU time (wire_desc.own_ns) at its burst */
     uint64_t touched_ns; /* in a burst; 0: not */
     int protection;      /* of its page */
     int slot;            /* in the agent's table, -1: none yet */
@@ -110,7 +110,7 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
     default:
         return 0;
     }
-    *at_ns = seen->cpu_ns;
+    *at_ns = seen->own_ns;
     return 1;
 }
 
@@ -151,7 +151,7 @@ void watcher_request(struct watcher *w, const struct watch_request *request)
 {
     if (w->n < sizeof(w->lines) / sizeof(w->lines[0]))
         w->lines[w->n++] = (struct line){
-            .id = request->id, .address = request->address, .from_ns = w->desc.cpu_end_ns, .slot = -1};
+            .id = request->id, .address = request->address, .from_ns = w->desc.own_ns, .slot = -1};
 }
 
 /* --- what may be watched --- */
@@ -217,7 +217,7 @@ static int thin_out(struct watcher *w, unsigned left, struct error *err)
 {
     int status = 0;
     while (w->n > left && status == 0)
-        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, w->desc.cpu_end_ns, err);
+        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, w->desc.own_ns, err);
     return status;
 }
 
@@ -247,9 +247,9 @@ static int answer(struct watcher *w, struct error *err)
         if (fit && may_watch(w, l) && (is_new || l->protection == protection))
             i++;
         else if (is_new)
-            status = tell(w, i, PROFILE_REFUSED, w->desc.cpu_end_ns, err);
+            status = tell(w, i, PROFILE_REFUSED, w->desc.own_ns, err);
         else /* unmapped, or something else by now, and the burst did not tell */
-            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, w->desc.cpu_end_ns, err);
+            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, w->desc.own_ns, err);
     }
     if (status == 0)
         status = thin_out(w, w->live, err);
@@ -271,14 +271,12 @@ static int take_turn(struct watcher *w)
 int watcher_end(struct watcher *w, struct error *err)
 {
     int turn = take_turn(w), status = 0;
-    double ns = (double)(w->desc.cpu_end_ns - w->desc.cpu_start_ns);
     for (unsigned i = 0; i < w->n && status == 0;) {
         enum profile_outcome outcome = PROFILE_REUSED;
         uint64_t at_ns = w->lines[i].touched_ns;
         if (at_ns == 0 && !ended(w, i, &outcome, &at_ns) && w->position[i] != 0)
-            at_ns = w->lines[i].touched_ns =
-                w->desc.cpu_start_ns + (uint64_t)(ns * (double)w->position[i] / (double)w->touches);
-        if (at_ns != 0 && turn) /* else its slot is not ours to free */
+            at_ns = w->lines[i].touched_ns = w->desc.own_ns; /* give or take the burst itself */
+        if (at_ns != 0 && turn)                              /* else its slot is not ours to free */
             status = tell(w, i, outcome, at_ns, err);
         else
             i++;
@@ -286,7 +284,7 @@ int watcher_end(struct watcher *w, struct error *err)
     if (!turn) { /* nobody waits: the burst's own are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
             if (w->lines[i - 1].slot < 0)
-                status = tell(w, i - 1, PROFILE_REFUSED, w->desc.cpu_end_ns, err);
+                status = tell(w, i - 1, PROFILE_REFUSED, w->desc.own_ns, err);
         return status;
     }
     if (status == 0)

@@ -130,6 +130,7 @@ struct wire_desc {
     uint64_t gap_ns;     /* mean CPU time between bursts when this one was planned: what it stands for */
     uint32_t asks;       /* nonzero: number of the question that the thread waits with (wire_watching.turn) */
     uint32_t pad;
+    uint64_t own_ns; /* CPU time of the thread before the burst, less what profiling took of it */
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
      * counting translation (arch/x86_64/count.h), which is slower than native code. 0: not told. */
     uint64_t count_refs, count_ns;
@@ -171,7 +172,7 @@ struct wire_watch {
     uint32_t state;      /* enum wire_watch_state */
     uint32_t protection; /* PROT_* of its page; the collector's to find out */
     uint64_t line;       /* address of its first byte */
-    uint64_t cpu_ns;     /* thread CPU time at which the state ceased to be WANTED */
+    uint64_t own_ns;     /* wire_desc.own_ns' clock at the moment at which the state ceased to be WANTED */
     uint64_t id;         /* the collector's */
 };
 #define WIRE_MAX_WATCHES 64u
