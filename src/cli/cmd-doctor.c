@@ -9,6 +9,7 @@
 
 #include "collect/launch.h"
 #include "collect/trigger.h"
+#include "machine/counters.h"
 #include "machine/offers.h"
 
 static const struct option options[] = {
@@ -66,7 +67,20 @@ static size_t add_uses(struct offer *rows)
     snprintf(rows[0].found, sizeof rows[0].found, "%s",
              perf ? "perf events (to the microsecond, only in user code)"
                   : "CPU timers (on the kernel's tick)");
-    return 1;
+    struct counters counters;
+    struct error why;
+    int found = counters_find(&counters, &why) == 0;
+    rows[1] = (struct offer){.name = "record-pmu",
+                             .what = "record counts references by counters",
+                             .state = perf && found ? OFFER_YES : OFFER_NO,
+                             .advice = perf && found ? NULL : "not needed: --clock count does without"};
+    if (found)
+        snprintf(rows[1].found, sizeof rows[1].found, "%.50s%s%.50s%s", counters.event[0].name,
+                 counters.n > 1 ? ", " : "", counters.n > 1 ? counters.event[1].name : "",
+                 perf ? "" : ", but perf events cannot interrupt");
+    else
+        snprintf(rows[1].found, sizeof rows[1].found, "%.150s", why.text);
+    return 2;
 }
 
 static void print_text(const struct offer *rows, size_t n, const struct report_style *style)
@@ -115,7 +129,7 @@ static void print_json(const struct offer *rows, size_t n)
 int cmd_doctor(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    struct offer rows[OFFERS_MAX + 4];
+    struct offer rows[OFFERS_MAX + 5];
     struct program program = {0};
     struct error err;
     int opt;

@@ -31,9 +31,11 @@ static const char usage_text[] =
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
     "      --watch HOW     lines left behind by bursts: page (by closing their pages), none, auto (default)\n"
-    "      --clock CLOCK   how references between bursts are counted: count (before each burst), "
-    "count-always\n"
-    "                      (all of them: exact, but slow), cputime (not at all), auto (default: count)\n"
+    "      --clock CLOCK   how references between bursts are counted: pmu (by the machine's counters), "
+    "count\n"
+    "                      (before each burst), count-always (all of them: exact, but slow), cputime (not "
+    "at\n"
+    "                      all), auto (default: pmu where there are counters, else count)\n"
     "      --line BYTES    size of a cache line (default 64)\n"
     "      --seed N        seed of the random gaps (default: another one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
@@ -82,6 +84,7 @@ static const char *const reductions[] = {[COLLECT_REDUCE_NONE] = "none",
 static const char *const watching[] = {
     [COLLECT_WATCH_AUTO] = "auto", [COLLECT_WATCH_PAGE] = "page", [COLLECT_WATCH_NONE] = "none"};
 static const char *const clocks[] = {[COLLECT_CLOCK_AUTO] = "auto",
+                                     [COLLECT_CLOCK_PMU] = "pmu",
                                      [COLLECT_CLOCK_COUNT] = "count",
                                      [COLLECT_CLOCK_COUNT_ALWAYS] = "count-always",
                                      [COLLECT_CLOCK_CPUTIME] = "cputime"};
@@ -181,7 +184,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
                 o->clock = (enum collect_clock)i;
                 return 0;
             }
-        cli_misuse("record", "--clock %s: must be auto, count, count-always or cputime", value);
+        cli_misuse("record", "--clock %s: must be auto, pmu, count, count-always or cputime", value);
         return -1;
     default:
         assert(0);

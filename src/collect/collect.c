@@ -32,6 +32,8 @@ static const struct {
     double error; /* how far rates may be off, as a share; NaN: there are none */
 } clocks[] = {
     [COLLECT_CLOCK_AUTO] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
+    /* The counters' error is not known: they were not compared with exact counts yet. */
+    [COLLECT_CLOCK_PMU] = {"pmu", WIRE_CLOCK_CPUTIME, NAN},
     [COLLECT_CLOCK_COUNT] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
     [COLLECT_CLOCK_COUNT_ALWAYS] = {"count-always", WIRE_CLOCK_COUNT_ALWAYS, 0},
     [COLLECT_CLOCK_CPUTIME] = {"cputime", WIRE_CLOCK_CPUTIME, NAN},
@@ -51,7 +53,9 @@ struct run {
     int wait_status;
     struct rusage usage; /* the command's, and its waited-for children's */
     const char *obstacle;
-    int replaces; /* there was a file where the profile goes; it is kept as .old */
+    enum collect_clock clock; /* options->clock, but never AUTO */
+    struct counters counters; /* of the clock `pmu` */
+    int replaces;             /* there was a file where the profile goes; it is kept as .old */
     char agent[PATH_MAX];
 };
 
@@ -170,11 +174,26 @@ static int describe(struct run *r, struct error *err)
                          ? profile_set_number(r->profile, "gap_us", (double)o->gap_us, err)
                          : profile_set_number(r->profile, "budget_percent", o->overhead_percent, err);
         if (status >= 0)
-            status = profile_set(r->profile, "clock", clocks[o->clock].name, err);
-        if (status >= 0 && !isnan(clocks[o->clock].error))
-            status = profile_set_number(r->profile, "clock_error", clocks[o->clock].error, err);
+            status = profile_set(r->profile, "clock", clocks[r->clock].name, err);
+        if (status >= 0 && !isnan(clocks[r->clock].error))
+            status = profile_set_number(r->profile, "clock_error", clocks[r->clock].error, err);
     }
     return status < 0 ? status : profile_commit(r->profile, err);
+}
+
+/* Counters are used where they are, and have to be there if they were asked for. */
+static int choose_clock(struct run *r, struct error *err)
+{
+    struct error why = {""};
+    int perf = r->session.map->perf != 0, asked = r->options->clock == COLLECT_CLOCK_PMU;
+    r->clock = r->options->clock;
+    if (r->options->full || (r->clock != COLLECT_CLOCK_AUTO && !asked))
+        return 0;
+    if (!perf)
+        error_set(&why, -ENODEV, "perf events that interrupt a thread are not to be had (cachegram doctor)");
+    r->clock = perf && counters_find(&r->counters, &why) == 0 ? COLLECT_CLOCK_PMU : COLLECT_CLOCK_COUNT;
+    return asked && r->clock != COLLECT_CLOCK_PMU ? error_set(err, -ENODEV, "--clock pmu: %.900s", why.text)
+                                                  : 0;
 }
 
 /* Everything that can fail before the command is started. */
@@ -191,7 +210,9 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
-    r->session.map->clock = clocks[o->clock].wire;
+    if ((status = choose_clock(r, err)) < 0)
+        return status;
+    r->session.map->clock = clocks[r->clock].wire;
     r->start_ns = now_ns();
     r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);
@@ -216,6 +237,8 @@ static int prepare(struct run *r, struct error *err)
         reducer_watch(r->reducer, r->watches);
         drain_watch(r->drain, r->watches, o->line_bytes, o->seed);
     }
+    if (r->clock == COLLECT_CLOCK_PMU && !o->full)
+        drain_counters(r->drain, &r->counters);
     if (o->trace != NULL) {
         char command[4096];
         quote_command(o->argv, command, sizeof(command));
@@ -352,7 +375,7 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"instructions", (double)t->decoded.instructions},
         {"cold", (double)t->cold},
         {"bursts", (double)result->bursts},
-        {"clock_references", r->options->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->options->full
+        {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->options->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)
                                  : NAN},
         {"bad_records", (double)t->decoded.bad_records},

@@ -19,6 +19,7 @@ enum collect_reduce {
 /* How references are counted between bursts (wire.h). */
 enum collect_clock {
     COLLECT_CLOCK_AUTO, /* the best that there is */
+    COLLECT_CLOCK_PMU,
     COLLECT_CLOCK_COUNT,
     COLLECT_CLOCK_COUNT_ALWAYS,
     COLLECT_CLOCK_CPUTIME,

@@ -48,7 +48,8 @@ struct drain {
     struct watches *watches; /* NULL: none */
     unsigned line_bytes;     /* of a watched line */
     uint64_t seed;
-    struct watcher *asking; /* whose burst is being reduced */
+    struct watcher *asking;          /* whose burst is being reduced */
+    const struct counters *counters; /* of the clock `pmu`; else NULL */
     uint64_t start_ns;
     uint32_t rings;    /* wire_session.doorbell at the last pass */
     uint32_t attached; /* wire_session.attached when the slots were last looked through */
@@ -106,6 +107,11 @@ void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns)
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].watcher != NULL)
             watcher_limit(d->slots[i].watcher, live, allowance_ns);
+}
+
+void drain_counters(struct drain *d, const struct counters *counters)
+{
+    d->counters = counters;
 }
 
 static void trouble(struct drain *d, const struct error *err)
@@ -224,10 +230,11 @@ static void adopt(struct drain *d, uint32_t i)
     *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
     slot->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     d->news = 1;
-    slot->triggers = d->session->map->perf ? triggers_new() : NULL;
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
         trouble(d, &err);
+    if (d->session->map->perf)
+        slot->triggers = triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock);
     if (d->watches != NULL && slot->process.decoder != NULL)
         slot->watcher = slot->process.watcher = watcher_new(proc, pid, d->watches, d->line_bytes, d->seed);
     if (storing(d)) {
@@ -254,9 +261,9 @@ static void drop(struct drain *d, struct slot *slot, int gone)
     d->ended_bursts += slot->proc->count.bursts;
     d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
     d->lost += slot->lost;
+    triggers_free(slot->triggers); /* which knows the process' clock */
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
-    triggers_free(slot->triggers);
     if (slot->pidfd >= 0)
         close(slot->pidfd);
     d->news = 1;
@@ -326,6 +333,15 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     futex(&proc->buf_freed, FUTEX_WAKE, INT_MAX, NULL);
 }
 
+static void count_triggers(struct drain *d, struct slot *slot)
+{
+    struct error err;
+    if (triggers_count(slot->triggers) < 0) {
+        error_set(&err, -ENOMEM, "out of memory for the clock of a process");
+        trouble(d, &err);
+    }
+}
+
 /* At most as many buffers as a slot has, so that one busy process does not keep the others waiting. */
 static uint64_t drain_slot(struct drain *d, struct slot *slot)
 {
@@ -339,6 +355,7 @@ static uint64_t drain_slot(struct drain *d, struct slot *slot)
             i = first_ready(d, slot);
         if (i >= n)
             break;
+        count_triggers(d, slot); /* what came before that burst */
         take_buffer(d, slot, i);
         taken++;
     }
@@ -358,6 +375,7 @@ uint64_t drain_pass(struct drain *d)
         if (look && slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
             adopt(d, i);
         if (slot->proc != NULL) {
+            count_triggers(d, slot); /* before a new gap begins */
             triggers_serve(slot->triggers, slot->proc);
             taken += drain_slot(d, slot);
         }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "collect/budget.h"
+#include "machine/counters.h"
 #include "collect/reduce.h"
 #include "collect/session.h"
 #include "collect/tee.h"
@@ -24,6 +25,8 @@ void drain_request(void *ctx, const struct watch_request *request);
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns);
 /* From now on buffers go to t, too (also if there is no reducer). Not owned. */
 void drain_tee(struct drain *d, struct tee *t);
+/* From now on references are counted by these (clock `pmu`). Not owned. */
+void drain_counters(struct drain *d, const struct counters *counters);
 /* Stores what is known of every process and commits; no pass may follow. */
 void drain_finish(struct drain *d);
 /* After drain_finish. NULL is allowed. */

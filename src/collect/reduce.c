@@ -27,11 +27,6 @@ struct reduce_window {
     uint64_t cold;
 };
 
-struct reduce_thread {
-    uint32_t tid;
-    uint64_t references; /* in its bursts so far */
-};
-
 /* Where the lines of a buffer go. */
 struct sink {
     struct reducer *reducer;
@@ -86,6 +81,11 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     process->decoder = decoder_new(r->line_bytes, source, err);
     if (process->decoder == NULL)
         return -ENOMEM;
+    if ((process->clock = refclock_new()) == NULL) {
+        decoder_free(process->decoder);
+        process->decoder = NULL;
+        return error_set(err, -ENOMEM, "out of memory for the clock of a process");
+    }
     /* A stack for each process, so that equal addresses of two processes are two lines. */
     if (r->full && r->distances) {
         process->stack = stackdist_new(0, err);
@@ -94,6 +94,7 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
             stackdist_free(process->stack);
             free(process->window);
             decoder_free(process->decoder);
+            refclock_free(process->clock);
             *process = (struct reduce_process){0};
             return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
         }
@@ -116,12 +117,11 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     }
     stackdist_free(process->stack);
     free(process->window);
-    free(process->threads);
+    refclock_free(process->clock);
     decoder_free(process->decoder);
     process->stack = NULL;
     process->window = NULL;
-    process->threads = NULL;
-    process->nthreads = 0;
+    process->clock = NULL;
     process->decoder = NULL;
 }
 
@@ -160,40 +160,12 @@ static double weight_of(const struct decode_counts *counts, uint64_t words, uint
     return (references < most ? references : most) * (double)gap_ns / (COLLECT_GAP_US * 1e3);
 }
 
-/* Place for the references of a thread's bursts; NULL when memory is short. */
-static uint64_t *references_of(struct reduce_process *process, uint32_t tid)
-{
-    size_t n = process->nthreads;
-    for (size_t i = 0; i < n; i++)
-        if (process->threads[i].tid == tid)
-            return &process->threads[i].references;
-    if ((n & (n - 1)) == 0) {
-        void *more = realloc(process->threads, (n ? 2 * n : 1) * sizeof(process->threads[0]));
-        if (more == NULL)
-            return NULL;
-        process->threads = more;
-    }
-    process->threads[n] = (struct reduce_thread){.tid = tid};
-    process->nthreads++;
-    return &process->threads[n].references;
-}
-
-/*
- * References per nanosecond in native code, from those counted before the burst. Counting takes its time by
- * the block; how many blocks references make, the burst tells.
- */
-static double native_rate(const struct wire_desc *desc, const struct decode_counts *counts)
-{
-    if (desc->count_refs == 0 || desc->count_ns == 0 || counts->references == 0)
-        return NAN;
-    double refs = (double)desc->count_refs,
-           blocks = refs * (double)counts->records / (double)counts->references;
-    return refs / counting_native_ns(blocks, (double)desc->count_ns);
-}
-
 static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                        const struct decode_counts *counts, uint64_t words, struct error *err)
 {
+    struct refclock_burst clock;
+    if (refclock_burst(process->clock, desc, counts->references, counts->records, &clock) < 0)
+        return error_set(err, -ENOMEM, "out of memory for a process' threads");
     struct profile_burst burst = {
         .process = process->id,
         .tid = desc->tid,
@@ -211,18 +183,10 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
         .pc = desc->pc,
         .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
         .end_detail = desc->end_detail,
-        .weight = weight_of(counts, words, desc->gap_ns),
-        .start_refs = NAN,
-        .refs_per_ns = native_rate(desc, counts),
+        .weight = isnan(clock.stratum_refs) ? weight_of(counts, words, desc->gap_ns) : clock.stratum_refs,
+        .start_refs = clock.start_refs,
+        .refs_per_ns = clock.refs_per_ns,
     };
-    if (desc->count_gap != 0) { /* the clock counts always: the burst's place is known, and its stratum */
-        uint64_t *before = references_of(process, desc->tid);
-        if (before == NULL)
-            return error_set(err, -ENOMEM, "out of memory for a process' threads");
-        burst.start_refs = (double)desc->count_before + (double)*before;
-        burst.weight = (double)desc->count_gap;
-        *before += counts->references;
-    }
     return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
                         : profile_add_burst(r->profile, &burst, err);
 }

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 #include "base/error.h"
+#include "collect/refclock.h"
 #include "collect/decode.h"
 #include "collect/watch.h"
 #include "collect/watcher.h"
@@ -17,7 +18,6 @@
 
 struct reducer;
 struct reduce_window;
-struct reduce_thread;
 
 struct reduce_totals {
     struct decode_counts decoded;
@@ -30,11 +30,10 @@ struct reduce_totals {
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct stackdist *stack;       /* full mode with distances */
-    struct reduce_window *window;  /* likewise: the references not yet seen by StatStack */
-    struct watcher *watcher;       /* not owned; NULL: none */
-    struct reduce_thread *threads; /* that had bursts, in no order */
-    size_t nthreads;
+    struct stackdist *stack;        /* full mode with distances */
+    struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
+    struct watcher *watcher;        /* not owned; NULL: none */
+    struct refclock *clock;         /* owned */
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };

@@ -10,14 +10,21 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "collect/trigger.h"
+#include "collect/pmu.h"
 #include "collect/tunables.h"
 
 struct triggers {
     uint32_t changes; /* of the process, that have been dealt with */
+    const struct counters *counters;
+    struct refclock *clock;
+    double references, first, cpu_ns; /* counted so far; of the first counter; the CPU time they took */
+    uint32_t used;                    /* of[] from here on was never used */
     struct {
-        uint32_t tid;    /* 0: no event */
-        uint32_t wanted; /* last request that was served */
-        int fd;          /* -1: could not be opened */
+        uint32_t tid;          /* 0: no event */
+        uint32_t wanted;       /* last request that was served */
+        int fd;                /* -1: could not be opened */
+        struct pmu pmu;        /* if there are counters; fd is its first */
+        double trigger_per_ns; /* references for a nanosecond of the gap that is running */
     } of[WIRE_MAX_TRIGGERS];
 };
 
@@ -54,14 +61,21 @@ int triggers_available(void)
     return 1;
 }
 
-struct triggers *triggers_new(void)
+struct triggers *triggers_new(const struct counters *counters, struct refclock *clock)
 {
-    return calloc(1, sizeof(struct triggers));
+    struct triggers *t = calloc(1, sizeof(struct triggers));
+    if (t != NULL) {
+        t->counters = counters;
+        t->clock = clock;
+    }
+    return t;
 }
 
 static void forget(struct triggers *t, uint32_t i)
 {
-    if (t->of[i].tid != 0 && t->of[i].fd >= 0)
+    if (t->of[i].tid != 0 && t->of[i].fd >= 0 && t->counters != NULL)
+        pmu_close(&t->of[i].pmu);
+    else if (t->of[i].tid != 0 && t->of[i].fd >= 0)
         close(t->of[i].fd);
     t->of[i].tid = 0;
 }
@@ -88,6 +102,59 @@ static int same_program(uint32_t tid, uint64_t address, uint64_t cookie)
     return process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0) == sizeof(there) && there == cookie;
 }
 
+/* Of thread i: a stretch that its overflow ended. 0 or -ENOMEM. */
+static int count(struct triggers *t, uint32_t i)
+{
+    struct refclock_stretch s;
+    double first;
+    if (t->of[i].tid == 0 || t->of[i].fd < 0 || !pmu_ended(&t->of[i].pmu, &s, &first))
+        return 0;
+    s.tid = t->of[i].tid;
+    s.trigger_per_ns = t->of[i].trigger_per_ns;
+    t->references += s.references;
+    t->first += first;
+    t->cpu_ns += s.cpu_ns;
+    return refclock_counted(t->clock, &s);
+}
+
+int triggers_count(struct triggers *t)
+{
+    int status = 0;
+    for (uint32_t i = 0; t != NULL && t->counters != NULL && i < t->used && status == 0; i++)
+        status = count(t, i);
+    return status;
+}
+
+/* Events of the first counter in a gap, at the rate that the process has had; and that rate, of references.
+ */
+static uint64_t period_of(const struct triggers *t, uint64_t gap_ns, double *per_ns)
+{
+    /* Until something was counted: what is usual, and one kind of reference of two. */
+    int known = t->cpu_ns > 0 && t->references > 0 && t->first > 0;
+    *per_ns = known ? t->references / t->cpu_ns : 1;
+    double events = (double)gap_ns * (known ? t->first / t->cpu_ns : 1.0 / t->counters->n);
+    return events < 1 ? 1 : (uint64_t)events;
+}
+
+static int open_trigger(struct triggers *t, uint32_t i, uint32_t tid, uint64_t gap_ns)
+{
+    if (t->counters == NULL)
+        return open_event(tid, gap_ns);
+    uint64_t period = period_of(t, gap_ns, &t->of[i].trigger_per_ns);
+    return pmu_open(&t->of[i].pmu, t->counters, tid, period) == 0 ? t->of[i].pmu.fd[0] : -1;
+}
+
+/* A new gap, from now on. */
+static void set_gap(struct triggers *t, uint32_t i, uint64_t gap_ns)
+{
+    uint64_t period = gap_ns;
+    if (t->counters != NULL)
+        period = period_of(t, gap_ns, &t->of[i].trigger_per_ns);
+    ioctl(t->of[i].fd, PERF_EVENT_IOC_PERIOD, &period);
+    if (t->counters != NULL)
+        pmu_begin(&t->of[i].pmu);
+}
+
 static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
 {
     struct wire_trigger *w = &proc->trigger[i];
@@ -102,12 +169,15 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
         if (tid == 0)
             return;
         t->of[i].tid = tid;
-        t->of[i].fd = open_event(tid, gap_ns);
+        t->of[i].fd = open_trigger(t, i, tid, gap_ns);
+        t->used = i < t->used ? t->used : i + 1;
         if (t->of[i].fd >= 0 && same_program(tid, w->cookie_at, proc->cookie) &&
             ioctl(t->of[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
             __atomic_store_n(&w->armed, tid, __ATOMIC_RELEASE);
+        if (t->of[i].fd >= 0 && t->counters != NULL)
+            pmu_begin(&t->of[i].pmu);
     } else if (t->of[i].fd >= 0) {
-        ioctl(t->of[i].fd, PERF_EVENT_IOC_PERIOD, &gap_ns);
+        set_gap(t, i, gap_ns);
     }
     t->of[i].wanted = wanted;
 }

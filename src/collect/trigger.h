@@ -4,11 +4,15 @@
  *
  * A perf cpu-clock event on the thread sends it SIGTRAP after so much of its CPU time: to the
  * microsecond, where the kernel's CPU timers only fire on its tick; only in user code, so that no
- * system call of the target's is disturbed; and the descriptors are ours, not the target's.
+ * system call of the target's is disturbed; and the descriptors are ours, not the target's. With the clock
+ * `pmu` it comes after so many references instead (pmu.h): what the agent asks for in CPU time is taken at
+ * the rate of references that the process has had so far.
  */
 #ifndef CACHEGRAM_COLLECT_TRIGGER_H
 #define CACHEGRAM_COLLECT_TRIGGER_H
 
+#include "collect/refclock.h"
+#include "machine/counters.h"
 #include "wire/wire.h"
 
 struct triggers; /* those of one process */
@@ -16,13 +20,20 @@ struct triggers; /* those of one process */
 /* Nonzero if such events can be opened here: kernel 5.18 or later, and perf events allowed. */
 int triggers_available(void);
 
-/* For a process that took a slot. NULL: out of memory. The caller owns it; triggers_free takes NULL
- * and ends all interrupts. */
-struct triggers *triggers_new(void);
+/*
+ * For a process that took a slot. counters: NULL, or those to count references by, who go to the clock;
+ * neither is owned. NULL: out of memory. The caller owns it; triggers_free takes NULL and ends all
+ * interrupts.
+ */
+struct triggers *triggers_new(const struct counters *counters, struct refclock *clock);
 void triggers_free(struct triggers *t);
 
 /* Nonzero if there is something for triggers_serve to do. */
 int triggers_pending(const struct triggers *t, const struct wire_proc *proc);
+
+/* Tells the clock what was counted before bursts that have begun. 0, or -ENOMEM. Before their buffers are
+ * read. */
+int triggers_count(struct triggers *t);
 
 /* Does what the process' threads have asked for since the last call. */
 void triggers_serve(struct triggers *t, struct wire_proc *proc);

@@ -28,8 +28,8 @@
 /* CPU time between the bursts of a thread. A burst costs some 0.4 ms, so that this is about 2-4%. */
 #define COLLECT_GAP_US 20000u
 
-/* Every so manieth burst is looked at for conflicts within cache sets, too: 46 ns a touch (EPYC), which is
- * more than all else that is done with it, so that it adds .3 ms to the average burst of 100,000. */
+/* Every so manieth burst is looked at for conflicts within cache sets, too: some 20 ns a touch (EPYC), more
+ * than all else that is done with it, so that it adds .1 to .15 ms to the average burst of 100,000. */
 #define COLLECT_SETS_EVERY 16u
 
 /*

@@ -39,9 +39,12 @@ static int take(const unsigned char **at, const unsigned char *end, uint64_t *va
 /* The first bin from `bin` on that is not empty; HIST_BINS if there is none. Most are empty: by eights. */
 static uint32_t next_used(const struct hist *h, uint32_t bin)
 {
-    while (bin < HIST_BINS && !h->count[bin]) {
+    for (; bin < HIST_BINS; bin++) {
         const uint64_t *c = h->count + bin;
-        bin += bin % 8 == 0 && !(c[1] | c[2] | c[3] | c[4] | c[5] | c[6] | c[7]) ? 8 : 1;
+        if (bin % 8 == 0 && !(c[0] | c[1] | c[2] | c[3] | c[4] | c[5] | c[6] | c[7]))
+            bin += 7;
+        else if (*c)
+            break;
     }
     return bin;
 }

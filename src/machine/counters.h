@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * counters.h - which of this machine's counters tell references (METHODS.md: loads + stores, one each for a
+ * read-modify-write), and whether they may be used. Names are looked up through libpfm4, which is loaded when
+ * this is asked and need not be installed.
+ */
+#ifndef CACHEGRAM_COUNTERS_H
+#define CACHEGRAM_COUNTERS_H
+
+#include <stdint.h>
+#include "base/error.h"
+
+#define COUNTERS_MAX 3u
+/* Names events to count instead, with commas between ("MEM_INST_RETIRED:ALL_LOADS,..."): for CPUs that this
+ * file does not know; and for tests, on machines without counters, a software event as a stand-in
+ * ("task-clock"). */
+#define COUNTERS_ENV "CACHEGRAM_REFERENCE_EVENTS"
+
+/* References are the sum of weight * count. */
+struct counters {
+    unsigned n;
+    struct counter {
+        char name[64];
+        uint32_t type; /* these four as in struct perf_event_attr */
+        uint64_t config, config1, config2;
+        double weight;
+    } event[COUNTERS_MAX]; /* [0]: the one to take interrupts from */
+};
+
+/*
+ * 0; or -ENODEV, with err telling what is missing: no counters, no libpfm4, an unknown CPU, an unknown name,
+ * or counters that may not be used. Tries each by counting with it. *c is untouched on failure.
+ */
+int counters_find(struct counters *c, struct error *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places of bursts from counted stretches: worked by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collect/refclock.h"
+#include "collect/tunables.h"
+
+/* A burst of thread 7; wall time is CPU time + 1000. */
+static struct wire_desc burst(uint64_t from_ns, uint64_t to_ns)
+{
+    return (struct wire_desc){.tid = 7,
+                              .start_ns = from_ns + 1000,
+                              .end_ns = to_ns + 1000,
+                              .cpu_start_ns = from_ns,
+                              .cpu_end_ns = to_ns,
+                              .gap_ns = 50};
+}
+
+static struct refclock_stretch stretch(uint64_t from_ns, uint64_t to_ns, double references)
+{
+    return (struct refclock_stretch){.tid = 7,
+                                     .start_ns = from_ns + 1000,
+                                     .end_ns = to_ns + 1000,
+                                     .references = references,
+                                     .cpu_ns = (double)(to_ns - from_ns),
+                                     .trigger_per_ns = 4};
+}
+
+static struct refclock_burst ask(struct refclock *c, struct wire_desc d, uint64_t references)
+{
+    struct refclock_burst told;
+    assert_int_equal(refclock_burst(c, &d, references, 4, &told), 0);
+    return told;
+}
+
+static void tell(struct refclock *c, struct refclock_stretch s)
+{
+    assert_int_equal(refclock_counted(c, &s), 0);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    struct refclock *c = refclock_new();
+    /* 5,000 references in 2,500 ns; the burst makes 100 in 500 ns. */
+    tell(c, stretch(0, 2500, 5000));
+    struct refclock_burst told = ask(c, burst(2500, 3000), 100);
+    assert_true(told.start_refs == 5000 && told.refs_per_ns == 2 && told.stratum_refs == 200);
+    /* The example of refclock.c: 500 ns are not counted, and went at the rate of the 9,500 that are. */
+    tell(c, stretch(3500, 13000, 19000));
+    told = ask(c, burst(13000, 13400), 10);
+    assert_true(told.start_refs == 25100 && told.refs_per_ns == 2);
+    /* One that began before the last burst's end is spoilt by it: the rate before is taken. Its fellow
+     * counts. */
+    tell(c, stretch(13100, 14400, 999999));
+    told = ask(c, burst(14400, 14500), 10);
+    assert_true(told.start_refs == 25110 + 2000 && told.refs_per_ns == 2);
+    tell(c, stretch(14450, 14600, 999999));
+    tell(c, stretch(14600, 14700, 300));
+    told = ask(c, burst(14700, 14800), 10);
+    assert_true(told.start_refs == 27120 + 600 && told.refs_per_ns == 3);
+    /* Counted already, but after the burst that is asked for, which lay in its buffer for long. */
+    tell(c, stretch(14900, 15000, 100));
+    tell(c, stretch(15100, 15200, 500));
+    told = ask(c, burst(15000, 15050), 10);
+    assert_true(told.refs_per_ns == 1 && told.start_refs == 27730 + 200);
+    told = ask(c, burst(15200, 15300), 10);
+    assert_true(told.refs_per_ns == 5 && told.start_refs == 27940 + 750);
+    /* Another thread that got the same id starts anew. */
+    tell(c, stretch(15400, 15500, 100));
+    struct wire_desc d = burst(100, 200);
+    d.start_ns = 16500;
+    told = ask(c, d, 10);
+    assert_true(told.start_refs == 100 && told.refs_per_ns == 1);
+    refclock_free(c);
+}
+
+static void test_agents_counts(void **state)
+{
+    (void)state;
+    struct refclock *c = refclock_new();
+    struct refclock_burst told = ask(c, burst(100, 200), 10);
+    assert_true(isnan(told.start_refs) && isnan(told.refs_per_ns) && isnan(told.stratum_refs));
+    struct wire_desc d = burst(300, 400);
+    d.count_refs = 50;
+    d.count_ns = 100;
+    told = ask(c, d, 10); /* in 4 blocks, whose counting took its time: of 2 ns a reference */
+    assert_true(isnan(told.start_refs));
+    assert_true(fabs(1 / told.refs_per_ns - (2 - .4 * COLLECT_COUNT_BLOCK_NS)) < 1e-9);
+    d = burst(500, 600);
+    d.count_before = 1000;
+    d.count_gap = 70;
+    told = ask(c, d, 10);
+    assert_true(told.start_refs == 1020 && told.stratum_refs == 70);
+    refclock_free(c);
+}
+
+static void test_more_than_there_is_room_for(void **state)
+{
+    (void)state;
+    struct refclock *c = refclock_new();
+    for (uint64_t i = 0; i < 3 * WIRE_MAX_BUFFERS; i++)
+        tell(c, stretch(10 * i, 10 * i + 10, i < 2 * WIRE_MAX_BUFFERS ? 10 : 20));
+    /* The newest are kept. */
+    assert_true(ask(c, burst(30 * WIRE_MAX_BUFFERS, 30 * WIRE_MAX_BUFFERS + 5), 1).refs_per_ns == 2);
+    refclock_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_agents_counts),
+        cmocka_unit_test(test_more_than_there_is_room_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
