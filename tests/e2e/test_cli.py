@@ -242,7 +242,7 @@ def test_bad_file(command, kind, word, full, tmp_path):
     elif kind != "missing":
         shutil.copy(full, path)
         sqlite3.connect(path).executescript({
-            "newer": "PRAGMA user_version = 3;",
+            "newer": "PRAGMA user_version = 1000;",
             "tables": "DROP TABLE histogram;",
             "blob": "UPDATE histogram SET total = total + 1;",
             "line": "UPDATE run SET value = 0 WHERE key = 'line_bytes';",
