@@ -16,7 +16,7 @@ MOST = 10000
 # How they are recorded: options of the command, options of isa_run.
 FULL = (["--mode", "full"], ["--trigger", "0"])
 # A burst begins before each sequence and ends somewhere in it.
-ENDING = (["--mode", "burst", "--burst-refs", "1000", "--gap-us", "2000"], ["--trigger", "700"])
+ENDING = (["--mode", "burst", "--clock", "cputime", "--burst-refs", "1000", "--gap-us", "2000"], ["--trigger", "700"])
 # Bursts begin and end at any place.
 OFTEN = (["--mode", "burst", "--burst-refs", "2000", "--gap-us", "50"], [])
 MADE = (["--mode", "full"], ["--trigger", "0", "--code", "memory"])
