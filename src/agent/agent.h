@@ -333,8 +333,8 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc);
 long arch_call(const ucontext_t *uc, uint64_t *args);
 void arch_call_done(ucontext_t *uc, long result); /* it was made */
 void arch_call_again(ucontext_t *uc);             /* the target makes it, at its own place */
-/* It makes it from the agent's text; come_back: which ends in a fault. Negative: its stack is not there. */
-int arch_call_through(ucontext_t *uc, int come_back);
+/* It makes it from the agent's text; come_back: which ends in a fault. */
+void arch_call_through(ucontext_t *uc, int come_back);
 int arch_call_back(ucontext_t *uc); /* at that fault: makes the context the target's; 0: it is not that one */
 int arch_call_interrupted(ucontext_t *uc); /* likewise, anywhere in such a call */
 /* Moves the signal frame that `uc` is part of to just below sp; returns the new frame's stack pointer as

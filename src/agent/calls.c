@@ -229,10 +229,8 @@ void calls_diverted(struct thread *t, ucontext_t *uc)
         make_here(uc, number, args);
         if (opened)
             close_again(t, uc);
-    } else if (arch_call_through(uc, opened)) {
-        t->selector = ALLOW; /* no room on its stack: as it would have been, and all stays open */
-        watch_drop(t);
-        arch_call_again(uc);
+    } else {
+        arch_call_through(uc, opened);
     }
 }
 

@@ -74,7 +74,9 @@ static long take_over(int sig, unsigned long flags)
     if (!is_fault(sig))
         k.flags |= flags & (unsigned long)(unsigned)SA_RESETHAND;
     else
-        k.mask = ~SIGNAL_BIT(SIGSEGV); /* safe_copy may fault in the handler */
+        k.mask = ~SIGNAL_BIT(SIGSEGV); /* safe_copy may fault in the handler, */
+    if (sig == SIGSEGV)
+        k.flags |= SA_NODEFER; /* also in that of a fault */
     return kernel_action(sig, &k, NULL);
 }
 

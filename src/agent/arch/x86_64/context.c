@@ -230,8 +230,6 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     return 1;
 }
 
-#define BELOW_RED_ZONE (RED_ZONE + 8) /* where call_through finds the return address */
-
 long arch_call(const ucontext_t *uc, uint64_t *args)
 {
     static const int in[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
@@ -253,24 +251,11 @@ void arch_call_again(ucontext_t *uc)
     uc->uc_mcontext.gregs[REG_RIP] -= 2;
 }
 
-int arch_call_through(ucontext_t *uc, int come_back)
+void arch_call_through(ucontext_t *uc, int come_back)
 {
     greg_t *g = uc->uc_mcontext.gregs;
-    uint64_t sp = (uint64_t)g[REG_RSP] - BELOW_RED_ZONE;
-    if (safe_copy((void *)sp, &g[REG_RIP], 8))
-        return -1;
-    g[REG_RSP] = (greg_t)sp;
+    call_return = (uint64_t)g[REG_RIP];
     g[REG_RIP] = (greg_t)(come_back ? call_and_back : call_through);
-    return 0;
-}
-
-/* The stack pointer and the instruction pointer are the target's again; it stands behind the call. */
-static void call_return(greg_t *g)
-{
-    greg_t back = 0;
-    safe_copy(&back, (const void *)g[REG_RSP], sizeof back);
-    g[REG_RIP] = back;
-    g[REG_RSP] += BELOW_RED_ZONE;
 }
 
 int arch_call_back(ucontext_t *uc)
@@ -278,8 +263,7 @@ int arch_call_back(ucontext_t *uc)
     greg_t *g = uc->uc_mcontext.gregs;
     if (g[REG_RIP] != (greg_t)call_and_back_after)
         return 0;
-    call_return(g);
-    g[REG_RCX] = g[REG_RIP];
+    g[REG_RIP] = g[REG_RCX] = (greg_t)call_return;
     return 1;
 }
 
@@ -289,7 +273,7 @@ int arch_call_interrupted(ucontext_t *uc)
     int before = at == (greg_t)call_through || at == (greg_t)call_and_back;
     if (!before && at != (greg_t)call_through_after && at != (greg_t)call_and_back_after)
         return 0;
-    call_return(g);
+    g[REG_RIP] = (greg_t)call_return;
     if (before) /* not made yet, or to be made again: at its own place */
         g[REG_RIP] -= 2;
     else

@@ -150,9 +150,8 @@ signal_entry:
 	.size	signal_entry, .-signal_entry
 
 /*
- * A system call of the target's that was diverted to us (calls.c), made by the target itself: its return
- * address lies on its stack, 136 bytes below where its stack pointer belongs, so that the red zone stays as
- * it is. call_and_back ends in a fault, at which pages are closed again.
+ * A system call of the target's that was diverted to us (calls.c), made by the target itself. Where it goes on
+ * is in call_return: there is one thread. call_and_back ends in a fault, at which pages are closed again.
  */
 	.globl	call_through
 	.hidden	call_through
@@ -160,13 +159,9 @@ signal_entry:
 	.hidden	call_through_after
 	.type	call_through, @function
 call_through:
-	.cfi_startproc
-	.cfi_def_cfa	rsp, 136
-	.cfi_offset	rip, -136
 	syscall
 call_through_after:
-	ret	$128
-	.cfi_endproc
+	jmp	*call_return(%rip)
 	.size	call_through, .-call_through
 
 	.globl	call_and_back
@@ -175,14 +170,13 @@ call_through_after:
 	.hidden	call_and_back_after
 	.type	call_and_back, @function
 call_and_back:
-	.cfi_startproc
-	.cfi_def_cfa	rsp, 136
-	.cfi_offset	rip, -136
 	syscall
 call_and_back_after:
 	hlt
-	.cfi_endproc
 	.size	call_and_back, .-call_and_back
+
+	.hidden	call_return
+	.comm	call_return, 8, 8
 
 /* Has the bytes by which unwinders know a signal frame, and something before it that is no function. */
 	nop
