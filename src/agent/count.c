@@ -98,9 +98,9 @@ static uint64_t lap(const struct thread *t)
 }
 
 /* References for a part: as many as said, less where the thread is so slow that it would take long. */
-static uint64_t length(const struct thread *t, uint64_t most)
+static uint64_t length(const struct thread *t, uint64_t most, uint64_t ns)
 {
-    uint64_t n = t->count.pace_ps ? COUNT_PART_NS * 1000 / t->count.pace_ps : most;
+    uint64_t n = t->count.pace_ps ? ns * 1000 / t->count.pace_ps : most;
     return n > most ? most : n < COUNT_PART_REFS ? COUNT_PART_REFS : n;
 }
 
@@ -175,7 +175,8 @@ static int next_part(struct thread *t)
             return 0;
         see_pace(t);
         c->part++;
-        begin_part(t, length(t, c->part == COUNT_PARTS - 1 ? COUNT_TIMED_REFS : COUNT_WARM_REFS));
+        begin_part(t, c->part == COUNT_PARTS - 1 ? length(t, COUNT_TIMED_REFS, COUNT_TIMED_NS)
+                                                 : length(t, COUNT_WARM_REFS, COUNT_WARM_NS));
         return 1;
     }
     if (c->total >= c->burst_at) {

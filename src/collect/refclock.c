@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "collect/counting.h"
+#include "collect/faultcost.h"
 #include "collect/tunables.h"
 
 /* Bursts of a thread that may lie in buffers, not yet reduced, while newer stretches are counted. */
@@ -115,8 +116,9 @@ static double native_rate(const struct wire_desc *desc, uint64_t references, uin
 {
     if (desc->count_refs == 0 || desc->count_ns == 0 || references == 0)
         return NAN;
-    double refs = (double)desc->count_refs;
-    return refs / counting_native_ns(refs * (double)blocks / (double)references, (double)desc->count_ns);
+    double refs = (double)desc->count_refs, ns = (double)desc->count_ns;
+    ns -= fmin((double)fault_cost_ns() / 2, ns / 2); /* half of that by which the stretch ended */
+    return refs / counting_native_ns(refs * (double)blocks / (double)references, ns);
 }
 
 int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references, uint64_t blocks,

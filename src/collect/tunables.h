@@ -33,11 +33,11 @@
 #define COLLECT_SETS_EVERY 16u
 
 /*
- * Nanoseconds that counting adds to a basic block, .3 (hmmsearch), .4 (bzip2), .7 (sqlite3, gzip), .8 (perl),
- * 1 (python3). What is left is the native time, at least such a share. Without the difference that makes
- * between a program's phases, bzip2's curve is 1 point too high.
+ * Nanoseconds that counting adds to a basic block of a loop. On average over programs it is more, .3 (hmmsearch)
+ * to 1 (python3), for what branches to other code: but that hardly differs within a program. What is left is the
+ * native time, at least such a share.
  */
-#define COLLECT_COUNT_BLOCK_NS 0.5
+#define COLLECT_COUNT_BLOCK_NS 0.2
 #define COLLECT_COUNT_LEAST_SHARE 0.4
 /* Blocks for a reference, where only these are known: .32 (xz) to .62 (gzip). */
 #define COLLECT_COUNT_BLOCKS 0.45

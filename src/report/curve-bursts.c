@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/clock.h"
+#include "model/rates.h"
 #include "model/watched.h"
 
 /* The bootstrap's seed where the profile names none: the same profile gives the same curve. */
@@ -117,6 +118,27 @@ static int make_clock(struct loaded *l, struct error *err)
     return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
+/* Rates that were measured in single stretches give way to those of similar bursts. */
+static int smooth_rates(struct loaded *l, struct error *err)
+{
+    struct rates_burst *rates = calloc(l->nlist + 1, sizeof *rates);
+    if (!rates)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++) {
+        const struct profile_burst *b = &l->list[i];
+        rates_traits(&rates[i], (double)b->references, (double)b->lines, (double)b->blocks,
+                     (double)b->instructions, (double)b->stores);
+        rates[i].refs_per_ns = b->refs_per_ns;
+    }
+    int code = rates_smooth(rates, l->nlist);
+    if (code < 0)
+        error_set(err, code, "out of memory computing the curve");
+    for (size_t i = 0; code == 0 && i < l->nlist; i++)
+        l->list[i].refs_per_ns = rates[i].refs_per_ns;
+    free(rates);
+    return code;
+}
+
 static int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
 {
     int code = profile_bursts(p, &l->list, &l->nlist, err);
@@ -130,7 +152,8 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
     if (!l->bursts || !l->times || !l->watches || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    return make_clock(l, err);
+    code = smooth_rates(l, err);
+    return code != 0 ? code : make_clock(l, err);
 }
 
 /* Distances within sets, if the burst has them: 1, else 0, or an error. */

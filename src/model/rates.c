@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rates.c - medians over similar bursts.
+ *
+ * Problem. A rate comes from some 50 us of counting beside a burst. What else the machine does in these, and
+ * that the counted code is not quite the burst's, make it wrong by half at times; bursts are weighed with it.
+ *
+ * Method. Bursts of the same code have the same traits: lines touched, and blocks, instructions and stores a
+ * reference. The rate of a burst is the median over the NEIGHBOURS bursts nearest in these. A median, since
+ * errors have long tails. Measured on five programs, two runs of 200 to 370 bursts each, mean error of the
+ * curves over 1-128 KB: .215 points against .293 with the rates as they are (docs/accuracy.md).
+ */
+#include "model/rates.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEIGHBOURS 9u
+/* Of fewer bursts so small a part is taken, so that different code is not mixed. */
+#define PART 10u
+/* More bursts than these are compared with their like in a sample only. */
+#define COMPARED 4000u
+
+void rates_traits(struct rates_burst *b, double references, double lines, double blocks, double instructions,
+                  double stores)
+{
+    double each = references > 0 ? 1 / references : 0;
+    b->trait[0] = log(lines + 1);
+    b->trait[1] = 4 * blocks * each;
+    b->trait[2] = 2 * instructions * each;
+    b->trait[3] = 6 * stores * each;
+}
+
+struct near {
+    double distance, rate;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct near *x = a, *y = b;
+    return (x->rate > y->rate) - (x->rate < y->rate);
+}
+
+static double distance(const struct rates_burst *a, const struct rates_burst *b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < RATES_TRAITS; i++)
+        sum += (a->trait[i] - b->trait[i]) * (a->trait[i] - b->trait[i]);
+    return sum;
+}
+
+/* Keeps the k nearest, in no order but that the farthest is first. */
+static void take(struct near *nearest, size_t *n, size_t k, struct near candidate)
+{
+    if (*n == k && candidate.distance >= nearest[0].distance)
+        return;
+    size_t at = *n < k ? (*n)++ : 0;
+    nearest[at] = candidate;
+    for (size_t i = 1; i < *n; i++)
+        if (nearest[i].distance > nearest[0].distance) {
+            struct near swap = nearest[i];
+            nearest[i] = nearest[0];
+            nearest[0] = swap;
+        }
+}
+
+static double median_near(const struct rates_burst *bursts, size_t n, size_t i, size_t k)
+{
+    struct near nearest[NEIGHBOURS];
+    size_t used = 0, step = n > COMPARED ? n / COMPARED : 1;
+    if (bursts[i].refs_per_ns > 0)
+        take(nearest, &used, k, (struct near){0, bursts[i].refs_per_ns});
+    for (size_t j = i % step; j < n; j += step)
+        if (j != i && bursts[j].refs_per_ns > 0)
+            take(nearest, &used, k, (struct near){distance(&bursts[i], &bursts[j]), bursts[j].refs_per_ns});
+    if (used == 0)
+        return NAN;
+    qsort(nearest, used, sizeof nearest[0], compare);
+    return (nearest[(used - 1) / 2].rate + nearest[used / 2].rate) / 2;
+}
+
+int rates_smooth(struct rates_burst *bursts, size_t n)
+{
+    size_t k = n / PART < 1 ? 1 : n / PART > NEIGHBOURS ? NEIGHBOURS : n / PART;
+    double *rate = malloc((n + 1) * sizeof *rate);
+    if (!rate)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        rate[i] = median_near(bursts, n, i, k);
+    for (size_t i = 0; i < n; i++)
+        bursts[i].refs_per_ns = rate[i];
+    free(rate);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rates.h - steadier rates of bursts: what was measured around one burst is noisy, but a program does few
+ * different things.
+ */
+#ifndef CACHEGRAM_MODEL_RATES_H
+#define CACHEGRAM_MODEL_RATES_H
+
+#include <stddef.h>
+
+#define RATES_TRAITS 4
+
+/* What tells bursts of different code apart, whatever the machine does. */
+struct rates_burst {
+    double trait[RATES_TRAITS];
+    double refs_per_ns; /* as measured; NaN: not */
+};
+
+/* From a burst's numbers to its traits. */
+void rates_traits(struct rates_burst *b, double references, double lines, double blocks, double instructions,
+                  double stores);
+
+/*
+ * Gives every burst the median rate of those most like it, itself included; those without one, too. 0, or
+ * -ENOMEM: then nothing is changed.
+ */
+int rates_smooth(struct rates_burst *bursts, size_t n);
+
+#endif
