@@ -10,7 +10,8 @@
  * mean; and of N touches rate * N are expected in the sample. That more or fewer are there (a few hot
  * lines are or are not in it) is corrected as in the paper's "SHARDS-adj", by taking the expected number as
  * the denominator; the reader of the results does that. The error is told by groups: other bits of the hash
- * deal the lines of the sample into STACKSET_GROUPS samples, each with a curve of its own.
+ * deal the lines of the sample into STACKSET_GROUPS equal parts, each with a histogram of the distances of
+ * its lines.
  */
 #include "sim/stackset.h"
 
@@ -27,20 +28,20 @@
 /* Line ids are handed on in portions that stay in a first-level cache. */
 #define LINES_BATCH 2048u
 
-/* Part of the sample, or all lines. */
-struct stack {
-    struct stackdist *distances;
+/* A part of the lines of the sample, and their distances in the sample. */
+struct group {
     struct hist hist;
-    uint64_t cold, touched;
+    uint64_t cold;
 };
 
 struct unit {
     unsigned shift;
     uint32_t thread;
     unsigned worker;
-    uint64_t touches;
-    struct stack all;
-    struct stack *groups; /* STACKSET_GROUPS of them, NULL without a sample */
+    uint64_t touches, sampled, cold;
+    struct stackdist *distances;
+    struct hist hist;
+    struct group *groups; /* STACKSET_GROUPS of them, NULL without a sample */
 };
 
 struct batch {
@@ -54,10 +55,8 @@ struct worker {
     struct stackset *set;
     unsigned number;
     pthread_t thread;
-    uint64_t done;                                /* batches */
-    uint64_t lines[LINES_BATCH];                  /* of the unit in progress */
-    uint64_t group[STACKSET_GROUPS][LINES_BATCH]; /* likewise, sampled ones by group */
-    size_t in_group[STACKSET_GROUPS];
+    uint64_t done;               /* batches */
+    uint64_t lines[LINES_BATCH]; /* of the unit in progress */
 };
 
 struct stackset {
@@ -79,19 +78,11 @@ struct stackset {
 
 /* --- units --- */
 
-static int stack_init(struct stack *s, struct error *err)
-{
-    s->distances = stackdist_new(0, err);
-    return s->distances != NULL ? 0 : -ENOMEM;
-}
-
 static void unit_free(struct unit *u)
 {
     if (u == NULL)
         return;
-    stackdist_free(u->all.distances);
-    for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++)
-        stackdist_free(u->groups[g].distances);
+    stackdist_free(u->distances);
     free(u->groups);
     free(u);
 }
@@ -109,14 +100,11 @@ static int add_units(struct stackset *s, uint32_t thread, struct error *err)
     }
     for (size_t i = 0; i < s->nlines; i++) {
         struct unit *u = calloc(1, sizeof(*u));
-        int status = u != NULL ? stack_init(&u->all, err)
-                               : error_set(err, -ENOMEM, "out of memory for stack distances");
-        if (status == 0 && s->sampled) {
-            u->groups = calloc(STACKSET_GROUPS, sizeof(*u->groups));
-            status = u->groups != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");
-            for (unsigned g = 0; g < STACKSET_GROUPS && status == 0; g++)
-                status = stack_init(&u->groups[g], err);
-        }
+        int status = u != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");
+        if (status == 0 && (u->distances = stackdist_new(0, err)) == NULL)
+            status = -ENOMEM;
+        if (status == 0 && s->sampled && (u->groups = calloc(STACKSET_GROUPS, sizeof(*u->groups))) == NULL)
+            status = error_set(err, -ENOMEM, "out of memory for stack distances");
         if (status < 0) {
             unit_free(u);
             return status;
@@ -139,41 +127,42 @@ static int has_units(const struct stackset *s, uint32_t thread)
 
 /* --- what a worker does --- */
 
-static int touch(struct stack *s, const uint64_t *lines, size_t n)
-{
-    s->touched += n;
-    return n == 0 ? 0 : stackdist_touch_many(s->distances, lines, n, &s->hist, NULL, NULL, &s->cold);
-}
-
 static uint64_t hash(uint64_t line)
 {
     return random_splitmix64(&line);
 }
 
-/* Takes the sample out of w->lines[0 .. n). */
-static int touch_sample(struct worker *w, struct unit *u, size_t n)
+/* Touches the lines of the sample among w->lines[0 .. n). */
+static int touch_sample(const struct worker *w, struct unit *u, size_t n)
 {
-    size_t kept = 0;
-    uint64_t threshold = w->set->threshold;
-    memset(w->in_group, 0, sizeof(w->in_group));
     for (size_t i = 0; i < n; i++) {
-        uint64_t line = w->lines[i], h = hash(line);
-        if (h >= threshold)
+        uint64_t h = hash(w->lines[i]);
+        if (h >= w->set->threshold)
             continue;
-        unsigned g = (unsigned)h % STACKSET_GROUPS; /* low bits: the high ones chose it */
-        w->group[g][w->in_group[g]++] = line;
-        w->lines[kept++] = line; /* kept <= i */
+        struct group *group = &u->groups[h % STACKSET_GROUPS]; /* low bits: the high ones chose it */
+        struct stackdist_result result;
+        int status = stackdist_touch(u->distances, w->lines[i], &result);
+        if (status < 0)
+            return status;
+        u->sampled++;
+        if (result.stack == STACKDIST_COLD) {
+            u->cold++;
+            group->cold++;
+        } else {
+            hist_add(&u->hist, result.stack, 1);
+            hist_add(&group->hist, result.stack, 1);
+        }
     }
-    int status = touch(&u->all, w->lines, kept);
-    for (unsigned g = 0; g < STACKSET_GROUPS && status == 0; g++)
-        status = touch(&u->groups[g], w->group[g], w->in_group[g]);
-    return status;
+    return 0;
 }
 
-static int flush(struct worker *w, struct unit *u, size_t n)
+static int flush(const struct worker *w, struct unit *u, size_t n)
 {
     u->touches += n;
-    return w->set->sampled ? touch_sample(w, u, n) : touch(&u->all, w->lines, n);
+    if (w->set->sampled)
+        return touch_sample(w, u, n);
+    u->sampled += n;
+    return stackdist_touch_many(u->distances, w->lines, n, &u->hist, NULL, NULL, &u->cold);
 }
 
 static int compute(struct worker *w, struct unit *u, const struct batch *b)
@@ -380,10 +369,10 @@ struct stackset_result stackset_result(const struct stackset *s, size_t i)
     struct stackset_result r = {.line_bytes = 1u << u->shift,
                                 .thread = u->thread,
                                 .touches = u->touches,
-                                .sampled = u->all.touched,
-                                .cold = u->all.cold,
-                                .lines = stackdist_lines(u->all.distances),
-                                .stack = &u->all.hist};
+                                .sampled = u->sampled,
+                                .cold = u->cold,
+                                .lines = stackdist_lines(u->distances),
+                                .stack = &u->hist};
     for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++) {
         r.group_stack[g] = &u->groups[g].hist;
         r.group_cold[g] = u->groups[g].cold;
@@ -396,9 +385,9 @@ size_t stackset_memory_bytes(const struct stackset *s)
     size_t bytes = sizeof(*s) + RING * sizeof(*s->ring) + s->nworkers * sizeof(*s->workers);
     for (size_t i = 0; i < s->nunits; i++) {
         const struct unit *u = s->units[i];
-        bytes += sizeof(*u) + stackdist_memory_bytes(u->all.distances);
-        for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++)
-            bytes += sizeof(u->groups[g]) + stackdist_memory_bytes(u->groups[g].distances);
+        bytes += sizeof(*u) + stackdist_memory_bytes(u->distances);
+        if (u->groups != NULL)
+            bytes += STACKSET_GROUPS * sizeof(*u->groups);
     }
     return bytes;
 }
