@@ -16,7 +16,7 @@
  * rate * L in the mean, with a variance of rate * L * (1 - rate); so the miss ratio is also read at either
  * end of the 95% range of that number. The squares of both add up.
  *
- * Measured (docs/accuracy.md): the bands of 100 samples each hold the truth in 93 to 96%.
+ * Measured (docs/accuracy.md): the bands of 100 samples each hold the truth in 92 to 98%.
  *
  * Example: rate 1/2, 100 touches, 40 of them in the sample, 5 cold ones and 10 with distances of 16 and more.
  * A cache of 32 lines is one of 16 to the sample: (10 + 5) / 50 = 30% misses.
