@@ -32,9 +32,11 @@ struct slot {
     int16_t stamp; /* the same as in front_stamps: to be read by itself */
 } __attribute__((aligned(32)));
 
-/* Sums of results; any of the histograms may be NULL. See stackdist_touch_many. */
+/* Sums of results; any of the histograms may be NULL. See stackdist_touch_many and stackdist_touch_cold. */
 struct stackdist_sums {
     struct hist *stack, *reuse, *first;
+    uint64_t *cold_lines; /* or NULL */
+    size_t *ncold;
 };
 
 typedef int stackdist_touch_fn(struct stackdist *sd, const uint64_t *lines, size_t n,

@@ -304,6 +304,14 @@ NOT_INLINE size_t touch_runs_plain(struct stackdist *sd, const struct runs *runs
     return r;
 }
 
+INLINE void list_cold(const struct stackdist_sums *sums, const struct runs *runs, const uint64_t *stack,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stack[i] == STACKDIST_COLD)
+            sums->cold_lines[(*sums->ncold)++] = runs->line[i];
+}
+
 /* Whether the front is worth its while: the touches tell. */
 INLINE void choose_front(struct stackdist *sd, const uint64_t *stack, size_t n)
 {
@@ -341,6 +349,8 @@ CLONES int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const st
             sum_up(sums->reuse, d.reuse, touched);
             hist_add(sums->reuse, 0, repeats);
         }
+        if (sums->cold_lines && lines_before < sd->lines)
+            list_cold(sums, &runs, d.stack, touched);
         for (; sums->first && lines_before < sd->lines; lines_before++)
             hist_add(sums->first, lines_before, 1);
         if (touched < count)

@@ -152,6 +152,22 @@ void stackdist_restamp(struct stackdist *sd)
     sd->tick = FRONT_LINES;
 }
 
+/* The slots in use in the order of their lines' last touches; their number. */
+static unsigned slots_oldest_first(const struct stackdist *sd, unsigned *out)
+{
+    unsigned count = 0;
+
+    for (unsigned slot = 0; slot < FRONT_LINES; slot++) {
+        if (sd->slot[slot].line == NO_LINE)
+            continue;
+        unsigned i = count++;
+        for (; i > 0 && sd->slot[out[i - 1]].stamp > sd->slot[slot].stamp; i--)
+            out[i] = out[i - 1];
+        out[i] = slot;
+    }
+    return count;
+}
+
 static void clear_front(struct stackdist *sd)
 {
     memset(&sd->stamps, 0, sizeof sd->stamps);
@@ -164,20 +180,13 @@ static void clear_front(struct stackdist *sd)
 
 void stackdist_leave_front(struct stackdist *sd)
 {
-    unsigned by_age[FRONT_LINES], count = 0;
+    unsigned by_age[FRONT_LINES];
 
     if (sd->tail.limit - sd->tail.next < sd->front_count && stackdist_renumber(sd) < 0)
         return;
     if (sd->tail.limit - sd->tail.next < sd->front_count)
         return;
-    for (unsigned slot = 0; slot < FRONT_LINES; slot++) {
-        if (sd->slot[slot].line == NO_LINE)
-            continue;
-        unsigned i = count++;
-        for (; i > 0 && sd->slot[by_age[i - 1]].stamp > sd->slot[slot].stamp; i--)
-            by_age[i] = by_age[i - 1];
-        by_age[i] = slot;
-    }
+    unsigned count = slots_oldest_first(sd, by_age);
     for (unsigned i = 0; i < count; i++) {
         const struct slot *slot = &sd->slot[by_age[i]];
         sd->entries[slot->at].last = slot->last;
@@ -216,10 +225,18 @@ int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result
     return sd->touch(sd, &line, 1, &none, result);
 }
 
+int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                         uint64_t *cold_lines, size_t *ncold)
+{
+    const struct stackdist_sums sums = {.stack = stack_hist, .cold_lines = cold_lines, .ncold = ncold};
+
+    return sd->touch(sd, lines, n, &sums, NULL);
+}
+
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold)
 {
-    const struct stackdist_sums sums = {stack_hist, reuse_hist, first_hist};
+    const struct stackdist_sums sums = {.stack = stack_hist, .reuse = reuse_hist, .first = first_hist};
     uint64_t before = sd->lines;
     int code = sd->touch(sd, lines, n, &sums, NULL);
 
@@ -321,6 +338,22 @@ void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *
         if (e->last <= sd->start || e->place == PLACE_FRONT)
             continue;
         *out++ = (struct stackdist_survivor){e->line, sd->now - e->last};
+        left--;
+    }
+}
+
+void stackdist_oldest_first(const struct stackdist *sd, uint64_t *out)
+{
+    unsigned front[FRONT_LINES], count = slots_oldest_first(sd, front);
+    uint64_t left = sd->lines - count;
+
+    for (unsigned i = 0; i < count; i++)
+        out[left + i] = sd->slot[front[i]].line;
+    for (uint64_t i = 0; left > 0; i++) {
+        const struct entry *e = &sd->entries[i];
+        if (e->last <= sd->start || e->place == PLACE_FRONT)
+            continue;
+        out[tail_below(&sd->tail, e->place)] = e->line;
         left--;
     }
 }

@@ -21,7 +21,7 @@ struct stackset_options {
     size_t nlines;              /* 1 .. */
     int separate;               /* a stack for each thread; else one for all */
     double rate;                /* share of the lines that is looked at, 0 < rate <= 1; 1 is exact */
-    unsigned workers;           /* threads that compute, 1 .. ; no more than stacks are used */
+    unsigned workers;           /* threads that compute, 1 .. ; with a sample no more than stacks are used */
 };
 
 struct stackset;

@@ -173,6 +173,22 @@ static void many_is_many_single_touches(void **state)
     free(h);
 }
 
+/* That stackdist_oldest_first tells the order. */
+static void check_order(struct stackdist *sd)
+{
+    uint64_t n = stackdist_lines(sd);
+    uint64_t *order = malloc(n * sizeof *order);
+
+    stackdist_oldest_first(sd, order);
+    /* The oldest is the deepest; touched, it becomes the latest, and the next one is the deepest. */
+    for (uint64_t i = 0; i < n; i++) {
+        struct stackdist_result r;
+        assert_int_equal(stackdist_touch(sd, order[i], &r), 0);
+        assert_int_equal(r.stack, n - 1);
+    }
+    free(order);
+}
+
 /*
  * Streams that are worth a front and streams that are not take turns: many touches at once, against one at a
  * time (which never go without a front).
@@ -183,7 +199,7 @@ static void with_and_without_a_front(stackdist_touch_fn *touch)
     uint64_t *lines = malloc(N * sizeof *lines);
     struct hist *h = calloc(6, sizeof *h);
     struct stackdist *one = new_stackdist(0), *many = new_stackdist(0);
-    const struct stackdist_sums sums = {&h[3], &h[4], &h[5]};
+    const struct stackdist_sums sums = {.stack = &h[3], .reuse = &h[4], .first = &h[5]};
     unsigned changes = 0;
 
     many->touch = touch;
@@ -221,6 +237,8 @@ static void with_and_without_a_front(stackdist_touch_fn *touch)
         stackdist_ages(one, &h[0]);
         stackdist_ages(many, &h[1]);
         assert_memory_equal(&h[0], &h[1], sizeof *h);
+        check_order(one);
+        check_order(many);
     }
     assert_true(changes >= 100);
     stackdist_free(one);
