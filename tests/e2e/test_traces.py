@@ -213,6 +213,11 @@ def test_wrong_use(cachegram, tmp_path, arguments, status, says):
     assert os.listdir(tmp_path) == []
 
 
+def test_profile_is_told_from_a_trace(cachegram, traced):
+    result = run([cachegram, "export", "--to", "csv", traced[1]])
+    assert result.status == 1 and b"is a profile, not a trace" in result.err
+
+
 def test_same_file_in_and_out(cachegram, traced):
     trace, _ = traced
     before = trace.read_bytes()
