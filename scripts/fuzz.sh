@@ -23,7 +23,7 @@ fi
 # Seeds: a byte that names the format (see fuzz_trace.c), then a small trace in it.
 cachegram=build/src/cli/cachegram
 seeds=$out/seeds-trace
-mkdir -p $seeds $out/seeds-columns
+mkdir -p $seeds $out/seeds-columns $out/seeds-samples
 {
     echo address,size,rw,pc,pid,tid,burst
     awk 'BEGIN { for (i = 0; i < 300; i++) printf "%d,%d,%s,%d,%d,%d,%d\n", (i * i) % 977 * 8, 1 + i % 8,
@@ -45,9 +45,12 @@ for seed in "$seeds"/*[a-z]; do
     tail -c +2 "$seed" >>"$seed-1"
 done
 head -c 2000 $out/seed.trace >$out/seeds-columns/some
+$cachegram sample --window 100 --hibernate 10 --samples 20 -o $out/seed.db $out/seed.trace 2>/dev/null
+rm -f $out/seeds-samples/usf
+$cachegram export --to usf -o $out/seeds-samples/usf $out/seed.db 2>/dev/null
 
 sources="src/trace/*.c src/base/error.c"
-for target in columns trace; do
+for target in columns trace samples; do
     # shellcheck disable=SC2086 # lists of words
     clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $sources -lzstd -lm -lpthread
     mkdir -p $out/corpus-$target

@@ -327,6 +327,11 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */
 /* Returns how many instructions of the last record were executed. */
 uint32_t arch_restore(struct thread *t, ucontext_t *uc);
+/*
+ * After arch_restore, which returned insns: if the instruction that faulted had done a part of its work,
+ * makes that part of the record. 1 if so (it counts as executed), else 0.
+ */
+int arch_record_partial(const ucontext_t *uc, uint64_t *record, uint32_t insns);
 /* A signal interrupted the system call gate: make the context the target's; 0: it was elsewhere. */
 int arch_restore_gate(struct thread *t, ucontext_t *uc);
 /* A diverted system call: its number and arguments; the instruction pointer stands behind it. */

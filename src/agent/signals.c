@@ -254,6 +254,8 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
     case FAULT_TARGET: {
         uint64_t at = arch_pc(uc);
         uint32_t insns = arch_restore(t, uc);
+        if (!t->count.on) /* counting writes no records */
+            insns += (uint32_t)arch_record_partial(uc, record, insns);
         set_mask_of(uc, t->app_mask);
         if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
             info->si_addr = (void *)arch_pc(uc);

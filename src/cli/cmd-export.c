@@ -3,9 +3,11 @@
 #include "cli/cli.h"
 
 #include <getopt.h>
+#include <string.h>
 
 #include "base/sizes.h"
 #include "cli/convert.h"
+#include "cli/export-samples.h"
 
 enum { OPT_FROM = 1, OPT_TO, OPT_LINE, OPT_PARTIAL };
 
@@ -30,6 +32,8 @@ static const char usage[] =
     "  --from FORMAT      format of TRACE (default: by its first bytes)\n"
     "  --partial          if TRACE is damaged or export is interrupted, keep what came before\n"
     "  --help             this text\n"
+    "\n"
+    "A profile that 'cachegram sample' made, instead of TRACE, goes to usf as sparse samples.\n"
     "\n"
     "Formats:\n";
 
@@ -71,5 +75,7 @@ int cmd_export(int argc, char **argv)
         return 2;
     if (!o.to)
         return cli_misuse("export", "to which format? Use --to");
+    if (strcmp(o.to, "usf") == 0 && export_is_profile(o.input))
+        return export_samples(o.input, o.output);
     return convert(&o);
 }

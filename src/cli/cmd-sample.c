@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +14,7 @@
 #include "cli/sim-source.h"
 #include "profile/profile.h"
 #include "sim/sparse.h"
+#include "trace/usf-samples.h"
 
 enum { OPT_WINDOW = 1, OPT_HIBERNATE, OPT_SAMPLES, OPT_PRESET, OPT_LINE, OPT_SEED, OPT_FROM };
 
@@ -48,6 +50,7 @@ static const char usage[] =
     "  -o, --output FILE   the profile (default cachegram.db; one that is there becomes cachegram.db.old)\n"
     "  --help              this text\n"
     "\n"
+    "A USF file of samples, instead of TRACE, is taken as it is.\n"
     "Interrupted by Ctrl-C it keeps the samples of what it has read.\n";
 
 struct sample_options {
@@ -120,17 +123,27 @@ static int read_trace(struct sim_source *source, struct sparse *sparse, struct e
 
 /* --- the profile --- */
 
-static int write_run(struct profile *p, const struct sample_options *o, const struct sparse *sparse,
-                     size_t windows, size_t samples, size_t dangling, const char *warning, struct error *err)
+#define DAMAGED "the trace was not read to its end: samples that dangle there were not all cold"
+
+struct found {
+    const struct sparse_window *windows;
+    size_t nwindows;
+    const struct sparse_sample *samples; /* ordered by window */
+    size_t nsamples;
+    uint64_t references;
+};
+
+static int write_run(struct profile *p, const struct sample_options *o, const struct found *found,
+                     size_t dangling, const char *warning, struct error *err)
 {
     const struct {
         const char *key;
         double value;
     } numbers[] = {
         {"line_bytes", (double)o->line_bytes},
-        {"references", (double)sparse_seen(sparse)},
-        {"windows", (double)windows},
-        {"samples", (double)samples},
+        {"references", (double)found->references},
+        {"windows", (double)found->nwindows},
+        {"samples", (double)found->nsamples},
         {"dangling", (double)dangling},
         {"window_refs", (double)o->sampling.window},
         {"hibernate_refs", o->sampling.hibernate},
@@ -156,13 +169,13 @@ static int write_run(struct profile *p, const struct sample_options *o, const st
     return code;
 }
 
-static int write_profile(const struct sample_options *o, const struct sparse *sparse, const char *warning,
+static int write_profile(const struct sample_options *o, const struct found *found, const char *warning,
                          struct error *err)
 {
     struct profile *p;
-    size_t nwindows, nsamples, dangling = 0;
-    const struct sparse_window *windows = sparse_windows(sparse, &nwindows);
-    const struct sparse_sample *samples = sparse_samples(sparse, &nsamples);
+    const struct sparse_window *windows = found->windows;
+    const struct sparse_sample *samples = found->samples;
+    size_t nwindows = found->nwindows, nsamples = found->nsamples, dangling = 0;
     int code = profile_create(o->output, &p, err);
     if (code != 0)
         return code;
@@ -180,12 +193,50 @@ static int write_profile(const struct sample_options *o, const struct sparse *sp
         dangling += (size_t)endless;
     }
     if (code == 0)
-        code = write_run(p, o, sparse, nwindows, nsamples, dangling, warning, err);
+        code = write_run(p, o, found, dangling, warning, err);
     int closed = profile_close(p, code == 0, code == 0 ? err : NULL);
     if (code == 0 && closed == 0)
         fprintf(stderr, "cachegram: %llu references, %zu samples in %zu windows, %zu dangling: %s\n",
-                (unsigned long long)sparse_seen(sparse), nsamples, nwindows, dangling, o->output);
+                (unsigned long long)found->references, nsamples, nwindows, dangling, o->output);
     return code != 0 ? code : closed;
+}
+
+/* What another sampler has found, in a profile as of ours. */
+static int take_samples(const struct sample_options *o, const struct usf_samples *s,
+                        const struct error *damage)
+{
+    struct sparse_window *windows = calloc(s->nwindows + 1, sizeof *windows);
+    struct sparse_sample *samples = calloc(s->nsamples + 1, sizeof *samples);
+    struct found found = {windows, s->nwindows, samples, s->nsamples, 0};
+    struct error err;
+    int code = windows && samples ? 0 : error_set(&err, -ENOMEM, "out of memory for samples");
+    if (code == 0 && s->nsamples == 0)
+        code = error_set(&err, -ENODATA,
+                         "%s holds no samples of lines of %llu bytes, but %llu of others (--line)", o->trace,
+                         (unsigned long long)o->line_bytes, (unsigned long long)s->left_out);
+    /* Times are told from the first window on. */
+    uint64_t start = code == 0 ? s->window[0].begin : 0;
+    for (size_t i = 0; i < s->nwindows && code == 0; i++)
+        windows[i] = (struct sparse_window){s->window[i].begin - start, 1};
+    for (size_t i = 0; i < s->nsamples && code == 0; i++) {
+        const struct usf_sample *u = &s->sample[i];
+        int endless = u->end == USF_DANGLING;
+        uint64_t last = endless ? u->begin : u->end;
+        struct sparse_window *w = &windows[u->window];
+        samples[i] = (struct sparse_sample){u->window, u->begin - start,
+                                            endless ? SPARSE_DANGLING : u->end - u->begin - 1,
+                                            u->address / o->line_bytes};
+        /* How long a window lasted is not told: to its last sample, at least. */
+        w->length = u->begin - s->window[u->window].begin + 1;
+        found.references = last - start + 1 > found.references ? last - start + 1 : found.references;
+    }
+    if (code == 0)
+        code = write_profile(o, &found, *damage->text ? DAMAGED : NULL, &err);
+    free(windows);
+    free(samples);
+    if (code != 0)
+        return cli_fail(&err);
+    return *damage->text ? cli_fail(damage) : 0;
 }
 
 static int run(const struct sample_options *o)
@@ -196,6 +247,18 @@ static int run(const struct sample_options *o)
     struct sparse *sparse = NULL;
     struct error err;
     const char *warning = NULL;
+    if (strcmp(o->trace, "-") != 0 && (!o->from || strcmp(o->from, "usf") == 0)) {
+        struct usf_samples samples;
+        struct error damage;
+        int there = usf_samples_read(o->trace, (unsigned)o->line_bytes, &samples, &damage, &err);
+        if (there < 0)
+            return cli_fail(&err);
+        if (there > 0) {
+            int status = take_samples(o, &samples, &damage);
+            usf_samples_clear(&samples);
+            return status;
+        }
+    }
     int code = sparse_new(&o->sampling, &sparse, &err);
     if (code == -EINVAL)
         return cli_misuse("sample", "%s", err.text);
@@ -207,12 +270,15 @@ static int run(const struct sample_options *o)
                       : error_set(&err, -ENODATA, "%s holds no references", o->trace);
     if (code == 0) {
         if (cli_interrupted() || damage)
-            warning = "the trace was not read to its end: samples that dangle there were not all cold";
+            warning = DAMAGED;
         else if (sim_source_sampled(source))
             warning =
                 "the trace holds bursts, with gaps between them: reuse distances are too short by what was "
                 "left out";
-        code = write_profile(o, sparse, warning, &err);
+        struct found found = {.references = sparse_seen(sparse)};
+        found.windows = sparse_windows(sparse, &found.nwindows);
+        found.samples = sparse_samples(sparse, &found.nsamples);
+        code = write_profile(o, &found, warning, &err);
     }
     int status = code == 0 ? 0 : cli_fail(&err);
     if (code == 0 && warning)

@@ -104,13 +104,13 @@ struct curve_sample {
     uint64_t touches; /* of all lines */
     const struct hist *stack;
     uint64_t cold;
-    /* The same of eight equal parts of the sample, whose rate is rate / 8. */
+    /* The share that the lines of each of eight equal parts of the sample have in those. */
     const struct hist *group_stack[CURVE_SAMPLE_GROUPS];
     uint64_t group_cold[CURVE_SAMPLE_GROUPS];
 };
 /*
- * low..high: 95% band by what the groups differ. Sizes of which the sample holds fewer than eight lines have
- * no answer: miss_ratio, low and high are NaN.
+ * low..high: 95% band, by what the groups differ and by how exactly the sample tells a distance. Sizes of
+ * which the sample holds fewer than eight lines have no answer: miss_ratio, low and high are NaN.
  */
 int curve_sampled(const struct curve_sample *sample, unsigned line_bytes, struct curve_point *points,
                   size_t n, struct error *err);

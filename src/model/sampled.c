@@ -9,9 +9,14 @@
  * lines, which are hits at all sizes that matter, so the misses are divided by the expected number
  * (section 3.2 there).
  *
- * Error: the sample consists of eight smaller ones, each with a curve of its own. If the standard deviation
- * of their miss ratios is sd, that of their mean is sd / sqrt(8), and the whole sample, whose
- * distances are finer, is no worse. Student's t with 7 degrees of freedom makes a 95% band of it.
+ * Error, in two parts. Which lines are in the sample: eight equal parts of it have each an eighth of the
+ * misses, more or less; if the standard deviation of their miss ratios is sd, that of their mean is sd /
+ * sqrt(8), times sqrt(1 - rate) since few lines are left to be drawn from when the rate is high. Student's t
+ * with 7 degrees of freedom makes a 95% band of it. And how long a distance is: of L lines the sample has
+ * rate * L in the mean, with a variance of rate * L * (1 - rate); so the miss ratio is also read at either
+ * end of the 95% range of that number. The squares of both add up.
+ *
+ * Measured (docs/accuracy.md): the bands of 100 samples each hold the truth in 92 to 98%.
  *
  * Example: rate 1/2, 100 touches, 40 of them in the sample, 5 cold ones and 10 with distances of 16 and more.
  * A cache of 32 lines is one of 16 to the sample: (10 + 5) / 50 = 30% misses.
@@ -22,8 +27,11 @@
 
 /* 97.5% quantile of Student's t, 7 degrees of freedom. */
 #define STUDENT_T 2.365
-/* Below one line a group sees nothing but its hits. */
-#define LINES_MIN ((double)CURVE_SAMPLE_GROUPS)
+/* 97.5% quantile of the normal distribution. */
+#define NORMAL_QUANTILE 1.96
+/* Lines of the sample; already here the ends of that range are a third of a cache's size and almost twice it.
+ */
+#define LINES_MIN 8
 
 static double ratio(const struct hist *stack, uint64_t cold, double lines, double touches)
 {
@@ -36,15 +44,19 @@ static void set_point(const struct curve_sample *s, double lines, struct curve_p
     double touches = s->rate * (double)s->touches, groups = CURVE_SAMPLE_GROUPS;
     double sum = 0, squares = 0;
     for (unsigned g = 0; g < CURVE_SAMPLE_GROUPS; g++) {
-        double m = ratio(s->group_stack[g], s->group_cold[g], lines / groups, touches / groups);
+        double m = ratio(s->group_stack[g], s->group_cold[g], lines, touches / groups);
         sum += m;
         squares += m * m;
     }
-    double variance = fmax(squares - sum * sum / groups, 0) / (groups - 1);
+    double variance = fmax(squares - sum * sum / groups, 0) / (groups - 1) * (1 - s->rate);
     double half = STUDENT_T * sqrt(variance / groups);
-    point->miss_ratio = ratio(s->stack, s->cold, lines, touches);
-    point->low = fmax(point->miss_ratio - half, 0);
-    point->high = fmin(point->miss_ratio + half, 1);
+    double shift = NORMAL_QUANTILE * sqrt(lines * (1 - s->rate)),
+           m = ratio(s->stack, s->cold, lines, touches);
+    double above = ratio(s->stack, s->cold, fmax(lines - shift, 0), touches) - m;
+    double below = m - ratio(s->stack, s->cold, lines + shift, touches);
+    point->miss_ratio = m;
+    point->low = fmax(m - hypot(half, below), 0);
+    point->high = fmin(m + hypot(half, above), 1);
 }
 
 int curve_sampled(const struct curve_sample *sample, unsigned line_bytes, struct curve_point *points,

@@ -3,6 +3,8 @@
 #ifndef CACHEGRAM_SIM_STACKDIST_INTERNAL_H
 #define CACHEGRAM_SIM_STACKDIST_INTERNAL_H
 
+#include <stdbool.h>
+
 #include "base/hist.h"
 #include "sim/front.h"
 #include "sim/stackdist.h"
@@ -30,9 +32,11 @@ struct slot {
     int16_t stamp; /* the same as in front_stamps: to be read by itself */
 } __attribute__((aligned(32)));
 
-/* Sums of results; any of the histograms may be NULL. See stackdist_touch_many. */
+/* Sums of results; any of the histograms may be NULL. See stackdist_touch_many and stackdist_touch_cold. */
 struct stackdist_sums {
     struct hist *stack, *reuse, *first;
+    uint64_t *cold_lines; /* or NULL */
+    size_t *ncold;
 };
 
 typedef int stackdist_touch_fn(struct stackdist *sd, const uint64_t *lines, size_t n,
@@ -44,6 +48,7 @@ struct stackdist {
     uint8_t hint[HINTS][2]; /* hash of the line -> slot, if its line is the right one */
     uint32_t front_count;
     int16_t tick; /* the latest stamp */
+    bool plain;   /* the front is empty and stays so: see stackdist.c */
 
     uint64_t now;   /* time of the latest touch; the first ever is 1 */
     uint64_t start; /* time of the latest reset; an entry with last <= start is empty */
@@ -69,6 +74,8 @@ int stackdist_has_avx512(void);
 int stackdist_renumber(struct stackdist *sd);   /* makes room for tail numbers: 0 or -ENOMEM */
 int stackdist_grow_table(struct stackdist *sd); /* 0 or -ENOMEM */
 void stackdist_restamp(struct stackdist *sd);   /* makes room for stamps */
+/* All lines of the front leave it; plain is set. Or, without memory, nothing happens. */
+void stackdist_leave_front(struct stackdist *sd);
 unsigned stackdist_slot_of(const struct stackdist *sd, uint64_t line); /* a line that is in the front */
 
 static inline uint64_t hash_line(uint64_t line)

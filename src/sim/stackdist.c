@@ -20,8 +20,12 @@
  *
  *  - The tail: all other lines. A line that leaves the front gets the next number. Lines leave the
  *    front in order of last touch, so the tail lines more recent than one are those with larger
- *    numbers, and its depth is FRONT_LINES plus the numbers in use above its own (tail.h). When the
- *    numbers run out, the lines are renumbered without gaps.
+ *    numbers, and its depth is the lines of the front plus the numbers in use above its own (tail.h). When
+ *    the numbers run out, the lines are renumbered without gaps.
+ *
+ * Where most touches go past the front it only costs: then it is emptied, every touch gives its line the
+ * next number of the tail at once, and what touches will want of the table and the tail is fetched ahead, so
+ * that the misses of many overlap. When most touches would find their line in a front, it is used again.
  *
  * A hash table over all lines tells where a line is. It is asked only when the hints fail. Entries
  * are never removed. Time (the count of touches) goes on through stackdist_reset, so that an entry
@@ -38,7 +42,9 @@
  * Measured, ns a reference, 2.5 M references each of real programs, on an EPYC with AVX-512 (in brackets
  * stackdist_touch_any with AVX2): bzip2 3.5 (4.7), xz 5.7 (7.9), sqlite3 5.3 (7.8), perl 5.6 (8.0), cc1
  * 6.7 (8.9). What it replaced, 64 ranked lines and no runs: 5.5, 7.5, 7.4, 7.9, 9.7. A third to a half of the
- * references are repeats; of the other touches 13-18% go past the nearest 64 lines, 0-6% past 256.
+ * references are repeats; of the other touches 13-18% go past the nearest 64 lines, 0-6% past 256. Lines
+ * drawn at random (build/tests/bench_stackdist), in brackets before there was a way without a front: 4096
+ * lines 26 (70), 100,000 33 (80), 1 M 41 (200), 4 M 50 (260).
  */
 #include "sim/stackdist-internal.h"
 
@@ -47,6 +53,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/pages.h"
 
 #define MIN_ENTRIES 512u
 #define MIN_NUMBERS 4096u
@@ -82,7 +90,7 @@ int stackdist_renumber(struct stackdist *sd)
     for (uint64_t i = 0; i < sd->capacity; i++) {
         struct entry *e = &sd->entries[i];
         if (e->last > sd->start && e->place != PLACE_FRONT)
-            e->place = (uint32_t)(tail_lines - 1 - tail_above(&sd->tail, e->place));
+            e->place = tail_below(&sd->tail, e->place);
     }
     if (wanted > sd->tail.limit) {
         tail_free(&sd->tail);
@@ -98,7 +106,8 @@ int stackdist_renumber(struct stackdist *sd)
 int stackdist_grow_table(struct stackdist *sd)
 {
     uint64_t capacity = sd->capacity + sd->capacity / 2;
-    struct entry *entries = calloc(capacity, sizeof *entries);
+    struct entry *entries = pages_new(capacity * sizeof *entries);
+    size_t given = 0;
 
     if (!entries)
         return -ENOMEM;
@@ -106,13 +115,17 @@ int stackdist_grow_table(struct stackdist *sd)
     uint64_t old_capacity = sd->capacity;
     sd->entries = entries;
     sd->capacity = capacity;
-    for (uint64_t i = 0; i < old_capacity; i++)
+    /* Entries are in the order of their homes, nearly: the new table comes into use as the old one goes. */
+    for (uint64_t i = 0; i < old_capacity; i++) {
         if (old[i].last > sd->start)
             entries[find_entry(sd, old[i].line, hash_line(old[i].line))] = old[i];
+        if (i % 65536 == 0)
+            pages_shrink(old, old_capacity * sizeof *old, i * sizeof *old, &given);
+    }
     for (unsigned slot = 0; slot < FRONT_LINES; slot++)
         if (sd->slot[slot].line != NO_LINE)
             sd->slot[slot].at = find_entry(sd, sd->slot[slot].line, hash_line(sd->slot[slot].line));
-    free(old);
+    pages_free(old, old_capacity * sizeof *old);
     return 0;
 }
 
@@ -137,6 +150,50 @@ void stackdist_restamp(struct stackdist *sd)
             sd->stamps.far[slot - FRONT_NEAR] = stamp;
     }
     sd->tick = FRONT_LINES;
+}
+
+/* The slots in use in the order of their lines' last touches; their number. */
+static unsigned slots_oldest_first(const struct stackdist *sd, unsigned *out)
+{
+    unsigned count = 0;
+
+    for (unsigned slot = 0; slot < FRONT_LINES; slot++) {
+        if (sd->slot[slot].line == NO_LINE)
+            continue;
+        unsigned i = count++;
+        for (; i > 0 && sd->slot[out[i - 1]].stamp > sd->slot[slot].stamp; i--)
+            out[i] = out[i - 1];
+        out[i] = slot;
+    }
+    return count;
+}
+
+static void clear_front(struct stackdist *sd)
+{
+    memset(&sd->stamps, 0, sizeof sd->stamps);
+    for (uint32_t slot = 0; slot < FRONT_LINES; slot++)
+        sd->slot[slot].line = NO_LINE;
+    sd->front_count = 0;
+    sd->tick = 0;
+    sd->plain = false;
+}
+
+void stackdist_leave_front(struct stackdist *sd)
+{
+    unsigned by_age[FRONT_LINES];
+
+    if (sd->tail.limit - sd->tail.next < sd->front_count && stackdist_renumber(sd) < 0)
+        return;
+    if (sd->tail.limit - sd->tail.next < sd->front_count)
+        return;
+    unsigned count = slots_oldest_first(sd, by_age);
+    for (unsigned i = 0; i < count; i++) {
+        const struct slot *slot = &sd->slot[by_age[i]];
+        sd->entries[slot->at].last = slot->last;
+        sd->entries[slot->at].place = tail_give(&sd->tail);
+    }
+    clear_front(sd);
+    sd->plain = true;
 }
 
 unsigned stackdist_slot_of(const struct stackdist *sd, uint64_t line)
@@ -168,25 +225,24 @@ int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result
     return sd->touch(sd, &line, 1, &none, result);
 }
 
+int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                         uint64_t *cold_lines, size_t *ncold)
+{
+    const struct stackdist_sums sums = {.stack = stack_hist, .cold_lines = cold_lines, .ncold = ncold};
+
+    return sd->touch(sd, lines, n, &sums, NULL);
+}
+
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold)
 {
-    const struct stackdist_sums sums = {stack_hist, reuse_hist, first_hist};
+    const struct stackdist_sums sums = {.stack = stack_hist, .reuse = reuse_hist, .first = first_hist};
     uint64_t before = sd->lines;
     int code = sd->touch(sd, lines, n, &sums, NULL);
 
     if (cold)
         *cold += sd->lines - before;
     return code;
-}
-
-static void clear_front(struct stackdist *sd)
-{
-    memset(&sd->stamps, 0, sizeof sd->stamps);
-    for (uint32_t slot = 0; slot < FRONT_LINES; slot++)
-        sd->slot[slot].line = NO_LINE;
-    sd->front_count = 0;
-    sd->tick = 0;
 }
 
 struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err)
@@ -204,7 +260,7 @@ struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err)
     memset(sd, 0, sizeof *sd);
     clear_front(sd);
     sd->capacity = capacity;
-    sd->entries = calloc(capacity, sizeof *sd->entries);
+    sd->entries = pages_new(capacity * sizeof *sd->entries);
     if (sd->entries && tail_init(&sd->tail, wanted_numbers(0, capacity)) == 0) {
         sd->touch = stackdist_has_avx512() ? stackdist_touch_avx512 : stackdist_touch_any;
         return sd;
@@ -220,7 +276,7 @@ void stackdist_free(struct stackdist *sd)
 {
     if (!sd)
         return;
-    free(sd->entries);
+    pages_free(sd->entries, sd->capacity * sizeof *sd->entries);
     tail_free(&sd->tail);
     free(sd);
 }
@@ -282,6 +338,22 @@ void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *
         if (e->last <= sd->start || e->place == PLACE_FRONT)
             continue;
         *out++ = (struct stackdist_survivor){e->line, sd->now - e->last};
+        left--;
+    }
+}
+
+void stackdist_oldest_first(const struct stackdist *sd, uint64_t *out)
+{
+    unsigned front[FRONT_LINES], count = slots_oldest_first(sd, front);
+    uint64_t left = sd->lines - count;
+
+    for (unsigned i = 0; i < count; i++)
+        out[left + i] = sd->slot[front[i]].line;
+    for (uint64_t i = 0; left > 0; i++) {
+        const struct entry *e = &sd->entries[i];
+        if (e->last <= sd->start || e->place == PLACE_FRONT)
+            continue;
+        out[tail_below(&sd->tail, e->place)] = e->line;
         left--;
     }
 }

@@ -34,6 +34,13 @@ int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result
 struct hist;
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold);
+/*
+ * As stackdist_touch_many with a stack_hist only; the lines that are touched for the first time go to
+ * cold_lines[*ncold
+ * ..], in order, and *ncold counts them. The caller's, with room for n more.
+ */
+int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                         uint64_t *cold_lines, size_t *ncold);
 uint64_t stackdist_lines(const struct stackdist *sd);      /* distinct lines so far */
 uint64_t stackdist_references(const struct stackdist *sd); /* touches so far */
 size_t stackdist_memory_bytes(const struct stackdist *sd);
@@ -46,6 +53,8 @@ struct stackdist_survivor {
  * touched after a line's last touch are those of smaller age.
  */
 void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *out);
+/* Every line seen, in the order of their last touches: out[0 .. stackdist_lines(sd)), the caller's. */
+void stackdist_oldest_first(const struct stackdist *sd, uint64_t *out);
 /*
  * For every line seen: the number of references since its last touch (0: it was the last one) goes
  * into hist. These are the survivors' ages: their forward reuse distance is at least that.

@@ -2,63 +2,46 @@
 /*
  * stackset.c - a stackdist for every line size (and thread), fed by workers.
  *
- * References are copied into a ring of batches. Every worker sees every batch and does what concerns
- * its own stacks: no stack is touched by two threads, so the results do not depend on how many there are.
+ * References are copied into a ring of batches. With as many stacks as workers, or more, every worker sees
+ * every batch and does what concerns its own stacks: no stack is touched by two threads.
+ *
+ * Fewer stacks are computed in stretches, consecutive batches, each by a worker, as Niu, Dinan, Lu and
+ * Sadayappan's Parda does (IPDPS 2012). A worker first takes its stretch by itself, on an empty stack: what
+ * is not a first touch there has its distance. Then, in the order of the stretches, the first touches come to
+ * the unit's stack, in their order: more recent there than a line are just the lines between its last touch
+ * before the stretch and its first one in it. At last the stretch's lines are touched again in the order of
+ * their last touches, the order that the next stretch must find. So what cannot be shared is two touches for
+ * each distinct line of a stretch. Where those are many, a stretch waits for its turn and goes to the unit's
+ * stack as it is.
+ *
+ *   stretches a b a | b c a    In the second all are first touches, and the stack holds, latest first, a b.
+ *     b: 1, as a is more recent; c: cold; a: 2, as c and b are. Last touches b c a: the stack is a c b.
+ *
+ * Either way the results do not depend on the number of workers.
  *
  * Sampling is SHARDS (Waldspurger, Park, Garthwaite, Ahmad 2015): a line is in the sample if a hash of it is
  * below the rate times the hash's range. The sample's distances are the rate times the true ones, in the
  * mean; and of N touches rate * N are expected in the sample. That more or fewer are there (a few hot
  * lines are or are not in it) is corrected as in the paper's "SHARDS-adj", by taking the expected number as
  * the denominator; the reader of the results does that. The error is told by groups: other bits of the hash
- * deal the lines of the sample into STACKSET_GROUPS samples, each with a curve of its own.
+ * deal the lines of the sample into STACKSET_GROUPS equal parts, each with a histogram of the distances of
+ * its lines.
  */
 #include "sim/stackset.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
-#include "sim/stackdist.h"
+#include "sim/stackset-internal.h"
 
 #define RING 16u /* batches; enough that nobody waits for every one */
-/* Line ids are handed on in portions that stay in a first-level cache. */
-#define LINES_BATCH 2048u
-
-/* Part of the sample, or all lines. */
-struct stack {
-    struct stackdist *distances;
-    struct hist hist;
-    uint64_t cold, touched;
-};
-
-struct unit {
-    unsigned shift;
-    uint32_t thread;
-    unsigned worker;
-    uint64_t touches;
-    struct stack all;
-    struct stack *groups; /* STACKSET_GROUPS of them, NULL without a sample */
-};
-
-struct batch {
-    uint32_t thread, space;
-    size_t n;
-    uint64_t address[STACKSET_BATCH];
-    uint16_t size[STACKSET_BATCH];
-};
-
-struct worker {
-    struct stackset *set;
-    unsigned number;
-    pthread_t thread;
-    uint64_t done;                                /* batches */
-    uint64_t lines[LINES_BATCH];                  /* of the unit in progress */
-    uint64_t group[STACKSET_GROUPS][LINES_BATCH]; /* likewise, sampled ones by group */
-    size_t in_group[STACKSET_GROUPS];
-};
+/* Workers that take stretches, 1.3 MB each; who reads a trace does not feed more. */
+#define STRETCH_WORKERS 8u
+/* Dense stacks have a stretch computed apart so often, to see whether they still are. */
+#define DENSE_PROBE 16u
 
 struct stackset {
     unsigned *line_bytes;
@@ -75,23 +58,19 @@ struct stackset {
     int stop, failed;
     struct error why;
     struct batch *ring;
+    unsigned ring_batches;
+    /* In stretches. */
+    int stretches, draining;          /* draining: short ones are taken, too */
+    uint64_t taken, finished, ntaken; /* batches, batches, stretches */
 };
 
 /* --- units --- */
-
-static int stack_init(struct stack *s, struct error *err)
-{
-    s->distances = stackdist_new(0, err);
-    return s->distances != NULL ? 0 : -ENOMEM;
-}
 
 static void unit_free(struct unit *u)
 {
     if (u == NULL)
         return;
-    stackdist_free(u->all.distances);
-    for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++)
-        stackdist_free(u->groups[g].distances);
+    stackdist_free(u->distances);
     free(u->groups);
     free(u);
 }
@@ -109,14 +88,11 @@ static int add_units(struct stackset *s, uint32_t thread, struct error *err)
     }
     for (size_t i = 0; i < s->nlines; i++) {
         struct unit *u = calloc(1, sizeof(*u));
-        int status = u != NULL ? stack_init(&u->all, err)
-                               : error_set(err, -ENOMEM, "out of memory for stack distances");
-        if (status == 0 && s->sampled) {
-            u->groups = calloc(STACKSET_GROUPS, sizeof(*u->groups));
-            status = u->groups != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");
-            for (unsigned g = 0; g < STACKSET_GROUPS && status == 0; g++)
-                status = stack_init(&u->groups[g], err);
-        }
+        int status = u != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");
+        if (status == 0 && (u->distances = stackdist_new(0, err)) == NULL)
+            status = -ENOMEM;
+        if (status == 0 && s->sampled && (u->groups = calloc(STACKSET_GROUPS, sizeof(*u->groups))) == NULL)
+            status = error_set(err, -ENOMEM, "out of memory for stack distances");
         if (status < 0) {
             unit_free(u);
             return status;
@@ -139,90 +115,94 @@ static int has_units(const struct stackset *s, uint32_t thread)
 
 /* --- what a worker does --- */
 
-static int touch(struct stack *s, const uint64_t *lines, size_t n)
+/* Locked. */
+static void fail(struct stackset *s, int status)
 {
-    s->touched += n;
-    return n == 0 ? 0 : stackdist_touch_many(s->distances, lines, n, &s->hist, NULL, NULL, &s->cold);
-}
-
-static uint64_t hash(uint64_t line)
-{
-    return random_splitmix64(&line);
-}
-
-/* Takes the sample out of w->lines[0 .. n). */
-static int touch_sample(struct worker *w, struct unit *u, size_t n)
-{
-    size_t kept = 0;
-    uint64_t threshold = w->set->threshold;
-    memset(w->in_group, 0, sizeof(w->in_group));
-    for (size_t i = 0; i < n; i++) {
-        uint64_t line = w->lines[i], h = hash(line);
-        if (h >= threshold)
-            continue;
-        unsigned g = (unsigned)h % STACKSET_GROUPS; /* low bits: the high ones chose it */
-        w->group[g][w->in_group[g]++] = line;
-        w->lines[kept++] = line; /* kept <= i */
+    if (status < 0 && !s->failed) {
+        s->failed = status;
+        error_set(&s->why, status, "out of memory for stack distances");
     }
-    int status = touch(&u->all, w->lines, kept);
-    for (unsigned g = 0; g < STACKSET_GROUPS && status == 0; g++)
-        status = touch(&u->groups[g], w->group[g], w->in_group[g]);
-    return status;
 }
 
-static int flush(struct worker *w, struct unit *u, size_t n)
-{
-    u->touches += n;
-    return w->set->sampled ? touch_sample(w, u, n) : touch(&u->all, w->lines, n);
-}
-
-static int compute(struct worker *w, struct unit *u, const struct batch *b)
-{
-    /* User addresses have 47 bits; the rest tells address spaces apart. */
-    uint64_t mark = (uint64_t)b->space << 48 >> u->shift;
-    size_t n = 0;
-    int status = 0;
-    for (size_t i = 0; i < b->n && status == 0; i++) {
-        uint64_t line = b->address[i] >> u->shift;
-        /* An access that wraps around the end of memory stops there. */
-        uint64_t last_byte = b->address[i] + (uint64_t)(b->size[i] - 1);
-        uint64_t last = last_byte < b->address[i] ? line : last_byte >> u->shift;
-        w->lines[n++] = line ^ mark;
-        while (line < last || n == LINES_BATCH) {
-            if (n == LINES_BATCH) {
-                if ((status = flush(w, u, n)) < 0)
-                    return status;
-                n = 0;
-                continue;
-            }
-            w->lines[n++] = ++line ^ mark;
-        }
-    }
-    return status < 0 ? status : flush(w, u, n);
-}
-
+/* Every batch, for the worker's own stacks. */
 static void *run(void *argument)
 {
     struct worker *w = argument;
     struct stackset *s = w->set;
+    enum compute how = s->sampled ? COMPUTE_SAMPLE : COMPUTE_ALL;
     pthread_mutex_lock(&s->lock);
     for (;;) {
         while (w->done == s->put && !s->stop)
             pthread_cond_wait(&s->changed, &s->lock);
         if (s->stop)
             break;
-        const struct batch *b = &s->ring[w->done % RING];
+        const struct batch *b = &s->ring[w->done % s->ring_batches];
         int status = s->failed;
         pthread_mutex_unlock(&s->lock);
         for (size_t i = 0; i < s->nunits && status == 0; i++)
             if (s->units[i]->worker == w->number && (!s->separate || s->units[i]->thread == b->thread))
-                status = compute(w, s->units[i], b);
+                status = stackset_compute(w, s->units[i], b, how, s->threshold);
         pthread_mutex_lock(&s->lock);
-        if (status < 0 && !s->failed) {
-            s->failed = status;
-            error_set(&s->why, status, "out of memory for stack distances");
-        }
+        fail(s, status);
         w->done++;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* A stretch of one stack: batches [from, to). Unlocked, and so it returns. */
+static void compute_stretch(struct worker *w, struct unit *u, uint64_t stretch, uint64_t from, uint64_t to)
+{
+    struct stackset *s = w->set;
+    pthread_mutex_lock(&s->lock);
+    int status = s->failed, apart = !u->dense || stretch % DENSE_PROBE == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (apart && status == 0 && (status = stackset_begin_apart(w)) == 0) {
+        for (uint64_t i = from; i < to && status == 0; i++)
+            status = stackset_compute(w, u, &s->ring[i % s->ring_batches], COMPUTE_APART, 0);
+        if (status == 0)
+            stackset_end_apart(w);
+    }
+    if (status == -EOVERFLOW)
+        apart = status = 0;
+    pthread_mutex_lock(&s->lock);
+    while (u->turn != stretch)
+        pthread_cond_wait(&s->changed, &s->lock);
+    u->dense = !apart;
+    pthread_mutex_unlock(&s->lock);
+    if (apart && status == 0)
+        status = stackset_join(w, u);
+    for (uint64_t i = from; !apart && i < to && status == 0; i++)
+        status = stackset_compute(w, u, &s->ring[i % s->ring_batches], COMPUTE_ALL, 0);
+    pthread_mutex_lock(&s->lock);
+    fail(s, status);
+    u->turn++;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Whole stretches, for all stacks. */
+static void *run_stretches(void *argument)
+{
+    struct worker *w = argument;
+    struct stackset *s = w->set;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        while (!s->stop && s->put - s->taken < (s->draining ? 1 : STRETCH))
+            pthread_cond_wait(&s->changed, &s->lock);
+        if (s->stop)
+            break;
+        uint64_t from = s->taken, to = s->put - from < STRETCH ? s->put : from + STRETCH,
+                 stretch = s->ntaken++;
+        s->taken = to;
+        pthread_mutex_unlock(&s->lock);
+        for (size_t i = 0; i < s->nunits; i++)
+            compute_stretch(w, s->units[i], stretch, from, to);
+        pthread_mutex_lock(&s->lock);
+        /* In the order of the stretches, but for this moment. */
+        if (s->finished < to)
+            s->finished = to;
         pthread_cond_broadcast(&s->changed);
     }
     pthread_mutex_unlock(&s->lock);
@@ -234,6 +214,8 @@ static void *run(void *argument)
 /* Batches that all workers have done. Locked. */
 static uint64_t all_done(const struct stackset *s)
 {
+    if (s->stretches)
+        return s->finished;
     uint64_t least = s->put;
     for (unsigned i = 0; i < s->nworkers; i++)
         least = s->workers[i].done < least ? s->workers[i].done : least;
@@ -251,9 +233,20 @@ static int wait_for(struct stackset *s, uint64_t most, struct error *err)
     return status;
 }
 
+static void set_draining(struct stackset *s, int on)
+{
+    pthread_mutex_lock(&s->lock);
+    s->draining = on;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
 int stackset_wait(struct stackset *s, struct error *err)
 {
-    return wait_for(s, 1, err);
+    set_draining(s, 1);
+    int status = wait_for(s, 1, err);
+    set_draining(s, 0);
+    return status;
 }
 
 static int start_workers(struct stackset *s, unsigned workers, struct error *err)
@@ -269,7 +262,8 @@ static int start_workers(struct stackset *s, unsigned workers, struct error *err
     for (unsigned i = 0; i < workers && status == 0; i++) {
         s->workers[i].set = s;
         s->workers[i].number = i;
-        status = pthread_create(&s->workers[i].thread, NULL, run, &s->workers[i]);
+        status =
+            pthread_create(&s->workers[i].thread, NULL, s->stretches ? run_stretches : run, &s->workers[i]);
         s->nworkers += status == 0;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -298,21 +292,28 @@ struct stackset *stackset_new(const struct stackset_options *options, struct err
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->line_bytes = malloc(options->nlines * sizeof(*s->line_bytes));
-    s->ring = malloc(RING * sizeof(*s->ring));
     s->nlines = options->nlines;
     s->separate = options->separate;
     s->sampled = options->rate < 1;
+    s->stretches = !s->separate && !s->sampled && options->workers > s->nlines;
+    unsigned most = s->stretches ? STRETCH_WORKERS : s->separate ? UINT_MAX : (unsigned)s->nlines;
+    unsigned workers = options->workers < most ? options->workers : most;
+    /* One stretch for each worker, and one that is being filled. */
+    s->ring_batches = s->stretches ? (workers + 1) * STRETCH : RING;
+    s->ring = malloc(s->ring_batches * sizeof(*s->ring));
     s->threshold = s->sampled ? (uint64_t)(options->rate * 0x1p64) : 0;
     int status = s->line_bytes != NULL && s->ring != NULL
                      ? 0
                      : error_set(err, -ENOMEM, "out of memory for stack distances");
     if (status == 0) {
         memcpy(s->line_bytes, options->line_bytes, options->nlines * sizeof(*s->line_bytes));
-        size_t most = s->separate ? SIZE_MAX : s->nlines;
-        status = start_workers(s, options->workers < most ? options->workers : (unsigned)most, err);
+        s->nworkers = workers; /* of which stacks are */
+        if (!s->separate)
+            status = add_units(s, 0, err);
+        s->nworkers = 0;
     }
-    if (status == 0 && !s->separate)
-        status = add_units(s, 0, err);
+    if (status == 0)
+        status = start_workers(s, workers, err);
     if (status < 0) {
         stackset_free(s);
         return NULL;
@@ -330,6 +331,8 @@ void stackset_free(struct stackset *s)
     pthread_mutex_unlock(&s->lock);
     for (unsigned i = 0; i < s->nworkers; i++)
         pthread_join(s->workers[i].thread, NULL);
+    for (unsigned i = 0; i < s->nworkers; i++)
+        stackset_free_apart(&s->workers[i]);
     for (size_t i = 0; i < s->nunits; i++)
         unit_free(s->units[i]);
     pthread_cond_destroy(&s->changed);
@@ -353,10 +356,10 @@ int stackset_add(struct stackset *s, uint32_t thread, uint32_t space, const uint
             status = add_units(s, thread, err);
     }
     if (status == 0)
-        status = wait_for(s, RING, err);
+        status = wait_for(s, s->ring_batches, err);
     if (status < 0)
         return status;
-    struct batch *b = &s->ring[s->put % RING];
+    struct batch *b = &s->ring[s->put % s->ring_batches];
     b->thread = thread;
     b->space = space;
     b->n = n;
@@ -380,10 +383,10 @@ struct stackset_result stackset_result(const struct stackset *s, size_t i)
     struct stackset_result r = {.line_bytes = 1u << u->shift,
                                 .thread = u->thread,
                                 .touches = u->touches,
-                                .sampled = u->all.touched,
-                                .cold = u->all.cold,
-                                .lines = stackdist_lines(u->all.distances),
-                                .stack = &u->all.hist};
+                                .sampled = u->sampled,
+                                .cold = u->cold,
+                                .lines = stackdist_lines(u->distances),
+                                .stack = &u->hist};
     for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++) {
         r.group_stack[g] = &u->groups[g].hist;
         r.group_cold[g] = u->groups[g].cold;
@@ -393,12 +396,15 @@ struct stackset_result stackset_result(const struct stackset *s, size_t i)
 
 size_t stackset_memory_bytes(const struct stackset *s)
 {
-    size_t bytes = sizeof(*s) + RING * sizeof(*s->ring) + s->nworkers * sizeof(*s->workers);
+    size_t bytes = sizeof(*s) + s->ring_batches * sizeof(*s->ring) + s->nworkers * sizeof(*s->workers);
+    for (unsigned i = 0; i < s->nworkers; i++)
+        if (s->workers[i].apart != NULL)
+            bytes += stackdist_memory_bytes(s->workers[i].apart) + 2 * s->workers[i].room * sizeof(uint64_t);
     for (size_t i = 0; i < s->nunits; i++) {
         const struct unit *u = s->units[i];
-        bytes += sizeof(*u) + stackdist_memory_bytes(u->all.distances);
-        for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++)
-            bytes += sizeof(u->groups[g]) + stackdist_memory_bytes(u->groups[g].distances);
+        bytes += sizeof(*u) + stackdist_memory_bytes(u->distances);
+        if (u->groups != NULL)
+            bytes += STACKSET_GROUPS * sizeof(*u->groups);
     }
     return bytes;
 }

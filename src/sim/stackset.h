@@ -13,7 +13,7 @@
 
 /* References of one call of stackset_add at most. */
 #define STACKSET_BATCH 8192u
-/* With a sample, its lines are dealt into that many groups; what they differ by tells the error. */
+/* With a sample, its lines are dealt into that many equal groups; what they differ by tells the error. */
 #define STACKSET_GROUPS 8u
 
 struct stackset_options {
@@ -21,7 +21,7 @@ struct stackset_options {
     size_t nlines;              /* 1 .. */
     int separate;               /* a stack for each thread; else one for all */
     double rate;                /* share of the lines that is looked at, 0 < rate <= 1; 1 is exact */
-    unsigned workers;           /* threads that compute, 1 .. ; no more than stacks are used */
+    unsigned workers;           /* threads that compute, 1 .. ; with a sample no more than stacks are used */
 };
 
 struct stackset;
@@ -49,7 +49,8 @@ struct stackset_result {
     uint64_t cold;            /* first touches, in the sample */
     uint64_t lines;           /* distinct ones, in the sample */
     const struct hist *stack; /* distances in the sample: divide them by the rate */
-    /* Sampled only, else NULL: the same of each group, whose rate is rate / STACKSET_GROUPS. */
+    /* Sampled only, else NULL: the share that each group's lines have in those (distances in the whole
+     * sample). */
     const struct hist *group_stack[STACKSET_GROUPS];
     uint64_t group_cold[STACKSET_GROUPS];
 };

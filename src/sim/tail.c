@@ -8,15 +8,7 @@
 
 void tail_clear(struct tail *tail)
 {
-    size_t nodes = ((size_t)tail->next + 63) / 64;
-
-    /* An update changes only nodes before its own: none past the last number given is set. */
-    memset(tail->bits, 0, nodes * sizeof *tail->bits);
-    for (uint32_t level = 0; level < tail->levels; level++) {
-        memset(tail->above[level], 0, nodes * sizeof *tail->above[level]);
-        nodes = (nodes + TAIL_FANOUT - 1) / TAIL_FANOUT;
-    }
-    tail->next = 0;
+    tail->next = tail->in_use = 0;
 }
 
 void tail_fill(struct tail *tail, uint32_t count)
@@ -26,19 +18,16 @@ void tail_fill(struct tail *tail, uint32_t count)
         tail->bits[count / 64] = (UINT64_C(1) << (count % 64)) - 1;
     uint64_t span = 64;
     for (uint32_t level = 0; level < tail->levels; level++, span *= TAIL_FANOUT)
-        for (uint64_t node = 0; node * span < count; node++) {
-            uint64_t from = (node + 1) * span, to = (node / TAIL_FANOUT + 1) * TAIL_FANOUT * span;
-            to = to < count ? to : count;
-            tail->above[level][node] = (uint32_t)(from < to ? to - from : 0);
-        }
-    tail->next = count;
+        for (uint64_t node = 0; node * span < count; node++)
+            tail->below[level][node] = (uint32_t)(node % TAIL_FANOUT * span);
+    tail->next = tail->in_use = count;
 }
 
 void tail_free(struct tail *tail)
 {
     free(tail->bits);
     for (uint32_t level = 0; level < TAIL_MAX_LEVELS; level++)
-        free(tail->above[level]);
+        free(tail->below[level]);
 }
 
 int tail_init(struct tail *tail, uint64_t numbers)
@@ -49,15 +38,13 @@ int tail_init(struct tail *tail, uint64_t numbers)
     numbers = (numbers + family - 1) / family * family;
     uint64_t nodes = numbers / 64;
     tail->limit = (uint32_t)numbers;
-    tail->bits = calloc(nodes, sizeof *tail->bits);
+    tail->bits = malloc(nodes * sizeof *tail->bits);
     bool ok = tail->bits;
     do {
         size_t whole = (nodes + TAIL_FANOUT - 1) / TAIL_FANOUT * TAIL_FANOUT;
-        uint32_t *above = aligned_alloc(64, whole * sizeof *above);
-        ok = ok && above;
-        if (above)
-            memset(above, 0, whole * sizeof *above);
-        tail->above[tail->levels++] = above;
+        uint32_t *below = aligned_alloc(64, whole * sizeof *below);
+        ok = ok && below;
+        tail->below[tail->levels++] = below;
         nodes = whole / TAIL_FANOUT;
     } while (nodes > 1);
     if (ok)
@@ -68,5 +55,5 @@ int tail_init(struct tail *tail, uint64_t numbers)
 
 size_t tail_bytes(const struct tail *tail)
 {
-    return tail->limit / 64 * (sizeof *tail->bits + sizeof *tail->above[0]) * TAIL_FANOUT / (TAIL_FANOUT - 1);
+    return tail->limit / 64 * (sizeof *tail->bits + sizeof *tail->below[0]) * TAIL_FANOUT / (TAIL_FANOUT - 1);
 }

@@ -121,6 +121,12 @@ static const struct trace_format *recognize(const uint8_t *start, size_t n)
     return maybe;
 }
 
+static int is_database(const uint8_t *start, size_t n)
+{
+    static const char magic[] = "SQLite format 3"; /* of 16 bytes, the last is zero */
+    return n >= sizeof(magic) && memcmp(start, magic, sizeof(magic)) == 0;
+}
+
 static int open_reader(struct trace_reader *r, const char *path, const char *format, struct error *err)
 {
     if (format != NULL && ((r->format = find_format(format)) == NULL || r->format->next == NULL)) {
@@ -137,6 +143,11 @@ static int open_reader(struct trace_reader *r, const char *path, const char *for
         return error_set(err, -ENODATA, "%s is empty", r->in.path);
     if (r->format == NULL) {
         r->format = recognize(r->in.buffer, (size_t)have);
+        if (r->format == NULL && is_database(r->in.buffer, (size_t)have))
+            return error_set(
+                err, -EBADMSG,
+                "%s is a profile, not a trace: 'cachegram mrc' and 'report' read it, and any SQLite client",
+                r->in.path);
         if (r->format == NULL)
             return error_set(err, -EBADMSG, "%s is not a trace of a known format", r->in.path);
     }

@@ -17,45 +17,20 @@
  * told: bits 0, 1, 2, pc, address, time are a signed byte to be added; bits 4, 5, 6, thread, length, type are
  * as before.
  *
- * A file of samples (events 0 and 1) is not a trace, and is refused.
+ * A file of samples (events 0 and 1) is not a trace, and is refused here: see usf-samples.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "trace/formats.h"
-
-#define MAGIC_BYTES 5u
-#define HEADER_BYTES 32u /* without the strings */
-#define HEADER_MAX (UINT32_C(1) << 20)
-#define ACCESS_BYTES 29u
-#define VERSION 2u
-
-enum { FLAG_TRACE = 1, FLAG_BURST = 2, FLAG_DELTA = 4, FLAG_NATIVE_ENDIAN = 0x80 };
-enum { EVENT_BURST = 2, EVENT_TRACE = 3 };
-enum { TYPE_READ, TYPE_WRITE, TYPE_BOTH, TYPES = 11 };
-#define LENGTH_UNKNOWN UINT16_MAX
-
-struct access {
-    uint64_t number[3]; /* pc, address, time */
-    uint16_t thread, length;
-    uint8_t type;
-};
-
-struct usf {
-    uint32_t flags;
-    int burst; /* the next reference begins one */
-    char *command;
-    struct access last; /* delta coding */
-    uint64_t time;      /* writing */
-};
+#include "trace/usf-format.h"
 
 /* --- reading --- */
 
 static int probe(const uint8_t *start, size_t n)
 {
-    return n >= MAGIC_BYTES && memcmp(start, "USF1", MAGIC_BYTES) == 0;
+    return n >= USF_MAGIC_BYTES && memcmp(start, USF_MAGIC, USF_MAGIC_BYTES) == 0;
 }
 
 /* The arguments, parted by blanks. */
@@ -79,15 +54,15 @@ static int open_read(struct trace_reader *r, struct error *err)
     r->state = u;
     if (u == NULL)
         return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
-    int64_t have = trace_input_need(&r->in, MAGIC_BYTES + sizeof(length), err);
+    int64_t have = trace_input_need(&r->in, USF_MAGIC_BYTES + sizeof(length), err);
     if (have < 0)
         return (int)have;
     const uint8_t *at = r->in.buffer + r->in.at;
-    if ((size_t)have < MAGIC_BYTES + sizeof(length) || !probe(at, MAGIC_BYTES))
+    if ((size_t)have < USF_MAGIC_BYTES + sizeof(length) || !probe(at, USF_MAGIC_BYTES))
         return error_set(err, -EBADMSG, "%s is not a USF file", r->in.path);
-    memcpy(&length, at + MAGIC_BYTES, sizeof(length));
-    size_t whole = MAGIC_BYTES + sizeof(length) + (size_t)length;
-    if (length < HEADER_BYTES || length > HEADER_MAX)
+    memcpy(&length, at + USF_MAGIC_BYTES, sizeof(length));
+    size_t whole = USF_MAGIC_BYTES + sizeof(length) + (size_t)length;
+    if (length < USF_HEADER_BYTES || length > USF_HEADER_MAX)
         return error_set(err, -EBADMSG, "%s is damaged in its header, or of a machine of another byte order",
                          r->in.path);
     have = trace_input_need(&r->in, whole, err);
@@ -95,22 +70,22 @@ static int open_read(struct trace_reader *r, struct error *err)
         return (int)have;
     if ((size_t)have < whole)
         return error_set(err, -EBADMSG, "%s is cut off in its header", r->in.path);
-    at = r->in.buffer + r->in.at + MAGIC_BYTES + sizeof(length);
+    at = r->in.buffer + r->in.at + USF_MAGIC_BYTES + sizeof(length);
     memcpy(&version, at, 2);
     memcpy(&compression, at + 2, 2);
     memcpy(&u->flags, at + 4, 4);
-    if ((u->flags & FLAG_NATIVE_ENDIAN) == 0)
+    if ((u->flags & USF_FLAG_NATIVE_ENDIAN) == 0)
         return error_set(err, -EBADMSG, "%s is of a machine of another byte order", r->in.path);
-    if (version != VERSION)
+    if (version != USF_VERSION)
         return error_set(err, -EPROTO, "%s is of version %u of the format, this program reads 0.2",
                          r->in.path, version);
     if (compression != 0)
         return error_set(err, -EPROTO, "%s is compressed inside: convert it with 'usf2usf -c none'",
                          r->in.path);
-    if ((u->command = join(at + HEADER_BYTES, length - HEADER_BYTES)) == NULL)
+    if ((u->command = join(at + USF_HEADER_BYTES, length - USF_HEADER_BYTES)) == NULL)
         return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
     r->info.source = u->command;
-    r->info.sampled = (u->flags & FLAG_BURST) != 0;
+    r->info.sampled = (u->flags & USF_FLAG_BURST) != 0;
     r->in.at += whole;
     return 0;
 }
@@ -124,7 +99,7 @@ static size_t delta_bytes(uint8_t flags)
     return n + ((flags & 0x10) != 0 ? 0 : 2) + ((flags & 0x20) != 0 ? 0 : 2) + ((flags & 0x40) != 0 ? 0 : 1);
 }
 
-static void get_delta(struct access *a, const uint8_t *at)
+static void get_delta(struct usf_access *a, const uint8_t *at)
 {
     uint8_t flags = *at++;
     for (unsigned i = 0; i < 3; i++) {
@@ -147,25 +122,24 @@ static void get_delta(struct access *a, const uint8_t *at)
         a->type = *at;
 }
 
-/* 1 an access is in u->last; 0 the end, or damage. */
-static int get_access(struct trace_reader *r, struct error *err)
+int usf_get_access(struct trace_reader *r, struct error *err)
 {
     struct usf *u = r->state;
     unsigned long long offset = trace_input_offset(&r->in);
-    size_t n = ACCESS_BYTES;
-    int64_t have = trace_input_need(&r->in, (u->flags & FLAG_DELTA) != 0 ? 1 : n, err);
-    if (have > 0 && (u->flags & FLAG_DELTA) != 0) {
+    size_t n = USF_ACCESS_BYTES;
+    int64_t have = trace_input_need(&r->in, (u->flags & USF_FLAG_DELTA) != 0 ? 1 : n, err);
+    if (have > 0 && (u->flags & USF_FLAG_DELTA) != 0) {
         n = delta_bytes(r->in.buffer[r->in.at]);
         have = trace_input_need(&r->in, n, err);
     }
     if (have < 0)
         return (int)have;
-    if (have == 0 && (u->flags & FLAG_TRACE) != 0)
+    if (have == 0 && (u->flags & USF_FLAG_TRACE) != 0)
         return 0;
     if ((size_t)have < n)
         return trace_damaged(r, "cut off at byte %llu", offset);
     const uint8_t *at = r->in.buffer + r->in.at;
-    if ((u->flags & FLAG_DELTA) != 0) {
+    if ((u->flags & USF_FLAG_DELTA) != 0) {
         get_delta(&u->last, at);
     } else {
         memcpy(u->last.number, at, 24);
@@ -173,7 +147,7 @@ static int get_access(struct trace_reader *r, struct error *err)
         memcpy(&u->last.length, at + 26, 2);
         u->last.type = at[28];
     }
-    if (u->last.type >= TYPES)
+    if (u->last.type >= USF_TYPES)
         return trace_damaged(r, "damaged at byte %llu: no access has type %u", offset, u->last.type);
     r->in.at += n;
     return 1;
@@ -183,21 +157,22 @@ static int get_access(struct trace_reader *r, struct error *err)
 static int get_event(struct trace_reader *r, struct error *err)
 {
     struct usf *u = r->state;
-    if ((u->flags & FLAG_TRACE) != 0)
-        return get_access(r, err);
+    if ((u->flags & USF_FLAG_TRACE) != 0)
+        return usf_get_access(r, err);
     for (;;) {
         unsigned long long offset = trace_input_offset(&r->in);
         int64_t have = trace_input_need(&r->in, 1, err);
         if (have <= 0)
             return (int)have;
         uint8_t type = r->in.buffer[r->in.at];
-        if (type < EVENT_BURST)
-            return trace_damaged(r, "holds samples from byte %llu on: they are not a trace", offset);
-        if (type > EVENT_TRACE)
+        if (type < USF_EVENT_BURST)
+            return trace_damaged(
+                r, "holds samples from byte %llu on, not a trace: 'cachegram sample' takes them", offset);
+        if (type > USF_EVENT_TRACE)
             return trace_damaged(r, "damaged at byte %llu: no event has type %u", offset, type);
         r->in.at++;
-        if (type == EVENT_TRACE)
-            return get_access(r, err);
+        if (type == USF_EVENT_TRACE)
+            return usf_get_access(r, err);
         have = trace_input_need(&r->in, 8, err);
         if (have < 0)
             return (int)have;
@@ -217,19 +192,19 @@ static int next(struct trace_reader *r, struct error *err)
             return status;
         if (status == 0)
             break;
-        const struct access *a = &u->last;
-        if (a->type > TYPE_BOTH)
+        const struct usf_access *a = &u->last;
+        if (a->type > USF_BOTH)
             continue; /* prefetches, instructions */
         int64_t thread = trace_threads_number(&r->threads, (struct trace_thread){.tid = a->thread});
         if (thread < 0)
             return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
-        uint64_t size = a->length == LENGTH_UNKNOWN ? 1 : a->length;
-        if (a->type != TYPE_WRITE) {
+        uint64_t size = a->length == USF_LENGTH_UNKNOWN ? 1 : a->length;
+        if (a->type != USF_WRITE) {
             trace_arrays_add(r->arrays, a->number[1], a->number[0], size, TRACE_LOAD, (uint32_t)thread,
                              u->burst);
             u->burst = 0;
         }
-        if (a->type != TYPE_READ) {
+        if (a->type != USF_READ) {
             trace_arrays_add(r->arrays, a->number[1], a->number[0], size, TRACE_STORE, (uint32_t)thread,
                              u->burst);
             u->burst = 0;
@@ -251,23 +226,23 @@ static void close_read(struct trace_reader *r)
 static int open_write(struct trace_writer *w, struct error *err)
 {
     struct usf *u = calloc(1, sizeof(*u));
-    uint8_t header[HEADER_BYTES] = {0};
+    uint8_t header[USF_HEADER_BYTES] = {0};
     w->state = u;
     if (u == NULL)
         return error_set(err, -ENOMEM, "out of memory for writing a trace");
-    u->flags = FLAG_NATIVE_ENDIAN | FLAG_DELTA | (w->sampled ? FLAG_BURST : FLAG_TRACE);
+    u->flags = USF_FLAG_NATIVE_ENDIAN | USF_FLAG_DELTA | (w->sampled ? USF_FLAG_BURST : USF_FLAG_TRACE);
     size_t text = strlen(w->source);
-    if (text > HEADER_MAX / 2)
-        text = HEADER_MAX / 2;
-    uint32_t argc = text > 0, length = (uint32_t)(HEADER_BYTES + (text > 0 ? text + 1 : 0));
-    uint16_t version = VERSION;
+    if (text > USF_HEADER_MAX / 2)
+        text = USF_HEADER_MAX / 2;
+    uint32_t argc = text > 0, length = (uint32_t)(USF_HEADER_BYTES + (text > 0 ? text + 1 : 0));
+    uint16_t version = USF_VERSION;
     uint64_t now = (uint64_t)time(NULL);
     memcpy(header, &version, 2);
     memcpy(header + 4, &u->flags, 4);
     memcpy(header + 8, &now, 8);
     memcpy(header + 16, &now, 8);
     memcpy(header + 28, &argc, 4);
-    int status = trace_output_put(&w->out, "USF1", MAGIC_BYTES, err);
+    int status = trace_output_put(&w->out, USF_MAGIC, USF_MAGIC_BYTES, err);
     if (status == 0)
         status = trace_output_put(&w->out, &length, sizeof(length), err);
     if (status == 0)
@@ -280,7 +255,7 @@ static int open_write(struct trace_writer *w, struct error *err)
 }
 
 /* Delta coded into `to`, which has room for an access and its flags; its length. */
-static size_t put_delta(struct access *last, const struct access *a, uint8_t *to)
+static size_t put_delta(struct usf_access *last, const struct usf_access *a, uint8_t *to)
 {
     uint8_t *at = to + 1;
     uint8_t flags = 0;
@@ -319,19 +294,19 @@ static int put_one(struct trace_writer *w, const struct trace_batch *b, size_t i
                    struct error *err)
 {
     struct usf *u = w->state;
-    uint8_t bytes[1 + 8 + 1 + 1 + ACCESS_BYTES];
+    uint8_t bytes[1 + 8 + 1 + 1 + USF_ACCESS_BYTES];
     size_t n = 0;
     if (w->sampled && burst) {
-        bytes[n++] = EVENT_BURST;
+        bytes[n++] = USF_EVENT_BURST;
         memcpy(bytes + n, &u->time, 8);
         n += 8;
     }
     if (w->sampled)
-        bytes[n++] = EVENT_TRACE;
-    struct access a = {.number = {b->pc[i], b->address[i], u->time++},
-                       .thread = (uint16_t)thread,
-                       .length = b->size[i],
-                       .type = b->rw[i] == TRACE_STORE ? TYPE_WRITE : TYPE_READ};
+        bytes[n++] = USF_EVENT_TRACE;
+    struct usf_access a = {.number = {b->pc[i], b->address[i], u->time++},
+                           .thread = (uint16_t)thread,
+                           .length = b->size[i],
+                           .type = b->rw[i] == TRACE_STORE ? USF_WRITE : USF_READ};
     n += put_delta(&u->last, &a, bytes + n);
     return trace_output_put(&w->out, bytes, n, err);
 }

@@ -168,6 +168,9 @@ MASKED = {
                       "vmovdqu32 indices(%rip), %zmm1", "avx512vl"),
     "avx512_gather_part": (5, 0, "kmovw %eax, %k1; vgatherdps (%rbp,%zmm1,4), %zmm2{%k1}",
                            "vmovdqu32 indices(%rip), %zmm1; mov $0x1234, %eax", "avx512vl"),
+    # Two doubles, though there are four indices in the register and more ones in the mask.
+    "avx512_gather_two": (2, 0, "kxnorw %k1, %k1, %k1; vgatherdpd (%rbp,%xmm1,8), %xmm2{%k1}",
+                          "vpxor %xmm1, %xmm1, %xmm1", "avx512vl"),
     "avx512_scatter": (0, 16, "kxnorw %k1, %k1, %k1; vpscatterdd %zmm2, (%rbp,%zmm1,4){%k1}",
                        "vmovdqu32 indices(%rip), %zmm1", "avx512vl"),
     "avx512_scatter_part": (0, 2, "kmovw %eax, %k1; vscatterdpd %zmm2, (%rbp,%ymm1,8){%k1}",

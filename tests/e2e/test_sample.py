@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cachegram sample`: the papers' sampler, and its curves against exact ones of the same trace."""
+import contextlib
 import csv
 import io
 import json
 import random
 import sqlite3
+import struct
 
 import pytest
 
@@ -117,3 +119,78 @@ def test_bad_input_leaves_no_file(cachegram, trace, tmp_path):
                  ["--line", "48"], ["--seed", "-1"], ["--bogus"], ["one-more-trace"]):
         result = sample(cachegram, trace, tmp_path / "p.db", *args, status=2)
         assert result.err.count(b"\n") == 1 and not (tmp_path / "p.db").exists()
+
+
+def usf_access(address, time, pc=0):
+    return struct.pack("<QQQHHB", pc, address, time, 0, 8, 0)
+
+
+def usf_file(path, events, flags=0x82, line_bytes=64):
+    header = struct.pack("<HHIQQII", 2, 0, flags, 0, 0, line_bytes, 0)
+    path.write_bytes(b"USF1\0" + struct.pack("<I", len(header)) + header + events)
+    return path
+
+
+def rows(db, what):
+    with contextlib.closing(sqlite3.connect(db)) as con:
+        return con.execute(what).fetchall()
+
+
+BURSTS = (
+    b"\2" + struct.pack("<Q", 1000) +
+    b"\0" + usf_access(0x1008, 1010) + usf_access(0x1010, 1011) + b"\6" +
+    b"\2" + struct.pack("<Q", 5000) +
+    b"\1" + usf_access(0x2000, 5003) + b"\6" +
+    b"\0" + usf_access(0x3fff, 1020) + usf_access(0x3fc0, 6020) + b"\6" +  # of the first burst
+    b"\0" + usf_access(0x4000, 5004) + usf_access(0x4000, 5009) + b"\7")   # 128 bytes
+
+
+def test_samples_of_a_usf_file(cachegram, tmp_path):
+    source, profile = usf_file(tmp_path / "s.usf", BURSTS), tmp_path / "p.db"
+    result = run([cachegram, "sample", "-o", profile, source])
+    assert result.status == 0, result.err
+    assert rows(profile, "select start_ref, refs from reuse_window order by id") == [(0, 21), (4000, 4)]
+    samples = rows(profile, "select window, ref, distance, line from reuse_sample order by ref")
+    assert samples == [(1, 10, 0, 0x40), (1, 20, 4999, 0xff), (2, 4003, None, 0x80)]
+    # Those of longer lines, by themselves.
+    result = run([cachegram, "sample", "--line", "128", "-o", profile, source])
+    assert result.status == 0, result.err
+    assert rows(profile, "select distance, line from reuse_sample") == [(4, 0x80)]
+    result = run([cachegram, "sample", "--line", "32", "-o", profile, source])
+    assert result.status == 1 and b"no samples of lines of 32 bytes, but 4 of others" in result.err
+
+
+def test_damaged_usf_samples(cachegram, tmp_path):
+    for length, samples in ((len(BURSTS) - 1, 3), (100, 1), (40, None)):
+        profile = tmp_path / f"{length}.db"
+        result = run([cachegram, "sample", "-o", profile, usf_file(tmp_path / "s.usf", BURSTS[:length])])
+        assert result.status == 1 and b"cut off" in result.err and result.err.count(b"cachegram: ") >= 1
+        assert profile.exists() == (samples is not None)
+        if samples:
+            assert len(rows(profile, "select * from reuse_sample")) == samples
+    backwards = b"\0" + usf_access(0x40, 9) + usf_access(0x40, 9) + b"\6"
+    result = run([cachegram, "sample", "-o", tmp_path / "p.db", usf_file(tmp_path / "s.usf", backwards)])
+    assert result.status == 1 and b"ends before it begins" in result.err
+    result = run([cachegram, "stack", usf_file(tmp_path / "s.usf", BURSTS)])
+    assert result.status == 1 and b"'cachegram sample' takes them" in result.err
+
+
+def test_samples_to_usf_and_back(cachegram, tmp_path):
+    trace = tmp_path / "t.csv"
+    with open(trace, "w") as out:
+        out.write("address,size,rw\n")
+        for i in range(60000):
+            out.write(f"{(i * i * 7919 % 3001) * 64:#x},8,load\n")
+    one, usf, other = tmp_path / "1.db", tmp_path / "s.usf", tmp_path / "2.db"
+    for argv in (["sample", "--window", "5000", "--hibernate", "2000", "--samples", "500", "-o", one, trace],
+                 ["export", "--to", "usf", "-o", usf, one], ["sample", "-o", other, usf]):
+        result = run([cachegram, *argv])
+        assert result.status == 0, result.err
+    what = "select window, distance, line from reuse_sample order by window, ref"
+    assert rows(one, what) == rows(other, what) and len(rows(one, what)) > 1000
+    # What is there already is not written over, be it the profile itself.
+    result = run([cachegram, "export", "--to", "usf", "-o", one, one])
+    assert result.status == 1 and b"File exists" in result.err
+    assert rows(one, what) == rows(other, what)
+    result = run([cachegram, "export", "--to", "csv", one])
+    assert result.status == 1 and b"is a profile" in result.err

@@ -38,6 +38,23 @@ def test_plain(built, record, name, mode):
     assert total["references"] > 0
 
 
+def test_what_is_done_before_a_fault_is_recorded(built, cachegram, record, tmp_path):
+    """Strings, gathers and scatters that fault half-way: the elements before, in order and each of them once."""
+    trace, listing = tmp_path / "t.trace", tmp_path / "t.csv"
+    result, _ = record([*FULL, "--trace", trace], [built / "half"])
+    assert result.status == 0, result.err
+    told = [tuple(line.split()) for line in result.out.decode().splitlines()]
+    assert run([cachegram, "export", "--to", "csv", "-o", listing, trace]).status == 0
+    wanted = set(told)
+    seen = []
+    for line in listing.read_text().splitlines()[1:]:
+        address, size, _ = line.split(",", 2)
+        reference = f"{int(address, 16):x}", size
+        if reference in wanted:
+            seen.append(reference)
+    assert seen == told
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["real", "virtual", "prof"])
 def test_storm(built, record, kind, mode):

@@ -246,6 +246,16 @@ static struct refs recorded_part(struct refs *from, uint32_t i)
     return r;
 }
 
+/* Goes past what was recorded of a sequence that went astray, as far as the oracle could follow it. */
+static void skip_strays(struct refs *from, const struct refs *want)
+{
+    for (const struct isa_ref *a = want->at; a < want->end; a++)
+        if (from->at < from->end && memcmp(a, from->at, sizeof *a) == 0)
+            from->at++;
+        else if (!is_stepped(a->pc))
+            break;
+}
+
 /*
  * A sequence before i went astray (a random store changed a return address) and may have recorded references
  * anywhere, in code of later sequences, too: on to the first one of sequence i, if there is one.
@@ -281,6 +291,7 @@ static int compare_refs(const char *one, const char *other)
         if (too_long || strays) {
             astray++;
             lost = i + 1;
+            skip_strays(&recorded, &want);
             continue;
         }
         if (lost && i < lost + 100)

@@ -247,12 +247,29 @@ static int comes_later(const ZydisDecodedOperand *o)
            ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o->mem.base) == ZYDIS_REGISTER_RDI;
 }
 
+static int decode(const ucontext_t *uc, struct state *s)
+{
+    *s = (struct state){.uc = uc, .xsave = (const uint8_t *)uc->uc_mcontext.fpregs};
+    s->pc = (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+    return ZYAN_SUCCESS(
+        ZydisDecoderDecodeFull(&decoder, (const void *)s->pc, ZYDIS_MAX_INSTRUCTION_LENGTH, &s->in, s->op));
+}
+
+int oracle_is_gather(const ucontext_t *uc)
+{
+    struct state s;
+    if (!decode(uc, &s))
+        return 0;
+    for (unsigned i = 0; i < s.in.operand_count; i++)
+        if (s.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && s.op[i].mem.type == ZYDIS_MEMOP_TYPE_VSIB)
+            return 1;
+    return 0;
+}
+
 unsigned oracle_references(const ucontext_t *uc, struct isa_ref *refs)
 {
-    struct state s = {.uc = uc, .xsave = (const uint8_t *)uc->uc_mcontext.fpregs};
-    s.pc = (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
-    if (!ZYAN_SUCCESS(
-            ZydisDecoderDecodeFull(&decoder, (const void *)s.pc, ZYDIS_MAX_INSTRUCTION_LENGTH, &s.in, s.op)))
+    struct state s;
+    if (!decode(uc, &s))
         return 0;
     if (is_hint(&s))
         return 0;

@@ -25,5 +25,8 @@ void oracle_init(const struct oracle_layout *layout, uint64_t base);
  * is returned. A repeated string instruction counts for one element, since it is stepped that way.
  */
 unsigned oracle_references(const ucontext_t *uc, struct isa_ref *refs);
+/* Whether it is a gather or scatter: those stop between two elements for a fault or, under the trap flag, a
+ * trap. */
+int oracle_is_gather(const ucontext_t *uc);
 
 #endif

@@ -110,7 +110,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
     }
     if (!running)
         _exit(4); /* the tests' own mistake */
-    steps_fault();
+    steps_fault(uc);
     for (unsigned i = 0; i < 16; i++)
         result->regs[i] = (uint64_t)g[greg_of[i]];
     result->flags = (uint64_t)g[REG_EFL];

@@ -16,6 +16,7 @@ static int oracle_fd = -1;
 static uint64_t end;
 static struct isa_ref pending[ORACLE_MOST], found[MOST_FOUND];
 static unsigned npending, nfound, steps;
+static uint64_t pending_pc;
 
 void steps_open(const char *path, uint64_t exit_address)
 {
@@ -61,27 +62,46 @@ static const uint8_t *without_prefixes(const uint8_t *code)
     return code;
 }
 
-void steps_fault(void)
+/* Keeps the first n of what the latest instruction was to do. */
+static void keep_pending(unsigned n)
 {
+    if (nfound + n > MOST_FOUND)
+        steps_write();
+    memcpy(found + nfound, pending, n * sizeof *pending);
+    nfound += n;
     npending = 0;
+}
+
+/* References that the latest instruction has made, if it stopped between two of them; else `otherwise`. */
+static unsigned done_of_gather(const ucontext_t *uc, unsigned otherwise)
+{
+    struct isa_ref left[ORACLE_MOST];
+    if ((uint64_t)uc->uc_mcontext.gregs[REG_RIP] != pending_pc || !oracle_is_gather(uc))
+        return otherwise;
+    return npending - oracle_references(uc, left);
+}
+
+void steps_fault(const ucontext_t *uc)
+{
+    keep_pending(npending ? done_of_gather(uc, 0) : 0);
 }
 
 int steps_step(ucontext_t *uc)
 {
     static int pushed_flags;
+    static uint8_t *popped_flags; /* where the trap flag was put for them, NULL: nowhere */
     greg_t *g = uc->uc_mcontext.gregs;
     uint64_t stack = world.header.base + ISA_ARENA + ISA_STACK;
     uint8_t *top = (uint8_t *)g[REG_RSP];
     int on_stack = (uint64_t)top >= stack && (uint64_t)top < stack + ISA_STACK_BYTES - 8;
-    if (nfound + npending > MOST_FOUND)
-        steps_write();
-    memcpy(found + nfound, pending, npending * sizeof *pending);
-    nfound += npending;
-    npending = 0;
+    keep_pending(npending ? done_of_gather(uc, npending) : 0);
     /* The trap flag is the oracle's: what looks at the flags must not see it. */
     if (pushed_flags && on_stack)
         top[1] &= 0xfe;
+    if (popped_flags) /* still there to be read, below the stack pointer */
+        *popped_flags &= 0xfe;
     pushed_flags = 0;
+    popped_flags = NULL;
     if (++steps > MOST_STEPS)
         return 1;
     uint64_t pc = (uint64_t)g[REG_RIP];
@@ -95,9 +115,12 @@ int steps_step(ucontext_t *uc)
     if (pc < world.header.base || pc >= world.header.base + world.header.code_bytes)
         return 0;
     npending = oracle_references(uc, pending);
+    pending_pc = pc;
     const uint8_t *code = without_prefixes((const uint8_t *)pc);
     pushed_flags = *code == 0x9c;
-    if (*code == 0x9d && on_stack)
-        top[1] |= 1;
+    if (*code == 0x9d && on_stack && !(top[1] & 1)) {
+        popped_flags = top + 1;
+        *popped_flags |= 1;
+    }
     return 0;
 }

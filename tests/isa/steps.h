@@ -15,8 +15,8 @@ void steps_open(const char *path, uint64_t exit_address);
 void steps_begin(uint32_t start, int left_out);
 /* A trap: the instruction before has been executed, and the context's comes next. Nonzero: that is enough. */
 int steps_step(ucontext_t *uc);
-/* The next instruction faulted. */
-void steps_fault(void);
+/* The next instruction faulted; the context is that of the fault. */
+void steps_fault(const ucontext_t *uc);
 /* Writes what has not been written yet. */
 void steps_write(void);
 

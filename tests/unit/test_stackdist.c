@@ -173,6 +173,94 @@ static void many_is_many_single_touches(void **state)
     free(h);
 }
 
+/* That stackdist_oldest_first tells the order. */
+static void check_order(struct stackdist *sd)
+{
+    uint64_t n = stackdist_lines(sd);
+    uint64_t *order = malloc(n * sizeof *order);
+
+    stackdist_oldest_first(sd, order);
+    /* The oldest is the deepest; touched, it becomes the latest, and the next one is the deepest. */
+    for (uint64_t i = 0; i < n; i++) {
+        struct stackdist_result r;
+        assert_int_equal(stackdist_touch(sd, order[i], &r), 0);
+        assert_int_equal(r.stack, n - 1);
+    }
+    free(order);
+}
+
+/*
+ * Streams that are worth a front and streams that are not take turns: many touches at once, against one at a
+ * time (which never go without a front).
+ */
+static void with_and_without_a_front(stackdist_touch_fn *touch)
+{
+    enum { N = 400000 };
+    uint64_t *lines = malloc(N * sizeof *lines);
+    struct hist *h = calloc(6, sizeof *h);
+    struct stackdist *one = new_stackdist(0), *many = new_stackdist(0);
+    const struct stackdist_sums sums = {.stack = &h[3], .reuse = &h[4], .first = &h[5]};
+    unsigned changes = 0;
+
+    many->touch = touch;
+    random_state = 3;
+    for (int pass = 0; pass < 3; pass++) {
+        memset(h, 0, 6 * sizeof *h);
+        stackdist_reset(one);
+        stackdist_reset(many);
+        uint64_t cold = 0;
+        for (uint64_t i = 0; i < N; i++) {
+            struct stackdist_result r;
+            /* The footprint grows meanwhile, in both kinds of stream. */
+            uint64_t near = random_next() % 200, far = random_next() % (i / 4 + 1);
+            lines[i] = i / 5000 % 3 == 0 || (pass == 1 && i < N / 2) ? near : far * 11;
+            assert_int_equal(stackdist_touch(one, lines[i], &r), 0);
+            if (r.stack == STACKDIST_COLD) {
+                hist_add(&h[2], cold++, 1);
+                continue;
+            }
+            hist_add(&h[0], r.stack, 1);
+            hist_add(&h[1], r.reuse, 1);
+        }
+        for (size_t at = 0, n; at < N; at += n) {
+            bool before = many->plain;
+            n = random_next() % 2000;
+            n = n < N - at ? n : N - at;
+            assert_int_equal(touch(many, lines + at, n, &sums, NULL), 0);
+            changes += many->plain != before;
+        }
+        assert_memory_equal(&h[0], &h[3], 3 * sizeof *h);
+        assert_false(one->plain);
+        uint64_t n = stackdist_lines(one);
+        assert_int_equal(n, stackdist_lines(many));
+        memset(h, 0, 2 * sizeof *h);
+        stackdist_ages(one, &h[0]);
+        stackdist_ages(many, &h[1]);
+        assert_memory_equal(&h[0], &h[1], sizeof *h);
+        check_order(one);
+        check_order(many);
+    }
+    assert_true(changes >= 100);
+    stackdist_free(one);
+    stackdist_free(many);
+    free(lines);
+    free(h);
+}
+
+static void with_and_without_a_front_any(void **state)
+{
+    (void)state;
+    with_and_without_a_front(stackdist_touch_any);
+}
+
+static void with_and_without_a_front_avx512(void **state)
+{
+    (void)state;
+    if (!stackdist_has_avx512())
+        skip();
+    with_and_without_a_front(stackdist_touch_avx512);
+}
+
 /* Round and round over K lines: every touch but the first K has s = d = K - 1. */
 static void cyclic_scan(void **state)
 {
@@ -204,6 +292,12 @@ static void memory_per_line(void **state)
         if (i >= 10000 && i % 1000 == 0)
             assert_true(stackdist_memory_bytes(sd) < 16384 + 42 * i);
     }
+    /* Nothing was lost when the table grew. */
+    for (uint64_t i = 0; i < 1000000; i++) {
+        struct stackdist_result r;
+        assert_int_equal(stackdist_touch(sd, i * 7, &r), 0);
+        assert_int_equal(r.stack, 999999);
+    }
     stackdist_free(sd);
 }
 
@@ -213,6 +307,8 @@ int main(void)
         cmocka_unit_test(agrees_with_twin),
         cmocka_unit_test(agrees_with_twin_avx512),
         cmocka_unit_test(many_is_many_single_touches),
+        cmocka_unit_test(with_and_without_a_front_any),
+        cmocka_unit_test(with_and_without_a_front_avx512),
         cmocka_unit_test(cyclic_scan),
         cmocka_unit_test(memory_per_line),
     };

@@ -173,8 +173,9 @@ static void record_gather(struct template *t, const struct insn *d, const ZydisD
     else
         emit_vex_store(t->e, t->cursor, 8 * t->slots, vector, bits);
     t->slots += bits / 64;
-    /* The element count bounds what the mask can name: a scatter of 8 with a 16-bit mask names 8. */
-    unsigned data = 64u / r->elem_bytes;
+    /* The mask may have more ones than there are elements: a D form of 2 doubles has 4 indices in its
+     * register. */
+    unsigned data = d->in.avx.vector_length / 8u / r->elem_bytes;
     r->size = (uint16_t)((elements < data ? elements : data) * r->elem_bytes);
 }
 

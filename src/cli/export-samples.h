@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export-samples.h - the samples of a profile in another tool's format. */
+#ifndef CACHEGRAM_EXPORT_SAMPLES_H
+#define CACHEGRAM_EXPORT_SAMPLES_H
+
+/* Whether that file is a profile (or another SQLite database), as far as its first bytes tell. */
+int export_is_profile(const char *path);
+/* Writes the sparse samples of the profile as a USF file ("-": stdout). The exit status. */
+int export_samples(const char *profile, const char *output);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stackset-compute.c - what a worker does with references. The method is told in stackset.c. */
+#include "sim/stackset-internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+/* So many distinct lines of a stretch, one in eight references, are no help: each is touched three times. */
+#define DENSE_LINES (STRETCH * STACKSET_BATCH / 8)
+
+static uint64_t hash(uint64_t line)
+{
+    return random_splitmix64(&line);
+}
+
+/* Touches the lines of the sample among w->lines[0 .. n). */
+static int touch_sample(const struct worker *w, struct unit *u, size_t n, uint64_t threshold)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t h = hash(w->lines[i]);
+        if (h >= threshold)
+            continue;
+        struct group *group = &u->groups[h % STACKSET_GROUPS]; /* low bits: the high ones chose it */
+        struct stackdist_result result;
+        int status = stackdist_touch(u->distances, w->lines[i], &result);
+        if (status < 0)
+            return status;
+        u->sampled++;
+        if (result.stack == STACKDIST_COLD) {
+            u->cold++;
+            group->cold++;
+        } else {
+            hist_add(&u->hist, result.stack, 1);
+            hist_add(&group->hist, result.stack, 1);
+        }
+    }
+    return 0;
+}
+
+static int touch_apart(struct worker *w, size_t n)
+{
+    if (w->distinct >= DENSE_LINES)
+        return -EOVERFLOW;
+    if (w->room - w->distinct < n) {
+        size_t room = 2 * w->room + LINES_BATCH;
+        uint64_t *first = realloc(w->first, room * sizeof(*first));
+        if (first == NULL)
+            return -ENOMEM;
+        w->first = first;
+        uint64_t *last = realloc(w->last, room * sizeof(*last));
+        if (last == NULL)
+            return -ENOMEM;
+        w->last = last;
+        w->room = room;
+    }
+    w->touches += n;
+    return stackdist_touch_cold(w->apart, w->lines, n, &w->hist, w->first, &w->distinct);
+}
+
+static int flush(struct worker *w, struct unit *u, size_t n, enum compute how, uint64_t threshold)
+{
+    if (how == COMPUTE_APART)
+        return touch_apart(w, n);
+    u->touches += n;
+    if (how == COMPUTE_SAMPLE)
+        return touch_sample(w, u, n, threshold);
+    u->sampled += n;
+    return stackdist_touch_many(u->distances, w->lines, n, &u->hist, NULL, NULL, &u->cold);
+}
+
+int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, enum compute how,
+                     uint64_t threshold)
+{
+    /* User addresses have 47 bits; the rest tells address spaces apart. */
+    uint64_t mark = (uint64_t)b->space << 48 >> u->shift;
+    size_t n = 0;
+    int status = 0;
+    for (size_t i = 0; i < b->n && status == 0; i++) {
+        uint64_t line = b->address[i] >> u->shift;
+        /* An access that wraps around the end of memory stops there. */
+        uint64_t last_byte = b->address[i] + (uint64_t)(b->size[i] - 1);
+        uint64_t last = last_byte < b->address[i] ? line : last_byte >> u->shift;
+        w->lines[n++] = line ^ mark;
+        while (line < last || n == LINES_BATCH) {
+            if (n == LINES_BATCH) {
+                if ((status = flush(w, u, n, how, threshold)) < 0)
+                    return status;
+                n = 0;
+                continue;
+            }
+            w->lines[n++] = ++line ^ mark;
+        }
+    }
+    return status < 0 ? status : flush(w, u, n, how, threshold);
+}
+
+/* --- stretches --- */
+
+int stackset_begin_apart(struct worker *w)
+{
+    struct error err;
+    if (w->apart == NULL)
+        w->apart = stackdist_new(0, &err);
+    else
+        stackdist_reset(w->apart);
+    memset(&w->hist, 0, sizeof(w->hist));
+    w->touches = w->distinct = 0;
+    return w->apart != NULL ? 0 : -ENOMEM;
+}
+
+void stackset_end_apart(struct worker *w)
+{
+    stackdist_oldest_first(w->apart, w->last);
+}
+
+int stackset_join(struct worker *w, struct unit *u)
+{
+    int status = stackdist_touch_many(u->distances, w->first, w->distinct, &u->hist, NULL, NULL, &u->cold);
+    if (status == 0)
+        status = stackdist_touch_many(u->distances, w->last, w->distinct, NULL, NULL, NULL, NULL);
+    hist_merge(&u->hist, &w->hist);
+    u->touches += w->touches;
+    u->sampled += w->touches;
+    return status;
+}
+
+void stackset_free_apart(struct worker *w)
+{
+    stackdist_free(w->apart);
+    free(w->first);
+    free(w->last);
+}

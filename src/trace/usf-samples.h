@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usf-samples.h - the sparse samples of USF files (usf.c tells the format), read and written. */
+#ifndef CACHEGRAM_TRACE_USF_SAMPLES_H
+#define CACHEGRAM_TRACE_USF_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "base/error.h"
+
+#define USF_DANGLING UINT64_MAX
+
+struct usf_sample {
+    size_t window; /* index */
+    uint64_t begin,
+        end; /* accesses since some moment; end: of the next access to the line, or USF_DANGLING */
+    uint64_t address;
+};
+
+/* A window begins there, and lasts to its last sample at least. */
+struct usf_window {
+    uint64_t begin;
+};
+
+struct usf_samples {
+    struct usf_sample *sample; /* in order of begin */
+    size_t nsamples;
+    struct usf_window *window; /* in order; one at least if there are samples */
+    size_t nwindows;
+    uint64_t left_out; /* samples of other line sizes */
+};
+
+/*
+ * The samples of a file (- is standard input) of lines of so many bytes. 1: they are there, *damage tells if
+ * the file is damaged behind them (its code is 0 if not). 0: not a USF file, or one that holds a trace.
+ * Negative with err filled: cannot be read, no memory, or damaged from the start.
+ */
+int usf_samples_read(const char *path, unsigned line_bytes, struct usf_samples *samples, struct error *damage,
+                     struct error *err);
+void usf_samples_clear(struct usf_samples *samples);
+/* Writes them; the caller closes the file, and looks at its errors. 0 or -EIO with err filled. */
+int usf_samples_write(FILE *file, unsigned line_bytes, const struct usf_samples *samples, struct error *err);
+
+#endif
