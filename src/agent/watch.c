@@ -349,7 +349,7 @@ static void thin_out(void)
     for (unsigned i = 0; i < npages; i++)
         if (!page_is_wanted(&pages[i]))
             open_page(&pages[i]);
-    spent_ns = 0;
+    spent_ns = __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED) / 2;
 }
 
 void watch_spend(uint64_t ns)

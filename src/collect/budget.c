@@ -12,10 +12,11 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* By what bursts cost, not by how far apart they are: where watching is dear these are far apart. */
 uint64_t budget_watch_allowance_ns(const struct budget *b)
 {
-    double ns = 2 * b->share * (double)b->gap_ns;
-    return (uint64_t)clamp(ns, BUDGET_LEAST_ALLOWANCE_NS, (double)BUDGET_MOST_GAP_NS);
+    return (uint64_t)clamp(BUDGET_ALLOWANCE * b->other_cost_ns, BUDGET_LEAST_ALLOWANCE_NS,
+                           BUDGET_MOST_ALLOWANCE_NS);
 }
 
 /* More lines cost more faults, and those tell less than more bursts would: not over about a third. */
@@ -34,7 +35,10 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
 {
     uint64_t spent_ns = use->burst_ns + use->recorder_ns + use->watch_ns;
     if (use->bursts > b->bursts) {
-        choose_watch(b, (double)(use->watch_ns - b->watch_ns), (double)(spent_ns - b->spent_ns));
+        double watch = (double)(use->watch_ns - b->watch_ns);
+        double other = ((double)(spent_ns - b->spent_ns) - watch) / (double)(use->bursts - b->bursts);
+        b->other_cost_ns += (other - b->other_cost_ns) / (b->other_cost_ns == 0 ? 1 : 3);
+        choose_watch(b, watch, (double)(spent_ns - b->spent_ns));
         b->watch_ns = use->watch_ns;
         double cost = (double)(spent_ns - b->spent_ns) / (double)(use->bursts - b->bursts);
         b->burst_cost_ns = b->burst_cost_ns == 0 ? cost : b->burst_cost_ns + (cost - b->burst_cost_ns) / 3;

@@ -19,6 +19,7 @@ struct budget {
     uint64_t gap_ns;      /* the answer */
     unsigned watch;       /* likewise: lines to watch after each burst, 1 .. COLLECT_WATCH_PER_BURST */
     double watch_share;   /* of what is spent, that goes into watching; smoothed */
+    double other_cost_ns; /* of a burst, without what watching takes; smoothed */
     /* as last seen */
     uint64_t spent_ns, bursts, watch_ns;
 };

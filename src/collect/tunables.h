@@ -33,9 +33,9 @@
 #define COLLECT_SETS_EVERY 16u
 
 /*
- * Nanoseconds that counting adds to a basic block of a loop. On average over programs it is more, .3 (hmmsearch)
- * to 1 (python3), for what branches to other code: but that hardly differs within a program. What is left is the
- * native time, at least such a share.
+ * Nanoseconds that counting adds to a basic block of a loop. On average over programs it is more, .3
+ * (hmmsearch) to 1 (python3), for what branches to other code: but that hardly differs within a program. What
+ * is left is the native time, at least such a share.
  */
 #define COLLECT_COUNT_BLOCK_NS 0.2
 #define COLLECT_COUNT_LEAST_SHARE 0.4
@@ -62,6 +62,10 @@
 /* CPU time that they may cost until the next burst, before anything is known. */
 #define COLLECT_WATCH_ALLOWANCE_NS UINT64_C(2000000)
 #define BUDGET_LEAST_ALLOWANCE_NS 300000.0
+#define BUDGET_MOST_ALLOWANCE_NS 20e6
+/* From a burst to the next, watching may take so many times what the burst itself costs before half of the
+ * lines are given up; and half as much before the next half is. */
+#define BUDGET_ALLOWANCE 1.5
 /* How much of what is spent may go into watching: above, fewer lines are watched; below, more. */
 #define BUDGET_WATCH_MOST .4
 #define BUDGET_WATCH_LEAST .25

@@ -90,12 +90,13 @@ static int parse_line(const char *line, struct vma *vma)
     unsigned long long start, end;
     char flags[5];
     int name = 0;
-    if (sscanf(line, "%llx-%llx %4s %*s %*s %*s %n", &start, &end, flags, &name) < 3)
+    if (sscanf(line, "%llx-%llx %4s %*s %*s %*s%n", &start, &end, flags, &name) < 3)
         return -EINVAL;
     *vma = (struct vma){.start = start, .end = end, .shared = flags[3] == 's'};
     vma->protection = (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
                       (flags[2] == 'x' ? PROT_EXEC : 0);
-    size_t length = name > 0 ? strcspn(line + name, "\n") : 0;
+    name += (int)strspn(line + name, " ");
+    size_t length = strcspn(line + name, "\n");
     if (length >= sizeof(vma->name))
         length = sizeof(vma->name) - 1;
     memcpy(vma->name, line + name, length);
@@ -142,6 +143,7 @@ int vmas_find(struct vmas *v, uint64_t address, struct vma *found)
         if (status != 0 && errno == ENAMETOOLONG) {
             memcpy(name, "/", 2); /* only paths are that long */
             q.vma_name_size = 0;
+            q.vma_name_addr = 0; /* both or none */
             status = ioctl(v->fd, PROCMAP_QUERY, &q);
         }
         if (status == 0) {
