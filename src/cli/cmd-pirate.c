@@ -183,23 +183,24 @@ static void tell_what_is_missing(const struct report_pirate *r)
     fputs("\n", stderr);
 }
 
-static int print(const struct pirate_options *o, FILE *out, struct report_pirate *r)
+static void print(const struct pirate_options *o, FILE *out, struct report_pirate *r,
+                  const struct report_curve *curve)
 {
     struct report_style style = report_style_of(out, o->output.color);
     char *rest = r->notes, *line;
-    report_pirate(out, r, NULL, o->output.format, &style);
+    report_pirate(out, r, curve, o->output.format, &style);
     if (o->output.format != REPORT_TEXT)
         while ((line = strsep(&rest, "\n")) != NULL)
             if (*line)
                 fprintf(stderr, "cachegram: note: %s\n", line);
     tell_what_is_missing(r);
-    return 0;
 }
 
 /* Keeps the results, and prints them. */
 static int finish(struct pirate_options *o, FILE *out, const char *command, struct pirating_result *result)
 {
     struct report_pirate r;
+    struct report_curve curve;
     struct error err;
     double references = NAN;
     if (o->input >= 0)
@@ -210,11 +211,12 @@ static int finish(struct pirate_options *o, FILE *out, const char *command, stru
         result->rows[i].ns_per_ref = result->rows[i].ns_per_unit / references;
     if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0)
         return cli_fail(&err);
-    if (pirate_profile_load(o->profile, &r, &err) != 0)
+    if (pirate_profile_load(o->profile, &r, &curve, &err) != 0)
         return cli_fail(&err);
-    int status = print(o, out, &r);
+    print(o, out, &r, &curve);
     report_pirate_clear(&r);
-    return status;
+    free(curve.points);
+    return 0;
 }
 
 static int run(struct pirate_options *o)

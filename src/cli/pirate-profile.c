@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "collect/collect.h"
 
 #define MOST_ARGUMENTS 256
@@ -102,14 +103,22 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     return code != 0 ? code : closed;
 }
 
-int pirate_profile_load(const char *path, struct report_pirate *r, struct error *err)
+int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,
+                        struct error *err)
 {
+    const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
     struct profile *p;
-    int code = profile_open(path, &p, err);
+    *curve = (struct report_curve){.profile = path};
+    curve->points = cli_points(CLI_DEFAULT_SIZES, &curve->n, err);
+    int code = curve->points ? profile_open(path, &p, err) : -ENOMEM;
+    if (code == 0) {
+        code = report_pirate_load(p, r, err);
+        if (code == 0 && report_curve_compute(p, &question, curve, NULL) != 0)
+            curve->n = 0; /* nothing was recorded into it */
+        profile_close(p, 0, NULL);
+    }
     if (code != 0)
-        return code;
-    code = report_pirate_load(p, r, err);
-    profile_close(p, 0, NULL);
+        free(curve->points);
     return code;
 }
 

@@ -17,7 +17,10 @@ void pirate_command(const struct pirating_options *options, char text[PIRATE_COM
  */
 int pirate_profile_save(const char *path, const char *command, const struct pirating_options *options,
                         const struct pirating_result *result, struct error *err);
-int pirate_profile_load(const char *path, struct report_pirate *r, struct error *err);
+/* And the modelled curve beside it, of *n points that the caller frees; curve->n is 0 where the profile has
+ * none. */
+int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,
+                        struct error *err);
 /* Runs the command once more, silently, in full mode; counts. */
 int pirate_count_references(char **argv, double *references, struct error *err);
 

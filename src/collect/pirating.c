@@ -194,7 +194,7 @@ static int holds_alone(struct pirating *p, uint64_t stolen_bytes)
  * How much of the last level there is to share: what the Pirate, alone, can hold of it. Others' programs use
  * it, too, on the host of a virtual machine as well, and what they hold is nobody's here. By bisection.
  */
-static void find_size(struct pirating *p)
+static int find_size(struct pirating *p, struct error *err)
 {
     struct pirating_result *r = p->result;
     uint64_t held = 0, lost = r->llc.size_bytes + r->llc.size_bytes / ALONE_STEPS;
@@ -207,10 +207,13 @@ static void find_size(struct pirating *p)
     }
     pirating_take(p, 0, 0, NULL);
     r->alone_bytes = held < r->llc.size_bytes ? held : r->llc.size_bytes;
-    if (p->options->llc_bytes)
-        return;
-    if ((double)r->alone_bytes >= ENOUGH * (double)r->llc.size_bytes)
-        return;
+    if (held == 0)
+        return error_set(
+            err, -EBUSY,
+            "the Pirate cannot hold even a small part of the last-level cache, so nothing can be "
+            "measured: others use all of it; try on a quieter machine, or a higher --limit");
+    if (p->options->llc_bytes || (double)r->alone_bytes >= ENOUGH * (double)r->llc.size_bytes)
+        return 0;
     char held_text[SIZE_TEXT], all[SIZE_TEXT];
     r->llc_bytes = r->alone_bytes / r->llc.line_bytes * r->llc.line_bytes;
     pirating_note(
@@ -218,6 +221,7 @@ static void find_size(struct pirating *p)
         "of the last level's %s the Pirate can hold only %s, even alone (others use it, or the host of this "
         "virtual machine gives no more): sizes are reckoned from that",
         size_format(r->llc.size_bytes, all), size_format(r->alone_bytes, held_text));
+    return 0;
 }
 
 static int set_up(struct pirating *p, struct error *err)
@@ -236,7 +240,7 @@ static int set_up(struct pirating *p, struct error *err)
     } else {
         code = set_up_pirate(p, err);
         if (code == 0)
-            find_size(p);
+            code = find_size(p, err);
     }
     if (code == 0)
         code = make_cells(p, err);

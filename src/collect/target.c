@@ -22,6 +22,7 @@
 
 /* The keyboard's reach a child by themselves; others that are sent to us are meant for it. */
 static const int keyboard[] = {SIGINT, SIGQUIT}, forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+#define STOP_PAUSE_NS 20000 /* a running thread stops at its next interrupt, at the latest */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 uint64_t target_now_ns(void)
@@ -350,14 +351,29 @@ static int is_running(pid_t pid, pid_t tid)
     return after && after[1] == ' ' && after[2] == 'R';
 }
 
+/*
+ * Threads that were stopped and have been killed since (another one called exit) must be reaped by us, their
+ * tracer, before their process can end.
+ */
+static void reap_killed(const struct target *t)
+{
+    int status;
+    for (size_t i = 0; i < t->nstopped; i++)
+        if (t->stopped[i].tid != t->pid)
+            waitpid(t->stopped[i].tid, &status, __WALL | WNOHANG);
+}
+
 /* Waits for a thread that was asked to stop. 1: it stopped, 0: it ended. */
 static int wait_for_stop(struct target *t, pid_t tid, int *signal)
 {
+    const struct timespec pause = {0, STOP_PAUSE_NS};
     struct rusage usage;
     int status;
     pid_t got;
-    while ((got = wait4(tid, &status, __WALL, &usage)) < 0 && errno == EINTR)
-        ;
+    while ((got = wait4(tid, &status, __WALL | WNOHANG, &usage)) == 0) {
+        reap_killed(t);
+        nanosleep(&pause, NULL);
+    }
     if (got != tid)
         return 0;
     if (!WIFSTOPPED(status)) {
@@ -414,7 +430,19 @@ int target_stop(struct target *t)
 
 void target_continue(struct target *t)
 {
-    for (size_t i = 0; i < t->nstopped; i++)
-        ptrace(PTRACE_DETACH, t->stopped[i].tid, NULL, (void *)(intptr_t)t->stopped[i].signal);
+    int leader_was_killed = 0, status;
+    for (size_t i = 0; i < t->nstopped; i++) {
+        struct stopped *s = &t->stopped[i];
+        /* Only SIGKILL takes a thread out of its stop, so what cannot be detached is dying, and ours to reap.
+         */
+        if (ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)s->signal) == 0)
+            continue;
+        leader_was_killed |= s->tid == t->pid;
+        while (s->tid != t->pid && waitpid(s->tid, &status, __WALL) < 0 && errno == EINTR)
+            ;
+    }
+    /* The first thread ends last; of a child, see_end takes its status. */
+    while (leader_was_killed && !t->child && waitpid(t->pid, &status, __WALL) < 0 && errno == EINTR)
+        ;
     t->nstopped = 0;
 }

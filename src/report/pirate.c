@@ -68,9 +68,25 @@ double report_pirate_slowdown(const struct report_pirate *r, size_t i)
     return base && r->rows[i].valid ? r->rows[i].ns_per_unit / base->ns_per_unit : NAN;
 }
 
+/* All that a program has, private caches and all: what a model's size means. */
+static double whole_size(const struct report_pirate *r, size_t i)
+{
+    return (double)r->rows[i].available_bytes + (isnan(r->private_bytes) ? 0 : r->private_bytes);
+}
+
+struct curve_point *report_pirate_marks(const struct report_pirate *r, size_t *n)
+{
+    struct curve_point *marks = r->n ? malloc(r->n * sizeof *marks) : NULL;
+    *n = 0;
+    for (size_t i = 0; marks && i < r->n; i++)
+        if (r->rows[i].valid && !isnan(r->rows[i].miss_ratio))
+            marks[(*n)++] = (struct curve_point){whole_size(r, i), r->rows[i].miss_ratio, NAN, NAN};
+    return marks;
+}
+
 double report_pirate_modelled(const struct report_pirate *r, size_t i, const struct report_curve *curve)
 {
-    double size = (double)r->rows[i].available_bytes + (isnan(r->private_bytes) ? 0 : r->private_bytes);
+    double size = whole_size(r, i);
     for (size_t k = 1; curve && k < curve->n; k++) {
         const struct curve_point *a = &curve->points[k - 1], *b = &curve->points[k];
         if (size < a->size_bytes || size > b->size_bytes)

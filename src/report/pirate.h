@@ -28,6 +28,9 @@ double report_pirate_slowdown(const struct report_pirate *r, size_t i);
  * by linear interpolation in the logarithm of the size; NaN outside the curve.
  */
 double report_pirate_modelled(const struct report_pirate *r, size_t i, const struct report_curve *curve);
+/* Miss ratios that were measured, at the sizes that a model has for them; malloc'ed, NULL where there are
+ * none. */
+struct curve_point *report_pirate_marks(const struct report_pirate *r, size_t *n);
 /* curve may be NULL, or empty: no model beside it. */
 void report_pirate(FILE *out, const struct report_pirate *r, const struct report_curve *curve,
                    enum report_format format, const struct report_style *style);
