@@ -57,15 +57,39 @@ def processes_like(word):
     return found
 
 
-def wait_until(condition, seconds=10):
+def wait_until(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)
 
 
+def fields_of(pid):
+    """What /proc/PID/stat tells: name, state, parent, ..."""
+    name, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
+    return [name.split("(", 1)[1], *rest.split()]
+
+
+def target_of(p, stderr):
+    """The program that a `cachegram pirate` started: micro."""
+    found = []
+
+    def look():
+        assert p.poll() is None, stderr.read_text()
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                name, _, parent = fields_of(path.name)[:3]
+            except OSError:
+                continue
+            if (name, parent) == ("micro", str(p.pid)):
+                found.append(int(path.name))
+        return found
+    wait_until(look)
+    return found[0]
+
+
 def state_of(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    return fields_of(pid)[1]
 
 
 # --- whole runs ---
@@ -271,11 +295,8 @@ def test_recorder_killed(pirate, built, tmp_path):
     before = os.sched_getaffinity(0)
     with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M", "--",
                            built / "micro", "random", str(1 << 20), "0"], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as p:
-        def target():
-            return [pid for pid, line in processes_like("micro random 1048576 0") if "pirate" not in line]
-        wait_until(target)
-        pid = target()[0]
+                          stderr=(tmp_path / "err").open("wb")) as p:
+        pid = target_of(p, tmp_path / "err")
         time.sleep(0.3)
         p.kill()
         p.wait()
@@ -290,12 +311,10 @@ def test_recorder_killed(pirate, built, tmp_path):
 def test_program_killed(pirate, built, tmp_path):
     with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M", "--",
                            built / "micro", "random", str(1 << 20), "0"], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as p:
-        def target():
-            return [pid for pid, line in processes_like("micro random 1048576 0") if "pirate" not in line]
-        wait_until(target)
+                          stderr=(tmp_path / "err").open("wb")) as p:
+        pid = target_of(p, tmp_path / "err")
         time.sleep(0.3)
-        os.kill(target()[0], signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         assert p.wait(20) == 137
     wait_until(lambda: not processes_like(str(tmp_path / "p.db")))
 
