@@ -85,6 +85,8 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
         {"pirate_hit_ns", r->scale.hit_median / r->ticks_per_ns},
         {"pirate_miss_ns", r->scale.miss_median / r->ticks_per_ns},
         {"pirate_threshold_ns", r->scale.threshold / r->ticks_per_ns},
+        {"pirate_cpu_seconds", r->cpu_seconds},
+        {"pirate_wall_seconds", r->wall_seconds},
         {"pirate_alone_ns_per_unit", r->alone_ns},
         {"pirate_beside_ns_per_unit", r->interference_ns},
     };

@@ -200,8 +200,11 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
             "the program may not be stopped (another user's rights, or a debugger): the Pirate had to bring "
             "in its set beside it");
     pirating_take(p, 0, 0, NULL);
-    if (o->argv)
+    if (o->argv) {
         target_wait(&s.target, UINT64_MAX); /* it goes on, alone */
+        p->result->cpu_seconds = s.target.cpu_seconds;
+        p->result->wall_seconds = (double)(target_now_ns() - s.start_ns) * 1e-9;
+    }
     target_release(&s.target);
     meter_detach(meter);
     return s.target.status;

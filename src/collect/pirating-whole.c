@@ -97,7 +97,9 @@ int pirating_whole_runs(struct pirating *p, struct error *err)
     p->result->threads = p->threads; /* no others were found, so the program gets their CPUs */
     if (o->tell)
         o->tell(o->ctx, 0, "alone");
+    uint64_t start_ns = target_now_ns();
     code = run_once(p, 0, &status, &p->result->cpu_seconds, err);
+    p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
     if (code != 0 && !p->result->ran)
         return pirating_start_status(code);
     p->result->alone_ns = p->result->cpu_seconds * 1e9;

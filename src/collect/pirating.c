@@ -308,6 +308,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
                                        .alone_ns = NAN,
                                        .interference_ns = NAN,
                                        .cpu_seconds = NAN,
+                                       .wall_seconds = NAN,
                                        .ticks_per_ns = NAN};
     if (options->argv && (code = launch_find(options->argv[0], path, sizeof path, err)) != 0)
         return pirating_start_status(code);

@@ -54,8 +54,8 @@ struct pirating_result {
                              runs */
     double alone_ns,
         interference_ns; /* ns per unit alone, and beside a Pirate of half a megabyte; NaN: not measured */
-    double cpu_seconds;  /* of the first run, in which nothing was stolen; NaN: intervals */
-    char notes[4096];    /* what the user has to know, a sentence a line */
+    double cpu_seconds, wall_seconds; /* of the first run, or the only one; NaN: it was attached to */
+    char notes[4096];                 /* what the user has to know, a sentence a line */
 };
 
 /*

@@ -22,6 +22,10 @@ int report_pirate_load(struct profile *p, struct report_pirate *r, struct error 
         {"pirate_threads", &r->threads},
         {"pirate_limit", &r->limit},
         {"pirate_stopped_percent", &r->stopped_percent},
+        {"pirate_cpu_seconds", &r->cpu_seconds},
+        {"pirate_wall_seconds", &r->wall_seconds},
+        {"pirate_alone_ns_per_unit", &r->alone_ns},
+        {"pirate_beside_ns_per_unit", &r->beside_ns},
     };
     const struct {
         const char *key;
@@ -185,14 +189,24 @@ static void json(FILE *out, const struct report_pirate *r, const struct report_c
 {
     fputs("{\n  \"unit\": ", out);
     report_json_string(out, r->unit);
-    fputs(",\n  \"llc_bytes\": ", out);
-    report_json_number(out, r->llc_bytes);
-    fputs(",\n  \"private_bytes\": ", out);
-    report_json_number(out, r->private_bytes);
-    fputs(",\n  \"pirate_threads\": ", out);
-    report_json_number(out, r->threads);
-    fputs(",\n  \"stopped_percent\": ", out);
-    report_json_number(out, r->stopped_percent);
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {
+        {"llc_bytes", r->llc_bytes},
+        {"private_bytes", r->private_bytes},
+        {"pirate_threads", r->threads},
+        {"limit", r->limit},
+        {"cpu_seconds", r->cpu_seconds},
+        {"wall_seconds", r->wall_seconds},
+        {"alone_ns", r->alone_ns},
+        {"beside_ns", r->beside_ns},
+        {"stopped_percent", r->stopped_percent},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        fprintf(out, ",\n  \"%s\": ", numbers[i].name);
+        report_json_number(out, numbers[i].value);
+    }
     fputs(",\n  \"notes\": ", out);
     report_json_string(out, r->notes);
     fputs(",\n", out);
