@@ -50,7 +50,7 @@ static const struct option options[] = {
 
 static const char usage[] =
     "usage: cachegram pirate [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
-    "       cachegram pirate [OPTIONS] --progress io|VARIABLE -p PID\n"
+    "       cachegram pirate [OPTIONS] --progress HOW -p PID\n"
     "\n"
     "Measures how fast COMMAND runs when it has only part of the last-level cache: another core, the "
     "Pirate,\n"
@@ -173,11 +173,16 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
 /* What the columns that stay empty would need; on stderr, once. */
 static void tell_what_is_missing(const struct report_pirate *r)
 {
-    int references = 0;
-    for (size_t i = 0; i < r->n; i++)
+    int references = 0, counters = 0;
+    for (size_t i = 0; i < r->n; i++) {
         references |= !isnan(r->rows[i].ns_per_ref);
-    fputs("cachegram: cpi, gbps, fetch_ratio and miss_ratio need hardware counters, which are not used yet",
+        counters |= !isnan(r->rows[i].cpi);
+    }
+    fputs("cachegram: empty columns: fetch_ratio and miss_ratio need counters of references, which are not "
+          "used yet",
           stderr);
+    if (!counters)
+        fputs("; cpi and gbps need --progress instructions and a machine with counters", stderr);
     if (!references)
         fputs("; ns_per_ref needs --count, in whole runs", stderr);
     fputs("\n", stderr);

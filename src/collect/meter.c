@@ -31,6 +31,15 @@ int meter_init(struct meter *m, const char *what, const char *path, struct error
     *m = (struct meter){.kind = METER_IO, .fd = -1};
     if (strcmp(what, "io") == 0)
         return 0;
+    m->event = perf_count_kind(what);
+    if (m->event < PERF_KINDS) {
+        m->kind = METER_EVENT;
+        m->variable = what;
+        return perf_count_possible(m->event)
+                   ? 0
+                   : error_set(err, -ENODEV, "this machine does not let us count %s (see cachegram doctor)",
+                               what);
+    }
     m->kind = METER_VARIABLE;
     m->variable = what;
     if (!path)
@@ -45,6 +54,8 @@ int meter_attach(struct meter *m, pid_t pid, struct error *err)
     struct elf_symbol symbol;
     uint64_t address;
     const struct timespec pause = {0, ATTACH_PAUSE_NS};
+    if (m->kind == METER_EVENT)
+        return perf_count_open(&m->count, pid, m->event, err);
     if (m->kind == METER_IO) {
         snprintf(path, sizeof path, "/proc/%d/io", pid);
         m->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,6 +81,7 @@ void meter_detach(struct meter *m)
     if (m->fd >= 0)
         close(m->fd);
     m->fd = -1;
+    perf_count_close(&m->count);
 }
 
 static int read_io(int fd, double *units)
@@ -89,7 +101,13 @@ static int read_io(int fd, double *units)
 
 int meter_read(const struct meter *m, pid_t pid, double *units)
 {
+    double sums[PERF_KINDS];
     uint64_t value = 0;
+    if (m->kind == METER_EVENT) {
+        perf_count_read(&m->count, sums);
+        *units = sums[m->event];
+        return 0;
+    }
     if (m->kind == METER_IO)
         return read_io(m->fd, units);
     struct iovec here = {&value, m->size}, there = {(void *)m->address, m->size}; /* little-endian */
@@ -100,7 +118,14 @@ int meter_read(const struct meter *m, pid_t pid, double *units)
     return 0;
 }
 
+void meter_read_events(const struct meter *m, double sums[PERF_KINDS])
+{
+    perf_count_read(&m->count, sums); /* of nothing, else */
+}
+
 const char *meter_unit(const struct meter *m)
 {
+    if (m->kind == METER_EVENT)
+        return m->variable;
     return m->kind == METER_IO ? "bytes" : "steps";
 }

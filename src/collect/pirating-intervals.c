@@ -35,7 +35,7 @@ struct state {
 
 struct reading {
     uint64_t cpu_ns;
-    double units;
+    double units, events[PERF_KINDS];
     struct hold_count hold;
 };
 
@@ -44,6 +44,7 @@ static int read_all(const struct state *s, struct reading *r)
     int code = meter_read(s->meter, s->target.pid, &r->units);
     if (code == 0)
         code = target_cpu_ns(&s->target, &r->cpu_ns);
+    meter_read_events(s->meter, r->events);
     r->hold = pirating_count(s->p);
     return code;
 }
@@ -90,9 +91,12 @@ static int measure(struct state *s, unsigned threads, struct cell *cell, struct 
         return code;
     if (read_all(s, &before) != 0 || wait_ns(s, s->p->options->interval_ns) || read_all(s, &after) != 0)
         return 1; /* a piece of an interval tells nothing */
-    if (pirating_held(s->p, cell, &before.hold) && after.cpu_ns > before.cpu_ns &&
-        after.units >= before.units)
-        rate_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
+    if (!pirating_held(s->p, cell, &before.hold) || after.cpu_ns <= before.cpu_ns ||
+        after.units < before.units)
+        return 0;
+    rate_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
+    for (int i = 0; i < PERF_KINDS; i++)
+        cell->events[i] += after.events[i] - before.events[i];
     return 0;
 }
 

@@ -274,6 +274,12 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
         row->pirate_fetch_ratio = v.fetch_ratio;
         row->lost_share = v.lost_share;
     }
+    const double *events = cell->events;
+    if (p->options->progress && cell->rate.n > 0) {
+        row->cpi = events[PERF_CYCLES] / events[PERF_INSTRUCTIONS];
+        row->gbps =
+            (events[PERF_LLC_MISSES] + events[PERF_LLC_FETCHES]) * p->result->llc.line_bytes / row->cpu_ns;
+    }
     rate_estimate(&cell->rate, &row->ns_per_unit, &row->ns_low, &row->ns_high);
     /*
      * Intervals that were dropped since the Pirate did not run are a random choice. Those in which it lost
@@ -283,7 +289,7 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
     row->valid = cell->rate.n >= (p->options->progress ? INTERVALS_LEAST : 1u) &&
                  cell->rate.n >= cell->unheld && !isnan(row->ns_per_unit);
     if (!row->valid)
-        row->ns_per_unit = row->ns_low = row->ns_high = NAN;
+        row->ns_per_unit = row->ns_low = row->ns_high = row->cpi = row->gbps = NAN;
 }
 
 static int fill_rows(struct pirating *p, struct error *err)

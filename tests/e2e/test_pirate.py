@@ -109,7 +109,7 @@ def test_whole_runs(pirate, tmp_path):
         assert row["cpi"] == row["miss_ratio"] == row["ns_per_ref"] == ""
         assert 0 <= float(row["pirate_fetch_ratio"]) <= 1
     assert float(told[0]["slowdown"]) == 1
-    assert b"need hardware counters" in result.err
+    assert b"need counters of references" in result.err
     with sqlite3.connect(tmp_path / "p.db") as db:
         assert db.execute("select value from run where key = 'mode'").fetchone() == ("pirate",)
         assert db.execute("select count(*), sum(intervals) from pirate").fetchone() == (2, 4)
@@ -188,6 +188,22 @@ def test_bytes_as_progress(pirate, tmp_path):
     assert result.out == subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=True).stdout
     row = rows((tmp_path / "r.csv").read_text())[0]
     assert row["unit"] == "bytes" and row["valid"] == "1"
+
+
+def test_events_as_progress(pirate, built):
+    """The kernel's clock of CPU time as progress: a nanosecond each, but for the time between the two readings."""
+    result = pirate("--format", "csv", "--progress", "task-clock", "--interval-ms", "10", "--sizes", "2M,4M", "--",
+                    built / "micro", "random", 1 << 20, 200000000)
+    valid = [r for r in rows(result.out) if r["valid"] == "1"]
+    assert valid and all(float(r["ns_per_unit"]) == pytest.approx(1, abs=0.25) for r in valid), result.out
+    assert all(r["unit"] == "task-clock" and r["gbps"] == r["miss_ratio"] == "" for r in valid)
+
+
+def test_no_counters(pirate):
+    """Either there are hardware counters, or the program is not started."""
+    result = pirate("--format", "csv", "--progress", "instructions", "--sizes", "2M", "--", "sh", "-c", "echo started")
+    assert result.status == 0 or (result.status == 125 and b"instructions" in result.err and
+                                  b"started" not in result.err)
 
 
 def test_no_interrupted_calls(pirate, built):
