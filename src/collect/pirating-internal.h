@@ -27,11 +27,12 @@ struct pirating {
     struct cell *cells;      /* largest available first */
     size_t n;
     unsigned threads; /* of the Pirate, now */
+    cpu_set_t all;    /* our CPUs before */
 };
 
 /* Takes so much away, with so many threads; 0: nothing. Returns when it has been brought in. */
 int pirating_take(struct pirating *p, unsigned threads, uint64_t stolen_bytes, struct error *err);
-/* CPUs that the program may run on. */
+/* CPUs that the program may run on, and we beside it: not on the Pirate's. */
 void pirating_target_cpus(const struct pirating *p, cpu_set_t *cpus);
 /* Was what was taken held since `before`? Adds what was seen to the cell, and counts it there if not. */
 int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before);

@@ -169,7 +169,7 @@ static int begin(struct state *s, struct error *err)
     const struct pirating_options *o = s->p->options;
     cpu_set_t cpus;
     pirating_target_cpus(s->p, &cpus);
-    const struct target_setup setup = {.cpus = &cpus, .output_fd = o->output_fd};
+    const struct target_setup setup = {.cpus = &cpus, .all = &s->p->all, .output_fd = o->output_fd};
     return o->argv ? target_start(&s->target, o->argv, &setup, err)
                    : target_attach(&s->target, o->pid, &cpus, err);
 }

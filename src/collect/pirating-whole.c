@@ -47,7 +47,8 @@ static int run_once(struct pirating *p, int silent, int *status, double *cpu_sec
     struct target target;
     cpu_set_t cpus;
     pirating_target_cpus(p, &cpus);
-    const struct target_setup setup = {.cpus = &cpus, .output_fd = p->options->output_fd, .silent = silent};
+    const struct target_setup setup = {
+        .cpus = &cpus, .all = &p->all, .output_fd = p->options->output_fd, .silent = silent};
     int code = target_start(&target, p->options->argv, &setup, err);
     if (code != 0)
         return code;

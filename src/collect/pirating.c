@@ -316,6 +316,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
                                        .cpu_seconds = NAN,
                                        .wall_seconds = NAN,
                                        .ticks_per_ns = NAN};
+    sched_getaffinity(0, sizeof p.all, &p.all);
     if (options->argv && (code = launch_find(options->argv[0], path, sizeof path, err)) != 0)
         return pirating_start_status(code);
     if (options->progress) {
@@ -328,8 +329,14 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     if (code == 0)
         code = set_up(&p, err);
     status = options->argv ? 125 : 1;
+    if (code == 0) {
+        cpu_set_t beside;
+        pirating_target_cpus(&p, &beside);
+        sched_setaffinity(0, sizeof beside, &beside); /* when we wake up, the Pirate sweeps on */
+    }
     if (code == 0)
         status = options->progress ? pirating_intervals(&p, &meter, err) : pirating_whole_runs(&p, err);
+    sched_setaffinity(0, sizeof p.all, &p.all);
     if (result->ran) {
         result->status = status;
         if (fill_rows(&p, err) != 0)

@@ -179,10 +179,9 @@ static void close_all(struct target *t)
 
 int target_start(struct target *t, char **argv, const struct target_setup *setup, struct error *err)
 {
-    struct thread_cpus ours = {0};
+    struct thread_cpus ours = {.cpus = *setup->all};
     struct cpus_before before = {&ours, 1, NULL, 0};
     *t = (struct target){.child = 1, .pidfd = -1, .guard = {-1, -1}};
-    sched_getaffinity(0, sizeof ours.cpus, &ours.cpus);
     take_signals(t);
     child_setup = *setup;
     int code = launch(argv, NULL, NULL, &t->mask, prepare_child, &t->pid, err);

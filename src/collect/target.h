@@ -35,6 +35,7 @@ struct target {
 
 struct target_setup {
     const cpu_set_t *cpus; /* those that it may run on */
+    const cpu_set_t *all;  /* those that it is given back at the end */
     int output_fd;         /* its standard output; -1: ours */
     int silent;            /* both outputs are thrown away */
 };
