@@ -37,6 +37,13 @@ void pirating_target_cpus(const struct pirating *p, cpu_set_t *cpus);
 /* Was what was taken held since `before`? Adds what was seen to the cell, and counts it there if not. */
 int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before);
 struct hold_count pirating_count(const struct pirating *p);
+/*
+ * Do the program's CPU and the Pirate's share the cache at this moment? 1 or 0; unclear counts as 0. The
+ * Pirate rests afterwards. To be asked before and after a measurement, which counts only if both say so.
+ */
+int pirating_shared(struct pirating *p);
+/* Counts a measurement that does not. */
+void pirating_apart(struct pirating *p, struct cell *cell);
 /* Adds a sentence to the result's notes. */
 void pirating_note(struct pirating *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -69,6 +69,7 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
     int status;
     double cpu_seconds;
     for (unsigned i = 0; i < p->options->repeats; i++) {
+        int shared = pirating_shared(p);
         int code = pirating_take(p, p->threads, cell->stolen_bytes, err);
         struct hold_count before = pirating_count(p);
         if (code == 0)
@@ -77,8 +78,12 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
             code = run_once(p, 1, &status, &cpu_seconds, err);
         if (code != 0)
             return code;
-        if (pirating_held(p, cell, &before))
+        int held = pirating_held(p, cell, &before);
+        shared &= pirating_shared(p);
+        if (held && shared)
             rate_add(&cell->rate, cpu_seconds * 1e9, 1);
+        else if (held)
+            pirating_apart(p, cell);
         if (was_told_to_end(status))
             return 1;
         if (status != expected)

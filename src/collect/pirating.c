@@ -29,6 +29,9 @@
 /* Where the Pirate holds so much of the last level, the cache is as good as ours: indices and pages do the
  * rest. */
 #define ENOUGH 0.75
+#define SHARED_TRIES 3 /* the other thread may just have lost its turn */
+/* A host moves its guests' CPUs every few seconds, as it looks: how long to wait until two share a cache. */
+#define SHARED_WAIT_NS UINT64_C(5000000000)
 #define INTERVALS_LEAST 3u /* for a band that means anything */
 #define PIRATES_AUTO \
     2u /* Eklov: two fit on every machine that they tried, three saturate the cache (III.4.4) */
@@ -78,6 +81,24 @@ int pirating_held(const struct pirating *p, struct cell *cell, const struct hold
     cell->dropped += !v.proven;
     cell->unheld += !v.proven && v.lost_share < p->options->limit;
     return v.proven;
+}
+
+int pirating_shared(struct pirating *p)
+{
+    if (!p->pirate || p->options->limit >= 1) /* nothing is to be proven */
+        return 1;
+    for (int i = 0; i < SHARED_TRIES; i++) {
+        int shared = pirate_is_shared(p->pirate);
+        if (shared >= 0)
+            return shared;
+    }
+    return 0;
+}
+
+void pirating_apart(struct pirating *p, struct cell *cell)
+{
+    cell->dropped++;
+    p->result->apart++;
 }
 
 int pirating_start_status(int code)
@@ -251,6 +272,24 @@ static int set_up(struct pirating *p, struct error *err)
     return code;
 }
 
+/* On the program's CPUs by now. */
+static int wait_till_shared(struct pirating *p, struct error *err)
+{
+    const struct timespec pause = {0, ALONE_NS};
+    uint64_t give_up = target_now_ns() + SHARED_WAIT_NS;
+    while (!pirating_shared(p)) {
+        if (target_now_ns() > give_up)
+            return error_set(
+                err, -ENOTSUP,
+                "a line takes %.0f ns from one CPU to the other, as from memory: they do not share their "
+                "last-level cache, whatever the system says (the host of a virtual machine may put them on "
+                "different ones); try again later, or on bare metal",
+                pirate_transfer_ticks(p->pirate) / p->result->ticks_per_ns);
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 /* --- results --- */
 
 static void fill_row(const struct pirating *p, const struct cell *cell, struct profile_pirate *row)
@@ -333,12 +372,19 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
         cpu_set_t beside;
         pirating_target_cpus(&p, &beside);
         sched_setaffinity(0, sizeof beside, &beside); /* when we wake up, the Pirate sweeps on */
+        code = wait_till_shared(&p, err);
     }
     if (code == 0)
         status = options->progress ? pirating_intervals(&p, &meter, err) : pirating_whole_runs(&p, err);
     sched_setaffinity(0, sizeof p.all, &p.all);
     if (result->ran) {
         result->status = status;
+        if (result->apart > 0)
+            pirating_note(
+                &p,
+                "%llu measurements were dropped, since the two CPUs did not share their cache just then (the "
+                "host of a virtual machine moves them)",
+                (unsigned long long)result->apart);
         if (fill_rows(&p, err) != 0)
             pirating_note(&p, "%s", err->text);
     }

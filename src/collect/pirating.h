@@ -50,6 +50,8 @@ struct pirating_result {
     struct profile_pirate *rows; /* largest available size first; malloc'ed */
     size_t n;
     uint64_t cycles, runs;
+    uint64_t
+        apart; /* measurements dropped since the two CPUs did not share the cache, whatever the system says */
     double stopped_share; /* of the time: the program was held while the Pirate brought in its set; NaN: whole
                              runs */
     double alone_ns,

@@ -48,9 +48,15 @@ struct counters {
     _Atomic uint64_t probes, slow, interrupted, ticks, lost_ticks, lines;
 };
 
+/* pirate_is_shared: batches of which the fastest counts, round trips in each, and when to give up. */
+#define PING_BATCHES 20u
+#define PING_ROUNDS 20u
+#define PING_NS 20000000.0
+
 struct part {
     char *from;
     uint64_t bytes; /* 0: rest */
+    int answer;     /* pings */
 };
 
 struct thief {
@@ -78,6 +84,10 @@ struct pirate {
     _Atomic uint64_t generation;
     unsigned busy; /* threads that are still bringing in their sets */
     int end;
+    char apart[128];
+    _Atomic uint64_t ping; /* odd: the Pirate is to answer */
+    char apart_too[128];
+    double transfer_ticks;
 };
 
 static uint64_t now_ns(void)
@@ -222,6 +232,16 @@ static void bring_in(struct part part, struct part before, unsigned line)
     sweep(part.from, part.bytes, line);
 }
 
+/* A line goes back and forth: whoever finds it the other's adds 1. */
+static void answer_pings(struct pirate *p, uint64_t generation)
+{
+    while (atomic_load_explicit(&p->generation, memory_order_relaxed) == generation) {
+        uint64_t value = atomic_load_explicit(&p->ping, memory_order_acquire);
+        if (value & 1)
+            atomic_store_explicit(&p->ping, value + 1, memory_order_release);
+    }
+}
+
 static void *work(void *context)
 {
     struct thief *t = context;
@@ -243,9 +263,12 @@ static void *work(void *context)
         pthread_mutex_lock(&p->lock);
         if (--p->busy == 0)
             pthread_cond_signal(&p->ready);
-        if (part.bytes > 0) {
+        if (part.bytes > 0 || part.answer) {
             pthread_mutex_unlock(&p->lock);
-            keep(t, part, generation);
+            if (part.answer)
+                answer_pings(p, generation);
+            else
+                keep(t, part, generation);
             pthread_mutex_lock(&p->lock);
         }
     }
@@ -358,6 +381,16 @@ void pirate_free(struct pirate *p)
     free(p);
 }
 
+/* Hands out orders, and waits until they have been begun. Parts are set, but for `answer`. */
+static void order(struct pirate *p)
+{
+    p->busy = p->threads;
+    atomic_fetch_add(&p->generation, 1);
+    pthread_cond_broadcast(&p->ordered);
+    while (p->busy > 0)
+        pthread_cond_wait(&p->ready, &p->lock);
+}
+
 void pirate_steal(struct pirate *p, unsigned threads, uint64_t bytes)
 {
     unsigned line = p->llc.line_bytes;
@@ -368,13 +401,49 @@ void pirate_steal(struct pirate *p, unsigned threads, uint64_t bytes)
     uint64_t part = threads ? bytes / threads / line * line : 0;
     pthread_mutex_lock(&p->lock);
     for (unsigned i = 0; i < p->threads; i++)
-        p->thief[i].ordered = (struct part){p->memory + i * part, i < threads ? part : 0};
-    p->busy = p->threads;
-    atomic_fetch_add(&p->generation, 1);
-    pthread_cond_broadcast(&p->ordered);
-    while (p->busy > 0)
-        pthread_cond_wait(&p->ready, &p->lock);
+        p->thief[i].ordered = (struct part){p->memory + i * part, i < threads ? part : 0, 0};
+    order(p);
     pthread_mutex_unlock(&p->lock);
+}
+
+/* Ticks of one way, in the fastest batch; 0 if there was no answer in time. */
+static double ping(struct pirate *p)
+{
+    uint64_t give_up = (uint64_t)(PING_NS * p->ticks_per_ns), begin = __rdtsc(), fastest = UINT64_MAX;
+    for (unsigned batch = 0; batch < PING_BATCHES; batch++) {
+        uint64_t start = __rdtsc();
+        for (unsigned i = 0; i < PING_ROUNDS; i++) {
+            uint64_t value = atomic_load_explicit(&p->ping, memory_order_relaxed) + 1;
+            atomic_store_explicit(&p->ping, value, memory_order_release);
+            while (atomic_load_explicit(&p->ping, memory_order_acquire) == value)
+                if (__rdtsc() - begin > give_up)
+                    return 0;
+        }
+        uint64_t took = __rdtsc() - start;
+        fastest = took < fastest ? took : fastest;
+    }
+    return (double)fastest / (2 * PING_ROUNDS);
+}
+
+int pirate_is_shared(struct pirate *p)
+{
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->ping, (atomic_load(&p->ping) + 1) & ~UINT64_C(1)); /* an unanswered one is forgotten */
+    for (unsigned i = 0; i < p->threads; i++)
+        p->thief[i].ordered = (struct part){p->memory, 0, i == 0};
+    order(p);
+    pthread_mutex_unlock(&p->lock);
+    double ticks = ping(p);
+    pirate_steal(p, 0, 0);
+    if (ticks == 0)
+        return -EAGAIN;
+    p->transfer_ticks = ticks;
+    return ticks < p->scale.threshold;
+}
+
+double pirate_transfer_ticks(const struct pirate *p)
+{
+    return p->transfer_ticks;
 }
 
 struct hold_count pirate_count(const struct pirate *p)

@@ -39,6 +39,15 @@ const struct hold_scale *pirate_scale(const struct pirate *p);
 void pirate_steal(struct pirate *p, unsigned threads, uint64_t bytes);
 /* What all threads have counted since pirate_new; take differences. Rest is not counted. */
 struct hold_count pirate_count(const struct pirate *p);
+/*
+ * Does the calling thread's CPU really share the last level with that of the Pirate's first thread? The
+ * system may say so wrongly: the host of a virtual machine moves its CPUs about. Told by how long a line
+ * takes from one to the other: through a cache that they share, or as long as from memory. Some tens of
+ * microseconds; the Pirate rests afterwards. 1; 0; -EAGAIN if one of the two did not run meanwhile.
+ */
+int pirate_is_shared(struct pirate *p);
+/* The time that such a line took, the last time that it became clear, in ticks; 0: not yet. */
+double pirate_transfer_ticks(const struct pirate *p);
 /* Ticks of the time stamp counter in a nanosecond, as calibration found it. */
 double pirate_ticks_per_ns(const struct pirate *p);
 /* Does all its memory lie in huge pages? */
