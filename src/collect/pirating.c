@@ -78,6 +78,8 @@ int pirating_held(const struct pirating *p, struct cell *cell, const struct hold
     struct hold_count now = pirate_count(p->pirate), seen = hold_since(before, &now);
     struct hold_verdict v = hold_judge(&seen, pirate_scale(p->pirate), p->options->limit);
     hold_add(&cell->seen, &seen);
+    if (p->options->limit >= 1) /* nothing is to be proven */
+        return 1;
     cell->dropped += !v.proven;
     cell->unheld += !v.proven && v.lost_share < p->options->limit;
     return v.proven;
