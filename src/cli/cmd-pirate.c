@@ -178,14 +178,15 @@ static void tell_what_is_missing(const struct report_pirate *r)
         references |= !isnan(r->rows[i].ns_per_ref);
         counters |= !isnan(r->rows[i].cpi);
     }
-    fputs("cachegram: empty columns: fetch_ratio and miss_ratio need counters of references, which are not "
-          "used yet",
-          stderr);
     if (!counters)
-        fputs("; cpi and gbps need --progress instructions and a machine with counters", stderr);
+        fputs("cachegram: cpi, gbps, fetch_ratio and miss_ratio stay empty: they need --progress "
+              "instructions (or "
+              "references), and a machine with counters\n",
+              stderr);
     if (!references)
-        fputs("; ns_per_ref needs --count, in whole runs", stderr);
-    fputs("\n", stderr);
+        fputs("cachegram: ns_per_ref stays empty: it needs --count in whole runs, --progress references in "
+              "one\n",
+              stderr);
 }
 
 static void print(const struct pirate_options *o, FILE *out, struct report_pirate *r,

@@ -35,10 +35,7 @@ int meter_init(struct meter *m, const char *what, const char *path, struct error
     if (m->event < PERF_KINDS) {
         m->kind = METER_EVENT;
         m->variable = what;
-        return perf_count_possible(m->event)
-                   ? 0
-                   : error_set(err, -ENODEV, "this machine does not let us count %s (see cachegram doctor)",
-                               what);
+        return perf_count_possible(m->event, err);
     }
     m->kind = METER_VARIABLE;
     m->variable = what;

@@ -294,6 +294,12 @@ static int wait_till_shared(struct pirating *p, struct error *err)
 
 /* --- results --- */
 
+/* NaN by nothing. */
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
 static void fill_row(const struct pirating *p, const struct cell *cell, struct profile_pirate *row)
 {
     *row = (struct profile_pirate){.available_bytes = cell->available_bytes,
@@ -317,9 +323,12 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
     }
     const double *events = cell->events;
     if (p->options->progress && cell->rate.n > 0) {
-        row->cpi = events[PERF_CYCLES] / events[PERF_INSTRUCTIONS];
-        row->gbps =
-            (events[PERF_LLC_MISSES] + events[PERF_LLC_FETCHES]) * p->result->llc.line_bytes / row->cpu_ns;
+        double fetches = events[PERF_LLC_MISSES] + events[PERF_LLC_FETCHES];
+        row->cpi = ratio(events[PERF_CYCLES], events[PERF_INSTRUCTIONS]);
+        row->ns_per_ref = ratio(row->cpu_ns, events[PERF_REFERENCES]);
+        row->miss_ratio = ratio(events[PERF_LLC_MISSES], events[PERF_REFERENCES]);
+        row->fetch_ratio = ratio(fetches, events[PERF_REFERENCES]);
+        row->gbps = ratio(fetches * p->result->llc.line_bytes, row->cpu_ns);
     }
     rate_estimate(&cell->rate, &row->ns_per_unit, &row->ns_low, &row->ns_high);
     /*
@@ -330,7 +339,8 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
     row->valid = cell->rate.n >= (p->options->progress ? INTERVALS_LEAST : 1u) &&
                  cell->rate.n >= cell->unheld && !isnan(row->ns_per_unit);
     if (!row->valid)
-        row->ns_per_unit = row->ns_low = row->ns_high = row->cpi = row->gbps = NAN;
+        row->ns_per_unit = row->ns_low = row->ns_high = row->ns_per_ref = row->cpi = row->gbps =
+            row->miss_ratio = row->fetch_ratio = NAN;
 }
 
 static int fill_rows(struct pirating *p, struct error *err)

@@ -109,7 +109,7 @@ def test_whole_runs(pirate, tmp_path):
         assert row["cpi"] == row["miss_ratio"] == row["ns_per_ref"] == ""
         assert 0 <= float(row["pirate_fetch_ratio"]) <= 1
     assert float(told[0]["slowdown"]) == 1
-    assert b"need counters of references" in result.err
+    assert b"machine with counters" in result.err
     with sqlite3.connect(tmp_path / "p.db") as db:
         assert db.execute("select value from run where key = 'mode'").fetchone() == ("pirate",)
         assert db.execute("select count(*), sum(intervals) from pirate").fetchone() == (2, 4)
@@ -197,6 +197,16 @@ def test_events_as_progress(pirate, built):
     valid = [r for r in rows(result.out) if r["valid"] == "1"]
     assert valid and all(float(r["ns_per_unit"]) == pytest.approx(1, abs=0.25) for r in valid), result.out
     assert all(r["unit"] == "task-clock" and r["gbps"] == r["miss_ratio"] == "" for r in valid)
+
+
+def test_references_by_counters(pirate, built):
+    """With a software event in the place of loads and stores: a nanosecond for each."""
+    env = {**os.environ, "CACHEGRAM_REFERENCE_EVENTS": "task-clock"}
+    result = pirate("--format", "csv", "--progress", "references", "--interval-ms", "10", "--sizes", "2M,4M", "--",
+                    built / "micro", "random", 1 << 20, 200000000, env=env)
+    valid = [r for r in rows(result.out) if r["valid"] == "1"]
+    assert valid and all(float(r["ns_per_ref"]) == pytest.approx(1, abs=0.25) for r in valid), result.err
+    assert all(r["unit"] == "references" for r in valid)
 
 
 def test_no_counters(pirate):
