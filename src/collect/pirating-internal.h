@@ -7,13 +7,13 @@
 #include "collect/target.h"
 #include "machine/pirate.h"
 #include "machine/resctrl.h"
-#include "model/rate.h"
+#include "model/ratio.h"
 
 /* One size. */
 struct cell {
     uint64_t available_bytes, stolen_bytes;
     int out_of_reach;          /* there is not so much, or the Pirate does not hold so much even alone */
-    struct rate rate;          /* CPU time by units, of what counts */
+    struct ratio rate;         /* CPU time by units, of what counts */
     uint64_t dropped, unheld;  /* unheld: of those, the Pirate ran and could not hold its set all the same */
     double events[PERF_KINDS]; /* in what counts; NaN: not counted */
     struct hold_count seen;    /* by the Pirate, in all intervals */

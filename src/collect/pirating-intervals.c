@@ -103,7 +103,7 @@ static int measure(struct state *s, unsigned threads, struct cell *cell, struct 
     if (held && !(shared && s->shared))
         pirating_apart(s->p, cell);
     else if (held && after.cpu_ns > before.cpu_ns && after.units >= before.units) {
-        rate_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
+        ratio_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
         for (int i = 0; i < PERF_KINDS; i++)
             cell->events[i] += after.events[i] - before.events[i];
     }
@@ -111,11 +111,11 @@ static int measure(struct state *s, unsigned threads, struct cell *cell, struct 
 }
 
 /* Is b slower than a, beyond chance and beyond what matters? */
-static int is_slower(const struct rate *a, const struct rate *b)
+static int is_slower(const struct ratio *a, const struct ratio *b)
 {
     double value[2], low[2], high[2];
-    rate_estimate(a, &value[0], &low[0], &high[0]);
-    rate_estimate(b, &value[1], &low[1], &high[1]);
+    ratio_estimate(a, &value[0], &low[0], &high[0]);
+    ratio_estimate(b, &value[1], &low[1], &high[1]);
     return value[1] > TEST_SLOWER * value[0] && low[1] > value[0];
 }
 
@@ -139,8 +139,8 @@ static int find_threads(struct state *s, struct error *err)
     while (code == 0 && p->threads < most && cells[p->threads + 1].rate.n == TEST_ROUNDS &&
            !is_slower(&cells[1].rate, &cells[p->threads + 1].rate))
         p->threads++;
-    rate_estimate(&cells[0].rate, &p->result->alone_ns, &low, &high);
-    rate_estimate(&cells[1].rate, &p->result->interference_ns, &low, &high);
+    ratio_estimate(&cells[0].rate, &p->result->alone_ns, &low, &high);
+    ratio_estimate(&cells[1].rate, &p->result->interference_ns, &low, &high);
     if (is_slower(&cells[0].rate, &cells[1].rate))
         pirating_note(p,
                       "a Pirate that steals only half a megabyte slows the program by %.1f%%: that is "

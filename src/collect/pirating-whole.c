@@ -81,7 +81,7 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
         int held = pirating_held(p, cell, &before);
         shared &= pirating_shared(p);
         if (held && shared)
-            rate_add(&cell->rate, cpu_seconds * 1e9, 1);
+            ratio_add(&cell->rate, cpu_seconds * 1e9, 1);
         else if (held)
             pirating_apart(p, cell);
         if (was_told_to_end(status))

@@ -295,7 +295,7 @@ static int wait_till_shared(struct pirating *p, struct error *err)
 /* --- results --- */
 
 /* NaN by nothing. */
-static double ratio(double a, double b)
+static double over(double a, double b)
 {
     return b > 0 ? a / b : NAN;
 }
@@ -324,13 +324,13 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
     const double *events = cell->events;
     if (p->options->progress && cell->rate.n > 0) {
         double fetches = events[PERF_LLC_MISSES] + events[PERF_LLC_FETCHES];
-        row->cpi = ratio(events[PERF_CYCLES], events[PERF_INSTRUCTIONS]);
-        row->ns_per_ref = ratio(row->cpu_ns, events[PERF_REFERENCES]);
-        row->miss_ratio = ratio(events[PERF_LLC_MISSES], events[PERF_REFERENCES]);
-        row->fetch_ratio = ratio(fetches, events[PERF_REFERENCES]);
-        row->gbps = ratio(fetches * p->result->llc.line_bytes, row->cpu_ns);
+        row->cpi = over(events[PERF_CYCLES], events[PERF_INSTRUCTIONS]);
+        row->ns_per_ref = over(row->cpu_ns, events[PERF_REFERENCES]);
+        row->miss_ratio = over(events[PERF_LLC_MISSES], events[PERF_REFERENCES]);
+        row->fetch_ratio = over(fetches, events[PERF_REFERENCES]);
+        row->gbps = over(fetches * p->result->llc.line_bytes, row->cpu_ns);
     }
-    rate_estimate(&cell->rate, &row->ns_per_unit, &row->ns_low, &row->ns_high);
+    ratio_estimate(&cell->rate, &row->ns_per_unit, &row->ns_low, &row->ns_high);
     /*
      * Intervals that were dropped since the Pirate did not run are a random choice. Those in which it lost
      * its hold are not: the program fought for its cache there. What is left tells of the program only if it

@@ -20,7 +20,7 @@
 #include "collect/meter.h"
 #include "machine/hold.h"
 #include "machine/resctrl.h"
-#include "model/rate.h"
+#include "model/ratio.h"
 #include "sim/pirate.h"
 
 #define SETS 64u
@@ -194,30 +194,30 @@ static void counts(void **state)
 
 static void rates(void **state)
 {
-    struct rate r = {0};
+    struct ratio r = {0};
     double value, low, high;
     struct random_state random;
     int inside = 0;
     (void)state;
-    rate_estimate(&r, &value, &low, &high);
+    ratio_estimate(&r, &value, &low, &high);
     assert_true(isnan(value) && isnan(low));
-    rate_add(&r, 6, 3);
-    rate_estimate(&r, &value, &low, &high);
+    ratio_add(&r, 6, 3);
+    ratio_estimate(&r, &value, &low, &high);
     assert_true(value == 2 && isnan(low) && isnan(high));
     /* By hand: x = 6, 10, y = 3, 4: R = 16/7; residuals -6/7, 6/7; s = sqrt(2 * 2 * 36/49) / 7 = 12/49. */
-    rate_add(&r, 10, 4);
-    rate_estimate(&r, &value, &low, &high);
+    ratio_add(&r, 10, 4);
+    ratio_estimate(&r, &value, &low, &high);
     assert_true(fabs(value - 16.0 / 7) < 1e-12);
     assert_true(fabs(high - value - 12.706 * 12 / 49) < 1e-9 && low == 0);
     /* The band holds the truth in some 95 of 100 experiments. */
     random_seed(&random, 3);
     for (int i = 0; i < 400; i++) {
-        struct rate e = {0};
+        struct ratio e = {0};
         for (int k = 0; k < 12; k++) {
             double y = 50 + 100 * random_unit(&random);
-            rate_add(&e, 3 * y * (0.8 + 0.4 * random_unit(&random)), y);
+            ratio_add(&e, 3 * y * (0.8 + 0.4 * random_unit(&random)), y);
         }
-        rate_estimate(&e, &value, &low, &high);
+        ratio_estimate(&e, &value, &low, &high);
         inside += low <= 3 && 3 <= high;
     }
     assert_in_range(inside, 365, 395);

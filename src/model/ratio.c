@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rate.h"
+#include "model/ratio.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@ static const double student[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.36
                                  2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
 #define LARGE_SAMPLE 2.05 /* 1.96 to 2.08 for 21 and more */
 
-void rate_add(struct rate *r, double x, double y)
+void ratio_add(struct ratio *r, double x, double y)
 {
     r->n++;
     r->x += x;
@@ -19,7 +19,7 @@ void rate_add(struct rate *r, double x, double y)
     r->yy += y * y;
 }
 
-void rate_estimate(const struct rate *r, double *value, double *low, double *high)
+void ratio_estimate(const struct ratio *r, double *value, double *low, double *high)
 {
     *value = *low = *high = NAN;
     if (!(r->y > 0))
