@@ -6,6 +6,8 @@
 #include <getopt.h>
 #include <stdlib.h>
 
+#include "report/pirate.h"
+
 static const struct option options[] = {
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
@@ -24,6 +26,7 @@ int cmd_report(int argc, char **argv)
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
     const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
     struct report_curve curve = {0};
+    struct report_pirate pirate = {0};
     struct profile *p;
     struct error err, why = {""};
     int opt;
@@ -47,6 +50,8 @@ int cmd_report(int argc, char **argv)
     if (code == 0 && (code = profile_open(file, &p, &err)) == 0) {
         curve.profile = file;
         code = report_summary_load(p, summary, &err);
+        if (code == 0)
+            code = report_pirate_load(p, &pirate, &err);
         if (code == 0) {
             code = report_curve_compute(p, &question, &curve, &why);
             /* A run without samples still has a story. */
@@ -65,11 +70,17 @@ int cmd_report(int argc, char **argv)
         if (output.format == REPORT_CSV)
             report_summary_csv(stdout, summary);
         else if (output.format == REPORT_JSON)
-            report_summary_json(stdout, summary, &curve);
+            report_summary_json(stdout, summary, &curve, &pirate);
         else
-            report_summary_text(stdout, summary, &curve, why.text, &style);
+            report_summary_text(stdout, summary, &curve, why.text, &pirate, &style);
+        if (output.format == REPORT_TEXT && pirate.n > 0) {
+            if (curve.n > 0)
+                putchar('\n');
+            report_pirate(stdout, &pirate, &curve, REPORT_TEXT, &style);
+        }
     }
     free(summary);
+    report_pirate_clear(&pirate);
     free(curve.points);
     return code == 0 ? 0 : cli_fail(&err);
 }

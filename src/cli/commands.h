@@ -14,6 +14,7 @@ int cmd_sample(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_corun(int argc, char **argv);
 int cmd_machine(int argc, char **argv);
+int cmd_pirate(int argc, char **argv);
 int cmd_place(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_import(int argc, char **argv);

@@ -31,6 +31,8 @@ static const struct command {
     {"doctor", cmd_doctor, CHECK_STDOUT, "what this machine offers and what would be used"},
     {"corun", cmd_corun, CHECK_STDOUT, "what happens when programs share a cache"},
     {"place", cmd_place, CHECK_STDOUT, "which programs to put together on which cache"},
+    /* As for record: its exit status is the program's. */
+    {"pirate", cmd_pirate, CHECK_STDOUT, "measure a program while part of the cache is taken away"},
     {"machine", cmd_machine, CHECK_STDOUT, "this machine's caches, latencies, bandwidths"},
     {"predict", cmd_predict, CHECK_STDOUT, "the program on another machine"},
     {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},

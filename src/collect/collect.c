@@ -85,8 +85,7 @@ static void warn(struct collect_result *result, const char *format, ...)
     va_end(arguments);
 }
 
-/* The command as it could be typed again; cut if it is very long. */
-static void quote_command(char **argv, char *text, size_t size)
+void collect_quote_command(char **argv, char *text, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; argv[i] != NULL && used + 8 < size; i++) {
@@ -140,7 +139,7 @@ static int describe(struct run *r, struct error *err)
     char command[4096], started[64] = "", host[256] = "", cpu[256];
     time_t now = time(NULL);
     struct tm local;
-    quote_command(o->argv, command, sizeof(command));
+    collect_quote_command(o->argv, command, sizeof(command));
     if (localtime_r(&now, &local) != NULL)
         strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%S%z", &local);
     gethostname(host, sizeof(host) - 1);
@@ -241,7 +240,7 @@ static int prepare(struct run *r, struct error *err)
         drain_counters(r->drain, &r->counters);
     if (o->trace != NULL) {
         char command[4096];
-        quote_command(o->argv, command, sizeof(command));
+        collect_quote_command(o->argv, command, sizeof(command));
         if ((r->tee = tee_new(o->trace, command, o->full, err)) == NULL)
             return -EIO;
         drain_tee(r->drain, r->tee);

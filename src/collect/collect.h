@@ -3,6 +3,7 @@
 #ifndef CACHEGRAM_COLLECT_H
 #define CACHEGRAM_COLLECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
 
@@ -58,5 +59,9 @@ struct collect_result {
  * failed), 126 (not executable), 127 (not found) with err filled when it was not started.
  */
 int collect_run(const struct collect_options *options, struct collect_result *result, struct error *err);
+
+/* The command as it could be typed again, the way profiles keep it; cut if it is very long. size: 16 or more.
+ */
+void collect_quote_command(char **argv, char *text, size_t size);
 
 #endif

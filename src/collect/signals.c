@@ -75,7 +75,7 @@ static pid_t parent_of(pid_t pid)
     return after != NULL && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-static int descends(pid_t pid, pid_t from)
+int signals_descends(pid_t pid, pid_t from)
 {
     for (int i = 0; i < ANCESTORS && pid > 1; i++, pid = parent_of(pid))
         if (pid == from)
@@ -90,7 +90,7 @@ void signals_forward(pid_t command)
             pending[i] = 0;
             /* The command, or a child of it, signalled its process group (kill 0): we only happen to
              * be in it, the others have it already. */
-            if (!descends(sender[i], command))
+            if (!signals_descends(sender[i], command))
                 kill(command, forwarded[i]);
         }
 }

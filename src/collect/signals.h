@@ -18,5 +18,7 @@ void signals_bell(struct wire_session *session);
 void signals_end(void);
 /* Passes on to the command what has arrived since the last call. */
 void signals_forward(pid_t command);
+/* Is `pid` the process `from`, or a descendant of it? By /proc, so as far as it is not orphaned. */
+int signals_descends(pid_t pid, pid_t from);
 
 #endif

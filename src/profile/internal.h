@@ -22,6 +22,7 @@ enum profile_stmt {
     STMT_PUT_HIST,
     STMT_WINDOW,
     STMT_SAMPLE,
+    STMT_PIRATE,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT
@@ -39,6 +40,12 @@ struct profile {
 int profile_fail(const struct profile *p, struct error *err);
 /* The statement, prepared, reset and unbound; NULL with err filled. */
 sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct error *err);
+/*
+ * Runs sql and hands each row to `take`, with a place of `size` bytes for it; *list is malloc'ed, *n its
+ * length. 0 or a negative code.
+ */
+int profile_read_all(struct profile *p, const char *sql, size_t size,
+                     void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err);
 /* Close the database (an open transaction rolls back) and free p. NULL is allowed. */
 void profile_free(struct profile *p);
 /*

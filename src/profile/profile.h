@@ -83,10 +83,26 @@ struct profile_sample {
     uint64_t line;
 };
 
+/* What `cachegram pirate` measured with one size of the shared cache. NaN: not measured, or not to be
+ * trusted. */
+struct profile_pirate {
+    char by[16]; /* "pirate", or "resctrl" */
+    uint64_t available_bytes, stolen_bytes;
+    int valid;                   /* the Pirate proved that it held what it stole, and there are numbers */
+    uint64_t intervals, dropped; /* that count, and that do not since the Pirate lost its hold in them */
+    double cpu_ns, units;        /* of the program, in those that count */
+    double ns_per_unit, ns_low, ns_high; /* cpu_ns / units, and its 95% interval */
+    double ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio;
+    double pirate_fetch_ratio; /* of all intervals, valid or not */
+    double lost_share;         /* of the time: the Pirate did not run */
+};
+
 /* --- writing --- */
 /* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be. The file is
  * ours at once, but empty until the first commit. */
 int profile_create(const char *path, struct profile **profile, struct error *err);
+/* Opens an existing profile to add to it. As profile_open; -EBUSY if it is being written. */
+int profile_append(const char *path, struct profile **profile, struct error *err);
 /* Key and value of the run: "command", "mode", "line_bytes", "seed", "exit_status", "warning"... */
 int profile_set(struct profile *p, const char *key, const char *value, struct error *err);
 int profile_set_number(struct profile *p, const char *key, double value, struct error *err);
@@ -112,6 +128,9 @@ int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, 
                      struct error *err);
 int profile_add_window(struct profile *p, const struct profile_window *window, struct error *err);
 int profile_add_sample(struct profile *p, const struct profile_sample *sample, struct error *err);
+/* Removes earlier rows measured by `by`, then adds these. */
+int profile_put_pirates(struct profile *p, const char *by, const struct profile_pirate *rows, size_t n,
+                        struct error *err);
 /* Make what was said so far durable (one transaction; called once a second or so while running). */
 int profile_commit(struct profile *p, struct error *err);
 /* Commit, mark complete (unless complete is 0), close, free. NULL is allowed. */
@@ -132,6 +151,9 @@ int profile_windows(struct profile *p, struct profile_window **windows, size_t *
 int profile_samples(struct profile *p, struct profile_sample **samples, size_t *n, struct error *err);
 /* All watches, ordered by burst and id, in a malloc'ed array that the caller frees. */
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err);
+/* Of all sizes, largest available first, by `by`; malloc'ed, the caller frees. *n is 0 where there are none.
+ */
+int profile_pirates(struct profile *p, struct profile_pirate **rows, size_t *n, struct error *err);
 /* As profile_get_hist, of profile_put_sets. */
 int profile_get_sets(struct profile *p, uint64_t burst, unsigned sets, struct hist *h, struct error *err);
 /* Calls each(ctx, ...) for every counter, summed over processes. */

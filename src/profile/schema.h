@@ -6,6 +6,13 @@
 #ifndef CACHEGRAM_PROFILE_SCHEMA_H
 #define CACHEGRAM_PROFILE_SCHEMA_H
 
+/* Also made when results are added to an older profile, which may lack it. */
+#define PROFILE_PIRATE_TABLE                                                                                \
+    "CREATE TABLE IF NOT EXISTS pirate(id INTEGER PRIMARY KEY, by TEXT, available_bytes INTEGER,"           \
+    " stolen_bytes INTEGER, valid INTEGER, intervals INTEGER, dropped INTEGER, cpu_ns REAL, units REAL,"    \
+    " ns_per_unit REAL, ns_low REAL, ns_high REAL, ns_per_ref REAL, cpi REAL, gbps REAL, fetch_ratio REAL," \
+    " miss_ratio REAL, pirate_fetch_ratio REAL, lost_share REAL);"
+
 static const char profile_schema[] =
     "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
     "CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER, ppid INTEGER, exe TEXT, start_ns INTEGER);"
@@ -24,6 +31,6 @@ static const char profile_schema[] =
     "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));"
     "CREATE TABLE reuse_window(id INTEGER PRIMARY KEY, start_ref INTEGER, refs INTEGER);"
     "CREATE TABLE reuse_sample(id INTEGER PRIMARY KEY, window INTEGER, ref INTEGER, distance INTEGER,"
-    " line INTEGER);";
+    " line INTEGER);" PROFILE_PIRATE_TABLE;
 
 #endif

@@ -52,9 +52,8 @@ static void *next_element(void **list, size_t used, size_t *room, size_t size)
     return (char *)*list + used * size;
 }
 
-/* Runs sql and hands each row to `take`, with a place for it; the array, its length, or a negative code. */
-static int read_all(struct profile *p, const char *sql, size_t size,
-                    void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err)
+int profile_read_all(struct profile *p, const char *sql, size_t size,
+                     void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err)
 {
     sqlite3_stmt *s = NULL;
     void *rows = NULL;
@@ -104,8 +103,8 @@ static void take_sample(sqlite3_stmt *s, void *element)
 int profile_windows(struct profile *p, struct profile_window **windows, size_t *n, struct error *err)
 {
     void *list;
-    int code = read_all(p, "SELECT id, start_ref, refs FROM reuse_window ORDER BY id", sizeof **windows,
-                        take_window, &list, n, err);
+    int code = profile_read_all(p, "SELECT id, start_ref, refs FROM reuse_window ORDER BY id",
+                                sizeof **windows, take_window, &list, n, err);
     if (code == 0)
         *windows = list;
     return code;
@@ -114,8 +113,8 @@ int profile_windows(struct profile *p, struct profile_window **windows, size_t *
 int profile_samples(struct profile *p, struct profile_sample **samples, size_t *n, struct error *err)
 {
     void *list;
-    int code = read_all(p, "SELECT window, ref, distance, line FROM reuse_sample ORDER BY window, id",
-                        sizeof **samples, take_sample, &list, n, err);
+    int code = profile_read_all(p, "SELECT window, ref, distance, line FROM reuse_sample ORDER BY window, id",
+                                sizeof **samples, take_sample, &list, n, err);
     if (code == 0)
         *samples = list;
     return code;

@@ -139,6 +139,35 @@ int profile_create(const char *path, struct profile **profile, struct error *err
     return 0;
 }
 
+int profile_append(const char *path, struct profile **profile, struct error *err)
+{
+    struct profile *p;
+    int code = profile_open(path, &p, err); /* says what is wrong with it, if anything is */
+    if (code != 0)
+        return code;
+    char *name = profile_sqlite_name(path);
+    sqlite3_close(p->db);
+    p->db = NULL;
+    p->writing = 1;
+    if (!name)
+        code = error_set(err, -ENOMEM, "out of memory with the profile '%s'", path);
+    else if (sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        code = p->db ? profile_fail(p, err)
+                     : error_set(err, -ENOMEM, "out of memory with the profile '%s'", path);
+    free(name);
+    if (code == 0) {
+        sqlite3_extended_result_codes(p->db, 1);
+        sqlite3_busy_timeout(p->db, COMMIT_WAIT_MS);
+        code = exec(p, "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;" PROFILE_PIRATE_TABLE, err);
+    }
+    if (code != 0) {
+        profile_free(p);
+        return code;
+    }
+    *profile = p;
+    return 0;
+}
+
 int profile_set(struct profile *p, const char *key, const char *value, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_SET, err);

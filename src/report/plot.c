@@ -24,6 +24,7 @@ struct canvas {
     double first, octaves; /* log2 of the sizes at the left edge, and how many octaves to the right one */
     unsigned char *dots;   /* columns x rows braille patterns */
     unsigned char *band;   /* columns x rows */
+    unsigned char *mark;   /* columns x rows */
 };
 
 enum field { CENTRE, LOW, HIGH };
@@ -98,6 +99,17 @@ static void draw_band(struct canvas *c, const struct curve_point *points, size_t
     }
 }
 
+static void draw_marks(struct canvas *c, const struct curve_point *marks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double x = (log2(marks[i].size_bytes) - c->first) / c->octaves, y = 1 - marks[i].miss_ratio / c->top;
+        if (!(x >= 0 && x <= 1 && y >= 0 && y <= 1))
+            continue;
+        size_t row = (size_t)fmin(y * c->rows, c->rows - 1);
+        c->mark[row * c->columns + (size_t)lround(x * (c->columns - 1))] = 1;
+    }
+}
+
 static void put_braille(FILE *out, unsigned char dots)
 {
     /* U+2800 + dots */
@@ -108,21 +120,23 @@ static void put_braille(FILE *out, unsigned char dots)
 
 static void put_row(FILE *out, const struct canvas *c, unsigned row, int color)
 {
+    static const char *const colors[] = {"\033[0m", "\033[0;1;36m", "\033[0;2m", "\033[0;1;33m"};
     const unsigned char *dots = c->dots + (size_t)row * c->columns,
-                        *band = c->band + (size_t)row * c->columns;
+                        *band = c->band + (size_t)row * c->columns,
+                        *mark = c->mark + (size_t)row * c->columns;
     unsigned end = c->columns;
-    while (end > 0 && !dots[end - 1] && !band[end - 1])
+    while (end > 0 && !dots[end - 1] && !band[end - 1] && !mark[end - 1])
         end--;
     int now = 0, want;
     for (unsigned x = 0; x < end; x++) {
-        want = dots[x] ? 1 : band[x] ? 2 : 0;
+        want = mark[x] ? 3 : dots[x] ? 1 : band[x] ? 2 : 0;
         if (color && want != now)
-            fputs(want == 1 ? "\033[0;1;36m" : want == 2 ? "\033[0;2m" : "\033[0m", out);
+            fputs(colors[want], out);
         now = want;
         if (want == 1)
             put_braille(out, dots[x]);
         else
-            fputs(want == 2 ? "░" : " ", out);
+            fputs(want == 3 ? "●" : want == 2 ? "░" : " ", out);
     }
     if (color && now)
         fputs("\033[0m", out);
@@ -166,7 +180,15 @@ static void put_axis(FILE *out, const struct canvas *c)
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style)
 {
+    report_plot_over(out, points, n, NULL, 0, rows, style);
+}
+
+void report_plot_over(FILE *out, const struct curve_point *points, size_t n, const struct curve_point *marks,
+                      size_t nmarks, unsigned rows, const struct report_style *style)
+{
     double highest = 0;
+    for (size_t i = 0; i < nmarks; i++)
+        highest = fmax(highest, marks[i].miss_ratio);
     for (size_t i = 0; i < n; i++) {
         highest = fmax(highest, points[i].miss_ratio);
         highest = fmax(highest, points[i].high);
@@ -181,9 +203,11 @@ void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned
     c.octaves = log2(points[n - 1].size_bytes) - c.first;
     c.dots = calloc(c.columns, rows);
     c.band = calloc(c.columns, rows);
-    if (c.dots && c.band && c.octaves > 0) {
+    c.mark = calloc(c.columns, rows);
+    if (c.dots && c.band && c.mark && c.octaves > 0) {
         draw_band(&c, points, n);
         draw_curve(&c, points, n);
+        draw_marks(&c, marks, nmarks);
         for (unsigned row = 0; row < rows; row++) {
             /* Labels at the top, the middle and the lower edge. */
             if (row == 0 || row == rows / 2 || row == rows - 1) {
@@ -200,4 +224,5 @@ void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned
     }
     free(c.dots);
     free(c.band);
+    free(c.mark);
 }

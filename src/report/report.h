@@ -74,6 +74,9 @@ void report_curve_notes(FILE *out, const struct report_curve *curve, const char 
 /* The drawing alone: rows lines and the axis below. Draws nothing of fewer than two points. */
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style);
+/* With single points over the curve: marks[].miss_ratio at marks[].size_bytes; those outside are left out. */
+void report_plot_over(FILE *out, const struct curve_point *points, size_t n, const struct curve_point *marks,
+                      size_t nmarks, unsigned rows, const struct report_style *style);
 
 /* --- the whole run --- */
 struct report_counter {
@@ -95,12 +98,19 @@ struct report_summary {
     struct report_counter counter[64];
 };
 
+struct report_pirate; /* report/pirate.h */
+
 int report_summary_load(struct profile *p, struct report_summary *s, struct error *err);
-/* curve may hold no points (n 0): then why_no_curve is told instead. */
+/*
+ * curve may hold no points (n 0): then why_no_curve is told instead. Of pirate, miss ratios that were
+ * measured are drawn over the curve; the rest of it is report_pirate's.
+ */
 void report_summary_text(FILE *out, const struct report_summary *s, const struct report_curve *curve,
-                         const char *why_no_curve, const struct report_style *style);
+                         const char *why_no_curve, const struct report_pirate *pirate,
+                         const struct report_style *style);
 void report_summary_csv(FILE *out, const struct report_summary *s);
-void report_summary_json(FILE *out, const struct report_summary *s, const struct report_curve *curve);
+void report_summary_json(FILE *out, const struct report_summary *s, const struct report_curve *curve,
+                         const struct report_pirate *pirate);
 
 /* --- small things --- */
 /* A JSON string, quotes included; what is not UTF-8 becomes U+FFFD. */

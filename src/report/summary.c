@@ -10,6 +10,7 @@
 
 #include "base/sizes.h"
 #include "profile/names.h"
+#include "report/pirate.h"
 
 #define END_CODES (sizeof((struct report_summary *)0)->end / sizeof(uint64_t))
 
@@ -216,17 +217,20 @@ static void put_sizes(FILE *out, const struct report_curve *curve)
 }
 
 void report_summary_text(FILE *out, const struct report_summary *s, const struct report_curve *curve,
-                         const char *why_no_curve, const struct report_style *style)
+                         const char *why_no_curve, const struct report_pirate *pirate,
+                         const struct report_style *style)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
+    int measured = strcmp(s->mode, "pirate") == 0;
     fputs("  command     ", out);
     report_plain(out, *s->command ? s->command : "(not told)");
     fputs("\n  started     ", out);
     report_plain(out, *s->started ? s->started : "(not told)");
     fprintf(out, "\n  mode        %s\n",
-            full     ? "full: every reference"
-            : sparse ? "sparse: reuse distances of single references"
-                     : "burst: samples of the run");
+            full       ? "full: every reference"
+            : sparse   ? "sparse: reuse distances of single references"
+            : measured ? "pirate: measured beside a Pirate, not recorded"
+                       : "burst: samples of the run");
     if (!isnan(s->references)) {
         fprintf(out, "  references  %.0f recorded", s->references);
         if (!isnan(s->loads) && !isnan(s->stores))
@@ -235,7 +239,7 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
     }
     if (sparse) {
         fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
-    } else if (!full) {
+    } else if (!full && !measured) {
         fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads,
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
         if (s->bursts)
@@ -243,7 +247,7 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
         put_clock(out, s);
         if (curve->watches)
             fprintf(out, "  watched     %zu lines after their bursts\n", curve->watches);
-    } else {
+    } else if (full) {
         fprintf(out, "  processes   %zu\n", s->processes);
     }
     if (!isnan(s->cpu_seconds) && !isnan(s->wall_seconds))
@@ -257,6 +261,8 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
     if (curve->n > 0)
         report_curve_notes(out, curve, "  note        ");
     putc('\n', out);
+    if (curve->n == 0 && measured)
+        return; /* nobody expects one */
     if (curve->n == 0) {
         fputs("  no curve: ", out);
         report_plain(out, why_no_curve);
@@ -264,7 +270,12 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
         return;
     }
     fprintf(out, "Miss ratio by cache size (%s, %u-byte lines)\n\n", curve->model, curve->line_bytes);
-    report_plot(out, curve->points, curve->n, 11, style);
+    size_t nmarks = 0;
+    struct curve_point *marks = report_pirate_marks(pirate, &nmarks);
+    report_plot_over(out, curve->points, curve->n, marks, nmarks, 11, style);
+    if (nmarks > 0)
+        fputs("\n  ● measured, with part of the cache taken away\n", out);
+    free(marks);
     putc('\n', out);
     put_sizes(out, curve);
 }
@@ -323,7 +334,8 @@ void report_summary_csv(FILE *out, const struct report_summary *s)
     }
 }
 
-void report_summary_json(FILE *out, const struct report_summary *s, const struct report_curve *curve)
+void report_summary_json(FILE *out, const struct report_summary *s, const struct report_curve *curve,
+                         const struct report_pirate *pirate)
 {
     struct field fields[FIELDS];
     list_fields(s, fields);
@@ -352,5 +364,9 @@ void report_summary_json(FILE *out, const struct report_summary *s, const struct
     }
     fprintf(out, "},\n  \"line_bytes\": %u,\n", curve->line_bytes);
     report_points_json(out, curve->points, curve->n);
+    if (pirate->n > 0) {
+        fputs(",\n", out);
+        report_pirate_rows_json(out, pirate, curve);
+    }
     fputs("\n}\n", out);
 }

@@ -441,6 +441,76 @@ static void test_foreign(void **state)
     expect_refused(-EPROTO, "newer");
 }
 
+/* What the pirate measured: added to a profile that is there, in place of what was there by the same way. */
+static void pirates(void **state)
+{
+    (void)state;
+    struct profile *p;
+    struct profile_pirate *rows, put[2] = {
+                                     {.available_bytes = 1 << 20,
+                                      .stolen_bytes = 3 << 20,
+                                      .intervals = 7,
+                                      .dropped = 2,
+                                      .valid = 1,
+                                      .cpu_ns = 14,
+                                      .units = 7,
+                                      .ns_per_unit = 2,
+                                      .ns_low = 1.5,
+                                      .ns_high = 2.5,
+                                      .ns_per_ref = NAN,
+                                      .cpi = 0.25,
+                                      .gbps = NAN,
+                                      .fetch_ratio = NAN,
+                                      .miss_ratio = 0.125,
+                                      .pirate_fetch_ratio = 0.001,
+                                      .lost_share = 0},
+                                     {.available_bytes = 4 << 20, .ns_per_unit = NAN},
+                                 };
+    size_t n;
+    struct error err;
+    assert_int_equal(profile_append(path, &p, &err), -ENOENT);
+    assert_int_equal(profile_create(path, &p, &err), 0);
+    assert_int_equal(profile_set(p, "command", "x", &err), 0);
+    assert_int_equal(profile_close(p, 1, &err), 0);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(profile_append(path, &p, &err), 0);
+        assert_int_equal(profile_put_pirates(p, "pirate", put, 2, &err), 0);
+        assert_int_equal(profile_put_pirates(p, "resctrl", put, 1, &err), 0);
+        assert_int_equal(profile_close(p, 0, &err), 0);
+    }
+    assert_int_equal(profile_open(path, &p, &err), 0);
+    assert_int_equal(profile_pirates(p, &rows, &n, &err), 0);
+    profile_close(p, 0, NULL);
+    assert_int_equal(n, 3);
+    assert_int_equal(rows[0].available_bytes, 4 << 20); /* largest first, by `by` */
+    assert_true(!rows[0].valid && isnan(rows[0].ns_per_unit));
+    assert_string_equal(rows[1].by, "pirate");
+    assert_string_equal(rows[2].by, "resctrl");
+    assert_true(rows[1].valid && rows[1].stolen_bytes == 3 << 20 && rows[1].intervals == 7 &&
+                rows[1].dropped == 2);
+    assert_true(rows[1].cpu_ns == 14 && rows[1].units == 7 && rows[1].ns_per_unit == 2 &&
+                rows[1].ns_low == 1.5);
+    assert_true(rows[1].ns_high == 2.5 && isnan(rows[1].ns_per_ref) && rows[1].cpi == 0.25 &&
+                isnan(rows[1].gbps));
+    assert_true(isnan(rows[1].fetch_ratio) && rows[1].miss_ratio == 0.125 &&
+                rows[1].pirate_fetch_ratio == 0.001);
+    free(rows);
+    /* One from before the table; and one that is being written. */
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "DROP TABLE pirate", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(profile_open(path, &p, &err), 0);
+    assert_int_equal(profile_pirates(p, &rows, &n, &err), 0);
+    assert_true(n == 0 && rows == NULL);
+    profile_close(p, 0, NULL);
+    assert_int_equal(profile_append(path, &p, &err), 0);
+    struct profile *second;
+    assert_int_equal(profile_append(path, &second, &err), -EBUSY);
+    assert_int_equal(profile_put_pirates(p, "pirate", put, 1, &err), 0);
+    assert_int_equal(profile_close(p, 0, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +522,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_truncated, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
+        cmocka_unit_test_setup_teardown(pirates, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

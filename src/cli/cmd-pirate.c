@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-pirate.c - `cachegram pirate`: a program measured while part of the shared cache is taken away. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sizes.h"
+#include "cli/pirate-profile.h"
+#include "collect/pirating.h"
+#include "report/pirate.h"
+
+enum {
+    OPT_SIZES = 1,
+    OPT_PROGRESS,
+    OPT_INTERVAL,
+    OPT_REPEATS,
+    OPT_DURATION,
+    OPT_THREADS,
+    OPT_LIMIT,
+    OPT_LLC,
+    OPT_BY,
+    OPT_RESULTS,
+    OPT_COUNT
+};
+
+static const struct option options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"pid", required_argument, NULL, 'p'},
+    {"sizes", required_argument, NULL, OPT_SIZES},
+    {"progress", required_argument, NULL, OPT_PROGRESS},
+    {"interval-ms", required_argument, NULL, OPT_INTERVAL},
+    {"repeats", required_argument, NULL, OPT_REPEATS},
+    {"duration", required_argument, NULL, OPT_DURATION},
+    {"threads", required_argument, NULL, OPT_THREADS},
+    {"limit", required_argument, NULL, OPT_LIMIT},
+    {"llc", required_argument, NULL, OPT_LLC},
+    {"by", required_argument, NULL, OPT_BY},
+    {"results", required_argument, NULL, OPT_RESULTS},
+    {"count", no_argument, NULL, OPT_COUNT},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram pirate [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
+    "       cachegram pirate [OPTIONS] --progress HOW -p PID\n"
+    "\n"
+    "Measures how fast COMMAND runs when it has only part of the last-level cache: another core, the "
+    "Pirate,\n"
+    "keeps the rest filled, and proves by the time of its own loads that it does. COMMAND runs once for "
+    "each\n"
+    "size, the first time with all of the cache. With --progress, all sizes are measured in one run.\n"
+    "\n"
+    "  --sizes LIST            what is left to the program, such as 4M,8M or 1M..16M (default: 16 steps)\n"
+    "  --progress io|VARIABLE  how far the program is: bytes it reads and writes, or a global variable of "
+    "it\n"
+    "                          (an unsigned counter of 4 or 8 bytes)\n"
+    "  --interval-ms N         with --progress: length of a measurement (default 50)\n"
+    "  --repeats N             without: runs for each size (default 1; bands need 2)\n"
+    "  --count                 without: one more run that counts references, so that time is told for each\n"
+    "  -p, --pid PID           a process that runs already\n"
+    "  --duration S            with --progress: measure for so long (default: to the program's end)\n"
+    "  --threads auto|N        of the Pirate (default auto: as many as do not slow the program by "
+    "themselves)\n"
+    "  --limit PCT             fetch ratio up to which the Pirate's hold counts as proven (default 1)\n"
+    "  --llc SIZE              reckon with a last level of so much (default: what the system reports)\n"
+    "  --by pirate|resctrl     resctrl: partition the cache in hardware instead\n"
+    "  --results FILE          results go there, and standard output is COMMAND's; else it is the results',\n"
+    "                          and COMMAND's goes to standard error\n"
+    "  -o, --output FILE       the profile that keeps them (default cachegram.db): one of the same command\n"
+    "                          is added to, another is kept as FILE.old\n" CLI_OUTPUT_HELP "\n"
+    "CSV columns: available_bytes,ns_per_ref,cpi,gbps,fetch_ratio,miss_ratio,pirate_fetch_ratio,valid,\n"
+    "stolen_bytes,ns_per_unit,ns_low,ns_high,slowdown,intervals,dropped,lost_share,modelled_miss_ratio,\n"
+    "unit,by. What cannot be measured here is empty.\n"
+    "Exit status: COMMAND's own, 128+N if signal N killed it; 125 if it was not started, 126 if it cannot "
+    "be\n"
+    "executed, 127 if it is not found, 2 for wrong usage.\n";
+
+struct pirate_options {
+    struct cli_output output;
+    struct pirating_options run;
+    const char *profile, *results;
+    uint64_t *sizes;
+    int count;
+    off_t input; /* where standard input begins; -1: no file */
+};
+
+static int whole(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    if (cli_parse_whole(text, most, value) == 0 && *value >= least)
+        return 0;
+    return cli_misuse("pirate", "%s %s: must be a whole number from %llu to %llu", option, text,
+                      (unsigned long long)least, (unsigned long long)most);
+}
+
+static int decimal(const char *option, const char *text, double most, double *value)
+{
+    char *end;
+    double x = strtod(text, &end);
+    if (*end == '%')
+        end++;
+    if (end == text || *end != '\0' || !(x > 0 && x <= most))
+        return cli_misuse("pirate", "%s %s: must be above 0, at most %g", option, text, most);
+    *value = x;
+    return 0;
+}
+
+static int parse_option(int opt, const char *value, struct pirate_options *o)
+{
+    struct error err;
+    uint64_t number = 0;
+    int status = 0;
+    switch (opt) {
+    case 'o':
+        o->profile = value;
+        return value[0] ? 0 : cli_misuse("pirate", "-o must name a file");
+    case 'p':
+        status = whole("-p", value, 1, INT32_MAX, &number);
+        o->run.pid = (pid_t)number;
+        return status;
+    case OPT_SIZES:
+        free(o->sizes);
+        o->sizes = NULL;
+        if (size_parse_list(value, &o->sizes, &o->run.n, &err) != 0)
+            return cli_misuse("pirate", "%s", err.text);
+        o->run.available = o->sizes;
+        return 0;
+    case OPT_PROGRESS:
+        o->run.progress = value;
+        return value[0] ? 0 : cli_misuse("pirate", "--progress must be io or the name of a variable");
+    case OPT_INTERVAL:
+        status = whole("--interval-ms", value, 1, 60000, &number);
+        o->run.interval_ns = number * 1000000;
+        return status;
+    case OPT_REPEATS:
+        status = whole("--repeats", value, 1, 1000, &number);
+        o->run.repeats = (unsigned)number;
+        return status;
+    case OPT_DURATION:
+        return decimal("--duration", value, 1e6, &o->run.duration_s);
+    case OPT_THREADS:
+        if (strcmp(value, "auto") != 0)
+            status = whole("--threads", value, 1, LLC_PIRATES, &number);
+        o->run.threads = (unsigned)number;
+        return status;
+    case OPT_LIMIT:
+        status = decimal("--limit", value, 100, &o->run.limit);
+        o->run.limit /= 100;
+        return status;
+    case OPT_LLC:
+        return size_parse(value, &o->run.llc_bytes, &err) == 0 ? 0 : cli_misuse("pirate", "%s", err.text);
+    case OPT_BY:
+        o->run.resctrl = strcmp(value, "resctrl") == 0;
+        return o->run.resctrl || strcmp(value, "pirate") == 0
+                   ? 0
+                   : cli_misuse("pirate", "--by %s: must be pirate or resctrl", value);
+    case OPT_RESULTS:
+        o->results = value;
+        return value[0] ? 0 : cli_misuse("pirate", "--results must name a file");
+    default:
+        o->count = 1;
+        return 0;
+    }
+}
+
+/* What the columns that stay empty would need; on stderr, once. */
+static void tell_what_is_missing(const struct report_pirate *r)
+{
+    int references = 0, counters = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        references |= !isnan(r->rows[i].ns_per_ref);
+        counters |= !isnan(r->rows[i].cpi);
+    }
+    if (!counters)
+        fputs("cachegram: cpi, gbps, fetch_ratio and miss_ratio stay empty: they need --progress "
+              "instructions (or "
+              "references), and a machine with counters\n",
+              stderr);
+    if (!references)
+        fputs("cachegram: ns_per_ref stays empty: it needs --count in whole runs, --progress references in "
+              "one\n",
+              stderr);
+}
+
+static void print(const struct pirate_options *o, FILE *out, struct report_pirate *r,
+                  const struct report_curve *curve)
+{
+    struct report_style style = report_style_of(out, o->output.color);
+    char *rest = r->notes, *line;
+    report_pirate(out, r, curve, o->output.format, &style);
+    if (o->output.format != REPORT_TEXT)
+        while ((line = strsep(&rest, "\n")) != NULL)
+            if (*line)
+                fprintf(stderr, "cachegram: note: %s\n", line);
+    tell_what_is_missing(r);
+}
+
+/* Keeps the results, and prints them. */
+static int finish(struct pirate_options *o, FILE *out, const char *command, struct pirating_result *result)
+{
+    struct report_pirate r;
+    struct report_curve curve;
+    struct error err;
+    double references = NAN;
+    if (o->input >= 0)
+        lseek(STDIN_FILENO, o->input, SEEK_SET); /* the counting run reads what the others read */
+    if (o->count && result->n > 0 && pirate_count_references(o->run.argv, &references, &err) != 0)
+        cli_fail(&err);
+    for (size_t i = 0; i < result->n && !isnan(references); i++)
+        result->rows[i].ns_per_ref = result->rows[i].ns_per_unit / references;
+    if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0)
+        return cli_fail(&err);
+    if (pirate_profile_load(o->profile, &r, &curve, &err) != 0)
+        return cli_fail(&err);
+    print(o, out, &r, &curve);
+    report_pirate_clear(&r);
+    free(curve.points);
+    return 0;
+}
+
+static int run(struct pirate_options *o)
+{
+    char command[PIRATE_COMMAND];
+    struct pirating_result result;
+    struct error err = {""};
+    FILE *out = stdout;
+    o->run.output_fd = STDERR_FILENO;
+    if (o->results) {
+        o->run.output_fd = -1;
+        out = fopen(o->results, "we");
+        if (!out) {
+            error_set(&err, -errno, "cannot write '%s': %s", o->results, strerror(errno));
+            cli_fail(&err);
+            return o->run.argv ? 125 : 1;
+        }
+    }
+    o->input = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    pirate_command(&o->run, command);
+    int status = pirating_run(&o->run, &result, &err);
+    if (!result.ran) {
+        cli_fail(&err);
+    } else if (finish(o, out, command, &result) != 0 && status == 0) {
+        status = 1;
+    }
+    pirating_clear(&result);
+    if (o->results && fclose(out) != 0) {
+        error_set(&err, -errno, "cannot write '%s': %s", o->results, strerror(errno));
+        cli_fail(&err);
+    }
+    return status;
+}
+
+int cmd_pirate(int argc, char **argv)
+{
+    struct pirate_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+                               .profile = CLI_DEFAULT_PROFILE,
+                               .run = {.interval_ns = 50000000, .repeats = 1, .limit = HOLD_LIMIT}};
+    int opt, status = 0;
+    while (status == 0 && (opt = getopt_long(argc, argv, "+:ho:p:", options, NULL)) != -1) {
+        int taken = cli_output_option("pirate", opt, optarg, &o.output);
+        if (taken < 0) {
+            status = 2;
+        } else if (taken) {
+            continue;
+        } else if (opt == 'h') {
+            fputs(usage, stdout);
+            free(o.sizes);
+            return 0;
+        } else if (opt == '?' || opt == ':') {
+            status = cli_misuse_option("pirate", opt, argv);
+        } else {
+            status = parse_option(opt, optarg, &o);
+        }
+    }
+    if (status == 0 && (o.run.pid > 0) == (optind < argc))
+        status =
+            cli_misuse("pirate", o.run.pid > 0 ? "a command or a process, not both" : "no command to run");
+    else if (status == 0 && o.run.pid > 0 && !o.run.progress)
+        status = cli_misuse("pirate",
+                            "a process that runs already is measured in intervals, which need --progress");
+    else if (status == 0 && o.run.progress && (o.count || o.run.repeats > 1))
+        status = cli_misuse("pirate", "--count and --repeats are for whole runs, --progress is not");
+    else if (status == 0 && !o.run.progress && o.run.duration_s > 0)
+        status = cli_misuse("pirate", "--duration needs --progress");
+    if (status == 0) {
+        o.run.argv = o.run.pid > 0 ? NULL : argv + optind;
+        status = run(&o);
+    }
+    free(o.sizes);
+    return status;
+}

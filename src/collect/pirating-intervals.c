@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pirating-intervals.c - all sizes in one run (Eklov's thesis, III.3.3): cycles over the sizes, from the
+ * largest to the smallest, one interval each.
+ *
+ *     size   16M | 14M | 12M | ...  | 2M | 16M | 14M ...
+ *     who      T |PT   |PT   |      |PT  |  w T|PT          P: the Pirate alone brings in what it gained,
+ *                                                             the program held; T: the interval; w: the
+ * program warms up what it gained, not measured
+ *
+ * So only the wrap from the smallest size to the largest needs the program to warm up, and the Pirate brings
+ * in a step at a time. What counts of an interval is CPU time by units of progress, if the Pirate held its
+ * set in it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "collect/pirating-internal.h"
+
+/* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
+#define TEST_BYTES (UINT64_C(1) << 19)
+#define TEST_ROUNDS 4
+#define TEST_SLOWER 1.01 /* and the difference is more than chance */
+
+/*
+ * The program's warm-up at the wrap: to fill 8 MB at a miss after the other takes 20 ms, with reads at random
+ * some of its lines come much later (chained reads of 6 MB, measured: 10 ms were too short by far).
+ */
+#define WARM_NS UINT64_C(100000000)
+#define SMALL_GAIN 8 /* less than so much of the cache: an interval will do */
+
+struct state {
+    struct pirating *p;
+    struct target target;
+    struct meter *meter;
+    uint64_t stolen_bytes; /* in the last interval */
+    uint64_t stopped_ns, start_ns, end_ns;
+    int cannot_stop;
+    int shared; /* the cache, as was found after the last interval */
+};
+
+struct reading {
+    uint64_t cpu_ns;
+    double units, events[PERF_KINDS];
+    struct hold_count hold;
+};
+
+static int read_all(const struct state *s, struct reading *r)
+{
+    int code = meter_read(s->meter, s->target.pid, &r->units);
+    if (code == 0)
+        code = target_cpu_ns(&s->target, &r->cpu_ns);
+    meter_read_events(s->meter, r->events);
+    r->hold = pirating_count(s->p);
+    return code;
+}
+
+/* 1: the program has ended, or our time is up. */
+static int wait_ns(struct state *s, uint64_t ns)
+{
+    uint64_t until = target_now_ns() + ns;
+    return target_wait(&s->target, until < s->end_ns ? until : s->end_ns) != 0 ||
+           target_now_ns() >= s->end_ns;
+}
+
+/*
+ * Takes so much away, after the Pirate had a rest; sees to it that whoever gained by the change has warmed
+ * up. 1: ended. Negative: failed.
+ */
+static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, struct error *err)
+{
+    uint64_t gained = s->stolen_bytes > stolen_bytes ? s->stolen_bytes - stolen_bytes : 0;
+    uint64_t before = target_now_ns(), small = s->p->result->llc_bytes / SMALL_GAIN;
+    int stops = stolen_bytes > 0 && !s->cannot_stop, code = 0;
+    if (stops) {
+        code = target_stop(&s->target);
+        if (code == 1)
+            return 1;
+        s->cannot_stop = code < 0;
+    }
+    code = pirating_take(s->p, threads, stolen_bytes, err);
+    s->stolen_bytes = stolen_bytes;
+    target_continue(&s->target);
+    if (stops)
+        s->stopped_ns += target_now_ns() - before;
+    if (code == 0 && gained > 0)
+        code = wait_ns(s, gained > small ? WARM_NS : s->p->options->interval_ns);
+    return code;
+}
+
+/* One interval with the cell's size. 1: ended; negative: failed. */
+static int measure(struct state *s, unsigned threads, struct cell *cell, struct error *err)
+{
+    struct reading before, after;
+    int shared = s->shared, code = change(s, threads, cell->stolen_bytes, err);
+    if (code != 0)
+        return code;
+    if (read_all(s, &before) != 0 || wait_ns(s, s->p->options->interval_ns) || read_all(s, &after) != 0)
+        return 1; /* a piece of an interval tells nothing */
+    int held = pirating_held(s->p, cell, &before.hold);
+    s->shared = pirating_shared(s->p);
+    if (held && !(shared && s->shared))
+        pirating_apart(s->p, cell);
+    else if (held && after.cpu_ns > before.cpu_ns && after.units >= before.units) {
+        ratio_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
+        for (int i = 0; i < PERF_KINDS; i++)
+            cell->events[i] += after.events[i] - before.events[i];
+    }
+    return 0;
+}
+
+/* Is b slower than a, beyond chance and beyond what matters? */
+static int is_slower(const struct ratio *a, const struct ratio *b)
+{
+    double value[2], low[2], high[2];
+    ratio_estimate(a, &value[0], &low[0], &high[0]);
+    ratio_estimate(b, &value[1], &low[1], &high[1]);
+    return value[1] > TEST_SLOWER * value[0] && low[1] > value[0];
+}
+
+/*
+ * How many Pirate threads: as long as one more, at a theft of half a megabyte, does not slow the program.
+ * Alone and one thread are measured in turns, for the result; 1: the program has ended.
+ */
+static int find_threads(struct state *s, struct error *err)
+{
+    struct pirating *p = s->p;
+    struct cell cells[LLC_PIRATES + 1] = {0};
+    double low, high;
+    unsigned most = p->result->threads;
+    int code = 0;
+    for (unsigned i = 1; i <= most; i++)
+        cells[i].stolen_bytes = TEST_BYTES;
+    for (int round = 0; round < TEST_ROUNDS && code == 0; round++)
+        for (unsigned i = 0; i <= most && code == 0; i++)
+            code = measure(s, i, &cells[i], err);
+    p->threads = 1;
+    while (code == 0 && p->threads < most && cells[p->threads + 1].rate.n == TEST_ROUNDS &&
+           !is_slower(&cells[1].rate, &cells[p->threads + 1].rate))
+        p->threads++;
+    ratio_estimate(&cells[0].rate, &p->result->alone_ns, &low, &high);
+    ratio_estimate(&cells[1].rate, &p->result->interference_ns, &low, &high);
+    if (is_slower(&cells[0].rate, &cells[1].rate))
+        pirating_note(p,
+                      "a Pirate that steals only half a megabyte slows the program by %.1f%%: that is "
+                      "bandwidth, not space, "
+                      "and is in all figures",
+                      100 * (p->result->interference_ns / p->result->alone_ns - 1));
+    return code;
+}
+
+static int measure_all(struct state *s, struct error *err)
+{
+    struct pirating *p = s->p;
+    int code = 0;
+    if (p->pirate && p->options->threads == 0)
+        code = find_threads(s, err);
+    p->result->threads = p->threads;
+    while (code == 0) {
+        size_t tried = 0;
+        if (p->options->tell)
+            p->options->tell(p->options->ctx, NAN, "cycles");
+        for (size_t i = 0; i < p->n && code == 0; i++)
+            if (!p->cells[i].out_of_reach) {
+                code = measure(s, p->threads, &p->cells[i], err);
+                tried++;
+            }
+        p->result->cycles += code == 0;
+        if (tried == 0)
+            code = 1;
+    }
+    return code;
+}
+
+/* Starts the program, or attaches to it. 0, or a negative code; then nothing is left to be ended. */
+static int begin(struct state *s, struct error *err)
+{
+    const struct pirating_options *o = s->p->options;
+    cpu_set_t cpus;
+    pirating_target_cpus(s->p, &cpus);
+    const struct target_setup setup = {.cpus = &cpus, .all = &s->p->all, .output_fd = o->output_fd};
+    return o->argv ? target_start(&s->target, o->argv, &setup, err)
+                   : target_attach(&s->target, o->pid, &cpus, err);
+}
+
+int pirating_intervals(struct pirating *p, struct meter *meter, struct error *err)
+{
+    const struct pirating_options *o = p->options;
+    struct state s = {.p = p, .meter = meter, .end_ns = UINT64_MAX, .shared = 1};
+    struct error trouble;
+    int code = begin(&s, err);
+    if (code != 0)
+        return o->argv ? pirating_start_status(code) : 1;
+    p->result->ran = 1;
+    s.start_ns = target_now_ns();
+    if (o->duration_s > 0)
+        s.end_ns = s.start_ns + (uint64_t)(o->duration_s * 1e9);
+    code = meter_attach(meter, s.target.pid, &trouble);
+    if (code == 0 && p->resctrl)
+        code = resctrl_add(p->resctrl, s.target.pid, &trouble);
+    if (code == 0)
+        code = measure_all(&s, &trouble);
+    if (code < 0)
+        pirating_note(p, "%s", trouble.text);
+    if (p->result->cycles == 0 && code >= 0)
+        pirating_note(
+            p,
+            "the program ended before every size had been measured once: give it more work, or fewer sizes");
+    p->result->stopped_share = (double)s.stopped_ns / (double)(target_now_ns() - s.start_ns);
+    if (s.cannot_stop)
+        pirating_note(
+            p,
+            "the program may not be stopped (another user's rights, or a debugger): the Pirate had to bring "
+            "in its set beside it");
+    pirating_take(p, 0, 0, NULL);
+    if (o->argv) {
+        target_wait(&s.target, UINT64_MAX); /* it goes on, alone */
+        p->result->cpu_seconds = s.target.cpu_seconds;
+        p->result->wall_seconds = (double)(target_now_ns() - s.start_ns) * 1e-9;
+    }
+    target_release(&s.target);
+    meter_detach(meter);
+    return s.target.status;
+}

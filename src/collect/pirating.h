@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pirating.h - `cachegram pirate` without its command line: a program is measured while a Pirate keeps part
+ * of the shared cache from it (Eklov's thesis, Paper III; docs/pirate.md).
+ */
+#ifndef CACHEGRAM_PIRATING_H
+#define CACHEGRAM_PIRATING_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "collect/meter.h"
+#include "machine/hold.h"
+#include "machine/llc.h"
+#include "profile/profile.h"
+
+struct pirating_options {
+    char **argv; /* the command, NULL-terminated; or NULL and */
+    pid_t pid;   /* the process to attach to */
+    const uint64_t
+        *available; /* sizes to be left to the program, in any order; NULL: sixteen, a way or so each */
+    size_t n;
+    const char *progress; /* meter_init's `what`: intervals of one run. NULL: whole runs, one for each size */
+    unsigned threads;     /* of the Pirate; 0: found by the paper's method, or one */
+    double limit;         /* HOLD_LIMIT */
+    uint64_t interval_ns; /* of a measurement */
+    unsigned repeats;     /* runs for each size */
+    double duration_s;    /* stop after so long; 0: at the program's end */
+    int resctrl;          /* take cache away by partitioning it, not by a Pirate */
+    uint64_t
+        llc_bytes; /* size of the last level; 0: as the system reports it, or what the Pirate finds of it */
+    int output_fd; /* for the standard output of the (first) run; -1: ours */
+    /* Called before every run and cycle, for a progress bar; NULL: not. done: 0..1, NaN: not known. */
+    void (*tell)(void *ctx, double done, const char *what);
+    void *ctx;
+};
+
+struct pirating_result {
+    int ran;    /* the program was started, or attached to */
+    int status; /* its exit status for the shell: of the first run */
+    struct llc llc;
+    uint64_t llc_bytes; /* what sizes are reckoned from */
+    struct hold_scale scale;
+    double ticks_per_ns;
+    int huge_pages;
+    unsigned threads;
+    uint64_t alone_bytes; /* the largest of the thefts that the Pirate holds while the program does not run */
+    const char *unit;     /* of ns_per_unit: "bytes", "steps", "run" */
+    struct profile_pirate *rows; /* largest available size first; malloc'ed */
+    size_t n;
+    uint64_t cycles, runs;
+    uint64_t
+        apart; /* measurements dropped since the two CPUs did not share the cache, whatever the system says */
+    double stopped_share; /* of the time: the program was held while the Pirate brought in its set; NaN: whole
+                             runs */
+    double alone_ns,
+        interference_ns; /* ns per unit alone, and beside a Pirate of half a megabyte; NaN: not measured */
+    double cpu_seconds, wall_seconds; /* of the first run, or the only one; NaN: it was attached to */
+    char notes[4096];                 /* what the user has to know, a sentence a line */
+};
+
+/*
+ * The exit status for the shell: the program's own; 125, 126, 127 with err filled when it was not started
+ * (or, with a pid, 1). A signal that ends our work early (attached: SIGINT, SIGTERM) is no failure: rows hold
+ * what was measured.
+ */
+int pirating_run(const struct pirating_options *options, struct pirating_result *result, struct error *err);
+void pirating_clear(struct pirating_result *result);
+
+#endif
