@@ -3,7 +3,12 @@
 #include <math.h>
 #include "collect/tunables.h"
 
-double counting_native_ns(double blocks, double ns)
+double counting_added_ns(double blocks, double indirect_share)
 {
-    return fmax(ns - COLLECT_COUNT_BLOCK_NS * blocks, COLLECT_COUNT_LEAST_SHARE * ns);
+    return blocks * (COLLECT_COUNT_BLOCK_NS + COLLECT_COUNT_INDIRECT_NS * indirect_share);
+}
+
+double counting_native_ns(double added, double ns)
+{
+    return fmax(ns - added, COLLECT_COUNT_LEAST_SHARE * ns);
 }

@@ -208,7 +208,10 @@ static uint64_t profiling_ns(const struct wire_counters *count, int always)
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
     return count->burst_cpu_ns + (counting < away ? counting : away) +
-           (uint64_t)(slower - counting_native_ns(COLLECT_COUNT_BLOCKS * (double)count->count_refs, slower));
+           (uint64_t)(slower -
+                      counting_native_ns(counting_added_ns(COLLECT_COUNT_BLOCKS * (double)count->count_refs,
+                                                           COLLECT_COUNT_INDIRECT),
+                                         slower));
 }
 
 /* A process has taken slot i. */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "collect/faultcost.h"
 #include "collect/refclock.h"
 #include "collect/tunables.h"
 
@@ -35,7 +36,7 @@ static struct refclock_stretch stretch(uint64_t from_ns, uint64_t to_ns, double 
 static struct refclock_burst ask(struct refclock *c, struct wire_desc d, uint64_t references)
 {
     struct refclock_burst told;
-    assert_int_equal(refclock_burst(c, &d, references, 4, &told), 0);
+    assert_int_equal(refclock_burst(c, &d, references, .08, &told), 0);
     return told;
 }
 
@@ -88,11 +89,11 @@ static void test_agents_counts(void **state)
     struct refclock_burst told = ask(c, burst(100, 200), 10);
     assert_true(isnan(told.start_refs) && isnan(told.refs_per_ns) && isnan(told.stratum_refs));
     struct wire_desc d = burst(300, 400);
-    d.count_refs = 50;
-    d.count_ns = 100;
-    told = ask(c, d, 10); /* in 4 blocks, whose counting took its time: of 2 ns a reference */
+    d.count_refs = 50000;
+    d.count_ns = 100000;
+    told = ask(c, d, 10); /* counting took .08 of 2 ns a reference, and half a fault the stretch */
     assert_true(isnan(told.start_refs));
-    assert_true(fabs(1 / told.refs_per_ns - (2 - .4 * COLLECT_COUNT_BLOCK_NS)) < 1e-9);
+    assert_true(fabs(1 / told.refs_per_ns - (2 - .08 - (double)fault_cost_ns() / 2 / 50000)) < 1e-9);
     d = burst(500, 600);
     d.count_before = 1000;
     d.count_gap = 70;

@@ -475,7 +475,7 @@ static void *arena_take(size_t bytes)
 }
 
 /* Writes the block's template where the collector sees it. */
-static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
+static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records, const struct insn *end)
 {
     size_t bytes = sizeof(struct wire_block) + template.nrefs * sizeof(struct wire_ref);
     uint64_t at = (proc->template_used + 7) & ~7ull;
@@ -489,7 +489,10 @@ static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
                              .loads = (uint16_t) template.loads,
                              .stores = (uint16_t) template.stores,
                              .special = (uint16_t) template.special,
-                             .module = region_module(pc)};
+                             .module = region_module(pc),
+                             .indirect =
+                                 end && (end->class == INSN_CALL_INDIRECT ||
+                                         end->class == INSN_JUMP_INDIRECT || end->class == INSN_RETURN)};
     __builtin_memcpy(b->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
     __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
     /* Offset 0 means none: the first template lies at 8. */
@@ -754,7 +757,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         uint32_t word = next_id | (uint32_t) template.slots << WIRE_ID_BITS;
         __builtin_memcpy(header, &word, 4);
     }
-    if (!counts && publish(next_id, pc, silent ? 0 : count, records)) {
+    if (!counts && publish(next_id, pc, silent ? 0 : count, records, end)) {
         out.at = begin;
         return cannot(t, WIRE_END_SPACE, 0);
     }
