@@ -44,11 +44,15 @@ static long errno_of(long result)
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
+    int watched = session && session->watch;
+    uint64_t mask = watched ? watch_quiet() : 0;
     watch_unmapped((uint64_t)address, bytes, 0);
-    int result = (int)errno_of(sys3(SYS_mprotect, address, bytes, protection));
+    long result = sys3(SYS_mprotect, address, bytes, protection);
+    if (watched)
+        watch_quiet_end(mask);
     if (result == 0 && !agent_off && session)
         regions_touch((uint64_t)address, bytes);
-    return result;
+    return (int)errno_of(result);
 }
 
 /* A filter of system calls may kill for those that the agent makes: it goes for good before there is one. */
@@ -56,7 +60,9 @@ static void before_seccomp(void)
 {
     if (agent_off || !session)
         return;
+    uint64_t mask = watch_quiet();
     watch_drop(thread_self());
+    watch_quiet_end(mask);
     agent_disable(WIRE_OFF_SECCOMP);
     sys1(SYSCALL_LEAVE, 0);
     threads_retire();
@@ -112,7 +118,23 @@ int agent_stays(void)
 
 int collector_gone(void)
 {
-    return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH;
+    if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
+        return 1;
+    /* Killed, but its parent has not waited for it: a line that begins "PID (NAME) Z". */
+    char path[32] = "/proc/", stat[64];
+    size_t n = strlen(path);
+    for (uint32_t pid = session->collector_pid, unit = 1000000000; unit; unit /= 10)
+        if (pid >= unit)
+            path[n++] = (char)('0' + pid / unit % 10);
+    memcpy(path + n, "/stat", sizeof "/stat");
+    long fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long got = sys3(SYS_read, fd, stat, sizeof stat);
+    sys1(SYS_close, fd);
+    while (got > 0 && stat[got - 1] != ')')
+        got--;
+    return got > 0 && got + 1 < (long)sizeof stat && (stat[got + 1] == 'Z' || stat[got + 1] == 'X');
 }
 
 void doorbell(void)

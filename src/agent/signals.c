@@ -98,6 +98,13 @@ int signals_ours(void)
             (!sys_failed(kernel_action(SIGSYS, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry));
 }
 
+/* What was noted is out of date if others that were blocked along with them are not any more: a jump out of a
+ * handler or a return from one has put back an older mask behind libc's back. */
+uint64_t signals_hidden(const struct thread *t, uint64_t mask)
+{
+    return t->hidden_beside & ~mask ? 0 : t->hidden;
+}
+
 /* Has the kernel do what it does by default, once this handler returns. */
 static void default_action(int sig, int again)
 {
@@ -111,7 +118,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = target[sig];
     int raised_by_kernel = info->si_code > 0;
-    if (raised_by_kernel && is_fault(sig) && t && t->hidden & SIGNAL_BIT(sig))
+    if (raised_by_kernel && is_fault(sig) && t && signals_hidden(t, mask_of(uc)) & SIGNAL_BIT(sig))
         act.handler = (void *)SIG_DFL; /* one that is blocked kills */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
         return 0;
@@ -129,6 +136,9 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         if (act.flags & SA_ONSTACK && !(t->app_altstack.ss_flags & SS_DISABLE) &&
             !(sp > low && sp <= low + size))
             sp = low + size;
+        /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
+         */
+        watch_avoid(sp - FRAME_MOST_BYTES, sp);
         d->sp = arch_move_frame(&uc, &info, sp);
         if (!d->sp) { /* no room for the frame: what the kernel does then */
             sig = SIGSEGV;
@@ -297,7 +307,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
     }
     struct thread *t = thread_self();
     if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
-        calls_diverted(t, uc);
+        calls_diverted(t, uc, info->si_arch != arch_audit());
         return 0;
     }
     if (sig == SIGSEGV && ((t && calls_back(t, uc)) ||
@@ -434,46 +444,54 @@ EXPORT handler_function __sysv_signal(int sig, handler_function handler)
     return sysv_signal(sig, handler);
 }
 
-uint64_t signals_hide(struct thread *t, int how, const uint64_t *mask)
-{
-    uint64_t ours = SIGNAL_BIT(SIGTRAP);
-    if (session->watch)
-        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
-    uint64_t named = *mask & ours;
-    if (how == SIG_BLOCK)
-        t->hidden |= named;
-    else if (how == SIG_UNBLOCK)
-        t->hidden &= ~named;
-    else if (how == SIG_SETMASK)
-        t->hidden = named;
-    return how == SIG_UNBLOCK ? *mask : *mask & ~ours;
-}
-
 /*
  * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would
  * never be sampled, and so do the signals by which closed pages are seen; the target is told what it asked
  * for.
  */
+static uint64_t never_blocked(void)
+{
+    uint64_t ours = SIGNAL_BIT(SIGTRAP);
+    if (session->watch)
+        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    return ours;
+}
+
+uint64_t signals_change(int how, uint64_t before, uint64_t mask)
+{
+    uint64_t after = how == SIG_BLOCK ? before | mask : how == SIG_UNBLOCK ? before & ~mask : mask;
+    return after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+}
+
+uint64_t signals_real(int how, uint64_t mask)
+{
+    return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
+}
+
+void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before)
+{
+    t->hidden = signals_change(how, signals_hidden(t, before), mask & never_blocked());
+    t->hidden_beside = signals_change(how, before, signals_real(how, mask));
+}
+
 static int change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
-    uint64_t mask = 0, before = 0, hidden = t ? t->hidden : 0;
+    uint64_t asked = 0, mask = 0, before = 0;
     if (set) {
-        memcpy(&mask, set, sizeof mask);
-        mask &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
-        if (t)
-            mask = signals_hide(t, how, &mask);
+        memcpy(&asked, set, sizeof asked);
+        asked &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
+        mask = t ? signals_real(how, asked) : asked;
     }
     long ret = sys4(SYS_rt_sigprocmask, how, set ? &mask : NULL, &before, 8);
-    if (sys_failed(ret)) {
-        if (t)
-            t->hidden = hidden;
+    if (sys_failed(ret))
         return (int)-ret;
-    }
-    before |= hidden;
+    uint64_t told = before | (t ? signals_hidden(t, before) : 0);
+    if (set && t)
+        signals_note(t, how, asked, before);
     if (old) {
         memset(old, 0, sizeof *old);
-        memcpy(old, &before, sizeof before);
+        memcpy(old, &told, sizeof told);
     }
     return 0;
 }

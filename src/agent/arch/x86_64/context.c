@@ -3,6 +3,7 @@
  * context.c - the interrupted context: registers in a signal frame, faults in the code cache, the
  * GS base, moving a frame to another stack.
  */
+#include <linux/audit.h>
 #include <cpuid.h>
 #include <elf.h>
 #include <string.h>
@@ -240,6 +241,11 @@ long arch_call(const ucontext_t *uc, uint64_t *args)
     return (long)uc->uc_mcontext.gregs[REG_RAX];
 }
 
+unsigned arch_audit(void)
+{
+    return AUDIT_ARCH_X86_64;
+}
+
 void arch_call_done(ucontext_t *uc, long result)
 {
     greg_t *g = uc->uc_mcontext.gregs;
@@ -289,6 +295,7 @@ int arch_call_interrupted(ucontext_t *uc)
     int before = at == (greg_t)call_through || at == (greg_t)call_and_back;
     if (!before && at != (greg_t)call_through_after && at != (greg_t)call_and_back_after)
         return 0;
+    watch_open_range((uint64_t)g[REG_RSP], sizeof(greg_t)); /* SIGSEGV may be blocked here */
     call_return(g);
     if (before) /* not made yet, or to be made again: at its own place */
         g[REG_RIP] -= 2;
