@@ -174,7 +174,8 @@ uint32_t threads_followed(void);
 
 /* signals.c */
 int signals_init(void);
-int signals_ours(void); /* nonzero: our fault handlers are still in place */
+void signals_hand_back(struct thread *t); /* NULL: not followed. From now on the target's are the kernel's. */
+int signals_ours(void);                   /* nonzero: our fault handlers are still in place */
 #define SIGNAL_BIT(s) (1ull << ((s)-1))
 #define FAULT_SIGNALS                                                                     \
     (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
@@ -282,6 +283,7 @@ uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t la
                          const uint64_t *lines, unsigned n);
 
 /* calls.c */
+#define SET_SYSCALL_USER_DISPATCH 59        /* PR_, which older headers do not name */
 int calls_divert(struct thread *t, int on); /* 0, or -1: the kernel cannot */
 /* A call that we make for the target, with all pages open: what it changes is noted. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);

@@ -23,7 +23,6 @@
 #include "agent/calls.h"
 #include "agent/sys.h"
 
-#define SET_SYSCALL_USER_DISPATCH 59 /* PR_, which older headers do not name */
 #define DISPATCH_ON 1
 #define ALLOW 0
 #define BLOCK 1

@@ -56,16 +56,29 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
 }
 
 /* A filter of system calls may kill for those that the agent makes: it goes for good before there is one. */
-static void before_seccomp(void)
+static void go_for_good(enum wire_disabled why)
 {
     if (agent_off || !session)
         return;
     uint64_t mask = watch_quiet();
     watch_drop(thread_self());
     watch_quiet_end(mask);
-    agent_disable(WIRE_OFF_SECCOMP);
+    agent_disable(why);
     sys1(SYSCALL_LEAVE, 0);
     threads_retire();
+}
+
+/*
+ * Dispatch of the target's own would send it those, too, even the ones that our handlers make for signals of
+ * the target's: it gets these by itself from then on.
+ */
+static void before_dispatch(void)
+{
+    if (!session)
+        return;
+    struct thread *t = thread_self();
+    go_for_good(WIRE_OFF_DISPATCH);
+    signals_hand_back(t);
 }
 
 /* For the target, from our own text, where it is not diverted (calls.c). */
@@ -88,7 +101,9 @@ EXPORT int prctl(int option, ...)
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
     va_end(a);
     if (option == PR_SET_SECCOMP)
-        before_seccomp();
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (option == SET_SYSCALL_USER_DISPATCH && b)
+        before_dispatch();
     return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
 }
 
@@ -100,7 +115,9 @@ EXPORT long syscall(long number, ...)
          f = va_arg(a, long), g = va_arg(a, long);
     va_end(a);
     if (number == SYS_seccomp)
-        before_seccomp();
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
+        before_dispatch();
     return errno_of(make_call(number, (long[6]){b, c, d, e, f, g}));
 }
 

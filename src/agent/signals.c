@@ -38,6 +38,7 @@ struct delivery {
 _Static_assert(sizeof(struct delivery) == 40, "signal_entry makes room for it");
 
 static struct kernel_sigaction target[LAST_SIGNAL + 1];
+static int handed_back; /* the kernel has the target's own again */
 
 extern const char signal_entry[] HIDDEN, signal_restorer[] HIDDEN; /* arch */
 HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
@@ -103,6 +104,23 @@ int signals_ours(void)
 uint64_t signals_hidden(const struct thread *t, uint64_t mask)
 {
     return t->hidden_beside & ~mask ? 0 : t->hidden;
+}
+
+void signals_hand_back(struct thread *t)
+{
+    if (handed_back)
+        return;
+    handed_back = 1;
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
+        struct kernel_sigaction k;
+        if (!sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry)
+            kernel_action(sig, &target[sig], NULL);
+    }
+    if (!t)
+        return;
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->hidden, 0, 8);
 }
 
 /* Has the kernel do what it does by default, once this handler returns. */
@@ -363,11 +381,13 @@ static int change_action(int sig, const struct kernel_sigaction *new, struct ker
     long ret = kernel_action(sig, NULL, &now);
     if (sys_failed(ret))
         return fail((int)-ret);
-    if (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry)
+    if (!handed_back && (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry))
         now = target[sig];
     if (new) {
         int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
-        if (is_fault(sig)) {
+        if (handed_back) {
+            ret = kernel_action(sig, new, NULL);
+        } else if (is_fault(sig)) {
             target[sig] = *new;
         } else if (handled) {
             target[sig] = *new;

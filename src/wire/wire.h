@@ -238,7 +238,8 @@ enum wire_disabled {
     WIRE_OFF_COLLECTOR /* is gone */,
     WIRE_OFF_TIMER,
     WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */,
-    WIRE_OFF_SECCOMP /* the target is about to forbid system calls, ours among them */
+    WIRE_OFF_SECCOMP, /* the target is about to forbid system calls, ours among them */
+    WIRE_OFF_DISPATCH /* or to have them sent to itself */
 };
 
 struct wire_proc {

@@ -3,7 +3,12 @@
 
 The targets check their own system calls, faults and memory and count what went wrong (tests/targets/watched.h).
 """
+import os
+import pathlib
+import signal
 import sqlite3
+import subprocess
+import time
 
 import pytest
 
@@ -38,3 +43,77 @@ def test_system_calls(built, record):
 def test_signals(built, record, what):
     native, _ = same(record, [built / "watched_signals", what])
     assert native.status == 139 if what == "blocked" else b"wrong 0 foreign 0" in native.out
+
+
+@pytest.mark.parametrize("what", ["change", "look", "maps", "heap"])
+def test_memory(built, record, what):
+    native, count = same(record, [built / "watched_memory", what])
+    assert b"wrong 0" in native.out
+    assert count["watch_calls"] > 0
+
+
+@pytest.mark.parametrize("what", ["fork", "programs", "threads", "sharing", "dispatch"])
+def test_processes(built, record, what):
+    native, _ = same(record, [built / "watched_processes", what])
+    assert b"wrong 0" in native.out
+
+
+def start(cachegram, db, argv, **how):
+    """A recording that goes on for a while, once its first bursts are stored."""
+    p = subprocess.Popen([cachegram, "record", "-o", db, *HARD, "--", *argv], start_new_session=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **how)
+    target = None
+    for _ in range(400):
+        time.sleep(0.01)
+        children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
+        if children and db.exists() and (target := int(children[0])):
+            break
+    assert target, "nothing was started"
+    time.sleep(0.7)
+    return p, target
+
+
+@pytest.mark.parametrize("how", ["waited for", "a zombie", "stopped"])
+def test_recorder_is_killed(built, cachegram, tmp_path, how):
+    """The target goes on to its own end, with pages closed and questions open as they were."""
+    argv = [built / "watched_calls"]
+    native = run(argv)
+    p, target = start(cachegram, tmp_path / "p.db", argv)
+    try:
+        os.kill(p.pid, signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
+        if how == "waited for":
+            p.wait()
+        out = p.stdout.read() if how != "stopped" else b""  # until the target's end, which inherited it
+        if how == "stopped":
+            end = time.monotonic() + 60
+            stat = pathlib.Path(f"/proc/{target}/stat")
+            while time.monotonic() < end and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+                time.sleep(0.05)
+            assert stat.read_text().rpartition(")")[2].split()[0] == "Z", "the target waits for a stopped recorder"
+            os.kill(p.pid, signal.SIGCONT)
+            out = p.stdout.read()
+        assert out == native.out
+    finally:
+        for pid in (p.pid, target):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        p.stdout.close()
+        p.wait()
+
+
+def test_target_is_killed(built, cachegram, tmp_path):
+    """Its lines count as never touched again, or as lost; none stays open."""
+    db = tmp_path / "p.db"
+    p, target = start(cachegram, db, [built / "watched_calls"])
+    os.kill(target, signal.SIGKILL)
+    p.stdout.close()
+    assert p.wait(60) == 137
+    told = outcomes(db)
+    assert told and "open" not in told, told
+
+
+def outcomes(db):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return dict(con.execute("select outcome, count(*) from watch group by outcome"))
