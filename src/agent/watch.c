@@ -176,12 +176,13 @@ void watch_avoid(uint64_t low, uint64_t high)
 {
     if (!session || !session->watch)
         return;
-    watch_open_range(low, high - low);
-    settle_range(page_of(low), high, WIRE_WATCH_LOST);
+    low = page_of(low); /* whole pages: a line above the frame closes its page, too */
+    high = page_of(high + WIRE_PAGE - 1);
+    watch_unmapped(low, high - low, 0);
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         if (low >= frames[i].low && high <= frames[i].high)
             return;
-    frames[nframes].low = page_of(low);
+    frames[nframes].low = low;
     frames[nframes].high = high;
     nframes = (nframes + 1) % FRAMES_KNOWN;
 }
