@@ -122,6 +122,7 @@ struct thread {
     struct wire_trigger *trigger; /* NULL: none, the timer must do */
     uint64_t cookie;              /* by which the collector knows that this is still the same program */
     uint64_t hidden;              /* signals that the target believes are blocked */
+    uint64_t hidden_beside;       /* those blocked in truth when it last changed its mask through libc */
     uint64_t random;
     void *(*start_routine)(void *);
     int (*start_c11)(void *);
@@ -173,13 +174,21 @@ uint32_t threads_followed(void);
 
 /* signals.c */
 int signals_init(void);
-int signals_ours(void); /* nonzero: our fault handlers are still in place */
+void signals_hand_back(struct thread *t); /* NULL: not followed. From now on the target's are the kernel's. */
+int signals_ours(void);                   /* nonzero: our fault handlers are still in place */
 #define SIGNAL_BIT(s) (1ull << ((s)-1))
 #define FAULT_SIGNALS                                                                     \
     (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
      SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))
-/* The part of a mask that is really to be set, for a change that the target asks for; the rest is noted. */
-uint64_t signals_hide(struct thread *t, int how, const uint64_t *mask);
+/*
+ * Some signals are never really blocked. Which of them the target believes are, where `mask` is what is
+ * blocked; of a mask that it asks for, the part that is really to be set; the rest is noted once that is done
+ * (before: what was blocked).
+ */
+uint64_t signals_hidden(const struct thread *t, uint64_t mask);
+uint64_t signals_real(int how, uint64_t mask);
+void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before);
+uint64_t signals_change(int how, uint64_t before, uint64_t mask); /* what sigprocmask makes of it */
 
 /* burst.c */
 int burst_enter(struct thread *t, ucontext_t *uc);    /* nonzero: entered */
@@ -250,10 +259,16 @@ void watch_pause(struct thread *t);              /* likewise, until the next ans
 int watch_close(struct thread *t, uint64_t mask);
 void watch_drop(struct thread *t);                         /* opens all pages, gives up all lines */
 void watch_off(struct thread *t, enum wire_unwatched why); /* for good */
+/* A signal frame is about to be put there: open, and never closed again. */
+void watch_avoid(uint64_t low, uint64_t high);
 int watch_overlaps(uint64_t address, uint64_t bytes);
 void watch_open_range(uint64_t address, uint64_t bytes);
 /* The target changes its mapping there; gone: what was there is not there afterwards. */
 void watch_unmapped(uint64_t address, uint64_t bytes, int gone);
+/* Outside of handlers, around anything that changes pages or lines: no signal comes in but faults. The mask
+ * that the end puts back. */
+uint64_t watch_quiet(void);
+void watch_quiet_end(uint64_t mask);
 /* Around a system call that the agent makes for the target, with pointers of the target's. */
 void watch_hold(struct thread *t);
 void watch_release(struct thread *t);
@@ -268,10 +283,12 @@ uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t la
                          const uint64_t *lines, unsigned n);
 
 /* calls.c */
+#define SET_SYSCALL_USER_DISPATCH 59        /* PR_, which older headers do not name */
 int calls_divert(struct thread *t, int on); /* 0, or -1: the kernel cannot */
 /* A call that we make for the target, with all pages open: what it changes is noted. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);
-void calls_diverted(struct thread *t, ucontext_t *uc);    /* on the SIGSYS of such a call */
+/* On the SIGSYS of such a call; foreign: not by this architecture's own numbers. */
+void calls_diverted(struct thread *t, ucontext_t *uc, int foreign);
 int calls_back(struct thread *t, ucontext_t *uc);         /* nonzero: the fault behind such a call */
 void calls_interrupted(struct thread *t, ucontext_t *uc); /* makes the context the target's, if it is not */
 
@@ -337,6 +354,7 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc);
 /* A diverted system call: its number and arguments; the instruction pointer stands behind it. */
 long arch_call(const ucontext_t *uc, uint64_t *args);
 void arch_call_done(ucontext_t *uc, long result); /* it was made */
+unsigned arch_audit(void);                        /* AUDIT_ARCH_ of its numbers */
 void arch_call_again(ucontext_t *uc);             /* the target makes it, at its own place */
 /* It makes it from the agent's text; come_back: which ends in a fault. */
 void arch_call_through(ucontext_t *uc, int come_back);

@@ -23,7 +23,6 @@
 #include "agent/calls.h"
 #include "agent/sys.h"
 
-#define SET_SYSCALL_USER_DISPATCH 59 /* PR_, which older headers do not name */
 #define DISPATCH_ON 1
 #define ALLOW 0
 #define BLOCK 1
@@ -67,6 +66,11 @@ static int changes_world(struct thread *t, long number, const uint64_t *args)
         return 1;
     }
     switch (number) {
+    case SYS_prlimit64:
+        if (!args[2])
+            return 0;
+        watch_drop(t);
+        return 1;
     case SYS_clone:
     case SYS_clone3:
         watch_drop(t);
@@ -80,6 +84,7 @@ static int changes_world(struct thread *t, long number, const uint64_t *args)
     case SYS_shmat:
     case SYS_remap_file_pages:
     case SYS_rt_sigreturn:
+    case SYS_setrlimit: /* see data_is_limited in watch.c */
         watch_drop(t);
         return 1;
     case SYS_execve:
@@ -93,6 +98,10 @@ static int changes_world(struct thread *t, long number, const uint64_t *args)
             return 0;
         watch_off(t, WIRE_UNWATCHED_SIGNALS);
         return 1;
+    case SYS_sigaltstack:
+        if (args[0]) /* faults would not come to us on our own stack any more */
+            watch_off(t, WIRE_UNWATCHED_SIGNALS);
+        return args[0] != 0;
     case SYS_io_uring_setup:
     case SYS_io_setup:
     case SYS_userfaultfd:
@@ -141,16 +150,16 @@ static int changes_mappings(long number, const uint64_t *args)
 static int change_mask(struct thread *t, ucontext_t *uc, const uint64_t *args)
 {
     uint64_t set = 0, before;
+    int how = (int)args[0];
     memcpy(&before, &uc->uc_sigmask, sizeof before);
-    uint64_t after = before, told = before | t->hidden;
-    if (args[3] != sizeof set || args[0] > SIG_SETMASK ||
+    uint64_t told = before | signals_hidden(t, before);
+    if (args[3] != sizeof set || (unsigned)how > SIG_SETMASK ||
         (args[1] && safe_copy(&set, (const void *)args[1], sizeof set)) ||
         (args[2] && safe_copy((void *)args[2], &told, sizeof told)))
         return 0;
     if (args[1]) {
-        after = signals_hide(t, (int)args[0], &set);
-        after = args[0] == SIG_BLOCK ? before | after : args[0] == SIG_UNBLOCK ? before & ~after : after;
-        after &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+        uint64_t after = signals_change(how, before, signals_real(how, set));
+        signals_note(t, how, set, before);
         memcpy(&uc->uc_sigmask, &after, sizeof after);
     }
     return 1;
@@ -160,8 +169,8 @@ static int change_mask(struct thread *t, ucontext_t *uc, const uint64_t *args)
 static int reads_proc(long number, const uint64_t *args)
 {
     struct statfs s;
-    return (number == SYS_read || number == SYS_pread64) && sys2(SYS_fstatfs, args[0], &s) == 0 &&
-           s.f_type == PROC_MAGIC;
+    return (number == SYS_read || number == SYS_pread64 || number == SYS_readv || number == SYS_preadv) &&
+           sys2(SYS_fstatfs, args[0], &s) == 0 && s.f_type == PROC_MAGIC;
 }
 
 /* Opens what the call may touch; nonzero if that was anything. */
@@ -199,7 +208,7 @@ void calls_announce(struct thread *t, long number, const uint64_t *args)
         changes_mappings(number, args);
 }
 
-void calls_diverted(struct thread *t, ucontext_t *uc)
+void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
 {
     uint64_t args[6];
     long number = arch_call(uc, args);
@@ -207,7 +216,9 @@ void calls_diverted(struct thread *t, ucontext_t *uc)
     watch_spend(proc->watching.fault_ns);
     if (t->state != THREAD_NATIVE) /* cannot be: bursts make their calls with all pages open */
         watch_drop(t);
-    if (t->state != THREAD_NATIVE || changes_world(t, number, args)) {
+    if (foreign) /* a call of 32-bit code, numbered otherwise */
+        watch_off(t, WIRE_UNWATCHED_DISPATCH);
+    if (foreign || t->state != THREAD_NATIVE || changes_world(t, number, args)) {
         t->selector = ALLOW;
         arch_call_again(uc);
         return;

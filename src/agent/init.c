@@ -44,22 +44,41 @@ static long errno_of(long result)
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
+    int watched = session && session->watch;
+    uint64_t mask = watched ? watch_quiet() : 0;
     watch_unmapped((uint64_t)address, bytes, 0);
-    int result = (int)errno_of(sys3(SYS_mprotect, address, bytes, protection));
+    long result = sys3(SYS_mprotect, address, bytes, protection);
+    if (watched)
+        watch_quiet_end(mask);
     if (result == 0 && !agent_off && session)
         regions_touch((uint64_t)address, bytes);
-    return result;
+    return (int)errno_of(result);
 }
 
 /* A filter of system calls may kill for those that the agent makes: it goes for good before there is one. */
-static void before_seccomp(void)
+static void go_for_good(enum wire_disabled why)
 {
     if (agent_off || !session)
         return;
+    uint64_t mask = watch_quiet();
     watch_drop(thread_self());
-    agent_disable(WIRE_OFF_SECCOMP);
+    watch_quiet_end(mask);
+    agent_disable(why);
     sys1(SYSCALL_LEAVE, 0);
     threads_retire();
+}
+
+/*
+ * Dispatch of the target's own would send it those, too, even the ones that our handlers make for signals of
+ * the target's: it gets these by itself from then on.
+ */
+static void before_dispatch(void)
+{
+    if (!session)
+        return;
+    struct thread *t = thread_self();
+    go_for_good(WIRE_OFF_DISPATCH);
+    signals_hand_back(t);
 }
 
 /* For the target, from our own text, where it is not diverted (calls.c). */
@@ -82,7 +101,9 @@ EXPORT int prctl(int option, ...)
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
     va_end(a);
     if (option == PR_SET_SECCOMP)
-        before_seccomp();
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (option == SET_SYSCALL_USER_DISPATCH && b)
+        before_dispatch();
     return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
 }
 
@@ -94,7 +115,9 @@ EXPORT long syscall(long number, ...)
          f = va_arg(a, long), g = va_arg(a, long);
     va_end(a);
     if (number == SYS_seccomp)
-        before_seccomp();
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
+        before_dispatch();
     return errno_of(make_call(number, (long[6]){b, c, d, e, f, g}));
 }
 
@@ -112,7 +135,23 @@ int agent_stays(void)
 
 int collector_gone(void)
 {
-    return sys2(SYS_kill, session->collector_pid, 0) == -ESRCH;
+    if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
+        return 1;
+    /* Killed, but its parent has not waited for it: a line that begins "PID (NAME) Z". */
+    char path[32] = "/proc/", stat[64];
+    size_t n = strlen(path);
+    for (uint32_t pid = session->collector_pid, unit = 1000000000; unit; unit /= 10)
+        if (pid >= unit)
+            path[n++] = (char)('0' + pid / unit % 10);
+    memcpy(path + n, "/stat", sizeof "/stat");
+    long fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long got = sys3(SYS_read, fd, stat, sizeof stat);
+    sys1(SYS_close, fd);
+    while (got > 0 && stat[got - 1] != ')')
+        got--;
+    return got > 0 && got + 1 < (long)sizeof stat && (stat[got + 1] == 'Z' || stat[got + 1] == 'X');
 }
 
 void doorbell(void)

@@ -38,6 +38,7 @@ struct delivery {
 _Static_assert(sizeof(struct delivery) == 40, "signal_entry makes room for it");
 
 static struct kernel_sigaction target[LAST_SIGNAL + 1];
+static int handed_back; /* the kernel has the target's own again */
 
 extern const char signal_entry[] HIDDEN, signal_restorer[] HIDDEN; /* arch */
 HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
@@ -100,6 +101,30 @@ int signals_ours(void)
             (!sys_failed(kernel_action(SIGSYS, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry));
 }
 
+/* What was noted is out of date if others that were blocked along with them are not any more: a jump out of a
+ * handler or a return from one has put back an older mask behind libc's back. */
+uint64_t signals_hidden(const struct thread *t, uint64_t mask)
+{
+    return t->hidden_beside & ~mask ? 0 : t->hidden;
+}
+
+void signals_hand_back(struct thread *t)
+{
+    if (handed_back)
+        return;
+    handed_back = 1;
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
+        struct kernel_sigaction k;
+        if (!sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry)
+            kernel_action(sig, &target[sig], NULL);
+    }
+    if (!t)
+        return;
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->hidden, 0, 8);
+}
+
 /* Has the kernel do what it does by default, once this handler returns. */
 static void default_action(int sig, int again)
 {
@@ -113,7 +138,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = target[sig];
     int raised_by_kernel = info->si_code > 0;
-    if (raised_by_kernel && is_fault(sig) && t && t->hidden & SIGNAL_BIT(sig))
+    if (raised_by_kernel && is_fault(sig) && t && signals_hidden(t, mask_of(uc)) & SIGNAL_BIT(sig))
         act.handler = (void *)SIG_DFL; /* one that is blocked kills */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
         return 0;
@@ -131,6 +156,9 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         if (act.flags & SA_ONSTACK && !(t->app_altstack.ss_flags & SS_DISABLE) &&
             !(sp > low && sp <= low + size))
             sp = low + size;
+        /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
+         */
+        watch_avoid(sp - FRAME_MOST_BYTES, sp);
         d->sp = arch_move_frame(&uc, &info, sp);
         if (!d->sp) { /* no room for the frame: what the kernel does then */
             sig = SIGSEGV;
@@ -301,7 +329,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
     }
     struct thread *t = thread_self();
     if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
-        calls_diverted(t, uc);
+        calls_diverted(t, uc, info->si_arch != arch_audit());
         return 0;
     }
     if (sig == SIGSEGV && ((t && calls_back(t, uc)) ||
@@ -357,11 +385,13 @@ static int change_action(int sig, const struct kernel_sigaction *new, struct ker
     long ret = kernel_action(sig, NULL, &now);
     if (sys_failed(ret))
         return fail((int)-ret);
-    if (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry)
+    if (!handed_back && (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry))
         now = target[sig];
     if (new) {
         int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
-        if (is_fault(sig)) {
+        if (handed_back) {
+            ret = kernel_action(sig, new, NULL);
+        } else if (is_fault(sig)) {
             target[sig] = *new;
         } else if (handled) {
             target[sig] = *new;
@@ -438,46 +468,54 @@ EXPORT handler_function __sysv_signal(int sig, handler_function handler)
     return sysv_signal(sig, handler);
 }
 
-uint64_t signals_hide(struct thread *t, int how, const uint64_t *mask)
-{
-    uint64_t ours = SIGNAL_BIT(SIGTRAP);
-    if (session->watch)
-        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
-    uint64_t named = *mask & ours;
-    if (how == SIG_BLOCK)
-        t->hidden |= named;
-    else if (how == SIG_UNBLOCK)
-        t->hidden &= ~named;
-    else if (how == SIG_SETMASK)
-        t->hidden = named;
-    return how == SIG_UNBLOCK ? *mask : *mask & ~ours;
-}
-
 /*
  * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would
  * never be sampled, and so do the signals by which closed pages are seen; the target is told what it asked
  * for.
  */
+static uint64_t never_blocked(void)
+{
+    uint64_t ours = SIGNAL_BIT(SIGTRAP);
+    if (session->watch)
+        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    return ours;
+}
+
+uint64_t signals_change(int how, uint64_t before, uint64_t mask)
+{
+    uint64_t after = how == SIG_BLOCK ? before | mask : how == SIG_UNBLOCK ? before & ~mask : mask;
+    return after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+}
+
+uint64_t signals_real(int how, uint64_t mask)
+{
+    return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
+}
+
+void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before)
+{
+    t->hidden = signals_change(how, signals_hidden(t, before), mask & never_blocked());
+    t->hidden_beside = signals_change(how, before, signals_real(how, mask));
+}
+
 static int change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
-    uint64_t mask = 0, before = 0, hidden = t ? t->hidden : 0;
+    uint64_t asked = 0, mask = 0, before = 0;
     if (set) {
-        memcpy(&mask, set, sizeof mask);
-        mask &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
-        if (t)
-            mask = signals_hide(t, how, &mask);
+        memcpy(&asked, set, sizeof asked);
+        asked &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
+        mask = t ? signals_real(how, asked) : asked;
     }
     long ret = sys4(SYS_rt_sigprocmask, how, set ? &mask : NULL, &before, 8);
-    if (sys_failed(ret)) {
-        if (t)
-            t->hidden = hidden;
+    if (sys_failed(ret))
         return (int)-ret;
-    }
-    before |= hidden;
+    uint64_t told = before | (t ? signals_hidden(t, before) : 0);
+    if (set && t)
+        signals_note(t, how, asked, before);
     if (old) {
         memset(old, 0, sizeof *old);
-        memcpy(old, &before, sizeof before);
+        memcpy(old, &told, sizeof told);
     }
     return 0;
 }

@@ -34,6 +34,13 @@
 #define RETIRE_MS 500
 /* How long a burst's thread waits for the collector to choose what to watch: decoding takes it 1-2 ms. */
 #define ANSWER_WAIT_NS 20000000
+/* And for one that was begun: longer than a slow disk takes, but whoever stops the recorder must not stop the
+ * target. */
+#define ANSWER_GIVE_UP_NS 2000000000u
+/* Places of signal frames that are never closed (watch.c); and how large a frame can be: some 11 KB with AMX
+ * state. */
+#define FRAMES_KNOWN 16u
+#define FRAME_MOST_BYTES 16384u
 /* Words of the short burst behind a touch of a closed page: the least, and the most where touches follow each
  * other within so much CPU time. 512 words take some 2 us to record and look through, the two faults 10. */
 #define MINI_LEAST_WORDS 256u

@@ -12,11 +12,13 @@
  *
  * Only in processes with one thread: another could be asleep in a system call into memory that we close.
  *
- * All of it runs in signal handlers, or in functions that the target called (see t->watch_hold).
+ * All of it runs in signal handlers, or, between watch_quiet and watch_quiet_end, in functions that the
+ * target called: a trigger in the midst of it would find tables and pages at odds.
  */
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
@@ -160,10 +162,37 @@ static void close_page(struct page *p)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
 }
 
+/*
+ * Where frames of signals lie that the target handles, on stacks that it made itself. The kernel reads a
+ * frame when the handler returns, and kills where it cannot. The last few are remembered for good, as nobody
+ * tells when a handler has been jumped out of.
+ */
+static struct {
+    uint64_t low, high;
+} frames[FRAMES_KNOWN];
+static unsigned nframes;
+
+void watch_avoid(uint64_t low, uint64_t high)
+{
+    if (!session || !session->watch)
+        return;
+    low = page_of(low); /* whole pages: a line above the frame closes its page, too */
+    high = page_of(high + WIRE_PAGE - 1);
+    watch_unmapped(low, high - low, 0);
+    for (unsigned i = 0; i < FRAMES_KNOWN; i++)
+        if (low >= frames[i].low && high <= frames[i].high)
+            return;
+    frames[nframes].low = low;
+    frames[nframes].high = high;
+    nframes = (nframes + 1) % FRAMES_KNOWN;
+}
+
 /* Pages of the wanted lines, after the table has changed. None is closed. */
 static void list_pages(void)
 {
     npages = 0;
+    for (unsigned i = 0; i < FRAMES_KNOWN; i++)
+        settle_range(frames[i].low, frames[i].high, WIRE_WATCH_LOST);
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
         const struct wire_watch *w = &watching()->watch[i];
         if (is_wanted(w) && !find_page(w->line))
@@ -176,10 +205,22 @@ int watch_closed(void)
     return nclosed != 0;
 }
 
+/* Lengths are the target's: a call's argument of 32 bits may have anything in its upper half. */
+static uint64_t end_of(uint64_t address, uint64_t bytes)
+{
+    uint64_t end = address + bytes;
+    return end < address ? UINT64_MAX : end;
+}
+
+static int overlaps(const struct page *p, uint64_t address, uint64_t end)
+{
+    return address < p->address + WIRE_PAGE && end > p->address;
+}
+
 int watch_overlaps(uint64_t address, uint64_t bytes)
 {
     for (unsigned i = 0; i < npages; i++)
-        if (pages[i].closed && address < pages[i].address + WIRE_PAGE && address + bytes > pages[i].address)
+        if (pages[i].closed && overlaps(&pages[i], address, end_of(address, bytes)))
             return 1;
     return 0;
 }
@@ -187,7 +228,7 @@ int watch_overlaps(uint64_t address, uint64_t bytes)
 void watch_open_range(uint64_t address, uint64_t bytes)
 {
     for (unsigned i = 0; i < npages; i++)
-        if (address < pages[i].address + WIRE_PAGE && address + bytes > pages[i].address)
+        if (overlaps(&pages[i], address, end_of(address, bytes)))
             open_page(&pages[i]);
 }
 
@@ -236,7 +277,19 @@ void watch_unmapped(uint64_t address, uint64_t bytes, int gone)
     if (!session || !session->watch)
         return;
     watch_open_range(address, bytes);
-    settle_range(address, address + bytes, gone ? WIRE_WATCH_UNMAPPED : WIRE_WATCH_LOST);
+    /* Mappings change by whole pages. */
+    uint64_t end = end_of(address, bytes), last = end == UINT64_MAX ? end : page_of(end + WIRE_PAGE - 1);
+    settle_range(page_of(address), last, gone ? WIRE_WATCH_UNMAPPED : WIRE_WATCH_LOST);
+}
+
+/*
+ * A closed page does not count as data (RLIMIT_DATA): what the target could take in its place, the page would
+ * lack when it is opened again.
+ */
+static int data_is_limited(void)
+{
+    struct rlimit limit;
+    return sys_failed(sys4(SYS_prlimit64, 0, RLIMIT_DATA, 0, &limit)) || limit.rlim_cur != RLIM_INFINITY;
 }
 
 /* Whether a fault on a closed page would come to us, and no other thread could stumble on one. */
@@ -266,20 +319,34 @@ int watch_close(struct thread *t, uint64_t mask)
     return 1;
 }
 
+uint64_t watch_quiet(void)
+{
+    uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP), mask = 0;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
+    return mask;
+}
+
+void watch_quiet_end(uint64_t mask)
+{
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+}
+
 void watch_hold(struct thread *t)
 {
+    uint64_t mask = watch_quiet();
     t->watch_hold++;
     if (nclosed)
         watch_open(t);
+    watch_quiet_end(mask);
 }
 
 void watch_release(struct thread *t)
 {
-    if (--t->watch_hold || npages == 0 || t->state != THREAD_NATIVE)
-        return; /* in a burst its end does it */
-    uint64_t mask = 0;
-    sys4(SYS_rt_sigprocmask, 0, 0, &mask, 8);
-    watch_close(t, mask);
+    uint64_t mask = watch_quiet();
+    t->watch_hold--;
+    if (!t->watch_hold && npages != 0 && t->state == THREAD_NATIVE) /* in a burst its end does it */
+        watch_close(t, mask);
+    watch_quiet_end(mask);
 }
 
 /* --- questions --- */
@@ -289,7 +356,7 @@ uint32_t watch_asks(struct thread *t, uint64_t number)
     uint32_t asks = (uint32_t)(number << WIRE_TURN_BITS) | WIRE_TURN_ASKED;
     if (!session->watch)
         return 0;
-    if (t->watch_hold || !may_close(t, t->app_mask) || !signals_ours()) {
+    if (t->watch_hold || !may_close(t, t->app_mask) || !signals_ours() || data_is_limited()) {
         count_add(&proc->count.watch_unasked, 1);
         watch_drop(t);
         return 0;
@@ -307,12 +374,17 @@ static int wait_for_answer(uint32_t asks)
         uint32_t turn = __atomic_load_n(&w->turn, __ATOMIC_ACQUIRE), asked = asks;
         if (turn == WIRE_TURN_AGENT)
             return 1;
-        if (sys_clock_ns(CLOCK_MONOTONIC) >= until) {
+        uint64_t now = sys_clock_ns(CLOCK_MONOTONIC);
+        if (now >= until) {
             if (__atomic_compare_exchange_n(&w->turn, &asked, WIRE_TURN_AGENT, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE))
                 return 0;
             if (collector_gone())
                 return 0;
+            if (now >= until + ANSWER_GIVE_UP_NS) { /* stopped in the midst of it: the table stays its own */
+                w->off = WIRE_UNWATCHED_COLLECTOR;
+                return 0;
+            }
         }
         struct timespec wait = {0, 1000000};
         sys4(SYS_futex, &w->turn, FUTEX_WAIT, turn, &wait);

@@ -18,6 +18,7 @@
 /* A burst's buffer and the time between bursts have to stay sensible. */
 #define BURST_REFS_MIN 1000u
 #define BURST_REFS_MAX 100000000u
+#define WATCH_LINES_MAX 64u
 #define GAP_US_MAX UINT64_C(3600000000)
 
 static const char usage_text[] =
@@ -54,6 +55,7 @@ enum {
     OPTION_SEED,
     OPTION_TRACE,
     OPTION_WATCH,
+    OPTION_WATCH_LINES,
     OPTION_NO_FOLLOW,
     OPTION_REDUCE,
     OPTION_CLOCK,
@@ -70,6 +72,7 @@ static const struct option options_table[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"watch", required_argument, NULL, OPTION_WATCH},
+    {"watch-lines", required_argument, NULL, OPTION_WATCH_LINES},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
@@ -167,6 +170,11 @@ static int parse_option(int option, const char *value, struct collect_options *o
             }
         cli_misuse("record", "--watch %s: must be auto, page or none", value);
         return -1;
+    case OPTION_WATCH_LINES: /* for tests: in the man page only */
+        if (parse_number("--watch-lines", value, 1, WATCH_LINES_MAX, &number) < 0)
+            return -1;
+        o->watch_lines = (unsigned)number;
+        return 0;
     case OPTION_NO_FOLLOW:
         o->follow = 0;
         return 0;

@@ -227,14 +227,16 @@ static int prepare(struct run *r, struct error *err)
     if (r->drain == NULL)
         return -ENOMEM;
     if (distances && watches_lines(o)) {
-        r->watches = watches_new(r->profile, COLLECT_WATCH_PER_BURST, o->line_bytes, o->seed, drain_request,
-                                 r->drain, err);
+        unsigned lines = o->watch_lines != 0 ? o->watch_lines : COLLECT_WATCH_PER_BURST;
+        r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, drain_request, r->drain, err);
         if (r->watches == NULL)
             return -ENOMEM;
         r->session.map->watch = 1;
         r->session.map->line_bytes = o->line_bytes;
         reducer_watch(r->reducer, r->watches);
         drain_watch(r->drain, r->watches, o->line_bytes, o->seed);
+        if (o->watch_lines != 0)
+            drain_watch_limit(r->drain, WIRE_MAX_WATCHES, UINT64_MAX);
     }
     if (r->clock == COLLECT_CLOCK_PMU && !o->full)
         drain_counters(r->drain, &r->counters);
@@ -285,7 +287,7 @@ static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
     struct budget_use use = drain_use(r->drain);
     use.recorder_ns = own_cpu_ns() - own_before_ns;
     __atomic_store_n(&r->session.map->gap_ns, budget_next(b, &use), __ATOMIC_RELAXED);
-    if (r->watches != NULL) {
+    if (r->watches != NULL && r->options->watch_lines == 0) {
         watches_set_per_burst(r->watches, b->watch);
         drain_watch_limit(r->drain, COLLECT_WATCH_LIVE / COLLECT_WATCH_PER_BURST * b->watch,
                           budget_watch_allowance_ns(b));

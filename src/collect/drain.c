@@ -47,6 +47,8 @@ struct drain {
     struct tee *tee;         /* NULL: no trace */
     struct watches *watches; /* NULL: none */
     unsigned line_bytes;     /* of a watched line */
+    unsigned live;           /* see watcher_limit */
+    uint64_t allowance_ns;
     uint64_t seed;
     struct watcher *asking;          /* whose burst is being reduced */
     const struct counters *counters; /* of the clock `pmu`; else NULL */
@@ -93,6 +95,8 @@ void drain_watch(struct drain *d, struct watches *watches, unsigned line_bytes, 
     d->watches = watches;
     d->line_bytes = line_bytes;
     d->seed = seed;
+    d->live = COLLECT_WATCH_LIVE;
+    d->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
 }
 
 void drain_request(void *ctx, const struct watch_request *request)
@@ -104,6 +108,8 @@ void drain_request(void *ctx, const struct watch_request *request)
 
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns)
 {
+    d->live = live;
+    d->allowance_ns = allowance_ns;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].watcher != NULL)
             watcher_limit(d->slots[i].watcher, live, allowance_ns);
@@ -240,6 +246,8 @@ static void adopt(struct drain *d, uint32_t i)
         slot->triggers = triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock);
     if (d->watches != NULL && slot->process.decoder != NULL)
         slot->watcher = slot->process.watcher = watcher_new(proc, pid, d->watches, d->line_bytes, d->seed);
+    if (slot->watcher != NULL)
+        watcher_limit(slot->watcher, d->live, d->allowance_ns);
     if (storing(d)) {
         char exe[sizeof(proc->exe)];
         memcpy(exe, proc->exe, sizeof(exe));
@@ -321,6 +329,8 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     }
     slot->cpu_ns = desc.cpu_end_ns > slot->cpu_ns ? desc.cpu_end_ns : slot->cpu_ns;
     d->asking = slot->watcher;
+    if (d->watches != NULL && d->reducer != NULL) /* nobody waits for a choice: none is made */
+        reducer_watch(d->reducer, desc.asks != 0 ? d->watches : NULL);
     if (slot->watcher != NULL)
         watcher_begin(slot->watcher, &desc);
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {

@@ -21,7 +21,7 @@ struct drain *drain_new(const struct session *s, struct reducer *r, struct profi
 void drain_watch(struct drain *d, struct watches *watches, unsigned line_bytes, uint64_t seed);
 /* As watch_request_fn, with the drain as ctx. */
 void drain_request(void *ctx, const struct watch_request *request);
-/* See watcher_limit: for all processes. */
+/* See watcher_limit: for all processes, those to come included. */
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns);
 /* From now on buffers go to t, too (also if there is no reducer). Not owned. */
 void drain_tee(struct drain *d, struct tee *t);

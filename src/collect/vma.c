@@ -23,6 +23,7 @@ enum { QUERY_READABLE = 1, QUERY_WRITABLE = 2, QUERY_EXECUTABLE = 4, QUERY_SHARE
 struct vmas {
     int fd;
     int no_query; /* the kernel is too old for it */
+    int statm;    /* the process' sizes, or -1 */
     char *text;   /* the whole list, if it was read since the last refresh */
     size_t used, room;
 };
@@ -39,6 +40,8 @@ struct vmas *vmas_new(uint32_t pid)
         free(v);
         return NULL;
     }
+    snprintf(path, sizeof(path), "/proc/%u/statm", pid);
+    v->statm = open(path, O_RDONLY | O_CLOEXEC);
     return v;
 }
 
@@ -47,8 +50,20 @@ void vmas_free(struct vmas *v)
     if (v == NULL)
         return;
     close(v->fd);
+    if (v->statm >= 0)
+        close(v->statm);
     free(v->text);
     free(v);
+}
+
+uint64_t vmas_pages(struct vmas *v)
+{
+    char text[64];
+    ssize_t got = v->statm >= 0 ? pread(v->statm, text, sizeof(text) - 1, 0) : -1;
+    if (got <= 0)
+        return 0;
+    text[got] = '\0';
+    return strtoull(text, NULL, 10);
 }
 
 void vmas_refresh(struct vmas *v)

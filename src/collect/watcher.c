@@ -35,6 +35,7 @@ struct watcher {
     uint32_t pid;
     unsigned line_bytes, live;
     uint64_t allowance_ns, next_look_ns;
+    uint64_t pages; /* of the address space, at the last look */
     struct random_state random;
     struct line lines[2 * WIRE_MAX_WATCHES];
     unsigned n;
@@ -198,8 +199,9 @@ static int process_is_fit(struct watcher *w)
         return 0;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
         return 0;
-    uint64_t now = monotonic_ns();
-    if (now >= w->next_look_ns) {
+    uint64_t now = monotonic_ns(), pages = vmas_pages(w->vmas);
+    if (now >= w->next_look_ns || pages != w->pages) {
+        w->pages = pages;
         w->next_look_ns = now + COLLECT_WATCH_LOOK_MS * UINT64_C(1000000);
         if (vmas_asynchronous(w->vmas)) {
             shared->off = WIRE_UNWATCHED_ASYNC;

@@ -189,10 +189,11 @@ struct wire_watching {
 };
 enum wire_unwatched {
     WIRE_UNWATCHED_NOT = 0,
-    WIRE_UNWATCHED_KERNEL,  /* no syscall user dispatch (Linux 5.11) */
-    WIRE_UNWATCHED_SIGNALS, /* the target took SIGSEGV or SIGSYS behind libc's back */
-    WIRE_UNWATCHED_ASYNC,   /* the kernel may write to the target's memory on its own (io_uring, devices) */
-    WIRE_UNWATCHED_DISPATCH /* the target uses syscall user dispatch itself */
+    WIRE_UNWATCHED_KERNEL,   /* no syscall user dispatch (Linux 5.11) */
+    WIRE_UNWATCHED_SIGNALS,  /* the target took SIGSEGV or SIGSYS behind libc's back */
+    WIRE_UNWATCHED_ASYNC,    /* the kernel may write to the target's memory on its own (io_uring, devices) */
+    WIRE_UNWATCHED_DISPATCH, /* the target uses syscall user dispatch itself */
+    WIRE_UNWATCHED_COLLECTOR /* no answer came for seconds */
 };
 
 struct wire_module {
@@ -238,7 +239,8 @@ enum wire_disabled {
     WIRE_OFF_COLLECTOR /* is gone */,
     WIRE_OFF_TIMER,
     WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */,
-    WIRE_OFF_SECCOMP /* the target is about to forbid system calls, ours among them */
+    WIRE_OFF_SECCOMP, /* the target is about to forbid system calls, ours among them */
+    WIRE_OFF_DISPATCH /* or to have them sent to itself */
 };
 
 struct wire_proc {

@@ -3,6 +3,7 @@
  * context.c - the interrupted context: registers in a signal frame, faults in the code cache, the
  * GS base, moving a frame to another stack.
  */
+#include <linux/audit.h>
 #include <cpuid.h>
 #include <elf.h>
 #include <string.h>
@@ -236,6 +237,11 @@ long arch_call(const ucontext_t *uc, uint64_t *args)
     for (int i = 0; i < 6; i++)
         args[i] = (uint64_t)uc->uc_mcontext.gregs[in[i]];
     return (long)uc->uc_mcontext.gregs[REG_RAX];
+}
+
+unsigned arch_audit(void)
+{
+    return AUDIT_ARCH_X86_64;
 }
 
 void arch_call_done(ucontext_t *uc, long result)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watched lines do a program no harm: pages closed as often and as many as can be, and all is as it is alone.
+
+The targets check their own system calls, faults and memory and count what went wrong (tests/targets/watched.h).
+"""
+import csv
+import io
+import os
+import pathlib
+import signal
+import sqlite3
+import statistics
+import subprocess
+import time
+
+import pytest
+
+from conftest import run
+
+# Bursts as often as can be, half of the table filled after each; without counting before bursts, which else
+# takes most of the time of such short gaps.
+HARD = ["--burst-refs", "30000", "--gap-us", "500", "--clock", "cputime", "--watch-lines", "32"]
+
+
+def counters(db):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return dict(con.execute("select name, sum(value) from counter group by name"))
+
+
+def same(record, argv, **how):
+    native = run(argv, **how)
+    result, db = record(HARD, argv, **how)
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err), result.summary
+    count = counters(db)
+    assert count["watch_faults"] > 50, "nothing was watched, so nothing was tested"
+    return native, count
+
+
+def test_system_calls(built, record):
+    native, count = same(record, [built / "watched_calls"])
+    assert b"wrong 0" in native.out
+    assert count["watch_calls"] > 100
+
+
+@pytest.mark.parametrize("what", ["faults", "altstack", "coroutines", "masks", "blocked", "raw"])
+def test_signals(built, record, what):
+    native, _ = same(record, [built / "watched_signals", what])
+    assert native.status == 139 if what == "blocked" else b"wrong 0 foreign 0" in native.out
+
+
+@pytest.mark.parametrize("what", ["change", "look", "maps", "heap"])
+def test_memory(built, record, what):
+    native, count = same(record, [built / "watched_memory", what])
+    assert b"wrong 0" in native.out
+    assert count["watch_calls"] > 0
+
+
+@pytest.mark.parametrize("what", ["fork", "programs", "threads", "sharing", "dispatch"])
+def test_processes(built, record, what):
+    native, _ = same(record, [built / "watched_processes", what])
+    assert b"wrong 0" in native.out
+
+
+def start(cachegram, db, argv, **how):
+    """A recording that goes on for a while, once its first bursts are stored."""
+    p = subprocess.Popen([cachegram, "record", "-o", db, *HARD, "--", *argv], start_new_session=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **how)
+    target = None
+    for _ in range(400):
+        time.sleep(0.01)
+        children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
+        if children and db.exists() and (target := int(children[0])):
+            break
+    assert target, "nothing was started"
+    time.sleep(0.7)
+    return p, target
+
+
+@pytest.mark.parametrize("how", ["waited for", "a zombie", "stopped"])
+def test_recorder_is_killed(built, cachegram, tmp_path, how):
+    """The target goes on to its own end, with pages closed and questions open as they were."""
+    argv = [built / "watched_calls"]
+    native = run(argv)
+    p, target = start(cachegram, tmp_path / "p.db", argv)
+    try:
+        os.kill(p.pid, signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
+        if how == "waited for":
+            p.wait()
+        out = p.stdout.read() if how != "stopped" else b""  # until the target's end, which inherited it
+        if how == "stopped":
+            end = time.monotonic() + 60
+            stat = pathlib.Path(f"/proc/{target}/stat")
+            while time.monotonic() < end and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+                time.sleep(0.05)
+            assert stat.read_text().rpartition(")")[2].split()[0] == "Z", "the target waits for a stopped recorder"
+            os.kill(p.pid, signal.SIGCONT)
+            out = p.stdout.read()
+        assert out == native.out
+    finally:
+        for pid in (p.pid, target):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        p.stdout.close()
+        p.wait()
+
+
+def test_target_is_killed(built, cachegram, tmp_path):
+    """Its lines count as never touched again, or as lost; none stays open."""
+    db = tmp_path / "p.db"
+    p, target = start(cachegram, db, [built / "watched_calls"])
+    os.kill(target, signal.SIGKILL)
+    p.stdout.close()
+    assert p.wait(60) == 137
+    told = outcomes(db)
+    assert told and "open" not in told, told
+
+
+def outcomes(db):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return dict(con.execute("select outcome, count(*) from watch group by outcome"))
+
+
+def curve(cachegram, db):
+    text = run([cachegram, "mrc", "--format", "csv", "--sizes", "2M,16M,64M", db]).out.decode()
+    return [float(row["miss_ratio"]) for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_reuse_is_told_right(built, cachegram, record):
+    """100,000 lines, 6.1 MB, swept again and again: each touch of one comes 100,000 references after the last.
+
+    The time until then is told in the thread's own CPU time; with the burst's own rate that must be the number of
+    references that were left of those at the burst's end. Bounds far outside of what was seen: means of 1.03 to 1.06.
+    """
+    lines = 100000
+    result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], [built / "sweep", lines, 400])
+    assert result.status == 0
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        ratios = [r for r, in con.execute("select w.cpu_ns * b.refs_per_ns / (? - w.age) from watch w join burst b"
+                                          " on b.id = w.burst where w.outcome = 'reused'", (lines,))]
+    told = outcomes(db)
+    assert told["reused"] > 50 and told["reused"] > .8 * sum(told.values()), told
+    assert .5 < statistics.median(ratios) < 2, statistics.median(ratios)
+    small, large, _ = curve(cachegram, db)
+    assert small > .9 and large < .1
+
+
+def test_what_is_never_touched_again(built, cachegram, record):
+    result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], [built / "sweep", "stream", 5000000])
+    assert result.status == 0
+    told = outcomes(db)
+    assert told.get("reused", 0) == 0 and told["dangling"] > 4, told
+    assert min(curve(cachegram, db)) > .9
