@@ -216,12 +216,11 @@ static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *
     }
     int reads = (r->flags & WIRE_REP_SRC) != 0, touches = (r->flags & WIRE_REP_DST) != 0;
     int dst_reads = (r->flags & WIRE_REP_DST_RD) != 0;
-    for (uint64_t i = 0; i < elements; i++) {
-        if (d->used >= BATCH_LINES) {
-            int status = flush(d);
-            if (status < 0)
-                return status;
-        }
+    int status = 0;
+    uint64_t i;
+    for (i = 0; i < elements; i++) {
+        if (d->used >= BATCH_LINES && (status = flush(d)) < 0)
+            break;
         if (reads)
             put_span(d, source, r->elem_bytes);
         if (touches)
@@ -229,9 +228,9 @@ static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *
         source += step;
         target += step;
     }
-    d->counts->loads += elements * (unsigned)(reads + (touches && dst_reads));
-    d->counts->stores += touches && !dst_reads ? elements : 0;
-    return 0;
+    d->counts->loads += i * (unsigned)(reads + (touches && dst_reads));
+    d->counts->stores += touches && !dst_reads ? i : 0;
+    return status;
 }
 
 static void put_gather(struct decoder *d, const struct wire_ref *r, const uint64_t *record, uint32_t nwords,

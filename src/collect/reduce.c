@@ -34,6 +34,7 @@ struct sink {
     struct reduce_window *window; /* likewise */
     struct watcher *watcher;      /* burst mode, or NULL */
     uint64_t cold;
+    uint64_t room; /* burst mode: touches that are still looked at */
 };
 
 struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
@@ -133,8 +134,11 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     uint64_t cold = 0;
     if (s->watcher != NULL)
         watcher_touch(s->watcher, lines, n);
-    if (s->stack == NULL)
-        return burst_touch(s->reducer->burst, lines, n);
+    if (s->stack == NULL) {
+        int code = burst_touch(s->reducer->burst, lines, n);
+        s->room -= n < s->room ? n : s->room;
+        return code == 0 && s->room == 0 ? -ECANCELED : code;
+    }
     int status = stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
                                       &h[PROFILE_HIST_FIRST], &cold);
     s->cold += cold;
@@ -202,12 +206,15 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     struct decode_counts counts = {0};
 
     int in_burst = !r->full && r->distances, status = 0;
+    sink.room = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
     if (in_burst)
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
     if (status < 0)
         return status;
     status =
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
+    if (status == -ECANCELED) /* one string instruction made more than all else: the burst ends within it */
+        status = 0;
     if (in_burst)
         sink.cold = burst_lines(r->burst);
     uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;

@@ -25,6 +25,10 @@
 
 /* References of a burst: many bursts of 30k-100k beat few long ones. */
 #define COLLECT_BURST_REFS 100000u
+/* Of a burst, no more touches are looked at than so many for each word recorded, and some: a string
+ * instruction is five words, and may touch memory by the gigabyte, which would take the recorder seconds. */
+#define COLLECT_BURST_WORD_TOUCHES UINT64_C(8)
+#define COLLECT_BURST_MORE_TOUCHES UINT64_C(65536)
 /* CPU time between the bursts of a thread. A burst costs some 0.4 ms, so that this is about 2-4%. */
 #define COLLECT_GAP_US 20000u
 

@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a budget buys: curves of burst mode against exact ones of full mode, same programs and inputs.
+
+For each program (scripts/papers_programs.py, inputs of several seconds): the exact curve once, by record --mode full
+(some 35 times the native time; kept in --keep for the next call), then burst mode with each budget and way of
+watching, --runs times with different seeds. Told are, for 32 KB to 8 MB and 1 to 16 KB in steps of half a power of two,
+the mean and the largest absolute difference of miss ratios, in percentage points, of the sizes that the estimate answers;
+how many it does not ("not enough samples"); how many of all bands hold the exact value; bursts, watched lines; and the CPU
+time of bursts, watching and recorder in percent of the program's own, as the profile tells it. With --native also the
+CPU time of both processes against a native run right before, in pairs.
+
+    scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 12]
+                              [--keep FOLDER] [--native]
+"""
+import argparse
+import contextlib
+import csv
+import io
+import os
+import pathlib
+import sqlite3
+import statistics
+import subprocess
+import sys
+
+import bench
+import papers_programs
+
+# Natively some seconds each; these two are slower than the others.
+SCALES = {"xz": 1 / 6, "gnugo": 1 / 12}
+SIZES = "1K..64M"
+LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
+
+
+def cpu_seconds(argv, folder):
+    with subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as p:
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    if p.returncode != 0:
+        sys.exit(f"bench-accuracy.py: status {p.returncode}: {' '.join(argv)}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def curve(text):
+    number = lambda s: float(s) if s else None
+    return {int(r["size_bytes"]): tuple(number(r.get(k)) for k in ("miss_ratio", "ci_low", "ci_high"))
+            for r in csv.DictReader(io.StringIO(text))}
+
+
+def mrc(cachegram, db):
+    return subprocess.run([cachegram, "mrc", db, "--sizes", SIZES, "--format", "csv"], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def exact_curve(cachegram, argv, folder):
+    kept = folder / "exact.csv"
+    if not kept.exists():
+        db = str(folder / "full.db")
+        cpu_seconds([cachegram, "record", "-o", db, "--mode", "full", "--", *argv], folder)
+        kept.write_text(mrc(cachegram, db))
+    return curve(kept.read_text())
+
+
+def query(db, text):
+    with contextlib.closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as con:
+        return con.execute(text).fetchall()
+
+
+def one_run(cachegram, argv, folder, options, exact, native):
+    db = str(folder / "burst.db")
+    before = cpu_seconds(argv, folder) if native else None
+    spent = cpu_seconds([cachegram, "record", "-o", db, *options, "--", *argv], folder)
+    run = dict(query(db, "SELECT key, value FROM run"))
+    seconds = {k: float(run.get(f"{k}_cpu_seconds", 0)) for k in ("burst", "watch", "recorder")}
+    own = float(run["cpu_seconds"]) - seconds["burst"] - seconds["watch"]
+    estimate = curve(mrc(cachegram, db)) if int(float(run["bursts"])) else {}
+    errors = {s: 100 * abs(estimate[s][0] - exact[s][0]) for s in exact
+              if s in estimate and estimate[s][0] is not None}
+    large = [e for s, e in errors.items() if LARGE[0] <= s <= LARGE[1]]
+    small = [e for s, e in errors.items() if SMALL[0] <= s <= SMALL[1]]
+    return {"large": statistics.mean(large) if large else None, "most": max(large, default=None),
+            "small": statistics.mean(small) if small else None, "silent": len(exact) - len(errors), "sizes": len(exact),
+            "held": sum(estimate[s][1] <= exact[s][0] <= estimate[s][2] for s in exact if s in estimate),
+            "bursts": int(float(run["bursts"])), "watches": query(db, "SELECT count(*) FROM watch")[0][0],
+            **{k: 100 * v / own for k, v in seconds.items()},
+            "added": 100 * (spent / before - 1) if native else None}
+
+
+def cell(value, digits=2):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def mean(runs, key):
+    values = [r[key] for r in runs if r[key] is not None]
+    return statistics.mean(values) if values else None
+
+
+def row(name, runs, native):
+    cells = [name, cell(mean(runs, "bursts"), 0), cell(mean(runs, "watches"), 0), cell(mean(runs, "burst")),
+             cell(mean(runs, "watch")), cell(mean(runs, "recorder"))]
+    if native:
+        cells.append(cell(statistics.median(r["added"] for r in runs), 1))
+    held = 100 * sum(r["held"] for r in runs) / sum(r["sizes"] for r in runs)
+    cells += [cell(mean(runs, "large"), 3), cell(max((r["most"] for r in runs if r["most"] is not None), default=None)),
+              cell(mean(runs, "small"), 3), cell(mean(runs, "silent"), 0), f"{held:.0f}%"]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", default=",".join(papers_programs.NAMES))
+    parser.add_argument("--overhead", default="5")
+    parser.add_argument("--watch", default="page")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--scale", type=int, default=12)
+    parser.add_argument("--keep", default="/tmp/cachegram-accuracy")
+    parser.add_argument("--native", action="store_true")
+    options = parser.parse_args()
+    cachegram = bench.find_cachegram()
+    cases = {}
+    for name in options.programs.split(","):
+        if not papers_programs.here(name):
+            print(f"bench-accuracy.py: {name} is not installed, left out", file=sys.stderr)
+            continue
+        folder = pathlib.Path(options.keep) / name
+        folder.mkdir(parents=True, exist_ok=True)
+        scale = max(1, round(options.scale * SCALES.get(name, 1)))
+        argv = [str(a) for a in papers_programs.programs(scale)[name](folder)]
+        cases[name] = argv, folder, exact_curve(cachegram, argv, folder)
+    for overhead in options.overhead.split(","):
+        for watch in options.watch.split(","):
+            print(f"\n--overhead {overhead} --watch {watch}\n\n| | bursts | watched | bursts % | watching % | recorder % |"
+                  + (" added % |" if options.native else "")
+                  + " error 32K-8M | largest | error 1K-16K | no answer | bands hold |")
+            print("| --- |" + " --- |" * (11 if options.native else 10))
+            every = []
+            for name, (argv, folder, exact) in cases.items():
+                runs = [one_run(cachegram, argv, folder,
+                                ["--overhead", overhead, "--watch", watch, "--seed", str(seed)], exact, options.native)
+                        for seed in range(1, options.runs + 1)]
+                every += runs
+                row(name, runs, options.native)
+            row("all", every, options.native)
+
+
+if __name__ == "__main__":
+    main()
