@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What watching is made of, outside the agent: drawing lines, mappings, rates and the clock made of them. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "collect/choose.h"
+#include "collect/vma.h"
+#include "model/clock.h"
+#include "model/rates.h"
+
+#define TOUCHES 6400u
+
+/* One line each on 90 quiet pages, touched at the end; ten on one that was touched all the time. */
+static size_t make_survivors(struct stackdist_survivor *s)
+{
+    size_t n = 0;
+    for (; n < 90; n++)
+        s[n] = (struct stackdist_survivor){64 * (n + 1), n % 50};
+    for (size_t i = 0; i < 10; i++)
+        s[n++] = (struct stackdist_survivor){64 * 1000 + i, 600 * i + 70};
+    return n;
+}
+
+static void draws_hot_pages_rarely_and_without_bias(void **state)
+{
+    (void)state;
+    struct stackdist_survivor s[100];
+    struct choice out[5];
+    size_t n = make_survivors(s);
+    struct random_state random;
+    struct chooser *c = chooser_new(64);
+    assert_non_null(c);
+    random_seed(&random, 3);
+    double total = 0, hot = 0;
+    unsigned hot_drawn = 0, rounds = 20000;
+    for (unsigned round = 0; round < rounds; round++) {
+        assert_int_equal(chooser_draw(c, s, n, TOUCHES, 5, &random, out), 5);
+        for (int i = 0; i < 5; i++) {
+            int is_hot = out[i].survivor >= 90;
+            for (int k = 0; k < i; k++)
+                assert_true(out[k].survivor != out[i].survivor);
+            total += out[i].weight;
+            hot += is_hot ? out[i].weight : 0;
+            hot_drawn += (unsigned)is_hot;
+        }
+    }
+    /* Ten 64ths of the burst: a chance of 1 / sqrt(10) of the others'. */
+    double share = 10 / sqrt(10) / (90 + 10 / sqrt(10));
+    assert_true(fabs(hot_drawn / (5.0 * rounds) - share) < .002);
+    assert_true(fabs(total / rounds - 100) < 1);
+    assert_true(fabs(hot / rounds - 10) < .5);
+    /* All, if there are no more. */
+    assert_int_equal(chooser_draw(c, s, 3, TOUCHES, 5, &random, out), 3);
+    assert_true(out[0].weight == 1 && out[1].weight == 1 && out[2].weight == 1);
+    chooser_free(c);
+}
+
+static void finds_mappings(void **state)
+{
+    (void)state;
+    uint8_t *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + 4096, 4096, PROT_READ), 0);
+    struct vmas *v = vmas_new((uint32_t)getpid());
+    struct vma found;
+    char on_stack;
+    assert_non_null(v);
+    vmas_refresh(v);
+    assert_int_equal(vmas_find(v, (uint64_t)(uintptr_t)p + 4100, &found), 0);
+    assert_true(found.start == (uint64_t)(uintptr_t)p + 4096 && found.end == found.start + 4096);
+    assert_true(found.protection == PROT_READ && !found.shared && found.name[0] == '\0');
+    assert_int_equal(vmas_find(v, (uint64_t)(uintptr_t)&on_stack, &found), 0);
+    assert_string_equal(found.name, "[stack]");
+    assert_int_equal(vmas_find(v, (uint64_t)(uintptr_t)&finds_mappings, &found), 0);
+    assert_true(found.protection == (PROT_READ | PROT_EXEC) && found.name[0] == '/');
+    assert_true(vmas_find(v, 64, &found) < 0);
+    assert_int_equal(vmas_asynchronous(v), 0);
+    vmas_free(v);
+    assert_null(vmas_new(UINT32_MAX));
+    munmap(p, 3 * 4096);
+}
+
+static void clock_integrates_rates(void **state)
+{
+    (void)state;
+    const struct clock_knot knots[] = {{0, 3000, 4}, {0, 1000, 2}, {1, 500, 1}, {0, 2000, NAN}, {1, NAN, 9}};
+    struct clock *c = clock_new(knots, sizeof(knots) / sizeof(knots[0]));
+    assert_non_null(c);
+    assert_true(fabs(clock_refs(c, 0, 0, 1000) - 2000) < 1e-9);    /* before the first: its rate */
+    assert_true(fabs(clock_refs(c, 0, 1000, 3000) - 6000) < 1e-9); /* between: linear, 3 on average */
+    assert_true(fabs(clock_refs(c, 0, 1000, 2000) - 2500) < 1e-9);
+    assert_true(fabs(clock_refs(c, 0, 3000, 3500) - 2000) < 1e-9); /* behind the last */
+    assert_true(fabs(clock_refs(c, 1, 100, 900) - 800) < 1e-9);
+    assert_true(clock_refs(c, 7, 0, 100) == 100 * CLOCK_NOMINAL_RATE);
+    assert_true(clock_refs(c, 0, 500, 400) == 0);
+    clock_free(c);
+}
+
+static void rates_are_those_of_similar_bursts(void **state)
+{
+    (void)state;
+    struct rates_burst b[120];
+    for (size_t i = 0; i < 120;
+         i++) { /* two kinds of code; every fifth measurement is nonsense, some are missing */
+        int fast = i % 2;
+        rates_traits(&b[i], 1000, fast ? 20 : 400, fast ? 200 : 500, 3000, 100);
+        b[i].refs_per_ns = i % 5 == 0 ? 50 : i % 7 == 0 ? NAN : fast ? 5 : 1;
+    }
+    assert_int_equal(rates_smooth(b, 120), 0);
+    for (size_t i = 0; i < 120; i++)
+        assert_true(b[i].refs_per_ns == (i % 2 ? 5 : 1));
+    struct rates_burst one = {.refs_per_ns = 3}, none = {.refs_per_ns = NAN};
+    assert_int_equal(rates_smooth(&one, 1), 0);
+    assert_true(one.refs_per_ns == 3);
+    assert_int_equal(rates_smooth(&none, 1), 0);
+    assert_true(isnan(none.refs_per_ns));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(draws_hot_pages_rarely_and_without_bias),
+        cmocka_unit_test(finds_mappings),
+        cmocka_unit_test(clock_integrates_rates),
+        cmocka_unit_test(rates_are_those_of_similar_bursts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
