@@ -30,7 +30,7 @@
 #include <unistd.h>
 #include "watched.h"
 
-enum { ROUNDS = 40 };
+enum { ROUNDS = 25 };
 static volatile int alarms;
 static char *name; /* of a file, in the pool */
 
@@ -38,6 +38,13 @@ static void on_alarm(int sig)
 {
     (void)sig;
     alarms++;
+}
+
+/* Not through libc's syscall(), around which all pages are open. */
+static long call(long number, long a, long b, long c)
+{
+    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return number;
 }
 
 static void files(int fd)
@@ -134,7 +141,8 @@ static void sockets(void)
     *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int u = socket(AF_INET, SOCK_DGRAM, 0);
     churn();
-    CHECK(bind(u, (struct sockaddr *)address, sizeof *address) == 0);
+    /* The kernel takes the lower half of an int. */
+    CHECK(call(SYS_bind, u, (long)address, (long)(0xffffffff00000000ull | sizeof *address)) == 0);
     *length = sizeof *address;
     churn();
     CHECK(getsockname(u, (struct sockaddr *)address, length) == 0 && address->sin_port != 0);
@@ -179,10 +187,6 @@ static void waiting(void)
     memset(event, 0, sizeof *event);
     churn();
     CHECK(epoll_wait(e, event, 4, 1000) == 1 && event->data.fd == 77);
-    memset(event, 0, sizeof *event);
-    /* The kernel takes the lower half of an int. */
-    CHECK(syscall(SYS_epoll_wait, (long)e, event, (long)(0x7f00000000000000ull | 4), 1000l) == 1 &&
-          event->data.fd == 77);
     close(e), close(in), close(out);
 
     uint32_t *word = place(sizeof *word);
