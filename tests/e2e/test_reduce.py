@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """record --reduce: less is made of the same references."""
+import sqlite3
+
 import pytest
 
-from conftest import MODES, need, run, totals
+from conftest import MODES, need, run, run_keys, totals
 from test_harmless import text
 
 
@@ -24,3 +26,14 @@ def test_reduce(cachegram, record, tmp_path, mode):
         assert seen["counts"]["references"] > 1000000
     else:  # bursts are at random places
         assert seen["counts"]["bursts"] > 0 and seen["counts"]["loads"] > seen["counts"]["stores"] > 0
+
+
+def test_string_instructions_take_no_hours(record, built):
+    """A burst of one instruction that makes a hundred million references is looked at in part."""
+    argv = [built / "rep_store"]
+    result, db = record(["--gap-us", "20000"], argv)
+    assert result.status == 0 and result.out == run(argv).out, result.err
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        bursts = con.execute("SELECT refs, words FROM burst").fetchall()
+    assert bursts and all(refs <= 8 * words + 65536 + 2 * 8192 for refs, words in bursts)
+    assert float(run_keys(db)["recorder_cpu_seconds"]) < 1
