@@ -114,8 +114,10 @@ struct thread {
     int watch_hold;    /* pages stay open: a function of ours is in a system call for the target */
     int dispatching;   /* syscall user dispatch is set up, with the next as its selector */
     char selector;
-    uint64_t mini_cpu_ns; /* when it began */
-    int enter_after_step; /* a trigger found a signal waiting: that comes first */
+    uint64_t quiet_mask;              /* what watch_quiet_end puts back */
+    uint64_t mask_asked, mask_before; /* for the kernel, which must not be pointed to the stack */
+    uint64_t mini_cpu_ns;             /* when it began */
+    int enter_after_step;             /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
     int ending;                   /* the thread is about to be forgotten: no more bursts */
@@ -265,10 +267,10 @@ int watch_overlaps(uint64_t address, uint64_t bytes);
 void watch_open_range(uint64_t address, uint64_t bytes);
 /* The target changes its mapping there; gone: what was there is not there afterwards. */
 void watch_unmapped(uint64_t address, uint64_t bytes, int gone);
-/* Outside of handlers, around anything that changes pages or lines: no signal comes in but faults. The mask
- * that the end puts back. */
-uint64_t watch_quiet(void);
-void watch_quiet_end(uint64_t mask);
+/* Outside of handlers, around anything that changes pages or lines: no signal comes in but faults. NULL: not
+ * followed, nothing is done. Not nested. */
+void watch_quiet(struct thread *t);
+void watch_quiet_end(struct thread *t);
 /* Around a system call that the agent makes for the target, with pointers of the target's. */
 void watch_hold(struct thread *t);
 void watch_release(struct thread *t);

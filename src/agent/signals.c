@@ -377,7 +377,7 @@ static int fail(int code)
     return -1;
 }
 
-static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+static int change_action_open(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
     if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
         return fail(EINVAL);
@@ -408,6 +408,18 @@ static int change_action(int sig, const struct kernel_sigaction *new, struct ker
     if (old)
         *old = now;
     return 0;
+}
+
+/* With all pages open, since the kernel's copies are on the stack. */
+static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (t)
+        watch_hold(t);
+    int result = change_action_open(sig, new, old);
+    if (t)
+        watch_release(t);
+    return result;
 }
 
 EXPORT int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
@@ -502,14 +514,17 @@ static int change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
     uint64_t asked = 0, mask = 0, before = 0;
+    /* The stack may be one that the target made, whose pages may be closed to the kernel. */
+    uint64_t *in = t ? &t->mask_asked : &mask, *out = t ? &t->mask_before : &before;
     if (set) {
         memcpy(&asked, set, sizeof asked);
         asked &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
-        mask = t ? signals_real(how, asked) : asked;
+        *in = t ? signals_real(how, asked) : asked;
     }
-    long ret = sys4(SYS_rt_sigprocmask, how, set ? &mask : NULL, &before, 8);
+    long ret = sys4(SYS_rt_sigprocmask, how, set ? in : NULL, out, 8);
     if (sys_failed(ret))
         return (int)-ret;
+    before = *out;
     uint64_t told = before | (t ? signals_hidden(t, before) : 0);
     if (set && t)
         signals_note(t, how, asked, before);

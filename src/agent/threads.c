@@ -233,9 +233,9 @@ void thread_detach(struct thread *t)
 {
     t->ending = 1;
     t->enter_after_step = 0;
-    uint64_t mask = watch_quiet();
+    watch_quiet(t);
     watch_pause(t);
-    watch_quiet_end(mask);
+    watch_quiet_end(t);
     sys1(SYSCALL_LEAVE, 0); /* in a burst, this ends it; natively, the kernel knows no such call */
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
@@ -332,9 +332,9 @@ static struct thread *prepare(void *argument)
     struct thread *t = agent_off || !session ? NULL : thread_new();
     if (t) {
         struct thread *self = thread_self();
-        uint64_t mask = watch_quiet();
+        watch_quiet(self);
         watch_drop(self); /* two threads are not watched */
-        watch_quiet_end(mask);
+        watch_quiet_end(self);
         t->hidden = self ? self->hidden : 0;
         t->hidden_beside = self ? self->hidden_beside : 0;
         t->start_argument = argument;

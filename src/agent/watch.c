@@ -319,34 +319,36 @@ int watch_close(struct thread *t, uint64_t mask)
     return 1;
 }
 
-uint64_t watch_quiet(void)
+/* The kernel gets no pointers to the stack, whose pages may be closed if the target made it. */
+void watch_quiet(struct thread *t)
 {
-    uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP), mask = 0;
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
-    return mask;
+    static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
+    if (t)
+        sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &t->quiet_mask, 8);
 }
 
-void watch_quiet_end(uint64_t mask)
+void watch_quiet_end(struct thread *t)
 {
-    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, 8);
+    if (t)
+        sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->quiet_mask, 0, 8);
 }
 
 void watch_hold(struct thread *t)
 {
-    uint64_t mask = watch_quiet();
+    watch_quiet(t);
     t->watch_hold++;
     if (nclosed)
         watch_open(t);
-    watch_quiet_end(mask);
+    watch_quiet_end(t);
 }
 
 void watch_release(struct thread *t)
 {
-    uint64_t mask = watch_quiet();
+    watch_quiet(t);
     t->watch_hold--;
     if (!t->watch_hold && npages != 0 && t->state == THREAD_NATIVE) /* in a burst its end does it */
-        watch_close(t, mask);
-    watch_quiet_end(mask);
+        watch_close(t, t->quiet_mask);
+    watch_quiet_end(t);
 }
 
 /* --- questions --- */

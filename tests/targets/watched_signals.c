@@ -133,6 +133,11 @@ static void coroutine(int me)
         for (unsigned i = 0; i < sizeof deep; i += 256)
             deep[i]++;
         turns++;
+        sigset_t none, now;
+        struct sigaction a;
+        sigemptyset(&none);
+        CHECK(sigprocmask(SIG_BLOCK, &none, &now) == 0 && !sigismember(&now, SIGUSR1));
+        CHECK(sigaction(SIGALRM, NULL, &a) == 0 && a.sa_sigaction == on_alarm);
         usleep(1);
         swapcontext(&contexts[me], &main_context);
     }
