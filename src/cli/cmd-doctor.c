@@ -60,6 +60,21 @@ static size_t add_program(const struct program *p, struct offer *rows)
     return 2;
 }
 
+/* How record watches lines, by what was offered. */
+static struct offer watching(const struct offer *offers, size_t n)
+{
+    struct offer row = {.name = "record-watch", .what = "record watches lines by", .state = OFFER_NO};
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(offers[i].name, "syscall-dispatch") == 0)
+            row.state = offers[i].state;
+    snprintf(row.found, sizeof row.found, "%s",
+             row.state == OFFER_YES ? "closing their pages, in processes with one thread" : "nothing");
+    if (row.state != OFFER_YES)
+        row.advice =
+            "needs syscall user dispatch: Linux 5.11; until then large caches are known by bounds only";
+    return row;
+}
+
 static size_t add_uses(struct offer *rows)
 {
     int perf = triggers_available();
@@ -129,7 +144,7 @@ static void print_json(const struct offer *rows, size_t n)
 int cmd_doctor(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    struct offer rows[OFFERS_MAX + 5];
+    struct offer rows[OFFERS_MAX + 6];
     struct program program = {0};
     struct error err;
     int opt;
@@ -148,7 +163,9 @@ int cmd_doctor(int argc, char **argv)
         return cli_misuse("doctor", "one program at a time, but '%s' follows '%s'", argv[optind + 1],
                           argv[optind]);
     size_t n = offers_find(rows, OFFERS_MAX);
+    struct offer watch = watching(rows, n);
     n += add_uses(rows + n);
+    rows[n++] = watch;
     if (argc > optind) {
         program.name = argv[optind];
         if (launch_find(program.name, program.path, sizeof program.path, &err) < 0)

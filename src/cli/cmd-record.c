@@ -168,7 +168,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
                 o->watch = (enum collect_watch)i;
                 return 0;
             }
-        cli_misuse("record", "--watch %s: must be auto, page or none", value);
+        if (strcmp(value, "debugreg") == 0)
+            cli_misuse("record",
+                       "--watch debugreg: debug registers see eight bytes of a line, which is not enough: "
+                       "use page or none");
+        else
+            cli_misuse("record", "--watch %s: must be auto, page or none", value);
         return -1;
     case OPTION_WATCH_LINES: /* for tests: in the man page only */
         if (parse_number("--watch-lines", value, 1, WATCH_LINES_MAX, &number) < 0)
