@@ -42,8 +42,8 @@
  * time, at least such a share.
  */
 #define COLLECT_COUNT_BLOCK_NS 0.2
-#define COLLECT_COUNT_INDIRECT_NS 4.0
-#define COLLECT_COUNT_LEAST_SHARE 0.25
+#define COLLECT_COUNT_INDIRECT_NS 1.5
+#define COLLECT_COUNT_LEAST_SHARE 0.4
 /* Blocks for a reference, and the share of those with indirect branches, where only references are known: .32
  * (xz) to .62 (gzip). */
 #define COLLECT_COUNT_BLOCKS 0.45
