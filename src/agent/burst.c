@@ -131,8 +131,9 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
         publish(t, end, detail, end_of_words, last_insns, asks);
     }
-    end_books(t);
-    watch_ask(t, asks);
+    go_native(t);
+    watch_ask(t, asks); /* after which the budget knows what this burst cost */
+    thread_arm(t);
     /* Who always counts goes on at once, but not where it would meet the same again. */
     if (count_always() &&
         (end == WIRE_END_FULL || end == WIRE_END_SIGNAL || end == WIRE_END_SYSCALL || end == WIRE_END_FAULT))

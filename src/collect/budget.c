@@ -41,7 +41,9 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
         choose_watch(b, watch, (double)(spent_ns - b->spent_ns));
         b->watch_ns = use->watch_ns;
         double cost = (double)(spent_ns - b->spent_ns) / (double)(use->bursts - b->bursts);
-        b->burst_cost_ns = b->burst_cost_ns == 0 ? cost : b->burst_cost_ns + (cost - b->burst_cost_ns) / 3;
+        /* The first bursts are dear, since all code is still to be translated: soon forgotten. */
+        double weight = b->burst_cost_ns == 0 ? 1 : cost < b->burst_cost_ns ? .7 : .3;
+        b->burst_cost_ns += weight * (cost - b->burst_cost_ns);
         b->bursts = use->bursts;
         b->spent_ns = spent_ns;
     }
