@@ -12,7 +12,7 @@
  * The cursor walks through memory of which all is one page of zeros, so that it hardly touches the caches
  * that the target uses, and it needs no look at a limit: it ends in a guard region.
  *
- *      | ... | warm: 150,000 bytes -> | guard     then     | ... | timed: 300,000 bytes -> | guard
+ *      | ... | warm: 10,000 bytes -> | guard     then     | ... | timed: 100,000 bytes -> | guard
  *
  * Counting always is one stretch without end, in laps through that memory, with recorded bursts in between.
  */
