@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long bench bench-corun bench-papers bench-pirate format install clean
+.PHONY: build demo test test-long bench bench-corun bench-papers bench-accuracy bench-pirate format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -48,6 +48,14 @@ bench-papers:
 	@scripts/build-zydis.sh
 	@scripts/build.sh build -Dtests=true
 	@/usr/bin/python3 scripts/bench-papers.py --svg build/bench-papers.svg $(PAPERS)
+
+# What a budget buys (docs/accuracy.md): exact curves once, 40 minutes, kept in /tmp/cachegram-accuracy; then some two
+# minutes for each budget. BUDGETS="--overhead 1,5,20 --watch page,none --runs 3" asks for more.
+bench-accuracy:
+	@scripts/install-deps.sh build test papers
+	@scripts/build-zydis.sh
+	@scripts/build.sh build -Dtests=true
+	@/usr/bin/python3 scripts/bench-accuracy.py $(BUDGETS)
 
 # What `cachegram pirate` measures here (docs/pirate.md); some five minutes on a machine that does nothing else.
 bench-pirate:
