@@ -51,10 +51,11 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
     double own_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
     if (b->burst_cost_ns > 0) {
         /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
-         * program's later half should not be sampled twice as densely as its first. */
+         * program's later half should not be sampled twice as densely as its first; debts too, since the next
+         * burst is planned now, by what its thread owes for the dear first ones, and is not planned anew. */
         double horizon_ns = BUDGET_HORIZON_NS;
         double allowed = b->share * (own_ns + horizon_ns) - (double)spent_ns;
-        double share = clamp(allowed / horizon_ns, b->share / 100, b->share * 1.25);
+        double share = clamp(allowed / horizon_ns, b->share / 2, b->share * 1.25);
         b->gap_ns = (uint64_t)clamp(b->burst_cost_ns / share, (double)BUDGET_LEAST_GAP_NS,
                                     (double)BUDGET_MOST_GAP_NS);
     }
