@@ -16,7 +16,7 @@ static double clamp(double x, double low, double high)
 uint64_t budget_watch_allowance_ns(const struct budget *b)
 {
     return (uint64_t)clamp(BUDGET_ALLOWANCE * b->other_cost_ns, BUDGET_LEAST_ALLOWANCE_NS,
-                           BUDGET_MOST_ALLOWANCE_NS);
+                           BUDGET_MOST_ALLOWANCE_SHARE * b->share * BUDGET_HORIZON_NS);
 }
 
 /* More lines cost more faults, and those tell less than more bursts would: not over about a third. */

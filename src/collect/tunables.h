@@ -69,7 +69,8 @@
 /* CPU time that they may cost until the next burst, before anything is known. */
 #define COLLECT_WATCH_ALLOWANCE_NS UINT64_C(2000000)
 #define BUDGET_LEAST_ALLOWANCE_NS 300000.0
-#define BUDGET_MOST_ALLOWANCE_NS 20e6
+/* First bursts are dear: so large a part of what may be spent in a second, and no more. */
+#define BUDGET_MOST_ALLOWANCE_SHARE .3
 /* From a burst to the next, watching may take so many times what the burst itself costs before half of the
  * lines are given up; and half as much before the next half is. */
 #define BUDGET_ALLOWANCE 1.5
