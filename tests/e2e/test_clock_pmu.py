@@ -37,10 +37,10 @@ def test_places(record, events, rate):
     assert len(rows) > 10
     in_bursts, references = 0, 0
     for i, (_, refs, start, end, start_refs, refs_per_ns, weight) in enumerate(rows):
-        assert refs_per_ns == pytest.approx(rate, rel=.03)
-        assert start_refs == pytest.approx(rate * (start - in_bursts) + references, rel=.03)
+        assert refs_per_ns == pytest.approx(rate, rel=.1)
+        assert start_refs == pytest.approx(rate * (start - in_bursts) + references, rel=.1)
         # The first gaps were set before anything was counted, and are of one reference a nanosecond.
-        assert weight == pytest.approx(rate * 4e6, rel=.05) or (weight == 4e6 and i < len(rows) / 2)
+        assert weight == pytest.approx(rate * 4e6, rel=.1) or (weight == 4e6 and i < len(rows) / 2)
         in_bursts += end - start
         references += refs
     # Placed by the counter: a gap or so apart, on average.
