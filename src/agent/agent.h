@@ -48,15 +48,15 @@ enum {
 
 /* count.c */
 struct counting {
-    int on;   /* the burst that the thread is in only counts */
-    int part; /* 0: how fast is it? 1: warms up. 2: is timed. */
-    int done; /* the next burst is to be recorded: it was counted before it, if only in part */
-    uint64_t start, idle_before;        /* cursor and idle rounds where counts were last taken */
-    uint64_t total;                     /* references counted so far */
-    uint64_t part_total, part_idle;     /* total and idle rounds at the start of this part */
-    uint64_t part_length;               /* references, or rounds without any, at which it is to end */
-    uint64_t pace_ps;                   /* what one of them took last, in picoseconds; 0: not known */
+    int on;              /* the burst that the thread is in only counts */
+    int part;            /* 0: warms up. 1: is timed. */
+    int done;            /* the next burst is to be recorded: it was counted before it, if only in part */
+    int timed;           /* the timer is set */
+    int closed;          /* the page that blocks read is closed: the thread stops at the next one */
+    uint64_t total;      /* references counted so far, but for those since it went in */
+    uint64_t part_total; /* at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
+    uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
     uint64_t away_ns;                   /* of the stretch, in C code that the target would not have run */
     uint64_t part_away_ns;
     /* What the next burst takes along: references, and the CPU time that they took. */
@@ -64,6 +64,7 @@ struct counting {
     /* Counting always: bursts are one in each stratum of so many references, the next at `burst_at` of total.
      */
     uint64_t gap_refs, burst_at, stratum_end;
+    uint64_t per_us;    /* references in a microsecond, to plan with */
     uint64_t burst_gap; /* gap_refs with which the burst was planned that is recorded now */
 };
 
@@ -84,10 +85,14 @@ struct thread {
     uint64_t indirect_target;
     uint64_t saved[8]; /* registers of the system call gate */
     uint64_t gate_resume;
-    uint64_t app_mask;    /* the target's signal mask while in a burst */
-    uint64_t burst_mask;  /* what is blocked in a burst */
-    uint64_t idle_rounds; /* counting: by how much the cursor has moved without a reference */
-    uint64_t spill_extra; /* likewise: a third register, within one block */
+    uint64_t app_mask;   /* the target's signal mask while in a burst */
+    uint64_t burst_mask; /* what is blocked in a burst */
+    /* For counting code (arch/x86_64/count.h): a register borrowed for one instruction, which bits of an
+     * address are its index in tables, what is added at once for a string instruction, and while the target's
+     * vector is back in its register, the counter; else that vector. */
+    uint64_t spill_extra, table_mask;
+    uint64_t elements[2], counter[2];
+    uint64_t vector[8] __attribute__((aligned(64)));
 
     enum thread_state state;
     uint32_t tid;
@@ -134,11 +139,12 @@ struct thread {
     uint8_t *signal_stack;
 
     struct counting count;
+    int count_timer, has_count_timer;
+    uint32_t tables; /* which of them it has */
 
-    uint64_t landings_generation; /* of the translations that `landings` refers to; 0: it is not filled in */
-
+    uint64_t steps[512] __attribute__((aligned(4096))); /* a page: see arch/x86_64/count.h */
     uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
-    uint64_t landings[1u << TARGET_BITS]; /* counting blocks' (arch/x86_64/count.h) */
+    uint64_t jumps[1u << COUNT_TABLE_BITS], returns[1u << COUNT_TABLE_BITS];
 };
 
 extern struct wire_session *session;
@@ -217,16 +223,19 @@ int burst_take_buffer(struct thread *t); /* 0: there is none */
 
 /* count.c */
 void count_init(void);
-void count_forked(void);
 int count_always(void); /* the thread counts whenever it is not in a recorded burst */
-int count_wanted(struct thread *t);
-/* The cursor stands there: adds what was counted so far to the counters. */
-void count_take(struct thread *t, uint64_t cursor);
-void count_begin(struct thread *t); /* t->cursor is where the stretch begins */
-/* The cursor has met the end of a part: the stretch goes on, or the recorded burst begins. */
-void count_full(struct thread *t, ucontext_t *uc, uint64_t cursor);
-void count_end(struct thread *t, uint64_t cursor); /* for whatever reason */
-void count_forget(struct thread *t);               /* no burst follows that could take the count along */
+int count_wanted(struct thread *t, const ucontext_t *uc);
+void count_begin(struct thread *t);
+void count_take(struct thread *t, uint64_t refs); /* so many more were counted */
+int count_is_alarm(const siginfo_t *info);
+void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
+/* Before a system call that may wait: no timer will disturb it; the thread stops behind it. */
+void count_pause(struct thread *t);
+/* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
+void count_stop(struct thread *t, ucontext_t *uc);
+void count_end(struct thread *t);    /* for whatever reason; the context is the target's */
+void count_forget(struct thread *t); /* no burst follows that could take the count along */
+void count_thread_gone(struct thread *t);
 /* Around C code that only we need. */
 uint64_t count_away(const struct thread *t);
 void count_back(struct thread *t, uint64_t away);
@@ -331,14 +340,24 @@ void arch_leave(struct thread *t);
 void arch_flush(void); /* caller makes sure that nobody is in the cache */
 uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
-void arch_begin_counting(struct thread *t); /* its tables are of the translations that there are now */
-void arch_forked(void);                     /* in a forked child: start afresh */
+void arch_forked(void); /* in a forked child: start afresh */
+/* Counting: what there must be for it, in this process, and for a thread. */
+int arch_count_init(void);                /* 0, or -1: this processor cannot */
+int arch_count_ready(struct thread *t);   /* the thread has what it needs. 0, or -1: no memory */
+int arch_count_can(const ucontext_t *uc); /* of that frame, too */
+/* The page that counting blocks read: closed, the thread faults at the next block's beginning. */
+void arch_count_open(struct thread *t);
+void arch_count_close(struct thread *t);
+/* The frame of a thread that goes into counting code, or comes out of it: then, what was counted meanwhile.
+ */
+void arch_count_in(struct thread *t, ucontext_t *uc);
+uint64_t arch_count_out(struct thread *t, ucontext_t *uc);
+uint64_t arch_counted(const ucontext_t *uc); /* the same, of a thread that stopped and stays */
 /*
  * A fault at a place in the cache. FAULT_LEAVE: the leave gate. FAULT_FULL: end of the buffer.
  * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last
- * three the context is untouched, *record is the start of the unfinished record, *end the end of its words;
- * arch_restore then makes the context the target's.
- * FAULT_UNKNOWN: cannot be.
+ * three the context is untouched; unless the thread counts, *record is the start of the unfinished record,
+ * *end the end of its words; arch_restore then makes the context the target's. FAULT_UNKNOWN: cannot be.
  */
 enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE };
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,

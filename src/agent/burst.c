@@ -125,7 +125,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     int counting = t->count.on;
     uint32_t asks = 0;
     if (counting) {
-        count_end(t, (uint64_t)end_of_words);
+        count_end(t);
         burst_forget(t);
     } else if (t->buffer >= 0) {
         asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
@@ -171,7 +171,7 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
     t->burst_mask = ~FAULT_SIGNALS;
     memcpy(&uc->uc_sigmask, &t->burst_mask, sizeof t->burst_mask);
     if (t->count.on)
-        arch_begin_counting(t); /* all may have been thrown away during a step */
+        arch_count_in(t, uc);
     arch_enter(t);
     t->state = THREAD_BURST;
     arch_set_pc(uc, code);
@@ -262,7 +262,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         regions_forget();
     }
     watch_burst_begins();
-    t->count.on = count_wanted(t);
+    t->count.on = count_wanted(t, uc);
     /* Who counts for long must not keep a buffer from others. */
     if (!(t->count.on && count_always())) {
         if (!burst_take_buffer(t))
@@ -351,7 +351,7 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     arch_set_pc(uc, t->exit_pc);
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
     if (t->count.on) /* perhaps for good */
-        count_take(t, (uint64_t)t->cursor);
+        count_take(t, arch_count_out(t, uc));
     if (t->leave_end == LEAVE_STEP) {
         burst_step(t, uc);
         return;

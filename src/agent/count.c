@@ -3,158 +3,182 @@
  * count.c - the clock without counters: how many references a thread makes per nanosecond of its CPU time.
  *
  * A trigger does not begin a recorded burst at once, but a stretch in which the same code is translated such
- * that it counts its references and does nothing else (arch/x86_64/count.h). Its first part, a short one,
- * tells how fast the thread is, and so how long the others may be; the second warms up; the third is timed;
- * then the recorded burst begins, where the stretch has come to. Everything that can happen in a burst can
- * happen in a stretch. What cuts it short does not cost the burst, which then begins a little later, with
- * what was counted till then.
+ * that it counts its references and does nothing else (arch/x86_64/count.h). Its first part warms up; the
+ * second is timed; then the recorded burst begins, where the stretch has come to. Everything that can happen
+ * in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins a little
+ * later, with what was counted till then.
  *
- * The cursor walks through memory of which all is one page of zeros, so that it hardly touches the caches
- * that the target uses, and it needs no look at a limit: it ends in a guard region.
+ * Counting code looks at no clock. A timer of the thread's (on real time: those on CPU time only have the
+ * kernel's tick) interrupts it; the handler notes the time and closes a page that every block reads from, and
+ * the fault that follows is where a part ends. A system call that may wait is never interrupted: the page is
+ * closed before it instead.
  *
- *      | ... | warm: 10,000 bytes -> | guard     then     | ... | timed: 100,000 bytes -> | guard
- *
- * Counting always is one stretch without end, in laps through that memory, with recorded bursts in between.
+ * Counting always is one stretch without end, stopped now and then to look after signals, with recorded
+ * bursts in between.
  */
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* Linux 5.14 */
-#endif
-
-static uint8_t *area; /* NULL: nothing is counted */
-static int populated;
+static int possible;
 
 void count_init(void)
 {
-    if (session->clock == WIRE_CLOCK_CPUTIME || session->mode != WIRE_MODE_BURST)
-        return;
-    uint8_t *memory = sys_map(NULL, COUNT_AREA_BYTES + COUNT_GUARD_BYTES, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-    if (!memory || sys_failed(sys3(SYS_mprotect, memory, COUNT_AREA_BYTES, PROT_READ)))
-        return;
-    sys3(SYS_madvise, memory, COUNT_AREA_BYTES + COUNT_GUARD_BYTES, MADV_DONTDUMP);
-    area = memory;
-}
-
-/* A child has the mapping, but has to touch its pages anew. */
-void count_forked(void)
-{
-    populated = 0;
+    possible =
+        session->clock != WIRE_CLOCK_CPUTIME && session->mode == WIRE_MODE_BURST && arch_count_init() == 0;
 }
 
 int count_always(void)
 {
-    return area && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
+    return possible && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
 }
 
-int count_wanted(struct thread *t)
+int count_wanted(struct thread *t, const ucontext_t *uc)
 {
-    int wanted = area && !t->count.done;
+    int wanted = possible && !t->count.done && arch_count_can(uc);
     t->count.done = 0;
-    return wanted;
+    if (!wanted)
+        return 0;
+    uint64_t began = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int ready = arch_count_ready(t) == 0;
+    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    count_add(&proc->count.count_cpu_ns, ns);
+    count_add(&proc->count.count_away_ns, ns);
+    return ready;
 }
 
-/* Lets the cursor stand `refs` references before the guard. */
-static void place_cursor(struct thread *t, uint64_t refs)
+static void set_timer(struct thread *t, uint64_t ns)
 {
-    t->count.start = (uint64_t)area + COUNT_AREA_BYTES - refs;
-    t->count.idle_before = t->idle_rounds;
+    if (!t->has_count_timer) {
+        struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
+        event.sigev_value.sival_ptr = &possible;
+        event._sigev_un._tid = (int)t->tid;
+        if (sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->count_timer)))
+            return; /* then only what comes by itself ends the stretch */
+        t->has_count_timer = 1;
+    }
+    struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}};
+    sys4(SYS_timer_settime, t->count_timer, 0, &when, 0);
+    t->count.timed = ns != 0;
 }
 
-static void begin_part(struct thread *t, uint64_t refs)
+void count_thread_gone(struct thread *t)
+{
+    if (t->has_count_timer)
+        sys1(SYS_timer_delete, t->count_timer);
+    t->has_count_timer = 0;
+}
+
+int count_is_alarm(const siginfo_t *info)
+{
+    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &possible;
+}
+
+void count_alarm(struct thread *t, const ucontext_t *uc)
+{
+    if (t->state != THREAD_BURST || !t->count.on)
+        return;
+    t->count.timed = 0;
+    t->count.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+    if (!t->count.closed)
+        arch_count_close(t);
+    t->count.closed = 1;
+}
+
+/* Nothing is to interrupt the thread any more. */
+static void disarm(struct thread *t)
+{
+    if (t->count.timed)
+        set_timer(t, 0);
+}
+
+void count_pause(struct thread *t)
+{
+    if (!t->count.on)
+        return;
+    disarm(t);
+    if (!t->count.closed)
+        arch_count_close(t);
+    t->count.closed = 1;
+    t->count.alarm_cpu_ns = 0;
+}
+
+static void begin_part(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->count;
-    c->part_length = refs;
-    place_cursor(t, refs);
-    c->part_total = c->total;
-    c->part_idle = t->idle_rounds;
+    c->part_total = total;
     c->part_away_ns = c->away_ns;
     c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
  * wants it in CPU time, at the thread's rate so far. */
-static void plan_burst(struct thread *t)
+static void plan_burst(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->count;
     uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              gap_ns = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
-    uint64_t per_us = c->total > COUNT_RATE_REFS && ns >= 1000 ? c->total / (ns / 1000) : COUNT_FIRST_RATE;
-    c->gap_refs = gap_ns / 1000 * per_us + 1;
+    c->per_us = total > COUNT_RATE_REFS && ns >= 1000 ? total / (ns / 1000) + 1 : COUNT_FIRST_RATE;
+    c->gap_refs = gap_ns / 1000 * c->per_us + 1;
     c->burst_at = c->stratum_end + random_next(&t->random) % c->gap_refs;
     c->stratum_end += c->gap_refs;
 }
 
-/* Counting always: references until the next lap of the cursor. */
-static uint64_t lap(const struct thread *t)
+/* Counting always: until the thread is looked at again. */
+static uint64_t lap_ns(const struct counting *c, uint64_t total)
 {
-    uint64_t left = t->count.burst_at > t->count.total ? t->count.burst_at - t->count.total : 1;
-    return left < COUNT_AREA_BYTES ? left : COUNT_AREA_BYTES;
-}
-
-/* References for a part: as many as said, less where the thread is so slow that it would take long. */
-static uint64_t length(const struct thread *t, uint64_t most, uint64_t ns)
-{
-    uint64_t n = t->count.pace_ps ? ns * 1000 / t->count.pace_ps : most;
-    return n > most ? most : n < COUNT_PART_REFS ? COUNT_PART_REFS : n;
-}
-
-/* What a reference, or a round without any, took in the part that ends. */
-static void see_pace(struct thread *t)
-{
-    struct counting *c = &t->count;
-    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->part_cpu_ns, away = c->away_ns - c->part_away_ns,
-             moved = c->total - c->part_total + t->idle_rounds - c->part_idle;
-    if (moved && ns > away)
-        c->pace_ps = (ns - away) * 1000 / moved;
+    uint64_t left = c->burst_at > total ? (c->burst_at - total) * 1000 / c->per_us : 0;
+    return left < COUNT_LEAST_NS ? COUNT_LEAST_NS : left > COUNT_LAP_NS ? COUNT_LAP_NS : left;
 }
 
 void count_begin(struct thread *t)
 {
     struct counting *c = &t->count;
-    /* Faults on its pages would be part of the time. */
-    if (!__atomic_exchange_n(&populated, 1, __ATOMIC_RELAXED))
-        sys3(SYS_madvise, area, COUNT_AREA_BYTES, MADV_POPULATE_READ);
     c->part = 0;
     c->refs = c->ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    arch_begin_counting(t);
-    c->away_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->cpu_start_ns;
+    if (c->closed)
+        arch_count_open(t);
+    c->closed = 0;
+    c->away_ns = 0;
     if (count_always() && c->gap_refs == 0)
-        plan_burst(t);
-    begin_part(t, count_always() ? lap(t) : COUNT_PART_REFS);
-    t->cursor = (uint64_t *)c->start;
+        plan_burst(t, c->total);
+    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_LEAST_NS);
+    begin_part(t, c->total);
+    c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
     count_add(&proc->count.counts, 1);
 }
 
-void count_take(struct thread *t, uint64_t cursor)
+void count_take(struct thread *t, uint64_t refs)
 {
-    struct counting *c = &t->count;
-    uint64_t refs = cursor - c->start - (t->idle_rounds - c->idle_before);
-    c->total += refs;
-    c->start = cursor;
-    c->idle_before = t->idle_rounds;
+    t->count.total += refs;
     count_add(&proc->count.count_refs, refs);
 }
 
-void count_end(struct thread *t, uint64_t cursor)
+/* CPU time that the part has taken up to then, without what was spent in code of ours. */
+static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
+{
+    uint64_t away = c->part_cpu_ns + c->away_ns - c->part_away_ns;
+    return cpu_ns > away ? cpu_ns - away : 0;
+}
+
+void count_end(struct thread *t)
 {
     struct counting *c = &t->count;
-    count_take(t, cursor);
-    see_pace(t);
-    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), ns = now - c->part_cpu_ns,
-             away = c->away_ns - c->part_away_ns, refs = c->total - c->part_total;
-    if (c->part == COUNT_PARTS - 1 &&
-        refs + t->idle_rounds - c->part_idle >= c->part_length / COUNT_LEAST_SHARE && ns > away) {
-        c->refs = refs;
-        c->ns = ns - away;
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
+    disarm(t);
+    if (c->closed)
+        arch_count_open(t);
+    c->closed = 0;
+    if (c->part == 1 && (c->total - c->part_total >= COUNT_TIMED_REFS / COUNT_LEAST_SHARE ||
+                         ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE)) {
+        c->refs = c->total - c->part_total;
+        c->ns = ns;
     }
     c->on = 0;
+    c->alarm_cpu_ns = 0;
     c->done = !count_always();
     count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
     count_add(&proc->count.count_away_ns, c->away_ns);
@@ -166,49 +190,57 @@ void count_forget(struct thread *t)
     t->count.refs = t->count.ns = 0;
 }
 
-/* What comes when the cursor has met the guard: nonzero if the count goes on. */
-static int next_part(struct thread *t)
+/* Whether the recorded burst is to begin now; if not, all is set for what comes next. */
+static int is_over(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->count;
-    if (!count_always()) {
-        if (c->part == COUNT_PARTS - 1)
-            return 0;
-        see_pace(t);
-        c->part++;
-        begin_part(t, c->part == COUNT_PARTS - 1 ? length(t, COUNT_TIMED_REFS, COUNT_TIMED_NS)
-                                                 : length(t, COUNT_WARM_REFS, COUNT_WARM_NS));
+    if (count_always()) {
+        if (total + c->per_us * COUNT_LEAST_NS / 1000 >= c->burst_at) {
+            int taken = burst_take_buffer(t);
+            c->burst_gap = c->gap_refs;
+            plan_burst(t, total);
+            if (taken)
+                return 1;
+        }
+        set_timer(t, lap_ns(c, total));
+        return 0;
+    }
+    uint64_t refs = total - c->part_total, wanted = c->part ? COUNT_TIMED_REFS : COUNT_WARM_REFS,
+             most_ns = c->part ? COUNT_TIMED_NS : COUNT_WARM_NS,
+             ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (refs < wanted / 4 * 3 && ns < most_ns / 4 * 3) { /* slower than thought, or code was translated */
+        uint64_t left = refs ? ns * (wanted - refs) / refs : most_ns;
+        left = left < most_ns - ns ? left : most_ns - ns;
+        set_timer(t, left > COUNT_LEAST_NS ? left : COUNT_LEAST_NS);
+        return 0;
+    }
+    if (c->part == 1)
         return 1;
-    }
-    if (c->total >= c->burst_at) {
-        int taken = burst_take_buffer(t);
-        c->burst_gap = c->gap_refs;
-        plan_burst(t);
-        if (taken)
-            return 0;
-    }
-    place_cursor(t, lap(t));
-    return 1;
+    c->part = 1;
+    uint64_t first = refs ? ns * COUNT_TIMED_REFS / refs : COUNT_TIMED_NS;
+    set_timer(t, first < COUNT_LEAST_NS ? COUNT_LEAST_NS : first > COUNT_TIMED_NS ? COUNT_TIMED_NS : first);
+    begin_part(t, total);
+    return 0;
 }
 
-void count_full(struct thread *t, ucontext_t *uc, uint64_t cursor)
+void count_stop(struct thread *t, ucontext_t *uc)
 {
+    struct counting *c = &t->count;
     uint64_t pending = 0;
-    count_take(t, cursor);
+    arch_count_open(t);
+    c->closed = 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     if (pending & ~t->app_mask & ~FAULT_SIGNALS) { /* let it in: the burst comes after it */
         arch_restore(t, uc);
         memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
-        burst_end(t, WIRE_END_SIGNAL, 0, (uint64_t *)cursor, UINT32_MAX);
-        return;
+        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+    } else if (is_over(t, c->total + arch_counted(uc))) {
+        arch_restore(t, uc);
+        count_end(t);
+        c->done = 0;
+        burst_record(t, uc);
     }
-    if (next_part(t)) {
-        arch_moved_buffer(t, uc, (uint64_t *)t->count.start);
-        return;
-    }
-    arch_restore(t, uc);
-    count_end(t, cursor);
-    t->count.done = 0;
-    burst_record(t, uc);
+    c->alarm_cpu_ns = 0;
 }
 
 uint64_t count_away(const struct thread *t)

@@ -262,7 +262,6 @@ static void forked(void)
     }
     watch_forked();
     burst_forked();
-    count_forked();
     arch_forked();
     regions_forget();
     threads_forked();

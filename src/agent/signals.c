@@ -242,7 +242,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         return 0;
     case FAULT_FULL:
         if (t->count.on) {
-            count_full(t, uc, (uint64_t)end);
+            count_stop(t, uc);
             return 0;
         }
         if (session->mode == WIRE_MODE_FULL && !session->stop) {
@@ -343,6 +343,11 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
         return deliver(t, sig, info, uc, d);
     }
+    if (sig == SIGTRAP && count_is_alarm(info)) {
+        if (t && !in_handler(t, uc))
+            count_alarm(t, uc);
+        return 0;
+    }
     if (sig == SIGTRAP && is_trigger(info)) {
         if (t && !t->ending && !in_handler(t, uc))
             trigger(t, uc);
@@ -359,7 +364,9 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         } else if (arch_restore_gate(t, uc)) {
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
         } else {
-            /* The target jumped to where there is no code: all its registers are its own already. */
+            /* The target jumped to where there is no code: all its general registers are its own already. */
+            if (t->count.on)
+                count_take(t, arch_count_out(t, uc));
             set_mask_of(uc, t->app_mask);
             burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->cursor, UINT32_MAX);
         }

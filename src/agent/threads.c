@@ -240,6 +240,7 @@ void thread_detach(struct thread *t)
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
     t->has_timer = 0;
+    count_thread_gone(t);
     release_trigger(t);
     t->trigger = NULL;
     stack_t none = {.ss_flags = SS_DISABLE};
@@ -265,7 +266,7 @@ void threads_forked(void)
     free_threads = NULL;
     if (!t)
         return;
-    t->has_timer = 0; /* timers are not inherited */
+    t->has_timer = t->has_count_timer = 0; /* timers are not inherited */
     stack_t altstack = t->app_altstack;
     thread_attach(t);
     t->app_altstack = altstack;
@@ -279,6 +280,7 @@ void threads_retire(void)
             if (table[i].thread->has_timer)
                 sys1(SYS_timer_delete, table[i].thread->timer);
             table[i].thread->has_timer = 0;
+            count_thread_gone(table[i].thread);
             release_trigger(table[i].thread);
         }
     drop_lock();

@@ -47,22 +47,34 @@
 #define MINI_WORDS 4096u
 #define MINI_SOON_NS 4000
 /*
- * Counting before a burst: untimed references, in which code is translated and links are made, then timed
- * ones.
+ * Counting before a burst: references of an untimed part, in which code is translated and links are made, then
+ * of a timed one; and the CPU time after which they end all the same.
+ *
+ * What is met at a random moment of CPU time, and so with a chance by how slow it is, is what runs at
+ * the trigger; the burst is weighed with the rate that was measured just before it. So these must not be far
+ * apart. (gzip goes from slow to fast code and back every million references: with 150,000 untimed and 300,000
+ * timed ones its curve was 1.7 points too low.) But code that is not warm is up to 20 times slower.
  */
-#define COUNT_WARM_REFS 10000u
-#define COUNT_TIMED_REFS 100000u
-/*
- * What is met at a random moment of CPU time, and so with a chance by how slow it is, is what runs at the
- * trigger; the burst is weighed with the rate that was measured just before it. So these must not be far
- * apart: parts are to take no longer than so much CPU time, by the pace of the part before; but have some
- * references at least, and the first part no more. (gzip goes from slow to fast code and back every million
- * references: with 150,000 untimed and 300,000 timed ones its curve was 1.7 points too low.)
- */
-#define COUNT_PARTS 3
-#define COUNT_WARM_NS 15000u
+#ifndef COUNT_WARM_REFS
+#define COUNT_WARM_REFS 20000u
+#endif
+#ifndef COUNT_TIMED_REFS
+#define COUNT_TIMED_REFS 60000u
+#endif
+#define COUNT_WARM_NS 150000u
 #define COUNT_TIMED_NS 150000u
-#define COUNT_PART_REFS 5000u
+/* Counting always: how long until a thread is looked at again, at most, for that is how long its signals may
+ * have to wait; stopping it costs some 8 us. */
+#define COUNT_LAP_NS 2000000u
+/* The shortest time that the timer is set to: on a busy machine a shorter one is over before the thread runs
+ * again. */
+#define COUNT_LEAST_NS 15000u
+/* Blocks that are translated at once, if nothing is known of whether all will be run; and if it is. */
+#define COUNT_RUN 4u
+#define COUNT_RUN_MOST 16u
+/* Lowest bits of an address that are its index in the tables of branch targets: 2 MB each. With 16, addresses
+ * meet in one place a million times in sqlite3 or python3. */
+#define COUNT_TABLE_BITS 18
 /* A part cut short tells a rate if it was at least this part of what was planned. */
 #define COUNT_LEAST_SHARE 6u
 /* Thread CPU time to a burst that is overdue; after a stretch that was cut short at least this and less than
@@ -72,11 +84,6 @@
  * then, in references per microsecond. */
 #define COUNT_RATE_REFS 1000000u
 #define COUNT_FIRST_RATE 1000u
-/* The memory that the cursor walks through, one byte a reference, and the guard behind it, which no string
- * instruction of fewer elements jumps over; if one does, the stretch is longer. All of it is the same page of
- * zeros, and no program whose address space is limited should miss it. */
-#define COUNT_AREA_BYTES (512u << 10)
-#define COUNT_GUARD_BYTES (64u << 20)
 /* Of the CPU time of counting, what native code would have taken for the same. */
 #define COUNT_NATIVE_PERCENT 60
 /* Regions of code that are known. */

@@ -20,7 +20,12 @@ ENDING = (["--mode", "burst", "--clock", "cputime", "--burst-refs", "1000", "--g
 # Bursts begin and end at any place.
 OFTEN = (["--mode", "burst", "--burst-refs", "2000", "--gap-us", "50"], [])
 MADE = (["--mode", "full"], ["--trigger", "0", "--code", "memory"])
-MODES = {"full": FULL, "ending": ENDING, "often": OFTEN, "made": MADE}
+# Counted, with hardly a burst in between.
+ALWAYS = ["--mode", "burst", "--clock", "count-always", "--gap-us", "10000000"]
+COUNTED = (ALWAYS, ["--trigger", "0"])
+COUNTED_MADE = (ALWAYS, ["--trigger", "0", "--code", "memory"])
+MODES = {"full": FULL, "ending": ENDING, "often": OFTEN, "made": MADE, "counted": COUNTED,
+         "counted made": COUNTED_MADE}
 
 
 def last_numbers(output):
@@ -71,15 +76,15 @@ class Cases:
         db = self.path("db")
         self.call(*self.setarch(), self.cachegram, "record", "-o", db, *record, "--",
                   self.tool("isa_run"), *options, "--like", self.path("native"), self.file, 0, self.count,
-                  self.path(mode))
-        output = self.call(self.tool("isa_compare"), "results", self.file, self.path("native"), self.path(mode))
+                  self.path(mode.replace(" ", "-")))
+        output = self.call(self.tool("isa_compare"), "results", self.file, self.path("native"), self.path(mode.replace(" ", "-")))
         figures = last_numbers(output)
         assert figures["sequences"] == self.count and figures["left_out"] <= self.count // 40, figures
         with contextlib.closing(sqlite3.connect(db)) as profile:
             counters = dict(profile.execute("select name, value from counter"))
         assert counters["disabled"] == 0
         # Was what is compared translated at all? A sequence has some five blocks.
-        if mode in ("full", "made"):
+        if mode in ("full", "made", "counted", "counted made"):
             assert counters["blocks"] > 2 * self.count, counters
         if mode == "ending":
             assert counters["bursts"] > self.count // 4, counters

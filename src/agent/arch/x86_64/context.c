@@ -9,10 +9,11 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include "agent/agent.h"
+#include "agent/arch/x86_64/count.h"
 #include "agent/arch/x86_64/dispatch.h"
 #include "agent/arch/x86_64/layout.h"
 #include "agent/arch/x86_64/template.h"
-#include "agent/arch/x86_64/translate.h"
+#include "agent/arch/x86_64/cache.h"
 #include "agent/sys.h"
 
 #define ARCH_SET_GS 0x1001
@@ -40,7 +41,8 @@ int arch_init(void)
     template_cpu((b & bit_AVX512BW) != 0);
     int bmi2 = (b & bit_BMI2) != 0;
     has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
-    return translate_init(bmi2) ? -WIRE_OFF_MEMORY : 0;
+    insn_init(bmi2);
+    return cache_init() ? -WIRE_OFF_MEMORY : 0;
 }
 
 static uint64_t gs_base(void)
@@ -125,15 +127,6 @@ void arch_forget_targets(struct thread *t)
     sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
 }
 
-void arch_begin_counting(struct thread *t)
-{
-    if (t->landings_generation == arch_generation())
-        return;
-    for (unsigned i = 0; i < 1u << TARGET_BITS; i++)
-        t->landings[i] = (uint64_t)translate_miss();
-    t->landings_generation = arch_generation();
-}
-
 static const struct place *place_of(const struct block *b, uint64_t rip)
 {
     uint32_t offset = (uint32_t)(rip - (uint64_t)b->code);
@@ -143,35 +136,28 @@ static const struct place *place_of(const struct block *b, uint64_t rip)
     return &b->places[i];
 }
 
-/* In a counting block: *record and *end, as addresses, are where the cursor stands after what was executed.
- */
-static enum arch_fault counting_fault(const struct block *b, ucontext_t *uc, uint64_t **record,
-                                      uint64_t **end)
+/* In a counting block. */
+static enum arch_fault counting_fault(const struct thread *t, const struct block *b, uint64_t rip, int sig,
+                                      uint64_t address)
 {
-    uint64_t rip = arch_pc(uc);
-    if (b->probe && rip == (uint64_t)b->code + b->probe)
+    if (sig == SIGSEGV && address - (uint64_t)t->steps < sizeof t->steps)
         return FAULT_FULL;
-    if (rip < (uint64_t)b->code + b->check_end)
-        return FAULT_CODE;
-    const struct place *p = place_of(b, rip);
-    uint64_t ahead = (uint64_t)*greg(uc, RCX) * p->repeats;
-    *record = *end = (uint64_t *)((uint64_t)*record + p->refs - ahead);
-    return FAULT_TARGET;
+    return rip < (uint64_t)b->code + b->check_end ? FAULT_CODE : FAULT_TARGET;
 }
 
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
                            uint64_t **end)
 {
     uint64_t rip = arch_pc(uc);
-    if (rip == (uint64_t)translate_leave_gate())
+    if (rip == (uint64_t)cache_leave_gate())
         return FAULT_LEAVE;
-    const struct block *b = translate_find_code(rip);
+    const struct block *b = cache_find_code(rip);
+    if (b && b->counts)
+        return counting_fault(t, b, rip, sig, address);
     if (!b || b->cursor < 0)
         return FAULT_UNKNOWN;
     *record = (uint64_t *)*greg(uc, b->cursor);
     *end = *record;
-    if (b->counts)
-        return counting_fault(b, uc, record, end);
     if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end &&
         address < (uint64_t)t->buffer_end + WIRE_PAGE) {
         *end = t->buffer_end;
@@ -186,20 +172,35 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
 {
     (void)t;
-    const struct block *b = translate_find_code(arch_pc(uc));
+    const struct block *b = cache_find_code(arch_pc(uc));
     *greg(uc, b->cursor) = (greg_t)record;
+}
+
+static void restore_counting(struct thread *t, ucontext_t *uc, const struct block *b, const struct place *p)
+{
+    int checks = arch_pc(uc) < (uint64_t)b->code + b->check_end;
+    uint64_t counted = p->state & PLACE_VECTOR_OUT ? t->counter[0] : arch_count_out(t, uc);
+    if (checks || p->state & PLACE_SAVED) {
+        *greg(uc, RCX) = (greg_t)t->scratch;
+        *greg(uc, RAX) = (greg_t)t->spill_a;
+    }
+    if (p->extra >= 0)
+        *greg(uc, p->extra) = (greg_t)t->spill_extra;
+    count_take(t, counted - (b->refs - p->refs) - (uint64_t)*greg(uc, RCX) * p->repeats);
 }
 
 uint32_t arch_restore(struct thread *t, ucontext_t *uc)
 {
-    const struct block *b = translate_find_code(arch_pc(uc));
+    const struct block *b = cache_find_code(arch_pc(uc));
     const struct place *p = place_of(b, arch_pc(uc));
-    if (arch_pc(uc) < (uint64_t)b->code + b->check_end)
-        *greg(uc, RCX) = (greg_t)t->scratch;
-    *greg(uc, b->scratch) = (greg_t)t->spill_a;
-    *greg(uc, b->cursor) = (greg_t)t->spill_b;
-    if (b->extra >= 0 && arch_pc(uc) >= (uint64_t)b->code + b->extra_from)
-        *greg(uc, b->extra) = (greg_t)t->spill_extra;
+    if (b->counts) {
+        restore_counting(t, uc, b, p);
+    } else {
+        if (arch_pc(uc) < (uint64_t)b->code + b->check_end)
+            *greg(uc, RCX) = (greg_t)t->scratch;
+        *greg(uc, b->scratch) = (greg_t)t->spill_a;
+        *greg(uc, b->cursor) = (greg_t)t->spill_b;
+    }
     arch_set_pc(uc, b->pc + p->pc_offset);
     return p->insn;
 }
@@ -209,6 +210,8 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     uint64_t rip = arch_pc(uc);
     if (rip < (uint64_t)gate_begin || rip > (uint64_t)gate_end)
         return 0;
+    if (t->count.on)
+        count_take(t, arch_count_out(t, uc));
     greg_t *g = uc->uc_mcontext.gregs;
     g[REG_RDI] = (greg_t)t->saved[0];
     g[REG_RSI] = (greg_t)t->saved[1];

@@ -2,61 +2,87 @@
 /*
  * count.h - blocks that count their references and record nothing.
  *
- * They are made as recording blocks are, with the same two registers borrowed, but the cursor walks by one
- * byte a reference through memory that is only read (agent/count.c), and the block's own references are added
- * by one lea at its end. Behind that memory lies a guard region: the probe, a load from where the cursor
- * stands, faults there, at a block's start, where nothing of the block has been executed yet. Only blocks
- * that may close a loop have one: a branch backwards, or one to who knows where. Of the others there cannot
- * be so many in a row that the guard region is jumped over.
+ * They are copies that add to a counter in a vector register, and borrow nothing else: zmm31 where the
+ * processor has AVX-512VL, else ymm15. The target's own value of it lies in T_VECTOR; an instruction that
+ * names the register gets it back meanwhile. A block begins with what it adds:
  *
- *      mov gs:[spill_a], scratch; mov gs:[spill_b], cursor; mov cursor, gs:[cursor]
- *      movzx scratch, byte [cursor]       the probe
+ *      vpaddq xmm31, xmm31, gs:[steps + 16 * references]
  *      add rax, [rbx]                     the target's: one reference
  *      push rax                           another one
- *      lea cursor, [cursor + 2]
  *      jne ...
  *
- * The elements of a repeated string instruction are added without flags: rcx before, and not(rcx) + 1 behind.
- * A loop without any reference would never end a stretch: such a block advances the cursor by one all the
- * same and tells so (struct thread, idle_rounds).
+ * `steps` is a page of the thread's: 0, 1, 2, ... Closing that page stops the thread at the next block's
+ * beginning, where nothing of the block has been executed yet and all registers are the target's. A block
+ * without references adds 0 if it may close a loop.
+ *
+ * The elements of a repeated string instruction are added without flags: rcx before, and less what is left of
+ * it behind. Blocks that follow each other are written one behind the other, without jumps.
+ *
+ * Calls and returns are calls and returns, for the sake of the processor's prediction of returns. A call
+ * pushes the address of the `landing` behind it, at once overwritten with the target's own return address; a
+ * return puts the landing in place of that, and the landing puts it back:
+ *
+ *      call 1f                            ...
+ *      landing: is rax the target's address behind the call? mov [rsp - 8], rax; rax, rcx back
+ *      ...
+ *   1: mov qword [rsp], address behind the call; jmp callee
+ *
+ *      mov gs:[scratch], rcx; mov gs:[spill_a], rax; mov rax, [rsp]; pext rcx, rax, gs:[table_mask]
+ *      mov rcx, gs:[rcx * 8 + returns]; mov [rsp], rcx; ret
+ *
+ * Indirect branches find the landing of their target in another such table. Both hold one place for each of
+ * the lowest bits of an address, for all threads: a landing sees for itself whether it is the right one.
  */
 #ifndef CACHEGRAM_X86_64_COUNT_H
 #define CACHEGRAM_X86_64_COUNT_H
 
+#include "agent/arch/x86_64/cache.h"
 #include "agent/arch/x86_64/emit.h"
 #include "agent/arch/x86_64/insn.h"
 #include "agent/arch/x86_64/template.h"
-#include "agent/arch/x86_64/translate.h"
 
+/* What is added at once, at most: entries of `steps`. */
+#define COUNT_STEPS 256u
+
+void count_cpu(void); /* finds out whether this processor can */
+/* The tables are where the thread's code looks for them. 0, or -1: no memory. */
+int count_tables(struct thread *t);
+void count_tables_forked(void);
+int count_vector(void); /* number of the register; -1: it cannot */
+/* Whether the instruction names the register, or all of them. */
+int count_names_vector(const struct insn *d);
 /* Whether a block that `end` ends may be the last one of a loop's round. */
 int count_may_loop(const struct insn *end);
-/*
- * References that the template's entries from `from` on stand for, a gather or scatter as if it touched all
- * its elements; *repeats is how many a string instruction makes for each element, and *masked how many there
- * are unless an element mask is all zeros: these are not in the result.
- */
-unsigned count_references(const struct template *t, unsigned from, unsigned *repeats, unsigned *masked);
-/* Before an instruction with an element mask, `masked` from count_references. Changes no flags. */
-void emit_count_masked(struct emitter *e, const struct insn *d, int cursor, unsigned masked);
-void emit_count_probe(struct emitter *e, int scratch, int cursor);
-/* Around a string instruction, `repeats` from count_references. */
-void emit_count_before(struct emitter *e, int cursor, unsigned repeats);
-void emit_count_after(struct emitter *e, int scratch, int cursor, unsigned repeats);
-/* A round of a loop without references. */
-void emit_count_idle(struct emitter *e, int scratch, int cursor);
 
-/*
- * Indirect branches. The thread's table `landings`, by the CRC of the target's address, says where to jump at
- * once; the landing there sees for itself whether it is the right one, and is entered with the target in
- * COUNT_TARGET, the cursor in COUNT_CURSOR, their own values spilled as usual, and rcx in T_SCRATCH. So what
- * most blocks borrow stays where it is.
+/* Block for pc and what follows it, unless that is there (count-block.c). NULL: cannot, and t->leave_end says
+ * why. The lock is held. */
+struct block *count_block(struct thread *t, uint64_t pc);
+
+/* Adds to the counter; n below COUNT_STEPS. */
+void emit_count_add(struct emitter *e, unsigned n);
+/* Adds the elements of a string instruction, `times` for each; back: takes off what is left. */
+void emit_count_elements(struct emitter *e, unsigned times, int back);
+/* Before an instruction with an element mask: adds n unless it is zero. */
+void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n);
+/* Around an instruction that names the register. */
+void emit_count_vector_out(struct emitter *e);
+void emit_count_vector_in(struct emitter *e);
+/* The target is to be loaded into rax behind this. */
+void emit_count_save(struct emitter *e);
+/* ... and looked up behind that: goes there, or returns to there. */
+void emit_count_index(struct emitter *e, const struct exit *x);
+void emit_count_jump(struct emitter *e);
+void emit_count_return(struct emitter *e);
+/* The landing for pc; `returns`: of returns. The block's code is to follow. */
+void emit_count_landing(struct emitter *e, uint64_t pc, int returns);
+/* Where landings lead that are the wrong ones. */
+void emit_count_miss(struct emitter *e, int returns);
+
+/* From now on indirect branches, or returns, to the block's source find it by themselves. The lock is held.
  */
-#define COUNT_TARGET R11
-#define COUNT_CURSOR R10
-#define COUNT_LANDING_BYTES 96
-/* From a block that borrows scratch, which holds the target, and cursor; the exit is what a miss tells. */
-void emit_count_indirect(struct emitter *e, uint32_t exit_id, int scratch, int cursor);
-void emit_count_landing(struct emitter *e, const struct block *b, const uint8_t *miss);
-void emit_count_miss(struct emitter *e);
+void count_remember(struct block *b, int returns);
+/* A return landing was written in front of the block. */
+void count_found_landing(struct block *b, uint8_t *landing);
+void count_forget_landings(const struct block *b); /* before all code is thrown away */
 
 #endif

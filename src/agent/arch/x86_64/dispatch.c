@@ -4,6 +4,7 @@
  * were not found, system calls. entry.S is the way in and back.
  */
 #include "agent/arch/x86_64/dispatch.h"
+#include "agent/arch/x86_64/count.h"
 #include "agent/arch/x86_64/layout.h"
 #include "agent/arch/x86_64/translate.h"
 #include "agent/sys.h"
@@ -33,7 +34,7 @@ static uint64_t leave(struct thread *t, uint64_t pc)
     t->exit_pc = t->abort_pc ? t->abort_pc : pc;
     t->abort_pc = 0;
     t->leave_insns = UINT32_MAX;
-    return (uint64_t)translate_leave_gate();
+    return (uint64_t)cache_leave_gate();
 }
 
 /* The target is not canonical: the processor faults at the branch itself, and has not executed it. It is done
@@ -49,18 +50,13 @@ static uint64_t take_back(struct thread *t, const struct exit *x)
 }
 
 /* From now on the thread's indirect branches to b's source find it by themselves. Under the lock. */
-static void remember(struct thread *t, struct block *b)
+static void remember(struct thread *t, const struct block *b)
 {
     uint64_t crc = 0;
     __asm__("crc32q %1, %0" : "+r"(crc) : "r"(b->pc));
     crc &= (1u << TARGET_BITS) - 1;
-    if (b->counts) {
-        const uint8_t *landing = translate_landing(b);
-        t->landings[crc] = (uint64_t)(landing ? landing : translate_miss());
-    } else {
-        t->targets[2 * crc + 1] = (uint64_t)b->code;
-        t->targets[2 * crc] = 0 - b->pc;
-    }
+    t->targets[2 * crc + 1] = (uint64_t)b->code;
+    t->targets[2 * crc] = 0 - b->pc;
 }
 
 static uint64_t indirect(struct thread *t, const struct exit *x)
@@ -68,33 +64,40 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
     uint64_t pc = t->indirect_target;
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
         return take_back(t, x);
-    translate_lock();
+    cache_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
-    if (b)
+    if (b && b->counts)
+        count_remember(b, x->returns);
+    else if (b)
         remember(t, b);
-    translate_unlock();
+    cache_unlock();
     return b ? (uint64_t)b->code : leave(t, pc);
 }
 
 static uint64_t link_block(struct thread *t, struct exit *x)
 {
-    translate_lock();
-    /* A function's counting blocks borrow the same, whoever calls it: indirect branches count on that. */
-    int anew = x->counts && x->call;
-    struct block *b = translate_block(t, x->target, anew ? NO_REG : x->scratch, anew ? NO_REG : x->cursor);
+    cache_lock();
+    struct block *b = translate_block(t, x->target, x->scratch, x->cursor);
     if (b)
-        translate_link(x);
-    translate_unlock();
+        cache_link(x);
+    cache_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
 static uint64_t retranslate(struct thread *t, const struct exit *x)
 {
-    translate_lock();
+    cache_lock();
     struct block *b = translate_again(t, x);
-    if (b)
-        remember(t, b); /* a table may still lead to the one that is stale */
-    translate_unlock();
+    /* A table may still lead to the one that is stale. */
+    if (b && b->counts) {
+        if (x->block->landing)
+            count_remember(b, 0);
+        if (x->block->return_landing)
+            count_remember(b, 1);
+    } else if (b) {
+        remember(t, b);
+    }
+    cache_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
@@ -102,9 +105,9 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
 static int is_still_a_call(const struct exit *x)
 {
     uint8_t now[2];
-    translate_lock();
+    cache_lock();
     int may_change = region_may_change(x->target);
-    translate_unlock();
+    cache_unlock();
     return !may_change || x->block->pc != x->target ||
            (safe_copy(now, (const void *)x->target, 2) == 0 && now[0] == 0x0f && now[1] == 0x05);
 }
@@ -121,6 +124,7 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     case SYSCALL_PLAIN:
         return (uint64_t)x->resume;
     case SYSCALL_MASKED:
+        count_pause(t); /* nothing of ours is to interrupt it */
         t->gate_resume = (uint64_t)x->after;
         return (uint64_t)gate_begin;
     case SYSCALL_DONE:
@@ -147,7 +151,7 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
-    struct exit *x = translate_exit(t->exit_id);
+    struct exit *x = cache_exit(t->exit_id);
     uint64_t away = x->kind == EXIT_SYSCALL ? 0 : count_away(t), code;
     switch (x->kind) {
     case EXIT_INDIRECT:

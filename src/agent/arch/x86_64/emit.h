@@ -109,6 +109,16 @@ static inline void emit_store_imm(struct emitter *e, int base, int32_t disp, uin
     emit_u32(e, imm);
 }
 
+/* The same for 32 bits. */
+static inline void emit_store_imm32(struct emitter *e, int base, int32_t disp, uint32_t imm)
+{
+    if (base >> 3)
+        emit_byte(e, 0x41);
+    emit_byte(e, 0xc7);
+    emit_modrm(e, 0, base, disp);
+    emit_u32(e, imm);
+}
+
 static inline void emit_move_imm(struct emitter *e, int reg, uint64_t v)
 {
     if (v <= UINT32_MAX) {

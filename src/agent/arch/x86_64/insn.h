@@ -34,6 +34,11 @@ struct insn {
 /* Decodes what lies at bytes (at most `available` of them), which stands for address pc. */
 void insn_decode(struct insn *insn, const uint8_t *bytes, unsigned available, uint64_t pc);
 void insn_init(int bmi2);
+/* Whether it ends a block and is not run as a copy: a system call, what must be run natively. */
+static inline int insn_is_native(const struct insn *d)
+{
+    return d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
+}
 /* Nonzero if it writes to memory elsewhere than by a push. */
 int insn_stores(const struct insn *d);
 /* Number of a general register, whatever part of it is named; -1: another kind. */

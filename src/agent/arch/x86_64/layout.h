@@ -17,10 +17,15 @@
 #define T_GATE_RESUME 152
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
-#define T_IDLE_ROUNDS 176
-#define T_SPILL_EXTRA 184
-#define T_TARGETS 4096
-#define T_LANDINGS (4096 + (16 << TARGET_BITS))
+#define T_SPILL_EXTRA 176
+#define T_TABLE_MASK 184
+#define T_ELEMENTS 192
+#define T_COUNTER 208
+#define T_VECTOR 256
+#define T_STEPS 4096
+#define T_TARGETS 8192
+#define T_JUMPS (8192 + (16 << TARGET_BITS))
+#define T_RETURNS (T_JUMPS + (8 << COUNT_TABLE_BITS))
 
 #ifndef __ASSEMBLER__
 #include "agent/agent.h"
@@ -40,10 +45,15 @@ AT(saved, T_SAVED);
 AT(gate_resume, T_GATE_RESUME);
 AT(app_mask, T_APP_MASK);
 AT(burst_mask, T_BURST_MASK);
-AT(idle_rounds, T_IDLE_ROUNDS);
 AT(spill_extra, T_SPILL_EXTRA);
+AT(table_mask, T_TABLE_MASK);
+AT(elements, T_ELEMENTS);
+AT(counter, T_COUNTER);
+AT(vector, T_VECTOR);
+AT(steps, T_STEPS);
 AT(targets, T_TARGETS);
-AT(landings, T_LANDINGS);
+AT(jumps, T_JUMPS);
+AT(returns, T_RETURNS);
 #undef AT
 
 /* General registers by their number in instructions. */
