@@ -17,7 +17,8 @@ struct chooser {
     unsigned lines_per_page;
     struct page *pages; /* open addressing; a power of two of them */
     size_t room;
-    double *chance; /* of each survivor, relative */
+    double chance_of[65]; /* where lines of the page were last touched in so many 64ths of the burst */
+    double *chance;       /* of each survivor, relative */
     size_t chances;
     size_t *order; /* of all survivors, random */
 };
@@ -25,8 +26,11 @@ struct chooser {
 struct chooser *chooser_new(unsigned line_bytes)
 {
     struct chooser *c = calloc(1, sizeof(*c));
-    if (c != NULL)
-        c->lines_per_page = line_bytes < PAGE_BYTES ? PAGE_BYTES / line_bytes : 1;
+    if (c == NULL)
+        return NULL;
+    for (unsigned i = 1; i <= 64; i++) /* by the root of the price, which is what is best for the variance */
+        c->chance_of[i] = 1 / sqrt(i);
+    c->lines_per_page = line_bytes < PAGE_BYTES ? PAGE_BYTES / line_bytes : 1;
     return c;
 }
 
@@ -73,17 +77,19 @@ static struct page *find(struct chooser *c, uint64_t line)
     return &c->pages[i];
 }
 
-/* Chances by the square root of the price, which is what is best for the variance. Their sum; *most: largest.
- */
+/* Their sum; *most: the largest. c->order is used for other ends. */
 static double set_chances(struct chooser *c, const struct stackdist_survivor *s, size_t n, uint64_t touches,
                           double *most)
 {
     double sum = 0;
     *most = 0;
-    for (size_t i = 0; i < n; i++)
-        find(c, s[i].line)->when |= UINT64_C(1) << (s[i].age < touches ? s[i].age * 64 / touches : 63);
     for (size_t i = 0; i < n; i++) {
-        c->chance[i] = 1 / sqrt(__builtin_popcountll(find(c, s[i].line)->when));
+        struct page *page = find(c, s[i].line);
+        page->when |= UINT64_C(1) << (s[i].age < touches ? s[i].age * 64 / touches : 63);
+        c->order[i] = (size_t)(page - c->pages);
+    }
+    for (size_t i = 0; i < n; i++) {
+        c->chance[i] = c->chance_of[__builtin_popcountll(c->pages[c->order[i]].when)];
         *most = fmax(*most, c->chance[i]);
         sum += c->chance[i];
     }
