@@ -15,8 +15,8 @@ struct page {
 
 struct chooser {
     unsigned lines_per_page;
-    struct page *pages; /* open addressing; a power of two of them */
-    size_t room;
+    struct page *pages; /* open addressing; a power of two of them, `room`, is used, of `allocated` */
+    size_t room, allocated;
     double chance_of[65]; /* where lines of the page were last touched in so many 64ths of the burst */
     double *chance;       /* of each survivor, relative */
     size_t chances;
@@ -46,13 +46,13 @@ void chooser_free(struct chooser *c)
 
 static int make_room(struct chooser *c, size_t n)
 {
-    size_t room = c->room != 0 ? c->room : 1024;
-    while (room < 2 * n)
-        room *= 2;
-    if (room != c->room) {
+    c->room = 1024; /* no more than this burst needs, as it is to be cleared */
+    while (c->room < 2 * n)
+        c->room *= 2;
+    if (c->room > c->allocated) {
         free(c->pages);
-        c->pages = malloc(room * sizeof(*c->pages));
-        c->room = c->pages != NULL ? room : 0;
+        c->pages = malloc(c->room * sizeof(*c->pages));
+        c->allocated = c->pages != NULL ? c->room : 0;
     }
     if (n > c->chances) {
         free(c->chance);
@@ -61,7 +61,7 @@ static int make_room(struct chooser *c, size_t n)
         c->order = malloc(2 * n * sizeof(*c->order));
         c->chances = c->chance != NULL && c->order != NULL ? 2 * n : 0;
     }
-    if (c->room == 0 || (n != 0 && c->chances == 0))
+    if (c->pages == NULL || (n != 0 && c->chances == 0))
         return -ENOMEM;
     memset(c->pages, 0, c->room * sizeof(*c->pages));
     return 0;
