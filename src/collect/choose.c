@@ -3,20 +3,20 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PAGE_BYTES 4096u
 
 /* A page, and in which 64ths of the burst its lines were touched last. */
 struct page {
-    uint64_t number; /* + 1; 0: free */
-    uint64_t when;
+    uint64_t number, when;
+    uint64_t draw; /* in which draw; an earlier one's place is free */
 };
 
 struct chooser {
     unsigned lines_per_page;
     struct page *pages; /* open addressing; a power of two of them, `room`, is used, of `allocated` */
     size_t room, allocated;
+    uint64_t draw;        /* number of this one, from 1 */
     double chance_of[65]; /* where lines of the page were last touched in so many 64ths of the burst */
     double *chance;       /* of each survivor, relative */
     size_t chances;
@@ -46,12 +46,13 @@ void chooser_free(struct chooser *c)
 
 static int make_room(struct chooser *c, size_t n)
 {
-    c->room = 1024; /* no more than this burst needs, as it is to be cleared */
+    c->draw++;
+    c->room = 1024; /* no more than this burst needs: a few pages of memory, mostly */
     while (c->room < 2 * n)
         c->room *= 2;
     if (c->room > c->allocated) {
         free(c->pages);
-        c->pages = malloc(c->room * sizeof(*c->pages));
+        c->pages = calloc(c->room, sizeof(*c->pages));
         c->allocated = c->pages != NULL ? c->room : 0;
     }
     if (n > c->chances) {
@@ -63,17 +64,17 @@ static int make_room(struct chooser *c, size_t n)
     }
     if (c->pages == NULL || (n != 0 && c->chances == 0))
         return -ENOMEM;
-    memset(c->pages, 0, c->room * sizeof(*c->pages));
     return 0;
 }
 
 static struct page *find(struct chooser *c, uint64_t line)
 {
-    uint64_t number = line / c->lines_per_page + 1;
+    uint64_t number = line / c->lines_per_page;
     size_t i = (size_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (c->room - 1);
-    while (c->pages[i].number != 0 && c->pages[i].number != number)
+    while (c->pages[i].draw == c->draw && c->pages[i].number != number)
         i = (i + 1) & (c->room - 1);
-    c->pages[i].number = number;
+    if (c->pages[i].draw != c->draw)
+        c->pages[i] = (struct page){.number = number, .draw = c->draw};
     return &c->pages[i];
 }
 
@@ -90,7 +91,7 @@ static double set_chances(struct chooser *c, const struct stackdist_survivor *s,
     }
     for (size_t i = 0; i < n; i++) {
         c->chance[i] = c->chance_of[__builtin_popcountll(c->pages[c->order[i]].when)];
-        *most = fmax(*most, c->chance[i]);
+        *most = c->chance[i] > *most ? c->chance[i] : *most;
         sum += c->chance[i];
     }
     return sum;
