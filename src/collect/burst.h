@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "collect/watch.h"
 #include "profile/profile.h"
+#include "sim/stackdist.h"
 
 struct burst; /* one at a time, used again for the next */
 
@@ -23,6 +24,11 @@ int burst_begin(struct burst *b, int sets, struct error *err);
 int burst_touch(struct burst *b, const uint64_t *lines, size_t n);
 uint64_t burst_lines(const struct burst *b); /* distinct ones so far */
 size_t burst_memory_bytes(const struct burst *b);
+/*
+ * The burst is over: its lines, once each, as they are left behind; *n of them. The burst's own until the
+ * next one begins. NULL when memory is short.
+ */
+const struct stackdist_survivor *burst_end(struct burst *b, size_t *n);
 /*
  * The burst is over: stores it as `row` (whose id and lines are set here), its histograms, and the survivors
  * that watches (NULL: none) chooses. 0, or negative with err filled.

@@ -274,10 +274,11 @@ static void take_back_files(struct run *r)
         rename(old, r->options->output);
 }
 
-static uint64_t own_cpu_ns(void)
+/* which: CLOCK_PROCESS_CPUTIME_ID, or CLOCK_THREAD_CPUTIME_ID */
+static uint64_t own_cpu_ns(clockid_t which)
 {
     struct timespec ts = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    clock_gettime(which, &ts);
     return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
@@ -285,7 +286,7 @@ static uint64_t own_cpu_ns(void)
 static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
 {
     struct budget_use use = drain_use(r->drain);
-    use.recorder_ns = own_cpu_ns() - own_before_ns;
+    use.recorder_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - own_before_ns;
     __atomic_store_n(&r->session.map->gap_ns, budget_next(b, &use), __ATOMIC_RELAXED);
     if (r->watches != NULL && r->options->watch_lines == 0) {
         watches_set_per_burst(r->watches, b->watch);
@@ -294,11 +295,25 @@ static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
     }
 }
 
+/* When to commit again. A slow disk or large histograms must not eat the time for draining, nor the budget.
+ */
+static uint64_t commit(struct run *r)
+{
+    uint64_t before_ns = own_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are packed by others */
+    drain_commit(r->drain);
+    uint64_t pause_ns = COLLECT_COMMIT_PAUSE * (own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
+    if (pause_ns < COLLECT_COMMIT_MS * UINT64_C(1000000))
+        pause_ns = COLLECT_COMMIT_MS * UINT64_C(1000000);
+    if (pause_ns > COLLECT_COMMIT_MOST_MS * UINT64_C(1000000))
+        pause_ns = COLLECT_COMMIT_MOST_MS * UINT64_C(1000000);
+    return now_ns() + pause_ns;
+}
+
 /* Until the command has ended. */
 static void collect(struct run *r)
 {
     int budgeted = !r->options->full && r->options->gap_us == 0;
-    uint64_t own_before_ns = own_cpu_ns(), next_budget = 0;
+    uint64_t own_before_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), next_budget = 0;
     struct budget budget;
     budget_init(&budget, r->options->overhead_percent, COLLECT_GAP_US * UINT64_C(1000));
     uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
@@ -309,11 +324,8 @@ static void collect(struct run *r)
             drain_look(r->drain);
             next_look = now + COLLECT_LOOK_MS * UINT64_C(1000000);
         }
-        if (now >= next_commit) {
-            drain_commit(r->drain);
-            /* A slow disk or large histograms must not eat the time for draining. */
-            next_commit = now_ns() + COLLECT_COMMIT_MS * UINT64_C(1000000);
-        }
+        if (now >= next_commit)
+            next_commit = commit(r);
         if (budgeted && now >= next_budget) {
             keep_budget(r, &budget, own_before_ns);
             next_budget = now + BUDGET_EVERY_MS * UINT64_C(1000000);

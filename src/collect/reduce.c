@@ -32,7 +32,6 @@ struct sink {
     struct reducer *reducer;
     struct stackdist *stack;      /* full mode, else NULL */
     struct reduce_window *window; /* likewise */
-    struct watcher *watcher;      /* burst mode, or NULL */
     uint64_t cold;
     uint64_t room; /* burst mode: touches that are still looked at */
 };
@@ -132,8 +131,6 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     struct hist *h = s->reducer->hist;
     struct reduce_window *w = s->window;
     uint64_t cold = 0;
-    if (s->watcher != NULL)
-        watcher_touch(s->watcher, lines, n);
     if (s->stack == NULL) {
         int code = burst_touch(s->reducer->burst, lines, n);
         s->room -= n < s->room ? n : s->room;
@@ -146,6 +143,24 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
         close_window(s->reducer, w);
     return status;
+}
+
+/* Which lines a burst touched its watcher needs to know, not when: each is shown once. */
+static int show_lines(struct burst *burst, struct watcher *watcher)
+{
+    uint64_t lines[512];
+    size_t n, used = 0;
+    const struct stackdist_survivor *survivors = burst_end(burst, &n);
+    if (survivors == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        lines[used++] = survivors[i].line;
+        if (used == sizeof(lines) / sizeof(lines[0]) || i + 1 == n) {
+            watcher_touch(watcher, lines, used);
+            used = 0;
+        }
+    }
+    return 0;
 }
 
 static uint64_t since(uint64_t start_ns, uint64_t ns)
@@ -201,8 +216,7 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct error *err)
 {
-    struct sink sink = {
-        .reducer = r, .stack = process->stack, .window = process->window, .watcher = process->watcher};
+    struct sink sink = {.reducer = r, .stack = process->stack, .window = process->window};
     struct decode_counts counts = {0};
 
     int in_burst = !r->full && r->distances, status = 0;
@@ -215,6 +229,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
     if (status == -ECANCELED) /* one string instruction made more than all else: the burst ends within it */
         status = 0;
+    if (in_burst && status >= 0 && process->watcher != NULL)
+        status = show_lines(r->burst, process->watcher);
     if (in_burst)
         sink.cold = burst_lines(r->burst);
     uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;

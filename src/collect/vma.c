@@ -58,12 +58,15 @@ void vmas_free(struct vmas *v)
 
 uint64_t vmas_pages(struct vmas *v)
 {
-    char text[64];
+    char text[192], *at = text;
+    unsigned long long field[6]; /* size, resident, shared, text, 0, data; in pages */
     ssize_t got = v->statm >= 0 ? pread(v->statm, text, sizeof(text) - 1, 0) : -1;
     if (got <= 0)
         return 0;
     text[got] = '\0';
-    return strtoull(text, NULL, 10);
+    for (int i = 0; i < 6; i++)
+        field[i] = strtoull(at, &at, 10);
+    return field[0] > field[5] ? field[0] - field[5] : 0;
 }
 
 void vmas_refresh(struct vmas *v)
@@ -177,9 +180,8 @@ int vmas_find(struct vmas *v, uint64_t address, struct vma *found)
     return for_each(v, is_there, &(struct search){address, found}) ? 0 : -ENOENT;
 }
 
-static int is_asynchronous(void *ctx, const struct vma *vma)
+static int is_asynchronous(const struct vma *vma)
 {
-    (void)ctx;
     static const char *const harmless[] = {"/dev/shm/", "/dev/zero", "/dev/null"};
     if (strncmp(vma->name, "anon_inode:", 11) == 0 || strncmp(vma->name, "/[aio]", 6) == 0)
         return 1;
@@ -191,8 +193,23 @@ static int is_asynchronous(void *ctx, const struct vma *vma)
     return 1;
 }
 
+/* Only lines with such a word in them are taken apart: to do it with all would take as long as the kernel
+ * takes to write them. */
 int vmas_asynchronous(struct vmas *v)
 {
+    static const char *const words[] = {" anon_inode:", " /[aio]", " /dev/"};
     vmas_refresh(v);
-    return for_each(v, is_asynchronous, NULL);
+    const char *text = read_all(v);
+    if (text == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        for (const char *at = text; (at = strstr(at, words[i])) != NULL; at++) {
+            const char *line = at;
+            struct vma vma;
+            while (line > text && line[-1] != '\n')
+                line--;
+            if (parse_line(line, &vma) == 0 && is_asynchronous(&vma))
+                return 1;
+        }
+    return 0;
 }

@@ -22,7 +22,10 @@ void vmas_refresh(struct vmas *v);
 /* The mapping that holds the address: 0, or -ENOENT. Quick from Linux 6.11 on; before, a refresh costs 0.1
  * ms. */
 int vmas_find(struct vmas *v, uint64_t address, struct vma *found);
-/* Size of the address space; a mapping made or gone changes it. 0: cannot be told. Quick. */
+/*
+ * Pages of the address space that are not private and writable: shared ones, code, constants. A shared
+ * mapping made or gone changes it, while a growing heap does not. 0: cannot be told. Quick.
+ */
 uint64_t vmas_pages(struct vmas *v);
 /*
  * Nonzero if the kernel, a device or a hypervisor may access the process' memory on its own at any time:

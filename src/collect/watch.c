@@ -17,9 +17,8 @@ struct watches {
     uint64_t open;
     struct chooser *chooser;
     struct choice *choices;
+    uint64_t *positions; /* of the choices */
     size_t nchoices;
-    struct stackdist_survivor *survivors; /* scratch */
-    size_t room;
 };
 
 struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line_bytes, uint64_t seed,
@@ -44,7 +43,7 @@ void watches_free(struct watches *w)
 {
     if (w == NULL)
         return;
-    free(w->survivors);
+    free(w->positions);
     free(w->choices);
     chooser_free(w->chooser);
     free(w);
@@ -60,13 +59,16 @@ uint64_t watches_open(const struct watches *w)
     return w->open;
 }
 
-/* Lines touched after one of that age: one pass for each watch is cheaper than to sort them all. */
-static uint64_t position_of(const struct watches *w, size_t n, uint64_t age)
+/* Lines touched after each chosen one: to compare them with all is cheaper than to sort all. */
+static void find_positions(struct watches *w, const struct stackdist_survivor *survivors, size_t n,
+                           size_t chosen)
 {
-    uint64_t position = 0;
-    for (size_t i = 0; i < n; i++)
-        position += w->survivors[i].age < age;
-    return position;
+    for (size_t k = 0; k < chosen; k++) {
+        uint64_t age = survivors[w->choices[k].survivor].age, position = 0;
+        for (size_t i = 0; i < n; i++)
+            position += survivors[i].age < age;
+        w->positions[k] = position;
+    }
 }
 
 static int out_of_memory(struct error *err)
@@ -75,35 +77,29 @@ static int out_of_memory(struct error *err)
 }
 
 int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
-                   const struct stackdist *sd, struct error *err)
+                   const struct stackdist_survivor *survivors, size_t n, uint64_t touches, struct error *err)
 {
-    size_t n = (size_t)stackdist_lines(sd), chosen = n < w->per_burst ? n : w->per_burst;
+    size_t chosen = n < w->per_burst ? n : w->per_burst;
     if (chosen == 0)
         return 0;
-    if (n > w->room) {
-        struct stackdist_survivor *larger = realloc(w->survivors, 2 * n * sizeof *larger);
-        if (larger == NULL)
-            return out_of_memory(err);
-        w->survivors = larger;
-        w->room = 2 * n;
-    }
     if (chosen > w->nchoices) {
-        struct choice *larger = realloc(w->choices, chosen * sizeof *larger);
-        if (larger == NULL)
+        struct choice *choices = realloc(w->choices, chosen * sizeof *choices);
+        w->choices = choices != NULL ? choices : w->choices;
+        uint64_t *positions = realloc(w->positions, chosen * sizeof *positions);
+        w->positions = positions != NULL ? positions : w->positions;
+        if (choices == NULL || positions == NULL)
             return out_of_memory(err);
-        w->choices = larger;
         w->nchoices = chosen;
     }
-    stackdist_survivors(sd, w->survivors);
-    if (chooser_draw(w->chooser, w->survivors, n, stackdist_references(sd), chosen, &w->random, w->choices) <
-        0)
+    if (chooser_draw(w->chooser, survivors, n, touches, chosen, &w->random, w->choices) < 0)
         return out_of_memory(err);
+    find_positions(w, survivors, n, chosen);
     for (size_t i = 0; i < chosen; i++) {
-        struct stackdist_survivor survivor = w->survivors[w->choices[i].survivor];
+        struct stackdist_survivor survivor = survivors[w->choices[i].survivor];
         struct profile_watch watch = {
             .burst = burst,
             .address = survivor.line * w->line_bytes,
-            .position = position_of(w, n, survivor.age),
+            .position = w->positions[i],
             .age = survivor.age,
             .weight = w->choices[i].weight,
             .outcome = PROFILE_OPEN,

@@ -57,12 +57,12 @@ void watches_free(struct watches *w); /* NULL is allowed */
 void watches_set_per_burst(struct watches *w, unsigned per_burst);
 
 /*
- * Chooses the survivors of a burst that is over: K of the lines in sd, or all if there are no more (choose.h
- * tells with which chances); stores them in random order, and requests them. burst: id in the profile. 0,
- * or negative with err filled: memory, or the profile cannot be written.
+ * Chooses among the n survivors of a burst of so many touches that is over: K of them, or all if there are no
+ * more (choose.h tells with which chances); stores them in random order, and requests them. burst: id in the
+ * profile. 0, or negative with err filled: memory, or the profile cannot be written.
  */
 int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
-                   const struct stackdist *sd, struct error *err);
+                   const struct stackdist_survivor *survivors, size_t n, uint64_t touches, struct error *err);
 
 /*
  * What became of watch `id` (watch_request.id), told once. refs: references that the burst's thread executed

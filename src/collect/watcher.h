@@ -32,7 +32,8 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int ended, struct error *
 /* At most so many lines at a time from the next answer on, and so much CPU time until the one after it. */
 void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns);
 
-/* A burst's buffer is about to be decoded: these are its line ids, in order. */
+/* A burst's buffer is about to be decoded; watcher_touch: the lines that it touched, at least once each, in
+ * any order. */
 void watcher_begin(struct watcher *w, const struct wire_desc *desc);
 void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n);
 /* A survivor of that burst. */

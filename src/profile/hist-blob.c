@@ -54,8 +54,9 @@ unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
     static_assert(HIST_BINS % 8 == 0, "next_used goes by eights");
     size_t room = 0, n = 0;
     unsigned char *bytes = NULL;
+    uint64_t left = h->total; /* behind the last value, thousands of bins are not looked at */
     uint32_t next = 0;
-    for (uint32_t bin = next_used(h, 0); bin < HIST_BINS; bin = next_used(h, bin + 1)) {
+    for (uint32_t bin = 0; left > 0 && (bin = next_used(h, bin)) < HIST_BINS; bin++) {
         if (n + 2 + LEB128_MAX > room) { /* a skip is below 2^14: two bytes */
             unsigned char *larger = realloc(bytes, room = 2 * room + 2048);
             if (!larger) {
@@ -66,6 +67,7 @@ unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
         }
         n += put(bytes + n, bin - next);
         n += put(bytes + n, h->count[bin]);
+        left -= h->count[bin];
         next = bin + 1;
     }
     *size = n;

@@ -131,7 +131,7 @@ int profile_add_sample(struct profile *p, const struct profile_sample *sample, s
 /* Removes earlier rows measured by `by`, then adds these. */
 int profile_put_pirates(struct profile *p, const char *by, const struct profile_pirate *rows, size_t n,
                         struct error *err);
-/* Make what was said so far durable (one transaction; called once a second or so while running). */
+/* Make what was said so far durable (one transaction; called every few seconds while running). */
 int profile_commit(struct profile *p, struct error *err);
 /* Commit, mark complete (unless complete is 0), close, free. NULL is allowed. */
 int profile_close(struct profile *p, int complete, struct error *err);

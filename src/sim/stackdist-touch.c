@@ -179,28 +179,57 @@ INLINE void look_ahead(const struct stackdist *sd, uint64_t line)
         __builtin_prefetch(&sd->entries[home_of(hash, sd->capacity)]);
 }
 
-/*
- * Adds up n <= CHUNK distances, but those that are STACKDIST_COLD. Bins are quick to
- * find below HIST_EXACT; which distances are not below cannot be guessed, so those are set aside.
- */
-INLINE void sum_up(struct hist *h, const uint64_t *distance, size_t n)
-{
-    uint64_t large[CHUNK];
-    size_t larges = 0, cold = 0;
+/* Distances of HIST_EXACT and more. Which are so large cannot be guessed, so they are set aside, without a
+ * branch. */
+struct larges {
+    uint64_t distance[CHUNK];
+    size_t n;
+};
 
-    for (size_t i = 0; i < n; i++) {
-        uint64_t d = distance[i];
-        large[larges] = d;
-        larges += d >= HIST_EXACT;
-        h->count[d < HIST_EXACT ? d : HIST_EXACT]++;
-    }
-    h->count[HIST_EXACT] -= larges;
-    for (size_t i = 0; i < larges; i++)
-        if (large[i] != STACKDIST_COLD)
-            h->count[hist_bin(large[i])]++;
+INLINE void add_small(struct hist *h, struct larges *larges, uint64_t distance)
+{
+    larges->distance[larges->n] = distance;
+    larges->n += distance >= HIST_EXACT;
+    h->count[distance < HIST_EXACT ? distance : HIST_EXACT]++;
+}
+
+/* The rest, of n distances in all, but those that are STACKDIST_COLD. */
+INLINE void add_large(struct hist *h, const struct larges *larges, size_t n)
+{
+    size_t cold = 0;
+
+    h->count[HIST_EXACT] -= larges->n;
+    for (size_t i = 0; i < larges->n; i++)
+        if (larges->distance[i] != STACKDIST_COLD)
+            h->count[hist_bin(larges->distance[i])]++;
         else
             cold++;
     h->total += n - cold;
+}
+
+/* Adds up n <= CHUNK distances, but those that are STACKDIST_COLD. */
+INLINE void sum_up(struct hist *h, const uint64_t *distance, size_t n)
+{
+    struct larges larges;
+
+    larges.n = 0;
+    for (size_t i = 0; i < n; i++)
+        add_small(h, &larges, distance[i]);
+    add_large(h, &larges, n);
+}
+
+/* Both histograms in one go: many distances in a row are equal, and to count one waits for the last one's. */
+INLINE void sum_up_both(const struct stackdist_sums *sums, const struct distances *d, size_t n)
+{
+    struct larges stack, reuse;
+
+    stack.n = reuse.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        add_small(sums->stack, &stack, d->stack[i]);
+        add_small(sums->reuse, &reuse, d->reuse[i]);
+    }
+    add_large(sums->stack, &stack, n);
+    add_large(sums->reuse, &reuse, n);
 }
 
 /* Touches the first `count` runs. How many were touched: less if memory was short. */
@@ -341,14 +370,14 @@ CLONES int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const st
         size_t touched =
             sd->plain ? touch_runs_plain(sd, &runs, count, &d) : touch_runs(sd, &runs, count, &d);
         size_t repeats = touched > 0 ? runs.end[touched - 1] - touched : 0;
-        if (sums->stack) {
-            sum_up(sums->stack, d.stack, touched);
+        if (sums->stack && sums->reuse)
+            sum_up_both(sums, &d, touched);
+        else if (sums->stack || sums->reuse)
+            sum_up(sums->stack ? sums->stack : sums->reuse, sums->stack ? d.stack : d.reuse, touched);
+        if (sums->stack)
             hist_add(sums->stack, 0, repeats);
-        }
-        if (sums->reuse) {
-            sum_up(sums->reuse, d.reuse, touched);
+        if (sums->reuse)
             hist_add(sums->reuse, 0, repeats);
-        }
         if (sums->cold_lines && lines_before < sd->lines)
             list_cold(sums, &runs, d.stack, touched);
         for (; sums->first && lines_before < sd->lines; lines_before++)

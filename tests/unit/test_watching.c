@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What watching is made of, outside the agent: drawing lines, mappings, rates and the clock made of them. */
+#include <linux/aio_abi.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -88,6 +90,31 @@ static void finds_mappings(void **state)
     munmap(p, 3 * 4096);
 }
 
+static void sees_what_others_write_to(void **state)
+{
+    (void)state;
+    struct vmas *v = vmas_new((uint32_t)getpid());
+    assert_non_null(v);
+    uint64_t before = vmas_pages(v);
+    assert_true(before > 0);
+    void *private = mmap(NULL, 64 << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(private != MAP_FAILED && vmas_pages(v) == before);
+    void *shared = mmap(NULL, 64 << 12, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED && vmas_pages(v) == before + 64); /* "/dev/zero (deleted)" */
+    assert_int_equal(vmas_asynchronous(v), 0);
+    aio_context_t context = 0;
+    if (syscall(SYS_io_setup, 1, &context) == 0) { /* forbidden in some containers */
+        assert_true(vmas_pages(v) > before + 64);
+        assert_int_equal(vmas_asynchronous(v), 1);
+        assert_int_equal(syscall(SYS_io_destroy, context), 0);
+        assert_int_equal(vmas_asynchronous(v), 0);
+    }
+    munmap(private, 64 << 12);
+    munmap(shared, 64 << 12);
+    assert_true(vmas_pages(v) == before);
+    vmas_free(v);
+}
+
 static void clock_integrates_rates(void **state)
 {
     (void)state;
@@ -129,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_hot_pages_rarely_and_without_bias),
         cmocka_unit_test(finds_mappings),
+        cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
         cmocka_unit_test(rates_are_those_of_similar_bursts),
     };

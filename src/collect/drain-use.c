@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain-use.c - what profiling has cost the target so far. */
+#include <time.h>
+#include "collect/counting.h"
+#include "collect/drain-internal.h"
+#include "collect/tunables.h"
+
+uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count)
+{
+    if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
+        return count->burst_cpu_ns;
+    uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
+    double slower = counting > away ? (double)(counting - away) : 0;
+    return count->burst_cpu_ns + (counting < away ? counting : away) +
+           (uint64_t)(slower -
+                      counting_native_ns(counting_added_ns(COLLECT_COUNT_BLOCKS * (double)count->count_refs,
+                                                           COLLECT_COUNT_INDIRECT),
+                                         slower));
+}
+
+/* CPU time of a live process; 0 if it cannot be told. */
+static uint64_t process_cpu_ns(uint32_t pid)
+{
+    clockid_t clock;
+    struct timespec ts;
+    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+        return 0;
+    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+}
+
+struct budget_use drain_use(struct drain *d)
+{
+    struct budget_use use = {.burst_ns = drain_burst_cpu_ns(d), .target_ns = d->ended_cpu_ns};
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        if (slot->proc == NULL)
+            continue;
+        uint64_t ns = process_cpu_ns(slot->pid);
+        slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
+        use.target_ns += slot->cpu_ns;
+        use.bursts += slot->proc->count.bursts;
+        use.watch_ns += slot->proc->count.watch_cpu_ns;
+    }
+    use.bursts += d->ended_bursts;
+    use.watch_ns += d->ended_watch_ns;
+    return use;
+}
+
+uint64_t drain_burst_cpu_ns(const struct drain *d)
+{
+    uint64_t sum = d->burst_cpu_ns;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += drain_profiling_ns(d, &d->slots[i].proc->count);
+    return sum;
+}
+
+uint64_t drain_counted(const struct drain *d)
+{
+    uint64_t sum = d->counted;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += d->slots[i].proc->count.count_refs;
+    return sum;
+}
