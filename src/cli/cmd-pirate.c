@@ -12,6 +12,7 @@
 
 #include "base/sizes.h"
 #include "cli/pirate-profile.h"
+#include "collect/code-place.h"
 #include "collect/pirating.h"
 #include "report/pirate.h"
 
@@ -21,6 +22,8 @@ enum {
     OPT_INTERVAL,
     OPT_REPEATS,
     OPT_DURATION,
+    OPT_FROM,
+    OPT_TO,
     OPT_THREADS,
     OPT_LIMIT,
     OPT_LLC,
@@ -37,6 +40,8 @@ static const struct option options[] = {
     {"interval-ms", required_argument, NULL, OPT_INTERVAL},
     {"repeats", required_argument, NULL, OPT_REPEATS},
     {"duration", required_argument, NULL, OPT_DURATION},
+    {"from", required_argument, NULL, OPT_FROM},
+    {"to", required_argument, NULL, OPT_TO},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"llc", required_argument, NULL, OPT_LLC},
@@ -67,6 +72,11 @@ static const char usage[] =
     "  --count                 without: one more run that counts references, so that time is told for each\n"
     "  -p, --pid PID           a process that runs already\n"
     "  --duration S            with --progress: measure for so long (default: to the program's end)\n"
+    "  --from PLACE            measure from when the program first executes it: a FUNCTION of the program or "
+    "of "
+    "a\n"
+    "                          library, FILE:FUNCTION, FILE:0xOFFSET or 0xADDRESS\n"
+    "  --to PLACE              measure till it executes this, after that\n"
     "  --threads auto|N        of the Pirate (default auto: as many as do not slow the program by "
     "themselves)\n"
     "  --limit PCT             fetch ratio up to which the Pirate's hold counts as proven (default 1)\n"
@@ -145,6 +155,12 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         return status;
     case OPT_DURATION:
         return decimal("--duration", value, 1e6, &o->run.duration_s);
+    case OPT_FROM:
+        o->run.from = value;
+        return code_place_check(value, &err) == 0 ? 0 : cli_misuse("pirate", "--from: %s", err.text);
+    case OPT_TO:
+        o->run.to = value;
+        return code_place_check(value, &err) == 0 ? 0 : cli_misuse("pirate", "--to: %s", err.text);
     case OPT_THREADS:
         if (strcmp(value, "auto") != 0)
             status = whole("--threads", value, 1, LLC_PIRATES, &number);
@@ -287,6 +303,8 @@ int cmd_pirate(int argc, char **argv)
                             "a process that runs already is measured in intervals, which need --progress");
     else if (status == 0 && o.run.progress && (o.count || o.run.repeats > 1))
         status = cli_misuse("pirate", "--count and --repeats are for whole runs, --progress is not");
+    else if (status == 0 && o.count && (o.run.from || o.run.to))
+        status = cli_misuse("pirate", "--count counts whole runs, of which --from and --to leave a part");
     else if (status == 0 && !o.run.progress && o.run.duration_s > 0)
         status = cli_misuse("pirate", "--duration needs --progress");
     if (status == 0) {

@@ -4,6 +4,7 @@
 #define CACHEGRAM_PIRATING_INTERNAL_H
 
 #include "collect/pirating.h"
+#include "collect/span.h"
 #include "collect/target.h"
 #include "machine/pirate.h"
 #include "machine/resctrl.h"
@@ -34,8 +35,9 @@ struct pirating {
 int pirating_take(struct pirating *p, unsigned threads, uint64_t stolen_bytes, struct error *err);
 /* CPUs that the program may run on, and we beside it: not on the Pirate's. */
 void pirating_target_cpus(const struct pirating *p, cpu_set_t *cpus);
-/* Was what was taken held since `before`? Adds what was seen to the cell, and counts it there if not. */
-int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before);
+/* Was what was taken held in between? Adds what was seen to the cell, and counts it there if not. */
+int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before,
+                  const struct hold_count *after);
 struct hold_count pirating_count(const struct pirating *p);
 /*
  * Do the program's CPU and the Pirate's share the cache at this moment? 1 or 0; unclear counts as 0. The
@@ -44,6 +46,10 @@ struct hold_count pirating_count(const struct pirating *p);
 int pirating_shared(struct pirating *p);
 /* Counts a measurement that does not. */
 void pirating_apart(struct pirating *p, struct cell *cell);
+/* Counts one in which the program, or we, did not run all the time: signals stopped it. */
+void pirating_disturbed(struct pirating *p, struct cell *cell);
+/* The part of a run that is to be measured. */
+struct span pirating_span(const struct pirating *p);
 /* Adds a sentence to the result's notes. */
 void pirating_note(struct pirating *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

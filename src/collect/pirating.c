@@ -71,11 +71,12 @@ struct hold_count pirating_count(const struct pirating *p)
     return p->pirate ? pirate_count(p->pirate) : (struct hold_count){0};
 }
 
-int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before)
+int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before,
+                  const struct hold_count *after)
 {
     if (!p->pirate || cell->stolen_bytes == 0)
         return 1; /* the hardware's word; and nothing to hold */
-    struct hold_count now = pirate_count(p->pirate), seen = hold_since(before, &now);
+    struct hold_count seen = hold_since(before, after);
     struct hold_verdict v = hold_judge(&seen, pirate_scale(p->pirate), p->options->limit);
     hold_add(&cell->seen, &seen);
     if (p->options->limit >= 1) /* nothing is to be proven */
@@ -101,6 +102,17 @@ void pirating_apart(struct pirating *p, struct cell *cell)
 {
     cell->dropped++;
     p->result->apart++;
+}
+
+void pirating_disturbed(struct pirating *p, struct cell *cell)
+{
+    cell->dropped++;
+    p->result->disturbed++;
+}
+
+struct span pirating_span(const struct pirating *p)
+{
+    return (struct span){.from = p->options->from, .to = p->options->to};
 }
 
 int pirating_start_status(int code)
@@ -370,6 +382,9 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     sched_getaffinity(0, sizeof p.all, &p.all);
     if (options->argv && (code = launch_find(options->argv[0], path, sizeof path, err)) != 0)
         return pirating_start_status(code);
+    const struct span span = pirating_span(&p);
+    if ((code = span_check(&span, options->argv ? path : NULL, err)) != 0)
+        return options->argv ? 125 : 1;
     if (options->progress) {
         code = meter_init(&meter, options->progress, options->argv ? path : NULL, err);
         result->unit = meter_unit(&meter);
@@ -397,6 +412,12 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
                 "%llu measurements were dropped, since the two CPUs did not share their cache just then (the "
                 "host of a virtual machine moves them)",
                 (unsigned long long)result->apart);
+        if (result->disturbed > 0)
+            pirating_note(
+                &p,
+                "%llu measurements were dropped, since the program or cachegram was stopped by a signal "
+                "(Ctrl-Z) meanwhile",
+                (unsigned long long)result->disturbed);
         if (fill_rows(&p, err) != 0)
             pirating_note(&p, "%s", err->text);
     }
