@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -222,23 +223,28 @@ static void print(const struct pirate_options *o, FILE *out, struct report_pirat
 static int finish(struct pirate_options *o, FILE *out, const char *command, struct pirating_result *result)
 {
     struct report_pirate r;
-    struct report_curve curve;
+    struct report_curve curve = {0};
     struct error err;
     double references = NAN;
+    int kept = 1;
     if (o->input >= 0)
         lseek(STDIN_FILENO, o->input, SEEK_SET); /* the counting run reads what the others read */
     if (o->count && result->n > 0 && pirate_count_references(o->run.argv, &references, &err) != 0)
         cli_fail(&err);
     for (size_t i = 0; i < result->n && !isnan(references); i++)
         result->rows[i].ns_per_ref = result->rows[i].ns_per_unit / references;
-    if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0)
-        return cli_fail(&err);
-    if (pirate_profile_load(o->profile, &r, &curve, &err) != 0)
-        return cli_fail(&err);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error, like a full disk */
+    if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0 ||
+        pirate_profile_load(o->profile, &r, &curve, &err) != 0) {
+        kept = 0; /* minutes of measuring are not lost with it */
+        cli_fail(&err);
+        curve = (struct report_curve){0};
+        pirate_profile_unsaved(result, &o->run, &r);
+    }
     print(o, out, &r, &curve);
     report_pirate_clear(&r);
     free(curve.points);
-    return 0;
+    return kept ? 0 : 1;
 }
 
 static int run(struct pirate_options *o)
@@ -248,6 +254,10 @@ static int run(struct pirate_options *o)
     struct error err = {""};
     FILE *out = stdout;
     o->run.output_fd = STDERR_FILENO;
+    if (pirate_profile_possible(o->profile, &err) != 0) {
+        cli_fail(&err);
+        return o->run.argv ? 125 : 1;
+    }
     if (o->results) {
         o->run.output_fd = -1;
         out = fopen(o->results, "we");
@@ -266,9 +276,10 @@ static int run(struct pirate_options *o)
         status = 1;
     }
     pirating_clear(&result);
-    if (o->results && fclose(out) != 0) {
+    if (o->results && (ferror(out) | fclose(out)) != 0) {
         error_set(&err, -errno, "cannot write '%s': %s", o->results, strerror(errno));
         cli_fail(&err);
+        status = status ? status : 1;
     }
     return status;
 }

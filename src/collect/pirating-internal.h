@@ -4,6 +4,7 @@
 #define CACHEGRAM_PIRATING_INTERNAL_H
 
 #include "collect/pirating.h"
+#include "collect/rivals.h"
 #include "collect/span.h"
 #include "collect/target.h"
 #include "machine/pirate.h"
@@ -29,6 +30,7 @@ struct pirating {
     size_t n;
     unsigned threads; /* of the Pirate, now */
     cpu_set_t all;    /* our CPUs before */
+    struct rivals rivals;
 };
 
 /* Takes so much away, with so many threads; 0: nothing. Returns when it has been brought in. */
@@ -56,6 +58,14 @@ void pirating_note(struct pirating *p, const char *format, ...) __attribute__((f
 /* Both return an exit status as pirating_run. pirating-whole.c, pirating-intervals.c. */
 int pirating_whole_runs(struct pirating *p, struct error *err);
 int pirating_intervals(struct pirating *p, struct meter *meter, struct error *err);
+
+/*
+ * How many Pirate threads: as many as can be added, one after the other, without making the program slower
+ * than beside one of them (Eklov's thesis, III.4.4). rates[k]: time by progress beside k threads that steal
+ * half a megabyte together, k from 1 to `most`; a count of which a measurement is missing is not taken.
+ */
+unsigned pirating_threads(const struct ratio *rates, unsigned most);
+#define PIRATING_ROUNDS 4u /* measurements of each */
 
 /* Exit status for what target_start said. */
 int pirating_start_status(int code);

@@ -20,7 +20,6 @@
 
 /* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
 #define TEST_BYTES (UINT64_C(1) << 19)
-#define TEST_ROUNDS 4
 #define TEST_SLOWER 1.01 /* and the difference is more than chance */
 
 /*
@@ -145,6 +144,15 @@ static int is_slower(const struct ratio *a, const struct ratio *b)
     return value[1] > TEST_SLOWER * value[0] && low[1] > value[0];
 }
 
+unsigned pirating_threads(const struct ratio *rates, unsigned most)
+{
+    unsigned threads = 1;
+    while (threads < most && rates[threads + 1].n == PIRATING_ROUNDS &&
+           !is_slower(&rates[1], &rates[threads + 1]))
+        threads++;
+    return threads;
+}
+
 /*
  * How many Pirate threads: as long as one more, at a theft of half a megabyte, does not slow the program.
  * Alone and one thread are measured in turns, for the result; 1: the program has ended.
@@ -153,18 +161,18 @@ static int find_threads(struct state *s, struct error *err)
 {
     struct pirating *p = s->p;
     struct cell cells[LLC_PIRATES + 1] = {0};
+    struct ratio rates[LLC_PIRATES + 1];
     double low, high;
     unsigned most = p->result->threads;
     int code = 0;
     for (unsigned i = 1; i <= most; i++)
         cells[i].stolen_bytes = TEST_BYTES;
-    for (int round = 0; round < TEST_ROUNDS && code == 0; round++)
+    for (unsigned round = 0; round < PIRATING_ROUNDS && code == 0; round++)
         for (unsigned i = 0; i <= most && code == 0; i++)
             code = measure(s, i, &cells[i], err);
-    p->threads = 1;
-    while (code == 0 && p->threads < most && cells[p->threads + 1].rate.n == TEST_ROUNDS &&
-           !is_slower(&cells[1].rate, &cells[p->threads + 1].rate))
-        p->threads++;
+    for (unsigned i = 0; i <= most; i++)
+        rates[i] = cells[i].rate;
+    p->threads = code == 0 ? pirating_threads(rates, most) : 1;
     ratio_estimate(&cells[0].rate, &p->result->alone_ns, &low, &high);
     ratio_estimate(&cells[1].rate, &p->result->interference_ns, &low, &high);
     if (is_slower(&cells[0].rate, &cells[1].rate))

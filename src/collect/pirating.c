@@ -259,6 +259,30 @@ static int find_size(struct pirating *p, struct error *err)
     return 0;
 }
 
+/* A line that the Pirate pushes out of an inclusive last level leaves the program's own caches with it. */
+static void note_inclusion(struct pirating *p)
+{
+    const struct llc *llc = &p->result->llc;
+    if (!llc->inclusive)
+        return;
+    pirating_note(
+        p,
+        "the last level is inclusive: what it loses, the program's own caches (%llu KB) lose, too, hot "
+        "lines as well, so sizes near that cost more than a smaller cache would",
+        (unsigned long long)(llc->inner_bytes >> 10));
+}
+
+static void note_rivals(struct pirating *p)
+{
+    size_t n = rivals_seen(&p->rivals);
+    if (n > 0)
+        pirating_note(
+            p,
+            "%s cachegram pirate measured on this machine at the same time (process %d): each takes cache "
+            "and time from the other; measure one after the other",
+            n == 1 ? "another" : "more than one other", (int)p->rivals.pid[0]);
+}
+
 static int set_up(struct pirating *p, struct error *err)
 {
     const struct pirating_options *o = p->options;
@@ -270,6 +294,8 @@ static int set_up(struct pirating *p, struct error *err)
     if (r->llc_bytes > r->llc.size_bytes)
         return error_set(err, -EINVAL, "--llc: the last level has only %llu bytes",
                          (unsigned long long)r->llc.size_bytes);
+    rivals_enter(&p->rivals);
+    note_inclusion(p);
     if (o->resctrl) {
         code = resctrl_new(RESCTRL_FOLDER, r->llc_bytes, &p->resctrl, err);
     } else {
@@ -368,7 +394,7 @@ static int fill_rows(struct pirating *p, struct error *err)
 
 int pirating_run(const struct pirating_options *options, struct pirating_result *result, struct error *err)
 {
-    struct pirating p = {.options = options, .result = result};
+    struct pirating p = {.options = options, .result = result, .rivals.fd = -1};
     struct meter meter = {.kind = METER_NONE, .fd = -1};
     char path[PATH_MAX];
     int status, code = 0;
@@ -412,6 +438,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
                 "%llu measurements were dropped, since the two CPUs did not share their cache just then (the "
                 "host of a virtual machine moves them)",
                 (unsigned long long)result->apart);
+        note_rivals(&p);
         if (result->disturbed > 0)
             pirating_note(
                 &p,
@@ -421,6 +448,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
         if (fill_rows(&p, err) != 0)
             pirating_note(&p, "%s", err->text);
     }
+    rivals_leave(&p.rivals);
     pirate_free(p.pirate);
     resctrl_free(p.resctrl);
     free(p.cells);
