@@ -83,6 +83,7 @@ void pirate_profile_unsaved(struct pirating_result *result, const struct piratin
                                 .threads = result->threads,
                                 .limit = options->limit,
                                 .stopped_percent = result->stopped_share * 100,
+                                .own_percent = result->own_share * 100,
                                 .cpu_seconds = result->cpu_seconds,
                                 .wall_seconds = result->wall_seconds,
                                 .alone_ns = result->alone_ns,
@@ -123,6 +124,7 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
         {"pirate_limit", options->limit},
         {"pirate_alone_bytes", (double)r->alone_bytes},
         {"pirate_stopped_percent", r->stopped_share * 100},
+        {"pirate_own_percent", r->own_share * 100},
         {"pirate_interval_ns", options->progress ? (double)options->interval_ns : NAN},
         {"pirate_hit_ns", r->scale.hit_median / r->ticks_per_ns},
         {"pirate_miss_ns", r->scale.miss_median / r->ticks_per_ns},
@@ -135,8 +137,8 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     if (!adds)
         code = begin(p, command, r, err);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && code == 0; i++)
-        if (!isnan(numbers[i].value))
-            code = profile_set_number(p, numbers[i].key, numbers[i].value, err);
+        code = isnan(numbers[i].value) ? profile_unset(p, numbers[i].key, err) /* of an earlier measurement */
+                                       : profile_set_number(p, numbers[i].key, numbers[i].value, err);
     if (code == 0)
         code = profile_set(p, "pirate_unit", r->unit, err);
     if (code == 0)

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "collect/pirating-internal.h"
 
@@ -231,6 +232,14 @@ static int begin(struct state *s, int *status, struct error *err)
     return code;
 }
 
+/* CPU time of this thread so far. */
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* From the first place to the second, or as long as we may. Notes of what was not to be had. */
 static void measure_span(struct state *s)
 {
@@ -242,12 +251,15 @@ static void measure_span(struct state *s)
         code = resctrl_add(p->resctrl, s->target.pid, &trouble);
     int failed = code < 0;
     if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
+        uint64_t own_ns = own_cpu_ns();
         s->start_ns = target_now_ns();
         if (o->duration_s > 0)
             s->end_ns = s->start_ns + (uint64_t)(o->duration_s * 1e9);
         code = measure_all(s, &trouble);
         failed = code < 0;
-        p->result->stopped_share = (double)s->stopped_ns / (double)(target_now_ns() - s->start_ns);
+        double took_ns = (double)(target_now_ns() - s->start_ns);
+        p->result->stopped_share = (double)s->stopped_ns / took_ns;
+        p->result->own_share = (double)(own_cpu_ns() - own_ns) / took_ns;
         if (p->result->cycles == 0 && !failed)
             pirating_note(
                 p, "%s ended before every size had been measured once: give it more work, or fewer sizes",

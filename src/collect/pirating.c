@@ -400,6 +400,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     int status, code = 0;
     *result = (struct pirating_result){.unit = "run",
                                        .stopped_share = NAN,
+                                       .own_share = NAN,
                                        .alone_ns = NAN,
                                        .interference_ns = NAN,
                                        .cpu_seconds = NAN,

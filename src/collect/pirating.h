@@ -58,6 +58,8 @@ struct pirating_result {
         disturbed; /* likewise, since the program, or we, had been stopped (Ctrl-Z) or continued meanwhile */
     double stopped_share; /* of the time: the program was held while the Pirate brought in its set; NaN: whole
                              runs */
+    double own_share;     /* likewise: this process worked, on a CPU that the program could have had; not the
+                             Pirate */
     double alone_ns,
         interference_ns; /* ns per unit alone, and beside a Pirate of half a megabyte; NaN: not measured */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one; NaN: it was attached to */
