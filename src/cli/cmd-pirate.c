@@ -15,6 +15,7 @@
 #include "cli/pirate-profile.h"
 #include "collect/code-place.h"
 #include "collect/pirating.h"
+#include "collect/target.h"
 #include "report/pirate.h"
 
 enum {
@@ -254,7 +255,8 @@ static int run(struct pirate_options *o)
     struct error err = {""};
     FILE *out = stdout;
     o->run.output_fd = STDERR_FILENO;
-    if (pirate_profile_possible(o->profile, &err) != 0) {
+    if ((o->run.pid > 0 && target_may_attach(o->run.pid, &err) != 0) ||
+        pirate_profile_possible(o->profile, &err) != 0) {
         cli_fail(&err);
         return o->run.argv ? 125 : 1;
     }

@@ -291,6 +291,7 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
         p->result->cpu_seconds = s.target.cpu_seconds;
         p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
     }
+    span_is_over(&s.span);
     span_missed(&s.span, missed, sizeof missed);
     if (missed[0] && (s.target.ended || !s.span.begun))
         pirating_note(p, "%s", missed);

@@ -66,6 +66,7 @@ static int measure_span(struct pirating *p, struct target *t, struct span *span,
     while (target_wait_news(t, UINT64_MAX) == 0 && !span_is_over(span))
         if (t->stops != stops) /* it does not count any more, and may be stopped for hours */
             pirating_take(p, 0, 0, NULL);
+    span_is_over(span); /* it may have ended right after that place */
     r->after = pirating_count(p);
     r->disturbed = t->stops != stops;
     target_cpu_ns(t, &end_ns);

@@ -92,11 +92,12 @@ int span_wait_begin(struct span *s, struct target *t, struct error *err)
     } else if (s->from) {
         while (code == 0 && breakpoint_count(&s->begin) == 0)
             code = target_wait_news(t, UINT64_MAX);
-        /* It may have come there just before its end: then there is something to tell, if little. */
+        s->reached = breakpoint_count(&s->begin) > 0;
         breakpoint_enable(&s->end);
         breakpoint_close(&s->begin); /* else each further time would cost it microseconds */
     }
     s->begun = code == 0;
+    s->reached |= s->begun;
     return code;
 }
 
@@ -112,7 +113,12 @@ int span_is_over(struct span *s)
 void span_missed(const struct span *s, char *text, size_t size)
 {
     text[0] = '\0';
-    if (s->from && !s->begun)
+    if (s->reached && !s->begun)
+        snprintf(text, size,
+                 "the program had ended before cachegram got to know that it had executed '%s', so nothing "
+                 "was measured",
+                 s->from);
+    else if (s->from && !s->begun)
         snprintf(text, size, "the program never executed '%s', so nothing was measured%s", s->from,
                  s->traced_to ? " (only its first thread was watched, since breakpoints are forbidden here)"
                               : "");

@@ -14,7 +14,7 @@ struct span {
     const char *from, *to; /* code-place.h; NULL: its start, its end. Not owned */
     struct breakpoint begin, end;
     uint64_t traced_to; /* where breakpoints are forbidden: the first thread is traced till there; 0: not */
-    int begun, over;
+    int reached, begun, over; /* reached: the first place, be it too late to measure anything */
 };
 
 /* All of the run? Then the rest of this file does nothing. */

@@ -243,7 +243,7 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
 }
 
 /* /proc/PID/mem opens exactly for those who may ptrace. */
-static int may_trace(pid_t pid, struct error *err)
+int target_may_attach(pid_t pid, struct error *err)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", pid);
@@ -265,7 +265,7 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
 {
     struct cpus_before before = {.now = cpus};
     *t = (struct target){.pid = pid, .pidfd = -1, .guard = {-1, -1}};
-    int code = may_trace(pid, err);
+    int code = target_may_attach(pid, err);
     if (code != 0)
         return code;
     take_signals(t);

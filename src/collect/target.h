@@ -51,7 +51,9 @@ struct target_setup {
  * To hold it, it must be traced: -EPERM where that is forbidden, and then it has not been executed.
  */
 int target_start(struct target *t, char **argv, const struct target_setup *setup, struct error *err);
-/* -EPERM, with a sentence, where we may not stop it; -ESRCH. */
+/* May we stop the process? -EPERM, -ESRCH, with a sentence. */
+int target_may_attach(pid_t pid, struct error *err);
+/* Errors as target_may_attach. */
 int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct error *err);
 /* Puts its CPUs back as they were if it still runs, and forgets it. */
 void target_release(struct target *t);
