@@ -6,13 +6,16 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/sizes.h"
 #include "cli/pirate-profile.h"
+#include "collect/code-place.h"
 #include "collect/pirating.h"
+#include "collect/target.h"
 #include "report/pirate.h"
 
 enum {
@@ -21,6 +24,8 @@ enum {
     OPT_INTERVAL,
     OPT_REPEATS,
     OPT_DURATION,
+    OPT_FROM,
+    OPT_TO,
     OPT_THREADS,
     OPT_LIMIT,
     OPT_LLC,
@@ -37,6 +42,8 @@ static const struct option options[] = {
     {"interval-ms", required_argument, NULL, OPT_INTERVAL},
     {"repeats", required_argument, NULL, OPT_REPEATS},
     {"duration", required_argument, NULL, OPT_DURATION},
+    {"from", required_argument, NULL, OPT_FROM},
+    {"to", required_argument, NULL, OPT_TO},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"llc", required_argument, NULL, OPT_LLC},
@@ -67,6 +74,11 @@ static const char usage[] =
     "  --count                 without: one more run that counts references, so that time is told for each\n"
     "  -p, --pid PID           a process that runs already\n"
     "  --duration S            with --progress: measure for so long (default: to the program's end)\n"
+    "  --from PLACE            measure from when the program first executes it: a FUNCTION of the program or "
+    "of "
+    "a\n"
+    "                          library, FILE:FUNCTION, FILE:0xOFFSET or 0xADDRESS\n"
+    "  --to PLACE              measure till it executes this, after that\n"
     "  --threads auto|N        of the Pirate (default auto: as many as do not slow the program by "
     "themselves)\n"
     "  --limit PCT             fetch ratio up to which the Pirate's hold counts as proven (default 1)\n"
@@ -145,6 +157,12 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         return status;
     case OPT_DURATION:
         return decimal("--duration", value, 1e6, &o->run.duration_s);
+    case OPT_FROM:
+        o->run.from = value;
+        return code_place_check(value, &err) == 0 ? 0 : cli_misuse("pirate", "--from: %s", err.text);
+    case OPT_TO:
+        o->run.to = value;
+        return code_place_check(value, &err) == 0 ? 0 : cli_misuse("pirate", "--to: %s", err.text);
     case OPT_THREADS:
         if (strcmp(value, "auto") != 0)
             status = whole("--threads", value, 1, LLC_PIRATES, &number);
@@ -206,23 +224,28 @@ static void print(const struct pirate_options *o, FILE *out, struct report_pirat
 static int finish(struct pirate_options *o, FILE *out, const char *command, struct pirating_result *result)
 {
     struct report_pirate r;
-    struct report_curve curve;
+    struct report_curve curve = {0};
     struct error err;
     double references = NAN;
+    int kept = 1;
     if (o->input >= 0)
         lseek(STDIN_FILENO, o->input, SEEK_SET); /* the counting run reads what the others read */
     if (o->count && result->n > 0 && pirate_count_references(o->run.argv, &references, &err) != 0)
         cli_fail(&err);
     for (size_t i = 0; i < result->n && !isnan(references); i++)
         result->rows[i].ns_per_ref = result->rows[i].ns_per_unit / references;
-    if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0)
-        return cli_fail(&err);
-    if (pirate_profile_load(o->profile, &r, &curve, &err) != 0)
-        return cli_fail(&err);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error, like a full disk */
+    if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0 ||
+        pirate_profile_load(o->profile, &r, &curve, &err) != 0) {
+        kept = 0; /* minutes of measuring are not lost with it */
+        cli_fail(&err);
+        curve = (struct report_curve){0};
+        pirate_profile_unsaved(result, &o->run, &r);
+    }
     print(o, out, &r, &curve);
     report_pirate_clear(&r);
     free(curve.points);
-    return 0;
+    return kept ? 0 : 1;
 }
 
 static int run(struct pirate_options *o)
@@ -232,6 +255,11 @@ static int run(struct pirate_options *o)
     struct error err = {""};
     FILE *out = stdout;
     o->run.output_fd = STDERR_FILENO;
+    if ((o->run.pid > 0 && target_may_attach(o->run.pid, &err) != 0) ||
+        pirate_profile_possible(o->profile, &err) != 0) {
+        cli_fail(&err);
+        return o->run.argv ? 125 : 1;
+    }
     if (o->results) {
         o->run.output_fd = -1;
         out = fopen(o->results, "we");
@@ -250,9 +278,10 @@ static int run(struct pirate_options *o)
         status = 1;
     }
     pirating_clear(&result);
-    if (o->results && fclose(out) != 0) {
+    if (o->results && (ferror(out) | fclose(out)) != 0) {
         error_set(&err, -errno, "cannot write '%s': %s", o->results, strerror(errno));
         cli_fail(&err);
+        status = status ? status : 1;
     }
     return status;
 }
@@ -287,6 +316,8 @@ int cmd_pirate(int argc, char **argv)
                             "a process that runs already is measured in intervals, which need --progress");
     else if (status == 0 && o.run.progress && (o.count || o.run.repeats > 1))
         status = cli_misuse("pirate", "--count and --repeats are for whole runs, --progress is not");
+    else if (status == 0 && o.count && (o.run.from || o.run.to))
+        status = cli_misuse("pirate", "--count counts whole runs, of which --from and --to leave a part");
     else if (status == 0 && !o.run.progress && o.run.duration_s > 0)
         status = cli_misuse("pirate", "--duration needs --progress");
     if (status == 0) {

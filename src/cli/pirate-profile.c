@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -62,6 +63,46 @@ static int begin(struct profile *p, const char *command, const struct pirating_r
     return code;
 }
 
+int pirate_profile_possible(const char *path, struct error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (access(folder, W_OK | X_OK) == 0)
+        return 0;
+    return error_set(err, -errno, "cannot write a profile into %s: %s", folder, strerror(errno));
+}
+
+void pirate_profile_unsaved(struct pirating_result *result, const struct pirating_options *options,
+                            struct report_pirate *r)
+{
+    *r = (struct report_pirate){.rows = result->rows,
+                                .n = result->n,
+                                .llc_bytes = (double)result->llc_bytes,
+                                .private_bytes = (double)result->llc.private_bytes,
+                                .threads = result->threads,
+                                .limit = options->limit,
+                                .stopped_percent = result->stopped_share * 100,
+                                .own_percent = result->own_share * 100,
+                                .cpu_seconds = result->cpu_seconds,
+                                .wall_seconds = result->wall_seconds,
+                                .alone_ns = result->alone_ns,
+                                .beside_ns = result->interference_ns};
+    snprintf(r->unit, sizeof r->unit, "%s", result->unit);
+    memcpy(r->notes, result->notes, sizeof r->notes);
+    result->rows = NULL;
+    result->n = 0;
+}
+
+/* Until the first commit, which is also the last, a profile is an empty file: of one that failed nothing
+ * stays. */
+static void drop_empty(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+        unlink(path);
+}
+
 int pirate_profile_save(const char *path, const char *command, const struct pirating_options *options,
                         const struct pirating_result *r, struct error *err)
 {
@@ -69,8 +110,10 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     const char *by = options->resctrl ? "resctrl" : "pirate";
     int adds = is_of_command(path, command);
     int code = adds ? profile_append(path, &p, err) : profile_create(path, &p, err);
-    if (code != 0)
+    if (code != 0) {
+        drop_empty(path);
         return code;
+    }
     const struct {
         const char *key;
         double value;
@@ -81,6 +124,7 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
         {"pirate_limit", options->limit},
         {"pirate_alone_bytes", (double)r->alone_bytes},
         {"pirate_stopped_percent", r->stopped_share * 100},
+        {"pirate_own_percent", r->own_share * 100},
         {"pirate_interval_ns", options->progress ? (double)options->interval_ns : NAN},
         {"pirate_hit_ns", r->scale.hit_median / r->ticks_per_ns},
         {"pirate_miss_ns", r->scale.miss_median / r->ticks_per_ns},
@@ -93,8 +137,8 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     if (!adds)
         code = begin(p, command, r, err);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && code == 0; i++)
-        if (!isnan(numbers[i].value))
-            code = profile_set_number(p, numbers[i].key, numbers[i].value, err);
+        code = isnan(numbers[i].value) ? profile_unset(p, numbers[i].key, err) /* of an earlier measurement */
+                                       : profile_set_number(p, numbers[i].key, numbers[i].value, err);
     if (code == 0)
         code = profile_set(p, "pirate_unit", r->unit, err);
     if (code == 0)
@@ -102,7 +146,10 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     if (code == 0)
         code = profile_put_pirates(p, by, r->rows, r->n, err);
     int closed = profile_close(p, code == 0 && !adds, code == 0 ? err : NULL);
-    return code != 0 ? code : closed;
+    code = code != 0 ? code : closed;
+    if (code != 0 && !adds)
+        drop_empty(path);
+    return code;
 }
 
 int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,

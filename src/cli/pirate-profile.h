@@ -17,6 +17,11 @@ void pirate_command(const struct pirating_options *options, char text[PIRATE_COM
  */
 int pirate_profile_save(const char *path, const char *command, const struct pirating_options *options,
                         const struct pirating_result *result, struct error *err);
+/* Could it be kept at path? To be asked before much time goes into a measurement. -errno with a sentence. */
+int pirate_profile_possible(const char *path, struct error *err);
+/* As pirate_profile_load, of a result that could not be kept; the rows are the report's from then on. */
+void pirate_profile_unsaved(struct pirating_result *result, const struct pirating_options *options,
+                            struct report_pirate *r);
 /* And the modelled curve beside it, of *n points that the caller frees; curve->n is 0 where the profile has
  * none. */
 int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,

@@ -84,9 +84,31 @@ static const char *elf_obstacle(int fd, const unsigned char *head)
     return "is statically linked";
 }
 
-static const char *obstacle(const char *path, int depth)
+/* Rights that the program would have and we have not; NULL: none. */
+static const char *rights_gained(int fd)
 {
     struct stat st;
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    if (((st.st_mode & S_ISUID) != 0 && st.st_uid != geteuid()) ||
+        ((st.st_mode & S_ISGID) != 0 && (st.st_mode & S_IXGRP) != 0 && st.st_gid != getegid()))
+        return "runs with another user's rights (set-uid or set-gid)";
+    return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0
+               ? "runs with capabilities of its own"
+               : NULL;
+}
+
+const char *launch_rights(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why = fd >= 0 ? rights_gained(fd) : NULL;
+    if (fd >= 0)
+        close(fd);
+    return why;
+}
+
+static const char *obstacle(const char *path, int depth)
+{
     char head[256] = "";
     const char *why = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -97,13 +119,9 @@ static const char *obstacle(const char *path, int depth)
         char *name = head + 2 + strspn(head + 2, " \t");
         name[strcspn(name, " \t\r\n")] = '\0';
         why = depth > 0 ? obstacle(name, depth - 1) : NULL;
-    } else if (fstat(fd, &st) == 0) {
-        if (((st.st_mode & S_ISUID) != 0 && st.st_uid != geteuid()) ||
-            ((st.st_mode & S_ISGID) != 0 && (st.st_mode & S_IXGRP) != 0 && st.st_gid != getegid()))
-            why = "runs with another user's rights (set-uid or set-gid)";
-        else if (geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)
-            why = "runs with capabilities of its own";
-        else if (n >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0)
+    } else {
+        why = rights_gained(fd);
+        if (why == NULL && n >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0)
             why = elf_obstacle(fd, (const unsigned char *)head);
     }
     close(fd);
@@ -169,20 +187,20 @@ static int set_preload(const char *agent, const char *session)
     return status;
 }
 
-int launch(char **argv, const char *agent, const char *session, const sigset_t *mask,
-           void (*restore_signals)(void), pid_t *pid, struct error *err)
+int launch_begin(struct launching *l, char **argv, const char *agent, const char *session,
+                 const sigset_t *mask, void (*restore_signals)(void), struct error *err)
 {
     int report[2]; /* carries exec's errno; closed by exec's success */
     if (pipe2(report, O_CLOEXEC) != 0)
         return error_set(err, -errno, "cannot start %s: %s", argv[0], strerror(errno));
-    *pid = fork();
-    if (*pid < 0) {
+    pid_t pid = fork();
+    if (pid < 0) {
         int code = errno;
         close(report[0]);
         close(report[1]);
         return error_set(err, -code, "cannot start %s: %s", argv[0], strerror(code));
     }
-    if (*pid == 0) {
+    if (pid == 0) {
         restore_signals();
         sigprocmask(SIG_SETMASK, mask, NULL);
         if (agent == NULL || set_preload(agent, session) == 0)
@@ -192,15 +210,32 @@ int launch(char **argv, const char *agent, const char *session, const sigset_t *
         _exit(n == sizeof(code) ? 126 : 125);
     }
     close(report[1]);
+    *l = (struct launching){.pid = pid, .report = report[0], .name = argv[0]};
+    return 0;
+}
+
+int launch_finish(struct launching *l, struct error *err)
+{
     int code = 0;
     ssize_t n;
     do
-        n = read(report[0], &code, sizeof(code));
+        n = read(l->report, &code, sizeof(code));
     while (n < 0 && errno == EINTR);
-    close(report[0]);
+    close(l->report);
     if (n != sizeof(code))
         return 0;
-    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    return error_set(err, -code, "cannot execute %s: %s", argv[0], strerror(code));
+    return error_set(err, -code, "cannot execute %s: %s", l->name, strerror(code));
+}
+
+int launch(char **argv, const char *agent, const char *session, const sigset_t *mask,
+           void (*restore_signals)(void), pid_t *pid, struct error *err)
+{
+    struct launching l;
+    int code = launch_begin(&l, argv, agent, session, mask, restore_signals, err);
+    if (code != 0)
+        return code;
+    *pid = l.pid;
+    return launch_finish(&l, err);
 }

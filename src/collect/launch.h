@@ -21,6 +21,12 @@ int launch_find(const char *command, char *path, size_t size, struct error *err)
 const char *launch_obstacle(const char *path);
 
 /*
+ * Rights of its own with which the program at path would run, as the end of "it ...": it would lose them if
+ * it were traced when it starts. NULL: none.
+ */
+const char *launch_rights(const char *path);
+
+/*
  * Full path of the agent: $CACHEGRAM_AGENT, or beside the running binary (build tree or installed).
  * -ENOENT if it is in none of them, -EINVAL if LD_PRELOAD cannot name it.
  */
@@ -33,5 +39,16 @@ int launch_agent(char *path, size_t size, struct error *err);
  */
 int launch(char **argv, const char *agent, const char *session, const sigset_t *mask,
            void (*restore_signals)(void), pid_t *pid, struct error *err);
+
+/* The same in two steps: after launch_begin there is a child, which has not executed the command yet unless
+ * restore_signals let it; launch_finish waits till it has, and takes its end if it could not. */
+struct launching {
+    pid_t pid;
+    int report;       /* of exec's errno */
+    const char *name; /* not owned */
+};
+int launch_begin(struct launching *l, char **argv, const char *agent, const char *session,
+                 const sigset_t *mask, void (*restore_signals)(void), struct error *err);
+int launch_finish(struct launching *l, struct error *err);
 
 #endif

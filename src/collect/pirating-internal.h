@@ -4,6 +4,8 @@
 #define CACHEGRAM_PIRATING_INTERNAL_H
 
 #include "collect/pirating.h"
+#include "collect/rivals.h"
+#include "collect/span.h"
 #include "collect/target.h"
 #include "machine/pirate.h"
 #include "machine/resctrl.h"
@@ -28,14 +30,16 @@ struct pirating {
     size_t n;
     unsigned threads; /* of the Pirate, now */
     cpu_set_t all;    /* our CPUs before */
+    struct rivals rivals;
 };
 
 /* Takes so much away, with so many threads; 0: nothing. Returns when it has been brought in. */
 int pirating_take(struct pirating *p, unsigned threads, uint64_t stolen_bytes, struct error *err);
 /* CPUs that the program may run on, and we beside it: not on the Pirate's. */
 void pirating_target_cpus(const struct pirating *p, cpu_set_t *cpus);
-/* Was what was taken held since `before`? Adds what was seen to the cell, and counts it there if not. */
-int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before);
+/* Was what was taken held in between? Adds what was seen to the cell, and counts it there if not. */
+int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before,
+                  const struct hold_count *after);
 struct hold_count pirating_count(const struct pirating *p);
 /*
  * Do the program's CPU and the Pirate's share the cache at this moment? 1 or 0; unclear counts as 0. The
@@ -44,12 +48,24 @@ struct hold_count pirating_count(const struct pirating *p);
 int pirating_shared(struct pirating *p);
 /* Counts a measurement that does not. */
 void pirating_apart(struct pirating *p, struct cell *cell);
+/* Counts one in which the program, or we, did not run all the time: signals stopped it. */
+void pirating_disturbed(struct pirating *p, struct cell *cell);
+/* The part of a run that is to be measured. */
+struct span pirating_span(const struct pirating *p);
 /* Adds a sentence to the result's notes. */
 void pirating_note(struct pirating *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Both return an exit status as pirating_run. pirating-whole.c, pirating-intervals.c. */
 int pirating_whole_runs(struct pirating *p, struct error *err);
 int pirating_intervals(struct pirating *p, struct meter *meter, struct error *err);
+
+/*
+ * How many Pirate threads: as many as can be added, one after the other, without making the program slower
+ * than beside one of them (Eklov's thesis, III.4.4). rates[k]: time by progress beside k threads that steal
+ * half a megabyte together, k from 1 to `most`; a count of which a measurement is missing is not taken.
+ */
+unsigned pirating_threads(const struct ratio *rates, unsigned most);
+#define PIRATING_ROUNDS 4u /* measurements of each */
 
 /* Exit status for what target_start said. */
 int pirating_start_status(int code);

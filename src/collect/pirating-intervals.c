@@ -15,12 +15,12 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "collect/pirating-internal.h"
 
 /* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
 #define TEST_BYTES (UINT64_C(1) << 19)
-#define TEST_ROUNDS 4
 #define TEST_SLOWER 1.01 /* and the difference is more than chance */
 
 /*
@@ -28,11 +28,14 @@
  * some of its lines come much later (chained reads of 6 MB, measured: 10 ms were too short by far).
  */
 #define WARM_NS UINT64_C(100000000)
+/* How often a program that a signal stopped is looked at. */
+#define STOPPED_NS UINT64_C(20000000)
 #define SMALL_GAIN 8 /* less than so much of the cache: an interval will do */
 
 struct state {
     struct pirating *p;
     struct target target;
+    struct span span;
     struct meter *meter;
     uint64_t stolen_bytes; /* in the last interval */
     uint64_t stopped_ns, start_ns, end_ns;
@@ -56,12 +59,29 @@ static int read_all(const struct state *s, struct reading *r)
     return code;
 }
 
-/* 1: the program has ended, or our time is up. */
+/* 1: the program has ended, or what is to be measured of it, or our time is up. */
 static int wait_ns(struct state *s, uint64_t ns)
 {
     uint64_t until = target_now_ns() + ns;
-    return target_wait(&s->target, until < s->end_ns ? until : s->end_ns) != 0 ||
-           target_now_ns() >= s->end_ns;
+    int code = 0;
+    if (until > s->end_ns)
+        until = s->end_ns;
+    while (code == 0 && target_now_ns() < until)
+        code = target_wait_news(&s->target, until) != 0 || span_is_over(&s->span);
+    return code || target_now_ns() >= s->end_ns;
+}
+
+/* While a signal has stopped the program there is nothing to measure, and nobody to keep cache from. */
+static int wait_till_it_runs(struct state *s)
+{
+    int code = 0;
+    while (code == 0 && target_is_stopped(&s->target)) {
+        if (s->stolen_bytes > 0)
+            pirating_take(s->p, 0, 0, NULL);
+        s->stolen_bytes = 0;
+        code = wait_ns(s, STOPPED_NS);
+    }
+    return code;
 }
 
 /*
@@ -93,14 +113,20 @@ static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, stru
 static int measure(struct state *s, unsigned threads, struct cell *cell, struct error *err)
 {
     struct reading before, after;
-    int shared = s->shared, code = change(s, threads, cell->stolen_bytes, err);
+    int shared = s->shared, code = wait_till_it_runs(s);
+    unsigned stops = s->target.stops;
+    if (code == 0)
+        code = change(s, threads, cell->stolen_bytes, err);
     if (code != 0)
         return code;
     if (read_all(s, &before) != 0 || wait_ns(s, s->p->options->interval_ns) || read_all(s, &after) != 0)
         return 1; /* a piece of an interval tells nothing */
-    int held = pirating_held(s->p, cell, &before.hold);
+    int disturbed = s->target.stops != stops || target_is_stopped(&s->target);
+    int held = !disturbed && pirating_held(s->p, cell, &before.hold, &after.hold);
     s->shared = pirating_shared(s->p);
-    if (held && !(shared && s->shared))
+    if (disturbed)
+        pirating_disturbed(s->p, cell);
+    else if (held && !(shared && s->shared))
         pirating_apart(s->p, cell);
     else if (held && after.cpu_ns > before.cpu_ns && after.units >= before.units) {
         ratio_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
@@ -119,6 +145,15 @@ static int is_slower(const struct ratio *a, const struct ratio *b)
     return value[1] > TEST_SLOWER * value[0] && low[1] > value[0];
 }
 
+unsigned pirating_threads(const struct ratio *rates, unsigned most)
+{
+    unsigned threads = 1;
+    while (threads < most && rates[threads + 1].n == PIRATING_ROUNDS &&
+           !is_slower(&rates[1], &rates[threads + 1]))
+        threads++;
+    return threads;
+}
+
 /*
  * How many Pirate threads: as long as one more, at a theft of half a megabyte, does not slow the program.
  * Alone and one thread are measured in turns, for the result; 1: the program has ended.
@@ -127,18 +162,18 @@ static int find_threads(struct state *s, struct error *err)
 {
     struct pirating *p = s->p;
     struct cell cells[LLC_PIRATES + 1] = {0};
+    struct ratio rates[LLC_PIRATES + 1];
     double low, high;
     unsigned most = p->result->threads;
     int code = 0;
     for (unsigned i = 1; i <= most; i++)
         cells[i].stolen_bytes = TEST_BYTES;
-    for (int round = 0; round < TEST_ROUNDS && code == 0; round++)
+    for (unsigned round = 0; round < PIRATING_ROUNDS && code == 0; round++)
         for (unsigned i = 0; i <= most && code == 0; i++)
             code = measure(s, i, &cells[i], err);
-    p->threads = 1;
-    while (code == 0 && p->threads < most && cells[p->threads + 1].rate.n == TEST_ROUNDS &&
-           !is_slower(&cells[1].rate, &cells[p->threads + 1].rate))
-        p->threads++;
+    for (unsigned i = 0; i <= most; i++)
+        rates[i] = cells[i].rate;
+    p->threads = code == 0 ? pirating_threads(rates, most) : 1;
     ratio_estimate(&cells[0].rate, &p->result->alone_ns, &low, &high);
     ratio_estimate(&cells[1].rate, &p->result->interference_ns, &low, &high);
     if (is_slower(&cells[0].rate, &cells[1].rate))
@@ -173,41 +208,78 @@ static int measure_all(struct state *s, struct error *err)
     return code;
 }
 
-/* Starts the program, or attaches to it. 0, or a negative code; then nothing is left to be ended. */
-static int begin(struct state *s, struct error *err)
+/*
+ * Starts the program, or attaches to it, and sets breakpoints. 0, or a negative code; then nothing is left to
+ * be ended. *status: for the shell, then.
+ */
+static int begin(struct state *s, int *status, struct error *err)
 {
     const struct pirating_options *o = s->p->options;
     cpu_set_t cpus;
     pirating_target_cpus(s->p, &cpus);
-    const struct target_setup setup = {.cpus = &cpus, .all = &s->p->all, .output_fd = o->output_fd};
-    return o->argv ? target_start(&s->target, o->argv, &setup, err)
-                   : target_attach(&s->target, o->pid, &cpus, err);
+    const struct target_setup setup = {
+        .cpus = &cpus, .all = &s->p->all, .output_fd = o->output_fd, .hold = !span_is_all(&s->span)};
+    int code = o->argv ? target_start(&s->target, o->argv, &setup, err)
+                       : target_attach(&s->target, o->pid, &cpus, err);
+    *status = o->argv ? pirating_start_status(code) : 1;
+    if (code != 0)
+        return code;
+    code = span_arm(&s->span, &s->target, err);
+    if (code != 0) {
+        *status = o->argv ? 125 : 1;
+        target_release(&s->target);
+    }
+    return code;
+}
+
+/* CPU time of this thread so far. */
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* From the first place to the second, or as long as we may. Notes of what was not to be had. */
+static void measure_span(struct state *s)
+{
+    struct pirating *p = s->p;
+    const struct pirating_options *o = p->options;
+    struct error trouble = {""};
+    int code = meter_attach(s->meter, s->target.pid, &trouble);
+    if (code == 0 && p->resctrl)
+        code = resctrl_add(p->resctrl, s->target.pid, &trouble);
+    int failed = code < 0;
+    if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
+        uint64_t own_ns = own_cpu_ns();
+        s->start_ns = target_now_ns();
+        if (o->duration_s > 0)
+            s->end_ns = s->start_ns + (uint64_t)(o->duration_s * 1e9);
+        code = measure_all(s, &trouble);
+        failed = code < 0;
+        double took_ns = (double)(target_now_ns() - s->start_ns);
+        p->result->stopped_share = (double)s->stopped_ns / took_ns;
+        p->result->own_share = (double)(own_cpu_ns() - own_ns) / took_ns;
+        if (p->result->cycles == 0 && !failed)
+            pirating_note(
+                p, "%s ended before every size had been measured once: give it more work, or fewer sizes",
+                s->span.over ? "what was to be measured of the program" : "the program");
+    }
+    if (failed)
+        pirating_note(p, "%s", trouble.text);
 }
 
 int pirating_intervals(struct pirating *p, struct meter *meter, struct error *err)
 {
     const struct pirating_options *o = p->options;
-    struct state s = {.p = p, .meter = meter, .end_ns = UINT64_MAX, .shared = 1};
-    struct error trouble;
-    int code = begin(&s, err);
-    if (code != 0)
-        return o->argv ? pirating_start_status(code) : 1;
+    struct state s = {.p = p, .span = pirating_span(p), .meter = meter, .end_ns = UINT64_MAX, .shared = 1};
+    char missed[256];
+    int status;
+    if (begin(&s, &status, err) != 0)
+        return status;
     p->result->ran = 1;
-    s.start_ns = target_now_ns();
-    if (o->duration_s > 0)
-        s.end_ns = s.start_ns + (uint64_t)(o->duration_s * 1e9);
-    code = meter_attach(meter, s.target.pid, &trouble);
-    if (code == 0 && p->resctrl)
-        code = resctrl_add(p->resctrl, s.target.pid, &trouble);
-    if (code == 0)
-        code = measure_all(&s, &trouble);
-    if (code < 0)
-        pirating_note(p, "%s", trouble.text);
-    if (p->result->cycles == 0 && code >= 0)
-        pirating_note(
-            p,
-            "the program ended before every size had been measured once: give it more work, or fewer sizes");
-    p->result->stopped_share = (double)s.stopped_ns / (double)(target_now_ns() - s.start_ns);
+    uint64_t start_ns = target_now_ns();
+    measure_span(&s);
     if (s.cannot_stop)
         pirating_note(
             p,
@@ -217,8 +289,13 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
     if (o->argv) {
         target_wait(&s.target, UINT64_MAX); /* it goes on, alone */
         p->result->cpu_seconds = s.target.cpu_seconds;
-        p->result->wall_seconds = (double)(target_now_ns() - s.start_ns) * 1e-9;
+        p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
     }
+    span_is_over(&s.span);
+    span_missed(&s.span, missed, sizeof missed);
+    if (missed[0] && (s.target.ended || !s.span.begun))
+        pirating_note(p, "%s", missed);
+    span_clear(&s.span);
     target_release(&s.target);
     meter_detach(meter);
     return s.target.status;

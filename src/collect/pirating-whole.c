@@ -41,53 +41,103 @@ static int was_told_to_end(int status)
            status == 128 + SIGHUP;
 }
 
+/* What one run told. */
+struct run {
+    int status;
+    double cpu_seconds;              /* of what is measured */
+    struct hold_count before, after; /* at both ends of that */
+    int disturbed, begun;
+};
+
+/* From the first place to the second, or to the end. The program's own CPU time; alone, its children's too.
+ */
+static int measure_span(struct pirating *p, struct target *t, struct span *span, struct run *r,
+                        struct error *err)
+{
+    uint64_t start_ns = 0, end_ns = 0;
+    int code = span_wait_begin(span, t, err);
+    if (code != 0)
+        return code < 0 ? code : 0;
+    unsigned stops = t->stops;
+    r->begun = 1;
+    r->before = pirating_count(p);
+    if (!span_is_all(span))
+        target_cpu_ns(t, &start_ns);
+    while (target_wait_news(t, UINT64_MAX) == 0 && !span_is_over(span))
+        if (t->stops != stops) /* it does not count any more, and may be stopped for hours */
+            pirating_take(p, 0, 0, NULL);
+    span_is_over(span); /* it may have ended right after that place */
+    r->after = pirating_count(p);
+    r->disturbed = t->stops != stops;
+    target_cpu_ns(t, &end_ns);
+    r->cpu_seconds = span_is_all(span) ? t->cpu_seconds : (double)(end_ns - start_ns) * 1e-9;
+    return 0;
+}
+
 /* One run from start to end. 0 or a negative code with err filled. */
-static int run_once(struct pirating *p, int silent, int *status, double *cpu_seconds, struct error *err)
+static int run_once(struct pirating *p, int silent, struct run *r, struct error *err)
 {
     struct target target;
+    struct span span = pirating_span(p);
+    char missed[256];
     cpu_set_t cpus;
+    *r = (struct run){0};
     pirating_target_cpus(p, &cpus);
-    const struct target_setup setup = {
-        .cpus = &cpus, .all = &p->all, .output_fd = p->options->output_fd, .silent = silent};
+    const struct target_setup setup = {.cpus = &cpus,
+                                       .all = &p->all,
+                                       .output_fd = p->options->output_fd,
+                                       .silent = silent,
+                                       .hold = !span_is_all(&span)};
     int code = target_start(&target, p->options->argv, &setup, err);
-    if (code != 0)
+    if (code != 0) {
+        r->status = pirating_start_status(code);
         return code;
+    }
+    if ((code = span_arm(&span, &target, err)) != 0) {
+        r->status = 125;
+        target_release(&target);
+        return code;
+    }
     if (p->resctrl && (code = resctrl_add(p->resctrl, target.pid, err)) != 0)
         pirating_note(p, "%s", err->text);
     p->result->ran = 1;
+    int failed = measure_span(p, &target, &span, r, err);
     target_wait(&target, UINT64_MAX);
-    *status = target.status;
-    *cpu_seconds = target.cpu_seconds;
+    r->status = target.status;
+    span_missed(&span, missed, sizeof missed);
+    if (missed[0] && !silent)
+        pirating_note(p, "%s", missed);
+    span_clear(&span);
     target_release(&target);
     p->result->runs++;
-    return code;
+    return failed ? failed : code;
 }
 
 /* A cell's run, again and again. 1: told to end. */
 static int measure(struct pirating *p, struct cell *cell, off_t start, int expected, struct error *err)
 {
-    int status;
-    double cpu_seconds;
+    struct run r;
     for (unsigned i = 0; i < p->options->repeats; i++) {
         int shared = pirating_shared(p);
         int code = pirating_take(p, p->threads, cell->stolen_bytes, err);
-        struct hold_count before = pirating_count(p);
         if (code == 0)
             code = rewind_input(start, err);
         if (code == 0)
-            code = run_once(p, 1, &status, &cpu_seconds, err);
+            code = run_once(p, 1, &r, err);
         if (code != 0)
             return code;
-        int held = pirating_held(p, cell, &before);
+        int held = !r.disturbed && r.begun && pirating_held(p, cell, &r.before, &r.after);
         shared &= pirating_shared(p);
-        if (held && shared)
-            ratio_add(&cell->rate, cpu_seconds * 1e9, 1);
+        if (r.disturbed)
+            pirating_disturbed(p, cell);
+        else if (held && shared)
+            ratio_add(&cell->rate, r.cpu_seconds * 1e9, 1);
         else if (held)
             pirating_apart(p, cell);
-        if (was_told_to_end(status))
+        if (was_told_to_end(r.status))
             return 1;
-        if (status != expected)
-            pirating_note(p, "exit status %d alone, but %d with %llu bytes of cache", expected, status,
+        if (r.status != expected)
+            pirating_note(p, "exit status %d alone, but %d with %llu bytes of cache", expected, r.status,
                           (unsigned long long)cell->available_bytes);
     }
     return 0;
@@ -96,27 +146,29 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
 int pirating_whole_runs(struct pirating *p, struct error *err)
 {
     const struct pirating_options *o = p->options;
+    struct run first;
     off_t start;
-    int status = 125, code = check_input(&start, err);
+    int code = check_input(&start, err);
     if (code != 0)
         return 125;
     p->result->threads = p->threads; /* no others were found, so the program gets their CPUs */
     if (o->tell)
         o->tell(o->ctx, 0, "alone");
     uint64_t start_ns = target_now_ns();
-    code = run_once(p, 0, &status, &p->result->cpu_seconds, err);
-    p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
+    code = run_once(p, 0, &first, err);
     if (code != 0 && !p->result->ran)
-        return pirating_start_status(code);
-    p->result->alone_ns = p->result->cpu_seconds * 1e9;
-    for (size_t i = 0; i < p->n && code == 0 && !was_told_to_end(status); i++) {
+        return first.status;
+    p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
+    p->result->cpu_seconds = first.cpu_seconds;
+    p->result->alone_ns = first.cpu_seconds * 1e9;
+    for (size_t i = 0; i < p->n && code == 0 && first.begun && !was_told_to_end(first.status); i++) {
         if (o->tell)
             o->tell(o->ctx, (double)(i + 1) / (double)(p->n + 1), "runs");
         if (!p->cells[i].out_of_reach)
-            code = measure(p, &p->cells[i], start, status, err);
+            code = measure(p, &p->cells[i], start, first.status, err);
     }
     if (code < 0)
         pirating_note(p, "%s", err->text);
     pirating_take(p, 0, 0, NULL);
-    return status;
+    return first.status;
 }

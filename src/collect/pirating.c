@@ -71,11 +71,12 @@ struct hold_count pirating_count(const struct pirating *p)
     return p->pirate ? pirate_count(p->pirate) : (struct hold_count){0};
 }
 
-int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before)
+int pirating_held(const struct pirating *p, struct cell *cell, const struct hold_count *before,
+                  const struct hold_count *after)
 {
     if (!p->pirate || cell->stolen_bytes == 0)
         return 1; /* the hardware's word; and nothing to hold */
-    struct hold_count now = pirate_count(p->pirate), seen = hold_since(before, &now);
+    struct hold_count seen = hold_since(before, after);
     struct hold_verdict v = hold_judge(&seen, pirate_scale(p->pirate), p->options->limit);
     hold_add(&cell->seen, &seen);
     if (p->options->limit >= 1) /* nothing is to be proven */
@@ -101,6 +102,17 @@ void pirating_apart(struct pirating *p, struct cell *cell)
 {
     cell->dropped++;
     p->result->apart++;
+}
+
+void pirating_disturbed(struct pirating *p, struct cell *cell)
+{
+    cell->dropped++;
+    p->result->disturbed++;
+}
+
+struct span pirating_span(const struct pirating *p)
+{
+    return (struct span){.from = p->options->from, .to = p->options->to};
 }
 
 int pirating_start_status(int code)
@@ -247,6 +259,30 @@ static int find_size(struct pirating *p, struct error *err)
     return 0;
 }
 
+/* A line that the Pirate pushes out of an inclusive last level leaves the program's own caches with it. */
+static void note_inclusion(struct pirating *p)
+{
+    const struct llc *llc = &p->result->llc;
+    if (!llc->inclusive)
+        return;
+    pirating_note(
+        p,
+        "the last level is inclusive: what it loses, the program's own caches (%llu KB) lose, too, hot "
+        "lines as well, so sizes near that cost more than a smaller cache would",
+        (unsigned long long)(llc->inner_bytes >> 10));
+}
+
+static void note_rivals(struct pirating *p)
+{
+    size_t n = rivals_seen(&p->rivals);
+    if (n > 0)
+        pirating_note(
+            p,
+            "%s cachegram pirate measured on this machine at the same time (process %d): each takes cache "
+            "and time from the other; measure one after the other",
+            n == 1 ? "another" : "more than one other", (int)p->rivals.pid[0]);
+}
+
 static int set_up(struct pirating *p, struct error *err)
 {
     const struct pirating_options *o = p->options;
@@ -258,6 +294,8 @@ static int set_up(struct pirating *p, struct error *err)
     if (r->llc_bytes > r->llc.size_bytes)
         return error_set(err, -EINVAL, "--llc: the last level has only %llu bytes",
                          (unsigned long long)r->llc.size_bytes);
+    rivals_enter(&p->rivals);
+    note_inclusion(p);
     if (o->resctrl) {
         code = resctrl_new(RESCTRL_FOLDER, r->llc_bytes, &p->resctrl, err);
     } else {
@@ -356,12 +394,13 @@ static int fill_rows(struct pirating *p, struct error *err)
 
 int pirating_run(const struct pirating_options *options, struct pirating_result *result, struct error *err)
 {
-    struct pirating p = {.options = options, .result = result};
+    struct pirating p = {.options = options, .result = result, .rivals.fd = -1};
     struct meter meter = {.kind = METER_NONE, .fd = -1};
     char path[PATH_MAX];
     int status, code = 0;
     *result = (struct pirating_result){.unit = "run",
                                        .stopped_share = NAN,
+                                       .own_share = NAN,
                                        .alone_ns = NAN,
                                        .interference_ns = NAN,
                                        .cpu_seconds = NAN,
@@ -370,6 +409,9 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     sched_getaffinity(0, sizeof p.all, &p.all);
     if (options->argv && (code = launch_find(options->argv[0], path, sizeof path, err)) != 0)
         return pirating_start_status(code);
+    const struct span span = pirating_span(&p);
+    if ((code = span_check(&span, options->argv ? path : NULL, err)) != 0)
+        return options->argv ? 125 : 1;
     if (options->progress) {
         code = meter_init(&meter, options->progress, options->argv ? path : NULL, err);
         result->unit = meter_unit(&meter);
@@ -397,9 +439,17 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
                 "%llu measurements were dropped, since the two CPUs did not share their cache just then (the "
                 "host of a virtual machine moves them)",
                 (unsigned long long)result->apart);
+        note_rivals(&p);
+        if (result->disturbed > 0)
+            pirating_note(
+                &p,
+                "%llu measurements were dropped, since the program or cachegram was stopped by a signal "
+                "(Ctrl-Z) meanwhile",
+                (unsigned long long)result->disturbed);
         if (fill_rows(&p, err) != 0)
             pirating_note(&p, "%s", err->text);
     }
+    rivals_leave(&p.rivals);
     pirate_free(p.pirate);
     resctrl_free(p.resctrl);
     free(p.cells);

@@ -22,11 +22,13 @@ struct pirating_options {
         *available; /* sizes to be left to the program, in any order; NULL: sixteen, a way or so each */
     size_t n;
     const char *progress; /* meter_init's `what`: intervals of one run. NULL: whole runs, one for each size */
+    const char *from,
+        *to;              /* only this part of a run is measured (span.h); NULL: from its start, to its end */
     unsigned threads;     /* of the Pirate; 0: found by the paper's method, or one */
     double limit;         /* HOLD_LIMIT */
     uint64_t interval_ns; /* of a measurement */
     unsigned repeats;     /* runs for each size */
-    double duration_s;    /* stop after so long; 0: at the program's end */
+    double duration_s;    /* stop after so long of measuring; 0: at the program's end */
     int resctrl;          /* take cache away by partitioning it, not by a Pirate */
     uint64_t
         llc_bytes; /* size of the last level; 0: as the system reports it, or what the Pirate finds of it */
@@ -52,8 +54,12 @@ struct pirating_result {
     uint64_t cycles, runs;
     uint64_t
         apart; /* measurements dropped since the two CPUs did not share the cache, whatever the system says */
+    uint64_t
+        disturbed; /* likewise, since the program, or we, had been stopped (Ctrl-Z) or continued meanwhile */
     double stopped_share; /* of the time: the program was held while the Pirate brought in its set; NaN: whole
                              runs */
+    double own_share;     /* likewise: this process worked, on a CPU that the program could have had; not the
+                             Pirate */
     double alone_ns,
         interference_ns; /* ns per unit alone, and beside a Pirate of half a megabyte; NaN: not measured */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one; NaN: it was attached to */

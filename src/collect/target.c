@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -19,10 +18,12 @@
 
 #include "collect/launch.h"
 #include "collect/signals.h"
+#include "collect/target-internal.h"
 
 /* The keyboard's reach a child by themselves; others that are sent to us are meant for it. */
 static const int keyboard[] = {SIGINT, SIGQUIT}, forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-#define STOP_PAUSE_NS 20000 /* a running thread stops at its next interrupt, at the latest */
+/* Its end or its stops, breakpoints, and that we were stopped and go on: all that is told by looking. */
+static const int news[] = {SIGCHLD, SIGIO, SIGCONT};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 uint64_t target_now_ns(void)
@@ -39,8 +40,7 @@ struct thread_cpus {
     cpu_set_t cpus;
 };
 
-/* Calls each for every thread of the process; the first nonzero result ends it. */
-static int each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx)
+int target_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx)
 {
     char path[64];
     struct dirent *entry;
@@ -99,7 +99,8 @@ static int set_free(void *ctx, pid_t tid)
  */
 static int start_guardian(struct target *t, const struct cpus_before *before, struct error *err)
 {
-    char nothing;
+    char word;
+    int rescue = 0;
     if (pipe2(t->guard, O_CLOEXEC) != 0)
         return error_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
     t->guardian = fork();
@@ -112,9 +113,11 @@ static int start_guardian(struct target *t, const struct cpus_before *before, st
         if (pipe_end > 0)
             close_range(0, (unsigned)pipe_end - 1, 0);
         close_range((unsigned)pipe_end + 1, ~0u, 0);
-        while (read(pipe_end, &nothing, 1) < 0 && errno == EINTR)
-            ;
-        each_thread(t->pid, set_free, (void *)before);
+        for (ssize_t n; (n = read(pipe_end, &word, 1)) == 1 || (n < 0 && errno == EINTR);)
+            rescue = n == 1 ? word == TARGET_RESCUE : rescue;
+        target_each_thread(t->pid, set_free, (void *)before);
+        if (rescue)
+            target_hold_rescue(t->pid);
         _exit(0);
     }
     int code = t->guardian < 0 ? -errno : 0;
@@ -129,7 +132,8 @@ static void take_signals(struct target *t)
 {
     sigset_t ours;
     sigemptyset(&ours);
-    sigaddset(&ours, SIGCHLD);
+    for (size_t i = 0; i < COUNT(news); i++)
+        sigaddset(&ours, news[i]);
     for (size_t i = 0; i < COUNT(keyboard); i++)
         sigaddset(&ours, keyboard[i]);
     for (size_t i = 0; i < COUNT(forwarded); i++)
@@ -151,9 +155,11 @@ static void give_signals_back(struct target *t)
 
 /* For the child, between fork and exec. */
 static struct target_setup child_setup;
+static int child_gate[2]; /* held: it waits here until its parent has closed the other end */
 
 static void prepare_child(void)
 {
+    char nothing;
     sched_setaffinity(0, sizeof *child_setup.cpus, child_setup.cpus);
     if (child_setup.silent) {
         int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -162,6 +168,36 @@ static void prepare_child(void)
     } else if (child_setup.output_fd >= 0) {
         dup2(child_setup.output_fd, STDOUT_FILENO);
     }
+    if (child_setup.hold) {
+        close(child_gate[1]);
+        while (read(child_gate[0], &nothing, 1) < 0 && errno == EINTR)
+            ;
+        close(child_gate[0]);
+    }
+}
+
+/* Starts the program and holds it at its first instruction. If we may not, it is not executed. */
+static int launch_held(struct target *t, char **argv, struct error *err)
+{
+    struct launching l;
+    if (pipe2(child_gate, O_CLOEXEC) != 0)
+        return error_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
+    int code = launch_begin(&l, argv, NULL, NULL, &t->mask, prepare_child, err);
+    if (code == 0) {
+        t->pid = l.pid;
+        code = target_hold_begin(t, err);
+        if (code != 0) {
+            close(l.report);
+            kill(l.pid, SIGKILL);
+            while (waitpid(l.pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        }
+    }
+    close(child_gate[0]);
+    close(child_gate[1]);
+    if (code == 0 && (code = launch_finish(&l, err)) == 0 && (code = target_hold_at_start(t)) != 0)
+        error_set(err, code, "%s was killed before it had begun", argv[0]);
+    return code;
 }
 
 static void close_all(struct target *t)
@@ -184,7 +220,8 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
     *t = (struct target){.child = 1, .pidfd = -1, .guard = {-1, -1}};
     take_signals(t);
     child_setup = *setup;
-    int code = launch(argv, NULL, NULL, &t->mask, prepare_child, &t->pid, err);
+    int code = setup->hold ? launch_held(t, argv, err)
+                           : launch(argv, NULL, NULL, &t->mask, prepare_child, &t->pid, err);
     if (code != 0) {
         give_signals_back(t);
         return code;
@@ -196,7 +233,8 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
     else
         code = start_guardian(t, &before, err);
     if (code != 0) { /* it runs all the same, and as it would alone: see it to its end */
-        each_thread(t->pid, set_free, &before);
+        target_each_thread(t->pid, set_free, &before);
+        target_let_go(t);
         while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
             ;
         close_all(t);
@@ -205,7 +243,7 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
 }
 
 /* /proc/PID/mem opens exactly for those who may ptrace. */
-static int may_trace(pid_t pid, struct error *err)
+int target_may_attach(pid_t pid, struct error *err)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", pid);
@@ -227,14 +265,14 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
 {
     struct cpus_before before = {.now = cpus};
     *t = (struct target){.pid = pid, .pidfd = -1, .guard = {-1, -1}};
-    int code = may_trace(pid, err);
+    int code = target_may_attach(pid, err);
     if (code != 0)
         return code;
     take_signals(t);
     t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (t->pidfd < 0 || t->signals < 0) {
         code = error_set(err, -errno, "cannot watch process %d: %s", pid, strerror(errno));
-    } else if ((code = each_thread(pid, confine, &before)) != 0 || before.n == 0) {
+    } else if ((code = target_each_thread(pid, confine, &before)) != 0 || before.n == 0) {
         code = error_set(err, code ? code : -ESRCH, "cannot keep process %d off the Pirate's CPU: %s", pid,
                          strerror(code ? -code : ESRCH));
     } else {
@@ -242,7 +280,7 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
     }
     if (code != 0) {
         if (before.n > 0)
-            each_thread(pid, set_free, &before);
+            target_each_thread(pid, set_free, &before);
         close_all(t);
     }
     free(before.list); /* the guardian has a copy */
@@ -252,12 +290,13 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
 void target_release(struct target *t)
 {
     target_continue(t);
+    target_let_go(t);
     close_all(t);
 }
 
 /* --- waiting --- */
 
-static void note_end(struct target *t, int status, const struct rusage *usage)
+void target_note_end(struct target *t, int status, const struct rusage *usage)
 {
     t->ended = 1;
     t->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -265,7 +304,7 @@ static void note_end(struct target *t, int status, const struct rusage *usage)
                      (double)usage->ru_stime.tv_sec + (double)usage->ru_stime.tv_usec * 1e-6;
 }
 
-static int see_end(struct target *t)
+int target_see_end(struct target *t)
 {
     struct rusage usage;
     int status;
@@ -274,68 +313,85 @@ static int see_end(struct target *t)
         return 1;
     if (poll(&end, 1, 0) != 1)
         return 0;
+    if (t->child)
+        target_cpu_ns(t, &t->own_cpu_ns); /* it is there till its status is taken */
     if (!t->child)
         t->ended = 1;
     else if (wait4(t->pid, &status, WNOHANG, &usage) == t->pid && !WIFSTOPPED(status))
-        note_end(t, status, &usage);
+        target_note_end(t, status, &usage);
     return t->ended;
 }
 
-static int is_forwarded(int number)
+static int is_one_of(const int *list, size_t n, int number)
 {
-    for (size_t i = 0; i < COUNT(forwarded); i++)
-        if (forwarded[i] == number)
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == number)
             return 1;
     return 0;
 }
 
+/* Has a child been stopped or continued? Its parent is told; of other processes nobody tells us. */
+static void note_stops(struct target *t)
+{
+    siginfo_t info = {0};
+    while (t->child && !t->held && waitid(P_PID, (id_t)t->pid, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+           info.si_pid != 0) {
+        t->stops++;
+        info.si_pid = 0;
+    }
+}
+
 /* -EINTR if one of them is to end our work. */
-static int pass_signals_on(const struct target *t)
+static int pass_signals_on(struct target *t)
 {
     struct signalfd_siginfo info;
     int result = 0;
     while (read(t->signals, &info, sizeof info) == sizeof info) {
         int number = (int)info.ssi_signo;
+        t->stops += number == SIGCONT;
+        if (number == SIGCHLD)
+            note_stops(t);
+        if (is_one_of(news, COUNT(news), number))
+            continue;
         if (!t->child)
-            result = number == SIGCHLD ? result : -EINTR;
+            result = -EINTR;
         /* The kernel's own (a closed terminal) reach the whole group, and so does kill(0) of a descendant. */
-        else if (is_forwarded(number) && info.ssi_code <= 0 && !signals_descends((pid_t)info.ssi_pid, t->pid))
+        else if (is_one_of(forwarded, COUNT(forwarded), number) && info.ssi_code <= 0 &&
+                 !signals_descends((pid_t)info.ssi_pid, t->pid))
             kill(t->pid, number);
     }
     return result;
 }
 
-int target_wait(struct target *t, uint64_t until_ns)
+int target_wait_once(struct target *t, uint64_t until_ns)
 {
     struct pollfd fds[2] = {{.fd = t->pidfd, .events = POLLIN}, {.fd = t->signals, .events = POLLIN}};
-    for (;;) {
-        if (see_end(t))
-            return 1;
-        uint64_t now = target_now_ns();
-        if (now >= until_ns)
-            return 0;
-        struct timespec rest = {(time_t)((until_ns - now) / 1000000000u),
-                                (long)((until_ns - now) % 1000000000u)};
-        if (ppoll(fds, 2, until_ns == UINT64_MAX ? NULL : &rest, NULL) > 0 && fds[1].revents &&
-            pass_signals_on(t) == -EINTR)
-            return -EINTR;
-    }
-}
-
-int target_cpu_ns(const struct target *t, uint64_t *ns)
-{
-    clockid_t clock;
-    struct timespec now;
-    int code = clock_getcpuclockid(t->pid, &clock);
-    if (code != 0 || clock_gettime(clock, &now) != 0)
-        return -ESRCH;
-    *ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t now = target_now_ns(), rest_ns = until_ns > now ? until_ns - now : 0;
+    const struct timespec rest = {(time_t)(rest_ns / 1000000000u), (long)(rest_ns % 1000000000u)};
+    if (ppoll(fds, 2, until_ns == UINT64_MAX ? NULL : &rest, NULL) > 0 && fds[1].revents &&
+        pass_signals_on(t) == -EINTR)
+        return -EINTR;
     return 0;
 }
 
-/* --- stopping --- */
+int target_wait_news(struct target *t, uint64_t until_ns)
+{
+    if (target_see_end(t))
+        return 1;
+    int code = target_wait_once(t, until_ns);
+    return code != 0 ? code : target_see_end(t);
+}
 
-static int is_running(pid_t pid, pid_t tid)
+int target_wait(struct target *t, uint64_t until_ns)
+{
+    int code;
+    do
+        code = target_wait_news(t, until_ns);
+    while (code == 0 && target_now_ns() < until_ns);
+    return code;
+}
+
+char target_thread_state(pid_t pid, pid_t tid)
 {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
@@ -347,101 +403,25 @@ static int is_running(pid_t pid, pid_t tid)
         return 0;
     text[n] = '\0';
     const char *after = strrchr(text, ')');
-    return after && after[1] == ' ' && after[2] == 'R';
+    return after && after[1] == ' ' ? after[2] : '\0';
 }
 
-/*
- * Threads that were stopped and have been killed since (another one called exit) must be reaped by us, their
- * tracer, before their process can end.
- */
-static void reap_killed(const struct target *t)
+int target_is_stopped(const struct target *t)
 {
-    int status;
-    for (size_t i = 0; i < t->nstopped; i++)
-        if (t->stopped[i].tid != t->pid)
-            waitpid(t->stopped[i].tid, &status, __WALL | WNOHANG);
+    return target_thread_state(t->pid, t->pid) == 'T';
 }
 
-/* Waits for a thread that was asked to stop. 1: it stopped, 0: it ended. */
-static int wait_for_stop(struct target *t, pid_t tid, int *signal)
+int target_cpu_ns(const struct target *t, uint64_t *ns)
 {
-    const struct timespec pause = {0, STOP_PAUSE_NS};
-    struct rusage usage;
-    int status;
-    pid_t got;
-    while ((got = wait4(tid, &status, __WALL | WNOHANG, &usage)) == 0) {
-        reap_killed(t);
-        nanosleep(&pause, NULL);
-    }
-    if (got != tid)
-        return 0;
-    if (!WIFSTOPPED(status)) {
-        if (tid == t->pid && t->child)
-            note_end(t, status, &usage);
+    clockid_t clock;
+    struct timespec now;
+    if (t->ended && t->child) {
+        *ns = t->own_cpu_ns;
         return 0;
     }
-    /* A stop of ours carries an event; without one, a signal was about to be delivered, and still has to be.
-     */
-    *signal = status >> 16 ? 0 : WSTOPSIG(status);
-    return 1;
-}
-
-static int stop_one(void *ctx, pid_t tid)
-{
-    struct target *t = ctx;
-    for (size_t i = 0; i < t->nstopped; i++)
-        if (t->stopped[i].tid == tid)
-            return 0;
-    if (!is_running(t->pid, tid))
-        return 0;
-    if (t->nstopped == t->room) {
-        struct stopped *more = reallocarray(t->stopped, t->room + 16, sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        t->stopped = more;
-        t->room += 16;
-    }
-    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0)
-        return errno == ESRCH ? 0 : -errno;
-    ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-    struct stopped *s = &t->stopped[t->nstopped];
-    s->tid = tid;
-    if (wait_for_stop(t, tid, &s->signal))
-        t->nstopped++;
-    return t->ended;
-}
-
-int target_stop(struct target *t)
-{
-    size_t before;
-    int code;
-    do { /* threads may be born meanwhile */
-        before = t->nstopped;
-        code = each_thread(t->pid, stop_one, t);
-    } while (code == 0 && t->nstopped > before);
-    if (code < 0) {
-        target_continue(t);
-        if (code == -ESRCH)
-            code = see_end(t);
-    }
-    return code;
-}
-
-void target_continue(struct target *t)
-{
-    int leader_was_killed = 0, status;
-    for (size_t i = 0; i < t->nstopped; i++) {
-        struct stopped *s = &t->stopped[i];
-        /* Only SIGKILL takes a thread out of its stop, so what cannot be detached is dying, and ours to reap.
-         */
-        if (ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)s->signal) == 0)
-            continue;
-        leader_was_killed |= s->tid == t->pid;
-        while (s->tid != t->pid && waitpid(s->tid, &status, __WALL) < 0 && errno == EINTR)
-            ;
-    }
-    /* The first thread ends last; of a child, see_end takes its status. */
-    while (leader_was_killed && !t->child && waitpid(t->pid, &status, __WALL) < 0 && errno == EINTR)
-        ;
-    t->nstopped = 0;
+    int code = clock_getcpuclockid(t->pid, &clock);
+    if (code != 0 || clock_gettime(clock, &now) != 0)
+        return -ESRCH;
+    *ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return 0;
 }

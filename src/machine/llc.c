@@ -26,6 +26,13 @@ static int last_level_is_inclusive(void)
     return inclusive;
 }
 
+/* By what the description of the machine says, which need not be that of this one; else by CPUID. */
+static int is_inclusive(hwloc_obj_t cache)
+{
+    const char *told = hwloc_obj_get_info_by_name(cache, "Inclusive");
+    return told ? strcmp(told, "1") == 0 : last_level_is_inclusive();
+}
+
 static void add_cpus(hwloc_const_cpuset_t from, const cpu_set_t *may, cpu_set_t *into)
 {
     for (int cpu = hwloc_bitmap_first(from); cpu >= 0 && cpu < CPU_SETSIZE;
@@ -70,7 +77,9 @@ static void describe(hwloc_topology_t topology, hwloc_obj_t cache, hwloc_obj_t i
     llc->size_bytes = cache->attr->cache.size;
     llc->ways = cache->attr->cache.associativity > 0 ? (unsigned)cache->attr->cache.associativity : 0;
     llc->line_bytes = cache->attr->cache.linesize ? cache->attr->cache.linesize : 64;
-    llc->private_bytes = inner && !last_level_is_inclusive() ? inner->attr->cache.size : 0;
+    llc->inclusive = is_inclusive(cache);
+    llc->inner_bytes = inner ? inner->attr->cache.size : 0;
+    llc->private_bytes = llc->inclusive ? 0 : llc->inner_bytes;
     add_cpus(cache->cpuset, may, &llc->cpus);
     int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, cache->cpuset, HWLOC_OBJ_CORE);
     for (int i = 0; i < cores && n < CPU_SETSIZE; i++) {

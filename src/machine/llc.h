@@ -22,6 +22,8 @@ struct llc {
      * a Target has that much more than what is left to it.
      */
     uint64_t private_bytes;
+    int inclusive;               /* it holds all that its cores' own caches hold */
+    uint64_t inner_bytes;        /* of a core's outermost private cache; 0: it has none */
     unsigned cores;              /* that share it, and that we may run on */
     int pirate_cpu[LLC_PIRATES]; /* one on each core, not on the Target's first; the last cores first */
     cpu_set_t pirate_core[LLC_PIRATES]; /* all CPUs of that core, which shares its inner caches */

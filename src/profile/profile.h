@@ -105,6 +105,8 @@ int profile_create(const char *path, struct profile **profile, struct error *err
 int profile_append(const char *path, struct profile **profile, struct error *err);
 /* Key and value of the run: "command", "mode", "line_bytes", "seed", "exit_status", "warning"... */
 int profile_set(struct profile *p, const char *key, const char *value, struct error *err);
+/* Takes a key away, if it is there. */
+int profile_unset(struct profile *p, const char *key, struct error *err);
 int profile_set_number(struct profile *p, const char *key, double value, struct error *err);
 int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const char *exe, uint64_t start_ns,
                         uint64_t *id, struct error *err);

@@ -178,6 +178,17 @@ int profile_set(struct profile *p, const char *key, const char *value, struct er
     return step_done(p, s, err);
 }
 
+int profile_unset(struct profile *p, const char *key, struct error *err)
+{
+    sqlite3_stmt *s;
+    if (sqlite3_prepare_v2(p->db, "DELETE FROM run WHERE key = ?", -1, &s, NULL) != SQLITE_OK)
+        return profile_fail(p, err);
+    sqlite3_bind_text(s, 1, key, -1, SQLITE_STATIC);
+    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
+    sqlite3_finalize(s);
+    return code;
+}
+
 int profile_set_number(struct profile *p, const char *key, double value, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_SET, err);

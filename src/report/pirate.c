@@ -22,6 +22,7 @@ int report_pirate_load(struct profile *p, struct report_pirate *r, struct error 
         {"pirate_threads", &r->threads},
         {"pirate_limit", &r->limit},
         {"pirate_stopped_percent", &r->stopped_percent},
+        {"pirate_own_percent", &r->own_percent},
         {"pirate_cpu_seconds", &r->cpu_seconds},
         {"pirate_wall_seconds", &r->wall_seconds},
         {"pirate_alone_ns_per_unit", &r->alone_ns},
@@ -202,6 +203,7 @@ static void json(FILE *out, const struct report_pirate *r, const struct report_c
         {"alone_ns", r->alone_ns},
         {"beside_ns", r->beside_ns},
         {"stopped_percent", r->stopped_percent},
+        {"own_percent", r->own_percent},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         fprintf(out, ",\n  \"%s\": ", numbers[i].name);
@@ -296,6 +298,8 @@ static void text(FILE *out, const struct report_pirate *r, const struct report_c
     put_notes(out, r);
     if (!isnan(r->stopped_percent))
         fprintf(out, "  held        %.2f%% of the time, to change the size\n", r->stopped_percent);
+    if (!isnan(r->own_percent))
+        fprintf(out, "  cachegram   %.2f%% of the time, beside its Pirate\n", r->own_percent);
     fprintf(out, "\n  %9s  %11s %9s  %6s  %4s %4s %9s%s\n", "available",
             isnan(r->rows[0].ns_per_ref) ? strcmp(r->unit, "run") == 0     ? "CPU a run"
                                            : strcmp(r->unit, "bytes") == 0 ? "CPU a byte"

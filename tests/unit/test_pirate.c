@@ -18,6 +18,8 @@
 #include "base/random.h"
 #include "collect/elf-symbol.h"
 #include "collect/meter.h"
+#include "collect/pirating-internal.h"
+#include "collect/rivals.h"
 #include "machine/hold.h"
 #include "machine/resctrl.h"
 #include "model/ratio.h"
@@ -225,6 +227,61 @@ static void rates(void **state)
 
 /* --- partitions, on files that look like the kernel's --- */
 
+/* --- how many Pirate threads --- */
+
+/* So many measurements, of about this time a step. */
+static struct ratio rate_of(double ns, unsigned n)
+{
+    struct ratio r = {0};
+    for (unsigned i = 0; i < n; i++)
+        ratio_add(&r, (ns + (i % 2 ? 0.002 : -0.002)) * 1e6, 1e6);
+    return r;
+}
+
+static void number_of_threads(void **state)
+{
+    (void)state;
+    struct ratio rates[6] = {rate_of(1, 4),     rate_of(1.1, 4), rate_of(1.1, 4),
+                             rate_of(1.105, 4), rate_of(1.4, 4), rate_of(1.1, 4)};
+    assert_int_equal(pirating_threads(rates, 1), 1); /* no core for another */
+    assert_int_equal(pirating_threads(rates, 2), 2); /* that one Pirate slows the program is no reason */
+    assert_int_equal(pirating_threads(rates, 3), 3); /* half a percent does not matter */
+    assert_int_equal(pirating_threads(rates, 5),
+                     3);        /* four saturate the cache; what five would do does not matter */
+    rates[2] = rate_of(1.1, 3); /* one was dropped */
+    assert_int_equal(pirating_threads(rates, 5), 1);
+    rates[2] = rate_of(1.2, 4);
+    assert_int_equal(pirating_threads(rates, 5), 1);
+}
+
+/* Both see each other, once; who has left is not seen. Others may measure on this machine, too. */
+static void rivals(void **state)
+{
+    (void)state;
+    struct rivals first, second;
+    rivals_enter(&first);
+    size_t before = rivals_seen(&first);
+    rivals_enter(&second);
+    if (first.n == RIVALS) {
+        rivals_leave(&second);
+        rivals_leave(&first);
+        skip();
+    }
+    assert_true(rivals_seen(&second) >= 1);
+    assert_true(rivals_seen(&first) > before);
+    size_t seen = rivals_seen(&first), own = 0;
+    assert_int_equal(rivals_seen(&first), seen);
+    for (size_t i = 0; i < seen; i++)
+        own += first.pid[i] == getpid();
+    assert_int_equal(own, 1);
+    rivals_leave(&second);
+    rivals_leave(&first);
+    rivals_enter(&first);
+    for (size_t i = 0; i < rivals_seen(&first); i++)
+        assert_int_not_equal(first.pid[i], getpid());
+    rivals_leave(&first);
+}
+
 static void put(const char *folder, const char *name, const char *text)
 {
     char path[1024];
@@ -355,6 +412,8 @@ int main(void)
         cmocka_unit_test(verdict),
         cmocka_unit_test(counts),
         cmocka_unit_test(rates),
+        cmocka_unit_test(number_of_threads),
+        cmocka_unit_test(rivals),
         cmocka_unit_test(partitions),
         cmocka_unit_test(meters),
     };

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of `cachegram pirate` share."""
+import csv
+import io
+import os
+import pathlib
+import time
+
+import pytest
+
+from conftest import run
+
+CANNOT = ("no Pirate can run here", "cannot be told apart")
+
+
+@pytest.fixture(scope="module")
+def able(cachegram, tmp_path_factory):
+    """Skips where no Pirate can run at all; that it says so in one sentence is tested below, on one core."""
+    result = run([cachegram, "pirate", "--limit", "100", "--sizes", "2M", "-o",
+                  tmp_path_factory.mktemp("able") / "x.db", "--", "true"])
+    if result.status == 125 and any(why in result.err.decode() for why in CANNOT):
+        pytest.skip(result.err.decode().strip())
+    assert result.status == 0, result.err
+
+
+@pytest.fixture
+def pirate(cachegram, tmp_path, able):
+    def go(*args, wrap=(), **how):
+        argv = [cachegram, "pirate", "--limit", "100", "-o", tmp_path / "p.db"]
+        return run([*wrap, *argv, *args], cwd=tmp_path, **how)
+    return go
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text.decode() if isinstance(text, bytes) else text)))
+
+
+def processes_like(word):
+    """Processes with the word in their command line, our own tests' apart."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in line and int(path.parent.name) != os.getpid():
+            found.append((int(path.parent.name), line))
+    return found
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def fields_of(pid):
+    """What /proc/PID/stat tells: name, state, parent, ..."""
+    name, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
+    return [name.split("(", 1)[1], *rest.split()]
+
+
+def target_of(p, stderr):
+    """The program that a `cachegram pirate` started: micro."""
+    found = []
+
+    def look():
+        assert p.poll() is None, stderr.read_text()
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                name, _, parent = fields_of(path.name)[:3]
+            except OSError:
+                continue
+            if (name, parent) == ("micro", str(p.pid)):
+                found.append(int(path.name))
+        return found
+    wait_until(look)
+    return found[0]
+
+
+def state_of(pid):
+    return fields_of(pid)[1]
+
+
+def pirate_argv(pirate):
+    """The command line behind the fixture."""
+    cell = dict(zip(pirate.__code__.co_freevars, (c.cell_contents for c in pirate.__closure__)))
+    return [cell["cachegram"], "pirate", "--limit", "100", "-o", str(cell["tmp_path"] / "p.db")]
