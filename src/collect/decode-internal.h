@@ -55,7 +55,6 @@ struct block {
     uint32_t loads, stores; /* if all is plain */
     uint8_t special;        /* some reference is not plain */
     uint8_t bad;
-    uint8_t indirect;      /* wire_block.indirect */
     struct wire_ref *refs; /* as sent: for special blocks and incomplete records */
     struct group *groups;  /* but for the first, or NULL */
     struct plain_ref plain[];

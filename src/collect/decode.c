@@ -93,9 +93,6 @@ static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
     }
 }
 
-/* Words that decode_indirect_share looks at: enough for a share to .01. */
-#define LOOKED_AT 16384u
-
 /* Checks and copies the template of `header`'s block. NULL: out of memory. */
 static struct block *compile(struct decoder *d, uint32_t id)
 {
@@ -127,7 +124,6 @@ static struct block *compile(struct decoder *d, uint32_t id)
     b->nwords = head.nwords;
     b->nrefs = nrefs;
     b->ninsns = head.ninsns;
-    b->indirect = head.indirect != 0;
 
     uint64_t header = b->header = id | (uint64_t)head.nwords << WIRE_ID_BITS;
     uint64_t most_lines = 0;
@@ -405,19 +401,4 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
         status = flush(d);
     counts->references += counts->loads + counts->stores - loads_and_stores;
     return status < 0 ? status : 0;
-}
-
-double decode_indirect_share(const struct decoder *d, const uint64_t *words, uint64_t n)
-{
-    uint64_t records = 0, indirect = 0;
-    for (uint64_t at = 0; at < n && at < LOOKED_AT;) {
-        uint32_t id = (uint32_t)words[at] & WIRE_ID_MASK, length = (uint32_t)words[at] >> WIRE_ID_BITS;
-        const struct block *b = id < WIRE_MAX_BLOCKS ? d->blocks[id] : NULL;
-        if (b == NULL || length == 0)
-            break;
-        records++;
-        indirect += b->indirect;
-        at += length;
-    }
-    return records != 0 ? (double)indirect / (double)records : 0;
 }

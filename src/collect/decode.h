@@ -49,10 +49,4 @@ void decoder_free(struct decoder *d);
 int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
                   decode_sink *sink, void *ctx, struct decode_counts *counts);
 
-/*
- * Share of the records that end with an indirect branch or a return, by the first few thousand words of a
- * buffer that was decoded; 0 if there are none.
- */
-double decode_indirect_share(const struct decoder *d, const uint64_t *words, uint64_t n);
-
 #endif

@@ -12,10 +12,7 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
     return count->burst_cpu_ns + (counting < away ? counting : away) +
-           (uint64_t)(slower -
-                      counting_native_ns(counting_added_ns(COLLECT_COUNT_BLOCKS * (double)count->count_refs,
-                                                           COLLECT_COUNT_INDIRECT),
-                                         slower));
+           (uint64_t)(slower - counting_native_ns((double)count->count_refs, slower));
 }
 
 /* CPU time of a live process; 0 if it cannot be told. */

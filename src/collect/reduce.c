@@ -180,13 +180,10 @@ static double weight_of(const struct decode_counts *counts, uint64_t words, uint
 }
 
 static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                       const struct decode_counts *counts, double indirect, uint64_t words, struct error *err)
+                       const struct decode_counts *counts, uint64_t words, struct error *err)
 {
     struct refclock_burst clock;
-    /* Counting takes its time by the block; how many blocks a reference makes, the burst tells. */
-    double blocks = counts->references != 0 ? (double)counts->records / (double)counts->references : 0;
-    if (refclock_burst(process->clock, desc, counts->references, counting_added_ns(blocks, indirect),
-                       &clock) < 0)
+    if (refclock_burst(process->clock, desc, counts->references, &clock) < 0)
         return error_set(err, -ENOMEM, "out of memory for a process' threads");
     struct profile_burst burst = {
         .process = process->id,
@@ -260,8 +257,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     t->bursts++;
     if (r->profile == NULL)
         return 0;
-    double indirect = decode_indirect_share(process->decoder, words, n);
-    return store_burst(r, process, desc, &counts, indirect, n, err);
+    return store_burst(r, process, desc, &counts, n, err);
 }
 
 int reduce_store(struct reducer *r, struct error *err)

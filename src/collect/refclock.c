@@ -109,23 +109,23 @@ static void take_stretches(struct thread *t, uint64_t start_ns)
 }
 
 /* References per nanosecond in native code, from those counted before the burst. */
-static double native_rate(const struct wire_desc *desc, double added_ns)
+static double native_rate(const struct wire_desc *desc)
 {
     if (desc->count_refs == 0 || desc->count_ns == 0)
         return NAN;
     double refs = (double)desc->count_refs, ns = (double)desc->count_ns;
     ns -= fmin((double)fault_cost_ns() / 2, ns / 2); /* half of that by which the stretch ended */
-    return refs / counting_native_ns(refs * added_ns, ns);
+    return refs / counting_native_ns(refs, ns);
 }
 
-int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references, double added_ns,
+int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references,
                    struct refclock_burst *out)
 {
     struct thread *t = thread_of(c, desc->tid);
     if (t == NULL)
         return -ENOMEM;
     *out = (struct refclock_burst){
-        .start_refs = NAN, .refs_per_ns = native_rate(desc, added_ns), .stratum_refs = NAN};
+        .start_refs = NAN, .refs_per_ns = native_rate(desc), .stratum_refs = NAN};
     if (desc->count_gap != 0) {
         out->start_refs = (double)desc->count_before + (double)t->references;
         out->stratum_refs = (double)desc->count_gap;

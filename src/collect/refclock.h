@@ -38,9 +38,9 @@ void refclock_free(struct refclock *c); /* NULL is allowed */
 int refclock_counted(struct refclock *c, const struct refclock_stretch *stretch);
 /*
  * Burst after burst of each thread, in their order: what the clock says of this one, which had so many
- * references; counting adds so many nanoseconds to each (counting.h). 0 or -ENOMEM.
+ * references. 0 or -ENOMEM.
  */
-int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references, double added_ns,
+int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references,
                    struct refclock_burst *out);
 
 #endif

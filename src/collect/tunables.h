@@ -37,17 +37,12 @@
 #define COLLECT_SETS_EVERY 16u
 
 /*
- * Nanoseconds that counting adds to a basic block, and more where it ends with an indirect branch or a
- * return. Whole programs are slower by .3 (hmmsearch) to 1 ns (python3) a block. What is left is the native
- * time, at least such a share.
+ * Of the time of counted code, the share that native code would have taken (counting.h): from .42 where a
+ * reference takes .6 ns, counted, to .7 where it takes 6 (eight programs and loops; docs/accuracy.md).
  */
-#define COLLECT_COUNT_BLOCK_NS 0.2
-#define COLLECT_COUNT_INDIRECT_NS 1.5
-#define COLLECT_COUNT_LEAST_SHARE 0.4
-/* Blocks for a reference, and the share of those with indirect branches, where only references are known: .32
- * (xz) to .62 (gzip). */
-#define COLLECT_COUNT_BLOCKS 0.45
-#define COLLECT_COUNT_INDIRECT 0.08
+#define COLLECT_COUNT_SHARE 0.40
+#define COLLECT_COUNT_SHARE_SLOW 0.35
+#define COLLECT_COUNT_SLOW_NS 4.0
 /* How far a rate may be off for that, as a share: python3 is told .35 of the true one, gzip 1.46
  * (docs/accuracy.md). */
 #define COLLECT_COUNT_ERROR 0.65

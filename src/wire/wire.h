@@ -109,7 +109,6 @@ struct wire_block {
     uint16_t loads, stores; /* sums of plain references (REP, MASKED, GATHER not counted) */
     uint16_t special;       /* 1 if any reference is not PLAIN */
     uint32_t module;        /* index into wire_proc.module, or UINT32_MAX */
-    uint32_t indirect;      /* nonzero: ends with an indirect branch or a return */
     struct wire_ref refs[];
 };
 

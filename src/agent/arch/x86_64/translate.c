@@ -174,7 +174,7 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
 }
 
 /* Writes the block's template where the collector sees it. */
-static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records, const struct insn *end)
+static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
 {
     size_t bytes = sizeof(struct wire_block) + template.nrefs * sizeof(struct wire_ref);
     uint64_t at = (proc->template_used + 7) & ~7ull;
@@ -188,10 +188,7 @@ static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records, const
                              .loads = (uint16_t) template.loads,
                              .stores = (uint16_t) template.stores,
                              .special = (uint16_t) template.special,
-                             .module = region_module(pc),
-                             .indirect =
-                                 end && (end->class == INSN_CALL_INDIRECT ||
-                                         end->class == INSN_JUMP_INDIRECT || end->class == INSN_RETURN)};
+                             .module = region_module(pc)};
     __builtin_memcpy(b->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
     __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
     /* Offset 0 means none: the first template lies at 8. */
@@ -386,7 +383,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         uint32_t word = next_id | (uint32_t) template.slots << WIRE_ID_BITS;
         __builtin_memcpy(header, &word, 4);
     }
-    if (publish(next_id, pc, silent ? 0 : count, records, end)) {
+    if (publish(next_id, pc, silent ? 0 : count, records)) {
         cache_out.at = begin;
         return cannot(t, WIRE_END_SPACE, 0);
     }
