@@ -47,13 +47,13 @@
 #define MINI_WORDS 4096u
 #define MINI_SOON_NS 4000
 /*
- * Counting before a burst: references of an untimed part, in which code is translated and links are made, then
- * of a timed one; and the CPU time after which they end all the same.
+ * Counting before a burst: references of an untimed part, in which code is translated and links are made,
+ * then of a timed one; and the CPU time after which they end all the same.
  *
  * What is met at a random moment of CPU time, and so with a chance by how slow it is, is what runs at
  * the trigger; the burst is weighed with the rate that was measured just before it. So these must not be far
- * apart. (gzip goes from slow to fast code and back every million references: with 150,000 untimed and 300,000
- * timed ones its curve was 1.7 points too low.) But code that is not warm is up to 20 times slower.
+ * apart. (gzip goes from slow to fast code and back every million references: with 150,000 untimed and
+ * 300,000 timed ones its curve was 1.7 points too low.) But code that is not warm is up to 20 times slower.
  */
 #ifndef COUNT_WARM_REFS
 #define COUNT_WARM_REFS 20000u

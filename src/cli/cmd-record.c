@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "collect/collect.h"
 #include "collect/tunables.h"
+#include "machine/vectors.h"
 
 /* A burst's buffer and the time between bursts have to stay sensible. */
 #define BURST_REFS_MIN 1000u
@@ -56,6 +57,7 @@ enum {
     OPTION_TRACE,
     OPTION_WATCH,
     OPTION_WATCH_LINES,
+    OPTION_COUNT_VECTOR,
     OPTION_NO_FOLLOW,
     OPTION_REDUCE,
     OPTION_CLOCK,
@@ -73,6 +75,7 @@ static const struct option options_table[] = {
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"watch", required_argument, NULL, OPTION_WATCH},
     {"watch-lines", required_argument, NULL, OPTION_WATCH_LINES},
+    {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
@@ -179,6 +182,15 @@ static int parse_option(int option, const char *value, struct collect_options *o
         if (parse_number("--watch-lines", value, 1, WATCH_LINES_MAX, &number) < 0)
             return -1;
         o->watch_lines = (unsigned)number;
+        return 0;
+    case OPTION_COUNT_VECTOR: /* for tests: in the man page only */
+        if (parse_number("--count-vector", value, 15, 31, &number) < 0)
+            return -1;
+        if (number != 15 && number != vectors_for_counting()) {
+            cli_misuse("record", "--count-vector %s: must be 15 or what this processor has", value);
+            return -1;
+        }
+        o->count_vector = (unsigned)number;
         return 0;
     case OPTION_NO_FOLLOW:
         o->follow = 0;

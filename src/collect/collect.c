@@ -23,6 +23,7 @@
 #include "collect/tee.h"
 #include "collect/trigger.h"
 #include "collect/tunables.h"
+#include "machine/vectors.h"
 
 enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
 
@@ -186,11 +187,20 @@ static int choose_clock(struct run *r, struct error *err)
     struct error why = {""};
     int perf = r->session.map->perf != 0, asked = r->options->clock == COLLECT_CLOCK_PMU;
     r->clock = r->options->clock;
+    int counts = r->clock == COLLECT_CLOCK_COUNT || r->clock == COLLECT_CLOCK_COUNT_ALWAYS;
+    if (counts && !r->options->full && vectors_for_counting() == 0)
+        return error_set(
+            err, -ENODEV,
+            "--clock %s: needs a processor with AVX2 and BMI2, and a kernel that saves its vector "
+            "registers; use --clock cputime",
+            clocks[r->clock].name);
     if (r->options->full || (r->clock != COLLECT_CLOCK_AUTO && !asked))
         return 0;
     if (!perf)
         error_set(&why, -ENODEV, "perf events that interrupt a thread are not to be had (cachegram doctor)");
-    r->clock = perf && counters_find(&r->counters, &why) == 0 ? COLLECT_CLOCK_PMU : COLLECT_CLOCK_COUNT;
+    r->clock = perf && counters_find(&r->counters, &why) == 0 ? COLLECT_CLOCK_PMU
+               : vectors_for_counting() != 0                  ? COLLECT_CLOCK_COUNT
+                                                              : COLLECT_CLOCK_CPUTIME;
     return asked && r->clock != COLLECT_CLOCK_PMU ? error_set(err, -ENODEV, "--clock pmu: %.900s", why.text)
                                                   : 0;
 }
@@ -212,6 +222,7 @@ static int prepare(struct run *r, struct error *err)
     if ((status = choose_clock(r, err)) < 0)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
+    r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     r->start_ns = now_ns();
     r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);

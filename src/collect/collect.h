@@ -37,8 +37,9 @@ struct collect_options {
     unsigned line_bytes;
     uint64_t seed;
     enum collect_watch watch;
-    unsigned watch_lines; /* for tests: so many after each burst, whatever that costs; 0: as is best */
-    int follow;           /* children too */
+    unsigned count_vector; /* for tests: count in that vector register; 0: the best */
+    unsigned watch_lines;  /* for tests: so many after each burst, whatever that costs; 0: as is best */
+    int follow;            /* children too */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
     char **argv;              /* the command, NULL-terminated */

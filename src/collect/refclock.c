@@ -124,8 +124,7 @@ int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t re
     struct thread *t = thread_of(c, desc->tid);
     if (t == NULL)
         return -ENOMEM;
-    *out = (struct refclock_burst){
-        .start_refs = NAN, .refs_per_ns = native_rate(desc), .stratum_refs = NAN};
+    *out = (struct refclock_burst){.start_refs = NAN, .refs_per_ns = native_rate(desc), .stratum_refs = NAN};
     if (desc->count_gap != 0) {
         out->start_refs = (double)desc->count_before + (double)t->references;
         out->stratum_refs = (double)desc->count_gap;

@@ -292,6 +292,7 @@ struct wire_session {
     uint32_t watch;            /* nonzero: lines are watched by closing their pages */
     uint32_t line_bytes;       /* of a watched line */
     uint32_t clock;            /* enum wire_clock */
+    uint32_t count_vector;     /* number of the vector register that references are counted in */
 };
 
 #endif

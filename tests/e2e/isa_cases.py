@@ -22,10 +22,11 @@ OFTEN = (["--mode", "burst", "--burst-refs", "2000", "--gap-us", "50"], [])
 MADE = (["--mode", "full"], ["--trigger", "0", "--code", "memory"])
 # Counted, with hardly a burst in between.
 ALWAYS = ["--mode", "burst", "--clock", "count-always", "--gap-us", "10000000"]
+LOW_VECTOR = (ALWAYS + ["--count-vector", "15"], ["--trigger", "0"])
 COUNTED = (ALWAYS, ["--trigger", "0"])
 COUNTED_MADE = (ALWAYS, ["--trigger", "0", "--code", "memory"])
 MODES = {"full": FULL, "ending": ENDING, "often": OFTEN, "made": MADE, "counted": COUNTED,
-         "counted made": COUNTED_MADE}
+         "counted made": COUNTED_MADE, "counted 15": LOW_VECTOR}
 
 
 def last_numbers(output):
@@ -84,7 +85,7 @@ class Cases:
             counters = dict(profile.execute("select name, value from counter"))
         assert counters["disabled"] == 0
         # Was what is compared translated at all? A sequence has some five blocks.
-        if mode in ("full", "made", "counted", "counted made"):
+        if mode in ("full", "made", "counted", "counted made", "counted 15"):
             assert counters["blocks"] > 2 * self.count, counters
         if mode == "ending":
             assert counters["bursts"] > self.count // 4, counters

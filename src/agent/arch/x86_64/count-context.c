@@ -20,12 +20,13 @@
 #define HEADER_AT 512
 #define XMM_AT 160
 
-/* Where a register's bytes lie: the first in one component, the others in another. */
+/* Where a register's bytes lie: in one component, or in several. */
 struct piece {
     unsigned component, offset, bytes; /* of the state; bytes 0: there is none */
     unsigned area, area_bytes;         /* of the component as a whole */
 };
-static struct piece pieces[2];
+#define PIECES 3
+static struct piece pieces[PIECES];
 
 static struct piece piece_of(unsigned component, unsigned at, unsigned bytes)
 {
@@ -39,13 +40,13 @@ static struct piece piece_of(unsigned component, unsigned at, unsigned bytes)
 
 int arch_count_init(void)
 {
-    count_cpu();
-    int vector = count_vector();
+    int vector = count_init_vector();
     if (vector >= 16) {
         pieces[0] = piece_of(7, 64 * ((unsigned)vector - 16), 64);
-    } else if (vector >= 0) {
+    } else if (vector > 0) {
         pieces[0] = piece_of(1, 16 * (unsigned)vector, 16);
         pieces[1] = piece_of(2, 16 * (unsigned)vector, 16);
+        pieces[2] = piece_of(6, 32 * (unsigned)vector, 32);
     }
     return pieces[0].bytes ? 0 : -1;
 }
@@ -89,7 +90,7 @@ int arch_count_can(const ucontext_t *uc)
     if (!state)
         return 0;
     memcpy(&has, state + COMPONENTS_AT, sizeof has);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < PIECES; i++)
         if (pieces[i].bytes && !(has >> pieces[i].component & 1))
             return 0;
     return 1;
@@ -107,7 +108,7 @@ static void read_vector(const ucontext_t *uc, uint64_t value[8])
     const uint8_t *state = state_of(uc);
     uint8_t *to = (uint8_t *)value;
     memset(to, 0, 64);
-    for (unsigned i = 0; i < 2; to += pieces[i++].bytes)
+    for (unsigned i = 0; i < PIECES; to += pieces[i++].bytes)
         if (state && in_use(state, pieces[i].component))
             memcpy(to, state + pieces[i].offset, pieces[i].bytes);
 }
@@ -118,7 +119,7 @@ static void write_vector(ucontext_t *uc, const uint64_t value[8])
     const uint8_t *from = (const uint8_t *)value;
     if (!state)
         return;
-    for (unsigned i = 0; i < 2; from += pieces[i++].bytes) {
+    for (unsigned i = 0; i < PIECES; from += pieces[i++].bytes) {
         const struct piece *p = &pieces[i];
         if (!p->bytes)
             continue;

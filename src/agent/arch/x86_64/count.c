@@ -2,7 +2,6 @@
 /* See count.h. */
 #include "agent/arch/x86_64/count.h"
 #include "agent/sys.h"
-#include <cpuid.h>
 #include <sys/mman.h>
 
 #define TABLE_SIZE (1u << COUNT_TABLE_BITS)
@@ -20,6 +19,7 @@ enum {
 };
 
 static int vector = -1;
+static unsigned whole; /* size of the whole register: 1 for 256 bits, 2 for 512 */
 /*
  * The tables, first of jumps, then of returns. Each thread has the same memory at T_JUMPS and T_RETURNS, too.
  * NULL: not made yet in this process; a forked child shares its parent's until then, and does not touch them.
@@ -34,26 +34,10 @@ static uint64_t enabled_state(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* The lowest register that can be one of the counters, by what the processor has and the kernel saves. */
-static int choose_vector(void)
+int count_init_vector(void)
 {
-    unsigned a, b, c, d, ext;
-    if (!__get_cpuid(1, &a, &b, &ext, &d) || !(ext & bit_OSXSAVE) ||
-        !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_BMI2))
-        return -1;
-    uint64_t state = enabled_state();
-    if (b & bit_AVX512F)
-        return b & bit_AVX512VL && (state & 0xe6) == 0xe6 ? 31 : -1;
-    return b & bit_AVX2 && (state & 6) == 6 ? 15 : -1;
-}
-
-void count_cpu(void)
-{
-    vector = choose_vector();
-}
-
-int count_vector(void)
-{
+    vector = (int)session->count_vector;
+    whole = vector > 0 && (enabled_state() & 0xe0) == 0xe0 ? 2 : 1;
     return vector;
 }
 
@@ -187,9 +171,9 @@ static void emit_vector(struct emitter *e, unsigned opcode, unsigned prefix, uns
 {
     unsigned third = ~(unsigned)other & 31u; /* inverted; no register: all ones */
     emit_byte(e, 0x65);
-    if (vector >= 16) {
+    if (vector >= 16 || size == 2) {
         emit_byte(e, 0x62);
-        emit_byte(e, 0x61);
+        emit_byte(e, vector >= 16 ? 0x61 : 0x71);
         emit_byte(e, 0x84u | (third & 15u) << 3 | prefix);
         emit_byte(e, size << 5 | third >> 4 << 3);
     } else {
@@ -236,12 +220,12 @@ void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n)
 void emit_count_vector_out(struct emitter *e)
 {
     emit_vector(e, V_STORE_LOW, PREFIX_66, 0, 0, T_COUNTER);
-    emit_vector(e, V_LOAD, PREFIX_F3, vector >= 16 ? 2 : 1, 0, T_VECTOR);
+    emit_vector(e, V_LOAD, PREFIX_F3, whole, 0, T_VECTOR);
 }
 
 void emit_count_vector_in(struct emitter *e)
 {
-    emit_vector(e, V_STORE, PREFIX_F3, vector >= 16 ? 2 : 1, 0, T_VECTOR);
+    emit_vector(e, V_STORE, PREFIX_F3, whole, 0, T_VECTOR);
     emit_vector(e, V_LOAD_LOW, PREFIX_F3, 0, 0, T_COUNTER);
 }
 

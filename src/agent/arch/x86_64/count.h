@@ -44,11 +44,10 @@
 /* What is added at once, at most: entries of `steps`. */
 #define COUNT_STEPS 256u
 
-void count_cpu(void); /* finds out whether this processor can */
+int count_init_vector(void); /* number of the register, by what the session says; 0: none */
 /* The tables are where the thread's code looks for them. 0, or -1: no memory. */
 int count_tables(struct thread *t);
 void count_tables_forked(void);
-int count_vector(void); /* number of the register; -1: it cannot */
 /* Whether the instruction names the register, or all of them. */
 int count_names_vector(const struct insn *d);
 /* Whether a block that `end` ends may be the last one of a loop's round. */
