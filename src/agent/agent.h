@@ -53,7 +53,8 @@ struct counting {
     int done;            /* the next burst is to be recorded: it was counted before it, if only in part */
     int timed;           /* the timer is set */
     int closed;          /* the page that blocks read is closed: the thread stops at the next one */
-    uint64_t total;      /* references counted so far, but for those since it went in */
+    uint64_t total;      /* references counted so far, but for those since it last stopped */
+    uint64_t taken;      /* of what the counter says, in `total` already */
     uint64_t part_total; /* at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
@@ -226,7 +227,7 @@ void count_init(void);
 int count_always(void); /* the thread counts whenever it is not in a recorded burst */
 int count_wanted(struct thread *t, const ucontext_t *uc);
 void count_begin(struct thread *t);
-void count_take(struct thread *t, uint64_t refs); /* so many more were counted */
+void count_take(struct thread *t, uint64_t counted); /* what the counter says since arch_count_in */
 int count_is_alarm(const siginfo_t *info);
 void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
 /* Before a system call that may wait: no timer will disturb it; the thread stops behind it. */

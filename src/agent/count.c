@@ -150,10 +150,12 @@ void count_begin(struct thread *t)
     count_add(&proc->count.counts, 1);
 }
 
-void count_take(struct thread *t, uint64_t refs)
+void count_take(struct thread *t, uint64_t counted)
 {
-    t->count.total += refs;
-    count_add(&proc->count.count_refs, refs);
+    uint64_t more = counted - t->count.taken;
+    t->count.taken = counted;
+    t->count.total += more;
+    count_add(&proc->count.count_refs, more);
 }
 
 /* CPU time that the part has taken up to then, without what was spent in code of ours. */
@@ -234,11 +236,14 @@ void count_stop(struct thread *t, ucontext_t *uc)
         arch_restore(t, uc);
         memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
         burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
-    } else if (is_over(t, c->total + arch_counted(uc))) {
-        arch_restore(t, uc);
-        count_end(t);
-        c->done = 0;
-        burst_record(t, uc);
+    } else {
+        count_take(t, arch_counted(uc));
+        if (is_over(t, c->total)) {
+            arch_restore(t, uc);
+            count_end(t);
+            c->done = 0;
+            burst_record(t, uc);
+        }
     }
     c->alarm_cpu_ns = 0;
 }

@@ -5,6 +5,9 @@
 
 /* Translated code. cc1, the largest seen, needs 6 MB; the memory is only touched as it fills. */
 #define CODE_CACHE_BYTES (32u << 20)
+/* A program with so much code of its own has the code cache so far below it. */
+#define PROGRAM_CODE_LEAST (512u << 10)
+#define CACHE_BELOW_PROGRAM (16u << 20)
 /* Blocks for one whose translation is timed: the clock costs a tenth of a translation. */
 #define TIME_EVERY 16
 /* Private data of the translator, some 150 bytes a block. */

@@ -3,6 +3,8 @@
 #include "agent/arch/x86_64/cache.h"
 #include "agent/arch/x86_64/count.h"
 #include "agent/sys.h"
+#include <elf.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* the counting ones have no id that the collector knows */
@@ -61,10 +63,38 @@ static void start_cache(void)
     nexits = nblocks = 1;
 }
 
+/*
+ * Where operands relative to the instruction pointer are in reach of most code: below the program, if that
+ * has much code of its own; else the kernel's choice (NULL), which is near libraries.
+ */
+static void *good_place(void)
+{
+    const Elf64_Phdr *p = (const Elf64_Phdr *)getauxval(AT_PHDR);
+    uint64_t n = getauxval(AT_PHNUM), base = 0, lowest = UINT64_MAX, code = 0;
+    for (uint64_t i = 0; p && i < n; i++) {
+        if (p[i].p_type == PT_PHDR)
+            base = (uint64_t)p - p[i].p_vaddr;
+        if (p[i].p_type == PT_LOAD && p[i].p_vaddr < lowest)
+            lowest = p[i].p_vaddr;
+        if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X)
+            code += p[i].p_memsz;
+    }
+    uint64_t place = (base + lowest - CODE_CACHE_BYTES - CACHE_BELOW_PROGRAM) & ~(uint64_t)(WIRE_PAGE - 1);
+    return base && code >= PROGRAM_CODE_LEAST ? (void *)place : NULL;
+}
+
+static uint8_t *map_code(void)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rwx = PROT_READ | PROT_WRITE | PROT_EXEC;
+    void *place = good_place();
+    uint8_t *memory = place ? sys_map(place, CODE_CACHE_BYTES, rwx, flags | MAP_FIXED_NOREPLACE) : NULL;
+    return memory ? memory : sys_map(NULL, CODE_CACHE_BYTES, rwx, flags);
+}
+
 int cache_init(void)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rw = PROT_READ | PROT_WRITE;
-    cache = sys_map(NULL, CODE_CACHE_BYTES, rw | PROT_EXEC, flags);
+    cache = map_code();
     arena = sys_map(NULL, ARENA_BYTES, rw, flags);
     blocks = sys_map(NULL, sizeof *blocks * MAX_BLOCKS, rw, flags);
     exits = sys_map(NULL, sizeof *exits * MAX_EXITS, rw, flags);

@@ -139,6 +139,7 @@ void arch_count_in(struct thread *t, ucontext_t *uc)
     static const uint64_t zero[8];
     read_vector(uc, t->vector);
     write_vector(uc, zero);
+    t->count.taken = 0;
 }
 
 uint64_t arch_counted(const ucontext_t *uc)
