@@ -34,6 +34,22 @@ int count_always(void)
     return possible && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
 }
 
+int count_is_alarm(const siginfo_t *info)
+{
+    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &possible;
+}
+
+/* 0: the thread has all that it needs. */
+static int get_ready(struct thread *t)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
+    event.sigev_value.sival_ptr = &possible;
+    event._sigev_un._tid = (int)t->tid;
+    if (!t->has_count_timer)
+        t->has_count_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->count_timer));
+    return t->has_count_timer ? arch_count_ready(t) : -1;
+}
+
 int count_wanted(struct thread *t, const ucontext_t *uc)
 {
     int wanted = possible && !t->count.done && arch_count_can(uc);
@@ -41,7 +57,7 @@ int count_wanted(struct thread *t, const ucontext_t *uc)
     if (!wanted)
         return 0;
     uint64_t began = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    int ready = arch_count_ready(t) == 0;
+    int ready = get_ready(t) == 0;
     uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     count_add(&proc->count.count_cpu_ns, ns);
     count_add(&proc->count.count_away_ns, ns);
@@ -50,14 +66,6 @@ int count_wanted(struct thread *t, const ucontext_t *uc)
 
 static void set_timer(struct thread *t, uint64_t ns)
 {
-    if (!t->has_count_timer) {
-        struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
-        event.sigev_value.sival_ptr = &possible;
-        event._sigev_un._tid = (int)t->tid;
-        if (sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->count_timer)))
-            return; /* then only what comes by itself ends the stretch */
-        t->has_count_timer = 1;
-    }
     struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}};
     sys4(SYS_timer_settime, t->count_timer, 0, &when, 0);
     t->count.timed = ns != 0;
@@ -70,14 +78,9 @@ void count_thread_gone(struct thread *t)
     t->has_count_timer = 0;
 }
 
-int count_is_alarm(const siginfo_t *info)
-{
-    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &possible;
-}
-
 void count_alarm(struct thread *t, const ucontext_t *uc)
 {
-    if (t->state != THREAD_BURST || !t->count.on)
+    if (!t->count.on) /* it was late; else perhaps in the middle of a step */
         return;
     t->count.timed = 0;
     t->count.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
@@ -86,11 +89,21 @@ void count_alarm(struct thread *t, const ucontext_t *uc)
     t->count.closed = 1;
 }
 
-/* Nothing is to interrupt the thread any more. */
+/* Nothing is to interrupt the thread any more: not an alarm that waits either, which a program that blocks
+ * SIGTRAP would find, or the one that it executes. */
 static void disarm(struct thread *t)
 {
-    if (t->count.timed)
-        set_timer(t, 0);
+    uint64_t pending = 0, trap = SIGNAL_BIT(SIGTRAP);
+    if (!t->count.timed)
+        return;
+    set_timer(t, 0);
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    if (!(pending & trap))
+        return;
+    siginfo_t info;
+    struct timespec at_once = {0, 0};
+    if (!sys_failed(sys4(SYS_rt_sigtimedwait, &trap, &info, &at_once, sizeof trap)) && !count_is_alarm(&info))
+        sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
 }
 
 void count_pause(struct thread *t)
