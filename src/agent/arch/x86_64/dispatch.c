@@ -42,7 +42,8 @@ static uint64_t leave(struct thread *t, uint64_t pc)
 static uint64_t take_back(struct thread *t, const struct exit *x)
 {
     t->app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
-    t->leave_end = WIRE_END_FAULT;
+    /* Who counted would come back here at once, before it has faulted. */
+    t->leave_end = x->counts ? LEAVE_STEP : WIRE_END_FAULT;
     t->leave_detail = SIGSEGV;
     uint64_t code = leave(t, x->target);
     t->leave_insns = x->insn;
