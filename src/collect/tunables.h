@@ -29,7 +29,8 @@
  * instruction is five words, and may touch memory by the gigabyte, which would take the recorder seconds. */
 #define COLLECT_BURST_WORD_TOUCHES UINT64_C(8)
 #define COLLECT_BURST_MORE_TOUCHES UINT64_C(65536)
-/* CPU time between the bursts of a thread. A burst costs some 0.4 ms, so that this is about 2-4%. */
+/* CPU time between the bursts of a thread. A burst costs the thread some 0.4 ms, so that this is about 2-4%,
+ * and the recorder 1.5 to 3. */
 #define COLLECT_GAP_US 20000u
 
 /* Every so manieth burst is looked at for conflicts within cache sets, too: some 20 ns a touch (EPYC), more

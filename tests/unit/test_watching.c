@@ -102,16 +102,18 @@ static void sees_what_others_write_to(void **state)
     void *shared = mmap(NULL, 64 << 12, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(shared != MAP_FAILED && vmas_pages(v) == before + 64); /* "/dev/zero (deleted)" */
     assert_int_equal(vmas_asynchronous(v), 0);
+    before = vmas_pages(v); /* to read the list may have taken memory, of any kind under sanitizers */
     aio_context_t context = 0;
     if (syscall(SYS_io_setup, 1, &context) == 0) { /* forbidden in some containers */
-        assert_true(vmas_pages(v) > before + 64);
+        assert_true(vmas_pages(v) > before);
         assert_int_equal(vmas_asynchronous(v), 1);
         assert_int_equal(syscall(SYS_io_destroy, context), 0);
         assert_int_equal(vmas_asynchronous(v), 0);
     }
     munmap(private, 64 << 12);
+    before = vmas_pages(v);
     munmap(shared, 64 << 12);
-    assert_true(vmas_pages(v) == before);
+    assert_true(vmas_pages(v) == before - 64);
     vmas_free(v);
 }
 
