@@ -32,6 +32,8 @@
 #define STOPPED_NS UINT64_C(20000000)
 #define SMALL_GAIN 8 /* less than so much of the cache: an interval will do */
 
+#define ENDED_EARLY "%s ended before every size had been measured once: give it more work, or fewer sizes"
+
 struct state {
     struct pirating *p;
     struct target target;
@@ -249,6 +251,10 @@ static void measure_span(struct state *s)
     int code = meter_attach(s->meter, s->target.pid, &trouble);
     if (code == 0 && p->resctrl)
         code = resctrl_add(p->resctrl, s->target.pid, &trouble);
+    if (code < 0 && target_wait(&s->target, 0) == 1) { /* no wonder */
+        pirating_note(p, ENDED_EARLY, "the program");
+        return;
+    }
     int failed = code < 0;
     if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
         uint64_t own_ns = own_cpu_ns();
@@ -261,9 +267,8 @@ static void measure_span(struct state *s)
         p->result->stopped_share = (double)s->stopped_ns / took_ns;
         p->result->own_share = (double)(own_cpu_ns() - own_ns) / took_ns;
         if (p->result->cycles == 0 && !failed)
-            pirating_note(
-                p, "%s ended before every size had been measured once: give it more work, or fewer sizes",
-                s->span.over ? "what was to be measured of the program" : "the program");
+            pirating_note(p, ENDED_EARLY,
+                          s->span.over ? "what was to be measured of the program" : "the program");
     }
     if (failed)
         pirating_note(p, "%s", trouble.text);
