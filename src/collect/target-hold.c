@@ -113,8 +113,8 @@ int target_may_hold(struct error *err)
                      "killed (kernel.yama.ptrace_scope)");
 }
 
-/* 1 if the stop is that of our breakpoint; else the program goes on. continued: as target_stop_is_undone. */
-static int go_on_unless_there(pid_t pid, int status, int continued)
+/* 1 if the stop is that of our breakpoint; else the program goes on. */
+static int go_on_unless_there(pid_t pid, int status)
 {
     siginfo_t info;
     if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP) {
@@ -124,8 +124,8 @@ static int go_on_unless_there(pid_t pid, int status, int continued)
     if (!is_event(status) && WSTOPSIG(status) == SIGTRAP &&
         ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_code == TRAP_HWBKPT)
         return 1;
-    int none = is_event(status) || target_stop_is_undone(WSTOPSIG(status), continued);
-    ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)(none ? 0 : WSTOPSIG(status)));
+    /* Of a stop signal that SIGCONT has undone meanwhile (Ctrl-Z, fg) the kernel takes care. */
+    ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)(is_event(status) ? 0 : WSTOPSIG(status)));
     return 0;
 }
 
@@ -133,19 +133,17 @@ static int go_on_unless_there(pid_t pid, int status, int continued)
 static int wait_till_there(struct target *t)
 {
     struct rusage usage;
-    unsigned stops = t->stops;
     int status, code = 0;
     while (code == 0) {
         pid_t got = wait4(t->pid, &status, __WALL | WNOHANG, &usage);
         if (got == 0) {
-            stops = t->stops;
             code = target_wait_once(t, UINT64_MAX);
         } else if (got != t->pid || !WIFSTOPPED(status)) {
             t->held = 0;
             if (got == t->pid)
                 target_note_end(t, status, &usage);
             return 1;
-        } else if (go_on_unless_there(t->pid, status, t->stops != stops)) {
+        } else if (go_on_unless_there(t->pid, status)) {
             return 0;
         }
     }

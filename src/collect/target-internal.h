@@ -18,12 +18,6 @@ int target_see_end(struct target *t);
 /* Waits for signals, or its end, till `until_ns`, and passes signals on. As target_wait; 0 at each signal. */
 int target_wait_once(struct target *t, uint64_t until_ns);
 
-/*
- * Ctrl-Z may have stopped us with its signal in our hands, and fg (SIGCONT, to all of us) undone it before
- * the program got it: then it must not get it any more, or it would stay stopped for good. 1: so it is.
- */
-int target_stop_is_undone(int signal, int continued); /* continued: we took a SIGCONT since */
-
 /* target-hold.c: the first half of a start, for a child that waits to be allowed to execute its command. */
 int target_hold_begin(struct target *t, struct error *err);
 /* The second: it has executed it, and is stopped. 0, or -ECANCELED if it has ended instead. */

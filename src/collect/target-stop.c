@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -96,21 +95,11 @@ int target_stop(struct target *t)
     return code;
 }
 
-int target_stop_is_undone(int signal, int continued)
-{
-    sigset_t pending;
-    if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU && signal != SIGSTOP)
-        return 0;
-    return continued || (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1);
-}
-
 void target_continue(struct target *t)
 {
     int leader_was_killed = 0, status;
     for (size_t i = 0; i < t->nstopped; i++) {
         struct stopped *s = &t->stopped[i];
-        if (target_stop_is_undone(s->signal, 0))
-            s->signal = 0;
         /* Only SIGKILL takes a thread out of its stop, so what cannot be detached is dying, and ours to reap.
          */
         if (ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)s->signal) == 0)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import run, run_keys
-from pirate_help import (able, fields_of, pirate, pirate_argv, rows, state_of, target_of,  # noqa: F401 (fixtures)
+from pirate_help import (able, cpu_seconds, pirate, pirate_argv, rows, state_of, target_of,  # noqa: F401 (fixtures)
                          wait_until)
 
 RIVAL = "another cachegram pirate measured on this machine at the same time (process {})"
@@ -41,11 +41,6 @@ def measuring(pirate, built, tmp_path):
             except (OSError, TypeError):
                 pass
         p.wait()
-
-
-def cpu_seconds(pid):
-    """User and system time of a process so far."""
-    return sum(int(t) for t in fields_of(pid)[12:14]) / os.sysconf("SC_CLK_TCK")
 
 
 def dropped(tmp_path):
