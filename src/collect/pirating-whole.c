@@ -108,10 +108,10 @@ static int run_once(struct pirating *p, int silent, struct run *r, struct error 
     span_missed(&span, missed, sizeof missed);
     if (missed[0] && !silent)
         pirating_note(p, "%s", missed);
+    span_clear(&span);
     target_release(&target);
     if (span_is_all(&span))
         r->after = pirating_count(p);
-    span_clear(&span);
     p->result->runs++;
     return failed ? failed : code;
 }
