@@ -32,6 +32,8 @@
 #define STOPPED_NS UINT64_C(20000000)
 #define SMALL_GAIN 8 /* less than so much of the cache: an interval will do */
 
+#define ENDED_EARLY "%s ended before every size had been measured once: give it more work, or fewer sizes"
+
 struct state {
     struct pirating *p;
     struct target target;
@@ -249,23 +251,24 @@ static void measure_span(struct state *s)
     int code = meter_attach(s->meter, s->target.pid, &trouble);
     if (code == 0 && p->resctrl)
         code = resctrl_add(p->resctrl, s->target.pid, &trouble);
-    int failed = code < 0;
+    if (code < 0 && target_wait(&s->target, 0) == 1) { /* no wonder */
+        pirating_note(p, ENDED_EARLY, "the program");
+        return;
+    }
     if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
         uint64_t own_ns = own_cpu_ns();
         s->start_ns = target_now_ns();
         if (o->duration_s > 0)
             s->end_ns = s->start_ns + (uint64_t)(o->duration_s * 1e9);
         code = measure_all(s, &trouble);
-        failed = code < 0;
         double took_ns = (double)(target_now_ns() - s->start_ns);
         p->result->stopped_share = (double)s->stopped_ns / took_ns;
         p->result->own_share = (double)(own_cpu_ns() - own_ns) / took_ns;
-        if (p->result->cycles == 0 && !failed)
-            pirating_note(
-                p, "%s ended before every size had been measured once: give it more work, or fewer sizes",
-                s->span.over ? "what was to be measured of the program" : "the program");
+        if (p->result->cycles == 0 && code >= 0)
+            pirating_note(p, ENDED_EARLY,
+                          s->span.over ? "what was to be measured of the program" : "the program");
     }
-    if (failed)
+    if (code < 0 && code != -EINTR) /* that is: we were told to end */
         pirating_note(p, "%s", trouble.text);
 }
 
@@ -286,6 +289,7 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
             "the program may not be stopped (another user's rights, or a debugger): the Pirate had to bring "
             "in its set beside it");
     pirating_take(p, 0, 0, NULL);
+    target_let_go(&s.target); /* held still, if it could not be measured */
     if (o->argv) {
         target_wait(&s.target, UINT64_MAX); /* it goes on, alone */
         p->result->cpu_seconds = s.target.cpu_seconds;

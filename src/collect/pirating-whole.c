@@ -60,9 +60,10 @@ static int measure_span(struct pirating *p, struct target *t, struct span *span,
         return code < 0 ? code : 0;
     unsigned stops = t->stops;
     r->begun = 1;
-    r->before = pirating_count(p);
-    if (!span_is_all(span))
+    if (!span_is_all(span)) {
+        r->before = pirating_count(p);
         target_cpu_ns(t, &start_ns);
+    }
     while (target_wait_news(t, UINT64_MAX) == 0 && !span_is_over(span))
         if (t->stops != stops) /* it does not count any more, and may be stopped for hours */
             pirating_take(p, 0, 0, NULL);
@@ -81,7 +82,7 @@ static int run_once(struct pirating *p, int silent, struct run *r, struct error 
     struct span span = pirating_span(p);
     char missed[256];
     cpu_set_t cpus;
-    *r = (struct run){0};
+    *r = (struct run){.before = pirating_count(p)};
     pirating_target_cpus(p, &cpus);
     const struct target_setup setup = {.cpus = &cpus,
                                        .all = &p->all,
@@ -109,6 +110,8 @@ static int run_once(struct pirating *p, int silent, struct run *r, struct error 
         pirating_note(p, "%s", missed);
     span_clear(&span);
     target_release(&target);
+    if (span_is_all(&span))
+        r->after = pirating_count(p);
     p->result->runs++;
     return failed ? failed : code;
 }

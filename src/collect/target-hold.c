@@ -20,12 +20,15 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collect/target-internal.h"
 
 #define CAPABILITY_PTRACE 19 /* CAP_SYS_PTRACE */
 #define EXECUTE_FIRST 1u     /* in the control register: the first address, instruction fetches */
+#define RESCUE_PAUSE_NS 100000
+#define RESCUE_TRIES 10000
 #define AT_START (PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 
 static void *debug_register(unsigned i)
@@ -124,6 +127,7 @@ static int go_on_unless_there(pid_t pid, int status)
     if (!is_event(status) && WSTOPSIG(status) == SIGTRAP &&
         ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_code == TRAP_HWBKPT)
         return 1;
+    /* Of a stop signal that SIGCONT has undone meanwhile (Ctrl-Z, fg) the kernel takes care. */
     ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)(is_event(status) ? 0 : WSTOPSIG(status)));
     return 0;
 }
@@ -184,9 +188,16 @@ void target_let_go(struct target *t)
 
 void target_hold_rescue(pid_t pid)
 {
+    const struct timespec pause = {0, RESCUE_PAUSE_NS};
     int status, signal = 0;
-    if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0 || ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) != 0 ||
-        waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status))
+    /* Our pipe is closed some moments before the kernel takes the tracer away. */
+    for (int i = 0; ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0; i++) {
+        if (errno != EPERM || i == RESCUE_TRIES)
+            return;
+        nanosleep(&pause, NULL);
+    }
+    if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) != 0 || waitpid(pid, &status, __WALL) != pid ||
+        !WIFSTOPPED(status))
         return;
     if (!is_event(status))
         signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status); /* it may just have come to it */

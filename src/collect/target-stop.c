@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -96,24 +95,11 @@ int target_stop(struct target *t)
     return code;
 }
 
-/*
- * Ctrl-Z may have stopped us with its signal in our hands, and fg (SIGCONT, to all of us) undone it before
- * the program got it: then it must not get it any more, or it would stay stopped for good.
- */
-static int is_undone(int signal)
-{
-    sigset_t pending;
-    return (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || signal == SIGSTOP) &&
-           sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
-}
-
 void target_continue(struct target *t)
 {
     int leader_was_killed = 0, status;
     for (size_t i = 0; i < t->nstopped; i++) {
         struct stopped *s = &t->stopped[i];
-        if (is_undone(s->signal))
-            s->signal = 0;
         /* Only SIGKILL takes a thread out of its stop, so what cannot be detached is dying, and ours to reap.
          */
         if (ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)s->signal) == 0)

@@ -159,7 +159,7 @@ static int child_gate[2]; /* held: it waits here until its parent has closed the
 
 static void prepare_child(void)
 {
-    char nothing;
+    char never;
     sched_setaffinity(0, sizeof *child_setup.cpus, child_setup.cpus);
     if (child_setup.silent) {
         int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -170,7 +170,7 @@ static void prepare_child(void)
     }
     if (child_setup.hold) {
         close(child_gate[1]);
-        while (read(child_gate[0], &nothing, 1) < 0 && errno == EINTR)
+        while (read(child_gate[0], &never, 1) < 0 && errno == EINTR)
             ;
         close(child_gate[0]);
     }
@@ -417,7 +417,7 @@ int target_cpu_ns(const struct target *t, uint64_t *ns)
     struct timespec now;
     if (t->ended && t->child) {
         *ns = t->own_cpu_ns;
-        return 0;
+        return t->own_cpu_ns > 0 ? 0 : -ESRCH;
     }
     int code = clock_getcpuclockid(t->pid, &clock);
     if (code != 0 || clock_gettime(clock, &now) != 0)

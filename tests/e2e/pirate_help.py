@@ -87,3 +87,8 @@ def pirate_argv(pirate):
     """The command line behind the fixture."""
     cell = dict(zip(pirate.__code__.co_freevars, (c.cell_contents for c in pirate.__closure__)))
     return [cell["cachegram"], "pirate", "--limit", "100", "-o", str(cell["tmp_path"] / "p.db")]
+
+
+def cpu_seconds(pid):
+    """User and system time of a process so far."""
+    return sum(int(t) for t in fields_of(pid)[12:14]) / os.sysconf("SC_CLK_TCK")

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import run, run_keys
-from pirate_help import (able, fields_of, pirate, pirate_argv, rows, state_of, target_of,  # noqa: F401 (fixtures)
+from pirate_help import (able, cpu_seconds, pirate, pirate_argv, rows, state_of, target_of,  # noqa: F401 (fixtures)
                          wait_until)
 
 RIVAL = "another cachegram pirate measured on this machine at the same time (process {})"
@@ -24,8 +24,8 @@ def measuring(pirate, built, tmp_path):
     """Starts one run of a program without end, in a process group of its own as a shell would; (command, program)."""
     started = []
 
-    def go(*options):
-        p = subprocess.Popen([*pirate_argv(pirate), "--format", "csv", "--results", "r.csv", "--progress", "progress",
+    def go(*options, wrap=()):
+        p = subprocess.Popen([*wrap, *pirate_argv(pirate), "--format", "csv", "--results", "r.csv", "--progress", "progress",
                               "--interval-ms", "5", "--sizes", "2M,4M", *options, "--", built / "micro", "random",
                               str(1 << 20), "0"], cwd=tmp_path, stdout=subprocess.DEVNULL,
                              stderr=(tmp_path / "err").open("wb"), process_group=0)
@@ -43,20 +43,14 @@ def measuring(pirate, built, tmp_path):
         p.wait()
 
 
-def cpu_seconds(pid):
-    """User and system time of a process so far."""
-    return sum(int(t) for t in fields_of(pid)[12:14]) / os.sysconf("SC_CLK_TCK")
-
-
 def dropped(tmp_path):
     return sum(int(r["dropped"]) for r in rows((tmp_path / "r.csv").read_text()))
 
 
 # --- stopped ---
 
-def test_ctrl_z(measuring, tmp_path):
-    """Both stop, both go on, and what was measured meanwhile does not count. Often, to meet it while it is held."""
-    p, pid = measuring()
+def stop_and_go(p, pid):
+    """Ctrl-Z, fg, as a shell does it to all of a job; often, to meet all that goes on."""
     for _ in range(10):
         os.killpg(p.pid, signal.SIGTSTP)
         wait_until(lambda: state_of(p.pid) == "T" and state_of(pid) in "tT")
@@ -65,10 +59,32 @@ def test_ctrl_z(measuring, tmp_path):
         assert cpu_seconds(pid) == before
         os.killpg(p.pid, signal.SIGCONT)
         wait_until(lambda: cpu_seconds(pid) > before + 0.02)  # nothing is left stopped
+
+
+def test_ctrl_z(measuring, tmp_path):
+    """Both stop, both go on, and what was measured meanwhile does not count."""
+    p, pid = measuring()
+    stop_and_go(p, pid)
     os.kill(pid, signal.SIGTERM)
     assert p.wait(60) == 143
     assert b"was stopped by a signal (Ctrl-Z) meanwhile" in (tmp_path / "err").read_bytes()
     assert dropped(tmp_path) >= 1
+
+
+def test_ctrl_z_while_traced(measuring, built, tmp_path):
+    """And so it is while it is traced, on its way to the place from which it will be measured."""
+    p, pid = measuring("--from", "printf", wrap=[built / "no_perf"])
+    stop_and_go(p, pid)
+    os.kill(pid, signal.SIGSTOP)  # alone: till somebody continues it
+    wait_until(lambda: state_of(pid) in "tT")
+    before = cpu_seconds(pid)
+    time.sleep(0.3)
+    assert cpu_seconds(pid) == before
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: cpu_seconds(pid) > before + 0.1)
+    os.kill(pid, signal.SIGTERM)
+    assert p.wait(60) == 143
+    assert b"never executed 'printf'" in (tmp_path / "err").read_bytes()
 
 
 def test_program_stopped_alone(measuring, tmp_path):
