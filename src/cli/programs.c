@@ -45,6 +45,26 @@ static int latencies(const char *command, const char *text, double *cycles)
     return 1;
 }
 
+static int solo_cpis(const char *text, const char *command, struct cli_memory *memory)
+{
+    const char *at = text;
+    uint32_t n = 0;
+    for (;; at++) {
+        char *end;
+        double cpi = strtod(at, &end);
+        if (end == at || !(cpi > 0) || !isfinite(cpi) || (*end && *end != ',') || n == STATCC_PROGRAMS) {
+            cli_misuse(command, "--solo-cpi %s: must be numbers above 0, such as 0.8,1.5", text);
+            return -1;
+        }
+        memory->solo_cpi[n++] = cpi;
+        at = end;
+        if (!*at)
+            break;
+    }
+    memory->nsolo = n;
+    return 1;
+}
+
 static int size(const char *command, const char *option, const char *text, uint64_t *bytes)
 {
     struct error err;
@@ -68,6 +88,11 @@ int cli_memory_option(const char *command, int opt, const char *value, struct cl
         return latencies(command, value, memory->latency_cycles);
     case CLI_OPT_BASE:
         return number(command, "--cpi-base", value, 0, &memory->cpi_base);
+    case CLI_OPT_SOLO:
+        return solo_cpis(value, command, memory);
+    case CLI_OPT_RECORDED_ON:
+        memory->recorded_on = value;
+        return 1;
     case CLI_OPT_MIX:
         return number(command, "--mix", value, 1e-6, &memory->references_per_instruction);
     case CLI_OPT_BANDWIDTH:
@@ -83,9 +108,8 @@ int cli_memory_option(const char *command, int opt, const char *value, struct cl
     }
 }
 
-/* Of a description: the last level is shared, those before private; -EINVAL where it lacks a number. */
-static int from_description(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
-                            struct error *err)
+int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
+                      struct error *err)
 {
     uint32_t outer = from->levels - 1;
     if (from->levels == 0 || outer > STATCC_PRIVATE)
@@ -117,15 +141,16 @@ static int from_description(const struct machine *from, unsigned line_bytes, str
 int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
                        struct machine *described, struct error *err)
 {
-    struct machine description = {.levels = 0};
     int code = 0;
+    described->levels = 0;
+    described->clock_hz = NAN;
     *machine = statcc_paper;
     machine->private_lines[0] = 32768.0 / line_bytes;
     machine->shared_lines = 2097152.0 / line_bytes;
     if (memory->machine) {
-        code = machine_find(memory->machine, &description, err);
+        code = machine_find(memory->machine, described, err);
         if (code == 0)
-            code = from_description(&description, line_bytes, machine, err);
+            code = cli_machine_model(described, line_bytes, machine, err);
         if (code != 0)
             return code;
     }
@@ -143,16 +168,17 @@ int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, str
         machine->shared_lines = (double)memory->llc_bytes / line_bytes;
     if (!isnan(memory->bandwidth_bytes))
         machine->bandwidth_lines = memory->bandwidth_bytes / line_bytes;
-    if (described)
-        *described = description;
     return 0;
 }
 
 int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                       struct cli_programs *programs, struct error *err)
 {
-    *programs = (struct cli_programs){.program = calloc(n, sizeof *programs->program)};
-    int code = programs->program ? 0 : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
+    *programs = (struct cli_programs){.program = calloc(n, sizeof *programs->program),
+                                      .speed = calloc(n, sizeof *programs->speed)};
+    int code = programs->program && programs->speed
+                   ? 0
+                   : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
     for (uint32_t i = 0; i < n && code == 0; i++) {
         struct report_program *p = programs->program[i] = malloc(sizeof *p);
         programs->n = i + 1;
@@ -171,8 +197,14 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                              "the profile '%s' does not tell how many references an instruction makes: "
                              "give --mix, such as 0.35",
                              files[i]);
-        if (code == 0)
-            programs->line_bytes = p->line_bytes;
+        if (code != 0)
+            break;
+        programs->line_bytes = p->line_bytes;
+        struct statcc_program neutral = statcc_paper_program(&p->curve, p->references_per_instruction);
+        for (int which = 0; which < 3; which++) {
+            programs->speed[i].cpi_base[which] = neutral.cpi_base;
+            programs->speed[i].overlap[which] = neutral.overlap;
+        }
     }
     if (code != 0)
         cli_programs_free(programs);
@@ -184,18 +216,34 @@ void cli_programs_free(struct cli_programs *programs)
     for (uint32_t i = 0; i < programs->n; i++)
         free(programs->program[i]);
     free(programs->program);
+    free(programs->speed);
     *programs = (struct cli_programs){0};
 }
 
-struct statcc_program cli_program(const struct cli_memory *memory, const struct report_program *program,
-                                  int which)
+int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
+                         struct cli_programs *programs, struct statcc_machine *machine,
+                         struct machine *described, struct error *err)
 {
-    const struct statcc_curve *curve = which < 0   ? &program->low
-                                       : which > 0 ? &program->high
-                                                   : &program->curve;
-    struct statcc_program made = statcc_paper_program(curve, program->references_per_instruction);
-    if (!isnan(memory->cpi_base))
-        made.cpi_base = memory->cpi_base;
+    int code = cli_programs_load(memory, files, n, programs, err);
+    if (code != 0)
+        return code;
+    code = cli_memory_machine(memory, programs->line_bytes, machine, described, err);
+    if (code == 0)
+        code = cli_programs_fit(memory, machine, described, programs, err);
+    if (code != 0)
+        cli_programs_free(programs);
+    return code;
+}
+
+struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which)
+{
+    const struct report_program *p = programs->program[i];
+    const struct cli_speed *speed = &programs->speed[i];
+    const struct statcc_curve *curve = which < 0 ? &p->low : which > 0 ? &p->high : &p->curve;
+    struct statcc_program made = statcc_paper_program(curve, p->references_per_instruction);
+    made.cpi_base = speed->cpi_base[which + 1];
+    made.overlap = speed->overlap[which + 1];
+    made.pipelined = speed->pipelined;
     return made;
 }
 
@@ -220,5 +268,8 @@ int cli_command_line(const struct cli_command_line *line, int argc, char **argv,
         if (status != 0)
             return status;
     }
+    uint32_t files = argc > optind ? (uint32_t)(argc - optind) : 1;
+    if (memory && memory->nsolo && memory->nsolo != files)
+        return cli_misuse(line->command, "--solo-cpi: one CPI for each of the %u profiles, please", files);
     return -1;
 }
