@@ -8,9 +8,10 @@
 # pairs solved from these profiles too. 1.5 GB below FOLDER; traces and profiles that are there already are taken
 # as they are. It takes half an hour, half of it the simulation.
 #
-# usage: scripts/bench-corun.sh [--folder FOLDER] [--references N] [--seconds SECONDS]
+# usage: scripts/bench-corun.sh [--folder FOLDER] [--references N] [--seconds SECONDS] [--only-bursts]
 #   --references N    windows of at most N references, from the middle round (default: all of it)
-#   --seconds S       of each program in burst mode (default 15; 0: no bursts)
+#   --seconds S       CPU time of each program in burst mode (default 15; 0: no bursts)
+#   --only-bursts     only the pairs from profiles of bursts
 set -eu
 cd "$(dirname "$0")/.."
 cachegram=$PWD/build/src/cli/cachegram
@@ -18,11 +19,17 @@ bench=$PWD/build/tests/bench_corun
 folder=build/bench-corun
 references=0
 seconds=15
+options=()
 while [ $# -gt 0 ]; do
     case $1 in
     --folder) folder=$2 ;;
     --references) references=$2 ;;
     --seconds) seconds=$2 ;;
+    --only-bursts)
+        options+=(--only-bursts)
+        shift
+        continue
+        ;;
     *)
         echo "bench-corun.sh: unknown option $1" >&2
         exit 2
@@ -130,17 +137,15 @@ for name in $programs; do
     record "$name" --mode full --trace "$name.part" -o "$name.db"
     mv "$name.part" "$name.cgt"
 done
-options=()
 if [ "$seconds" != 0 ]; then
-    options=(--profiles bursts)
+    options+=(--profiles bursts)
     mkdir -p bursts
     for name in $programs; do
         [ -s "bursts/$name.db" ] && continue
         make_command "$name" $ROUNDS
-        begin=$(date +%s%N)
-        "${command[@]}" >/dev/null </dev/null
-        took=$(($(date +%s%N) - begin))
-        make_command "$name" $((seconds * 1000000000 * ROUNDS / took + 1))
+        TIMEFORMAT=%U
+        took=$({ time "${command[@]}" >/dev/null 2>&1 </dev/null; } 2>&1)
+        make_command "$name" "$(awk -v s="$seconds" -v r=$ROUNDS -v t="$took" 'BEGIN { print int(s * r / t) + 1 }')"
         record "$name" --overhead 5 -o "bursts/$name.part"
         mv "bursts/$name.part" "bursts/$name.db"
     done

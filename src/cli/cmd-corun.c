@@ -227,6 +227,8 @@ static void print(const struct corun_options *o, const struct corun_job *job)
     struct report_style style = report_style_of(stdout, o->output.color);
     double line = job->profiles.line_bytes;
     int unknown = any_unknown(job);
+    char machine[160];
+    cli_machine_words(&o->memory, &job->described, machine);
     struct report_base bases[STATCC_PROGRAMS];
     for (uint32_t i = 0; i < job->n; i++)
         bases[i] = cli_base(&job->profiles, i % job->profiles.n);
@@ -252,20 +254,20 @@ static void print(const struct corun_options *o, const struct corun_job *job)
             .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
         };
     }
-    struct report_corun report = {
-        .rows = rows,
-        .n = job->n,
-        .profiles = job->profiles.n,
-        .bases = bases,
-        .size_bytes = (uint64_t)(job->machine.shared_lines * line),
-        .machine = o->memory.machine ? job->described.name : "the model's own machine",
-        .converged = job->solution.converged,
-        .exact = !any_sampled(job),
-        .iterations = job->solution.iterations,
-        .residual = job->solution.residual,
-        .wait_cycles = job->solution.wait_cycles,
-        .utilisation = job->machine.bandwidth_lines > 0 ? job->solution.utilisation : NAN,
-        .cpi_error = o->cpi_error};
+    struct report_corun report = {.rows = rows,
+                                  .n = job->n,
+                                  .profiles = job->profiles.n,
+                                  .bases = bases,
+                                  .size_bytes = (uint64_t)(job->machine.shared_lines * line),
+                                  .machine = machine,
+                                  .converged = job->solution.converged,
+                                  .exact = !any_sampled(job),
+                                  .iterations = job->solution.iterations,
+                                  .residual = job->solution.residual,
+                                  .wait_cycles = job->solution.wait_cycles,
+                                  .utilisation =
+                                      job->machine.bandwidth_lines > 0 ? job->solution.utilisation : NAN,
+                                  .cpi_error = o->cpi_error};
     report_corun(stdout, &report, o->output.format, &style);
     if (unknown)
         fputs(

@@ -129,10 +129,12 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
                 best->unknown ? NAN : mix * (left - miss) * cycles / program->overlap / best->cpi};
         left = miss;
     }
+    char words[160];
+    cli_machine_words(&o->memory, described, words);
     struct report_base base = cli_base(programs, 0);
     struct report_predict report = {
         .base = &base,
-        .machine = o->memory.machine ? described->name : "the model's own machine",
+        .machine = words,
         .what_if = o->what_if,
         .rows = rows,
         .n = machine->privates + 2,

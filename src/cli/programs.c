@@ -108,6 +108,29 @@ int cli_memory_option(const char *command, int opt, const char *value, struct cl
     }
 }
 
+/* Of the last level, what counts. */
+static uint64_t last_size(const struct machine *m)
+{
+    const struct machine_level *last = &m->level[m->levels - 1];
+    return last->measured_bytes > 0 && last->measured_bytes < last->size_bytes / 2 ? last->measured_bytes
+                                                                                   : last->size_bytes;
+}
+
+void cli_machine_words(const struct cli_memory *memory, const struct machine *described, char words[160])
+{
+    char reported[SIZE_TEXT];
+    if (!memory->machine) {
+        snprintf(words, 160, "the model's own machine");
+        return;
+    }
+    uint64_t size = described->level[described->levels - 1].size_bytes;
+    if (memory->llc_bytes || last_size(described) == size)
+        snprintf(words, 160, "%s", described->name);
+    else
+        snprintf(words, 160, "%s, as measured; %s are reported", described->name,
+                 size_format(size, reported));
+}
+
 int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
                       struct error *err)
 {
@@ -127,7 +150,7 @@ int cli_machine_model(const struct machine *from, unsigned line_bytes, struct st
         if (l < outer)
             machine->private_lines[l] = (double)level->size_bytes / line_bytes;
         else if (l == outer)
-            machine->shared_lines = (double)level->size_bytes / line_bytes;
+            machine->shared_lines = (double)last_size(from) / line_bytes;
     }
     /* What many cores read at most; clocks must be known to make it bytes a cycle. */
     double most = 0;

@@ -85,8 +85,11 @@ int cli_command_line(const struct cli_command_line *line, int argc, char **argv,
 int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
                        struct machine *described, struct error *err);
 
-/* A description as the model takes it: the last level is shared, those before are private. -EINVAL where it
- * lacks a number. */
+/*
+ * A description as the model takes it: the last level is shared, those before are private. Where measured
+ * latencies leave the last level before half of the size that the system reports, the measured size counts.
+ * -EINVAL where it lacks a number.
+ */
 int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
                       struct error *err);
 
@@ -98,6 +101,10 @@ struct cli_speed {
     int pipelined;
     char why[128]; /* a clause, for people */
 };
+
+/* The machine in words: its name, and which size of the last level counts where that is not the reported one.
+ */
+void cli_machine_words(const struct cli_memory *memory, const struct machine *described, char words[160]);
 
 /* Profiles, each read once. */
 struct cli_programs {

@@ -5,7 +5,7 @@
  * it rises least; all 55 pairs of these side by side in the simulator, from empty caches, until one has made
  * all references of its window. The model gets the distances of just the references that each one made.
  *
- * usage: bench_corun [--rounds N] [--references N] [--quads N] [--profiles FOLDER] TRACE...
+ * usage: bench_corun [--rounds N] [--references N] [--quads N] [--profiles FOLDER [--only-bursts]] TRACE...
  *
  * Of each trace, NAME.cgt, which is N rounds of the same work, the middle round is the window, or the middle
  * --references of that. With --profiles all pairs run once more, each window over and over, and are modelled
@@ -297,6 +297,7 @@ struct arguments {
     size_t references;
     uint32_t quads;
     const char *profiles;
+    int only_bursts;
 };
 
 /* Pairs first, then quads: how many groups. */
@@ -339,8 +340,6 @@ static void run(const struct arguments *a, struct window *const *windows, uint32
     if (a->quads)
         print_outcome("random quads", four);
     fflush(stdout);
-    if (a->profiles)
-        corun_bursts(windows, n, a->profiles);
     free(groups);
     free(two);
     free(four);
@@ -348,11 +347,10 @@ static void run(const struct arguments *a, struct window *const *windows, uint32
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"references", required_argument, NULL, 'r'},
-                                            {"rounds", required_argument, NULL, 'n'},
-                                            {"quads", required_argument, NULL, 'q'},
-                                            {"profiles", required_argument, NULL, 'p'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"references", required_argument, NULL, 'r'}, {"rounds", required_argument, NULL, 'n'},
+        {"quads", required_argument, NULL, 'q'},      {"profiles", required_argument, NULL, 'p'},
+        {"only-bursts", no_argument, NULL, 'o'},      {NULL, 0, NULL, 0}};
     struct arguments a = {.rounds = 1, .quads = 20};
     struct window *windows[CHOSEN + 1];
     uint32_t n = 0;
@@ -366,6 +364,8 @@ int main(int argc, char **argv)
             a.quads = (uint32_t)strtoul(optarg, NULL, 10);
         else if (opt == 'p')
             a.profiles = optarg;
+        else if (opt == 'o')
+            a.only_bursts = 1;
         else
             return 2;
     }
@@ -376,6 +376,9 @@ int main(int argc, char **argv)
     }
     if (n < 2)
         window_die("too few traces", NULL);
-    run(&a, windows, n);
+    if (!a.only_bursts)
+        run(&a, windows, n);
+    if (a.profiles)
+        corun_bursts(windows, n, a.profiles);
     return 0;
 }

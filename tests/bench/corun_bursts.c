@@ -13,9 +13,11 @@
  */
 #include "corun_bursts.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "corun_errors.h"
 #include "report/program.h"
@@ -40,8 +42,45 @@ static void add(struct bursts_outcome *out, enum way way, uint32_t number, const
     errors_add(&out->miss[way], got->miss_ratio - sim->miss_ratio);
 }
 
-static void simulate(struct window *const pair[2], struct corun_result sim[2])
+/*
+ * Simulations do not depend on profiles: what they gave is kept in a file, a line each, for the next
+ * profiles. Of a result only what is used here: references, hits of the first level, miss ratio, CPI.
+ */
+static int recall(FILE *kept, struct window *const pair[2], struct corun_result sim[2])
 {
+    char name[2][64];
+    size_t n[2];
+    rewind(kept);
+    while (fscanf(kept, "%63s %zu %63s %zu", name[0], &n[0], name[1], &n[1]) == 4) {
+        struct corun_result r[2] = {{0}, {0}};
+        for (int i = 0; i < 2; i++)
+            if (fscanf(kept, "%" SCNu64 " %" SCNu64 " %lf %lf", &r[i].references, &r[i].hits[0],
+                       &r[i].miss_ratio, &r[i].cpi) != 4)
+                return 0;
+        if (strcmp(name[0], pair[0]->name) != 0 || strcmp(name[1], pair[1]->name) != 0 ||
+            n[0] != pair[0]->n || n[1] != pair[1]->n)
+            continue;
+        memcpy(sim, r, sizeof r);
+        return 1;
+    }
+    return 0;
+}
+
+static void keep(FILE *kept, struct window *const pair[2], const struct corun_result sim[2])
+{
+    fseek(kept, 0, SEEK_END);
+    fprintf(kept, "%s %zu %s %zu", pair[0]->name, pair[0]->n, pair[1]->name, pair[1]->n);
+    for (int i = 0; i < 2; i++)
+        fprintf(kept, " %" PRIu64 " %" PRIu64 " %.17g %.17g", sim[i].references, sim[i].hits[0],
+                sim[i].miss_ratio, sim[i].cpi);
+    fputs("\n", kept);
+    fflush(kept);
+}
+
+static void simulate(FILE *kept, struct window *const pair[2], struct corun_result sim[2])
+{
+    if (recall(kept, pair, sim))
+        return;
     struct corun_config config = corun_statcc;
     struct window_stream at[2] = {{pair[0], 0}, {pair[1], 0}};
     struct corun_stream streams[2] = {window_stream(&at[0]), window_stream(&at[1])};
@@ -50,6 +89,7 @@ static void simulate(struct window *const pair[2], struct corun_result sim[2])
     config.until_all = 1;
     if (corun_run(&config, streams, 2, NULL, sim, &err) != 0)
         window_die("simulation", &err);
+    keep(kept, pair, sim);
 }
 
 static void solve(const struct statcc_curve *const curves[2], const double mixes[2],
@@ -66,8 +106,9 @@ static void solve(const struct statcc_curve *const curves[2], const double mixes
         fputs("bench_corun: not converged\n", stderr);
 }
 
-static void compare(struct window *const *windows, const uint32_t number[2], struct knowledge *const *loops,
-                    struct report_program *const *profiles, struct bursts_outcome *out)
+static void compare(FILE *kept, struct window *const *windows, const uint32_t number[2],
+                    struct knowledge *const *loops, struct report_program *const *profiles,
+                    struct bursts_outcome *out)
 {
     struct window *const pair[2] = {windows[number[0]], windows[number[1]]};
     const struct report_program *p[2] = {profiles[number[0]], profiles[number[1]]};
@@ -75,7 +116,7 @@ static void compare(struct window *const *windows, const uint32_t number[2], str
     const double told[2] = {p[0]->references_per_instruction, p[1]->references_per_instruction};
     struct corun_result sim[2];
     struct statcc_result exact[2], best[2], low[2], high[2];
-    simulate(pair, sim);
+    simulate(kept, pair, sim);
     solve((const struct statcc_curve *const[2]){&loops[number[0]]->exact, &loops[number[1]]->exact}, mixes,
           exact);
     solve((const struct statcc_curve *const[2]){&p[0]->curve, &p[1]->curve}, told, best);
@@ -141,6 +182,7 @@ void corun_bursts(struct window *const *windows, uint32_t n, const char *folder)
     struct bursts_outcome *out = window_need(calloc(1, sizeof *out));
     struct knowledge *loops[CORUN_BURSTS];
     struct report_program *profiles[CORUN_BURSTS];
+    FILE *kept = window_need(fopen(CORUN_BURSTS_KEPT, "a+e"));
     if (n > CORUN_BURSTS)
         window_die("too many programs", NULL);
     for (uint32_t i = 0; i < n; i++) {
@@ -150,7 +192,8 @@ void corun_bursts(struct window *const *windows, uint32_t n, const char *folder)
     }
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = a; b < n; b++)
-            compare(windows, (const uint32_t[2]){a, b}, loops, profiles, out);
+            compare(kept, windows, (const uint32_t[2]){a, b}, loops, profiles, out);
+    fclose(kept);
     print(windows, n, loops, profiles, out);
     for (uint32_t i = 0; i < n; i++) {
         free(profiles[i]);

@@ -7,8 +7,10 @@
 
 /*
  * Prints tables. folder/NAME.db is the profile of the program that a window is of; at most CORUN_BURSTS
- * windows.
+ * windows. Simulations are kept in the file CORUN_BURSTS_KEPT of the current folder; remove it with the
+ * traces.
  */
+#define CORUN_BURSTS_KEPT "simulated-pairs"
 #define CORUN_BURSTS 16u
 void corun_bursts(struct window *const *windows, uint32_t n, const char *folder);
 
