@@ -137,12 +137,18 @@ static int set_partitions(const struct corun_options *o, struct corun_job *job)
     double ways = o->ways                                     ? (double)o->ways
                   : d->levels && d->level[d->levels - 1].ways ? d->level[d->levels - 1].ways
                                                               : 16;
+    uint32_t parts = 1;
+    for (const char *c = o->partition; c && *c; c++)
+        parts += *c == ',';
+    if (o->partition && parts != job->profiles.n)
+        return cli_misuse("corun", "--partition %s: one for each of the %u profiles, please", o->partition,
+                          job->profiles.n);
     for (uint32_t i = 0; o->partition && i < job->n; i++) {
         char text[64];
         double lines = 0;
         if (!item(o->partition, i % job->profiles.n, text))
-            return cli_misuse("corun", "--partition %s: one for each of the %u profiles, please",
-                              o->partition, job->profiles.n);
+            return cli_misuse("corun", "--partition %s: an item is a size, ways such as 4w, or 0",
+                              o->partition);
         if (parse_partition(text, ways, job, &lines) != 0)
             return 2;
         for (int which = 0; which < 3; which++)

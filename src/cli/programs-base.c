@@ -54,16 +54,26 @@ static int find_home(const struct cli_memory *memory, const struct machine *desc
     return code;
 }
 
+/* A CPI, or two of them with two sizes of the shared cache. */
+static int fit_curve(const struct statcc_machine *machine, const struct cli_solo *solo, unsigned line_bytes,
+                     struct statcc_program *program, struct error *err)
+{
+    if (solo->bytes[0] == 0)
+        return statcc_fit(machine, solo->cpi[0], LEAST_BASE, program, err);
+    const double lines[2] = {(double)solo->bytes[0] / line_bytes, (double)solo->bytes[1] / line_bytes};
+    return statcc_fit_two(machine, lines, solo->cpi, program, err);
+}
+
 /* By each of the program's curves. 0; negative where nothing fits: then the speed is as it was. */
-static int fit(const struct statcc_machine *machine, double cpi, const struct cli_programs *programs,
-               uint32_t i, struct cli_speed *speed, struct error *err)
+static int fit(const struct statcc_machine *machine, const struct cli_solo *solo,
+               const struct cli_programs *programs, uint32_t i, struct cli_speed *speed, struct error *err)
 {
     struct cli_speed fitted = *speed;
     fitted.pipelined = 1;
     for (int which = -1; which <= 1; which++) {
         struct statcc_program program = cli_program(programs, i, which);
         program.pipelined = 1;
-        int code = statcc_fit(machine, cpi, LEAST_BASE, &program, err);
+        int code = fit_curve(machine, solo, programs->line_bytes, &program, err);
         if (code != 0)
             return code;
         fitted.cpi_base[which + 1] = program.cpi_base;
@@ -96,8 +106,8 @@ static void fit_profile(const struct home *home, const struct cli_programs *prog
     const char *why = missing(home, p);
     struct error err;
     char error[32] = "of unknown error";
-    double cpi = p->ns_per_instruction * home->hz * 1e-9;
-    if (!why && fit(&home->machine, cpi, programs, i, speed, &err) != 0)
+    const struct cli_solo measured = {.cpi = {p->ns_per_instruction * home->hz * 1e-9}};
+    if (!why && fit(&home->machine, &measured, programs, i, speed, &err) != 0)
         why = "the measured time leaves nothing for its references";
     if (why) {
         snprintf(speed->why, sizeof speed->why, "default: %s", why);
@@ -117,10 +127,16 @@ int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machin
     int code = find_home(memory, described, programs->line_bytes, &home, err);
     for (uint32_t i = 0; i < programs->n && code == 0; i++) {
         struct cli_speed *speed = &programs->speed[i];
+        const struct cli_solo *solo = &memory->solo[i];
+        speed->pipelined = described->levels > 0 && !described->in_order;
         if (memory->nsolo) {
-            code = fit(machine, memory->solo_cpi[i], programs, i, speed, err);
+            code = fit(machine, solo, programs, i, speed, err);
             speed->from = CLI_BASE_SOLO;
-            snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g", memory->solo_cpi[i]);
+            if (solo->bytes[0] == 0)
+                snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g", solo->cpi[0]);
+            else
+                snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g and %g, with two sizes",
+                         solo->cpi[0], solo->cpi[1]);
         } else if (!isnan(memory->cpi_base)) {
             for (int which = 0; which < 3; which++)
                 speed->cpi_base[which] = memory->cpi_base;

@@ -45,24 +45,45 @@ static int latencies(const char *command, const char *text, double *cycles)
     return 1;
 }
 
+/* CPI, or CPI@SIZE:CPI@SIZE; `text` is broken up. 0, or -1 for what is neither. */
+static int solo_item(char *text, struct cli_solo *solo)
+{
+    char *second = strchr(text, ':'), *part[2] = {text, second ? second + 1 : NULL};
+    *solo = (struct cli_solo){.cpi = {0}};
+    if (second)
+        *second = '\0';
+    for (int i = 0; i < 2 && part[i]; i++) {
+        struct error err;
+        char *end;
+        solo->cpi[i] = strtod(part[i], &end);
+        if (end == part[i] || !(solo->cpi[i] > 0) || !isfinite(solo->cpi[i]))
+            return -1;
+        if (second ? *end != '@' || size_parse(end + 1, &solo->bytes[i], &err) != 0 : *end != '\0')
+            return -1;
+    }
+    return 0;
+}
+
 static int solo_cpis(const char *text, const char *command, struct cli_memory *memory)
 {
     const char *at = text;
-    uint32_t n = 0;
-    for (;; at++) {
-        char *end;
-        double cpi = strtod(at, &end);
-        if (end == at || !(cpi > 0) || !isfinite(cpi) || (*end && *end != ',') || n == STATCC_PROGRAMS) {
-            cli_misuse(command, "--solo-cpi %s: must be numbers above 0, such as 0.8,1.5", text);
-            return -1;
-        }
-        memory->solo_cpi[n++] = cpi;
-        at = end;
-        if (!*at)
+    char item[64];
+    for (memory->nsolo = 0;; memory->nsolo++) {
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof item || memory->nsolo == STATCC_PROGRAMS)
             break;
+        memcpy(item, at, length);
+        item[length] = '\0';
+        if (solo_item(item, &memory->solo[memory->nsolo]) != 0)
+            break;
+        if (!at[length]) {
+            memory->nsolo++;
+            return 1;
+        }
+        at += length + 1;
     }
-    memory->nsolo = n;
-    return 1;
+    cli_misuse(command, "--solo-cpi %s: must be CPIs above 0, such as 0.8,1.5, or 0.8@8M:1.2@2M", text);
+    return -1;
 }
 
 static int size(const char *command, const char *option, const char *text, uint64_t *bytes)

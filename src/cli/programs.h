@@ -16,7 +16,10 @@ struct cli_memory {
     uint64_t llc_bytes, private_bytes; /* --llc, --private; 0: not given */
     double latency_cycles[3];          /* --latency L1,LLC,MEM; [0] NaN: not given */
     double cpi_base;                   /* --cpi-base; NaN: not given */
-    double solo_cpi[STATCC_PROGRAMS];  /* --solo-cpi, one for each profile */
+    struct cli_solo {                  /* --solo-cpi, one for each profile: */
+        double cpi[2];                 /* measured alone, with sizes of the shared cache; */
+        uint64_t bytes[2];             /* 0: with the machine's, only the first CPI */
+    } solo[STATCC_PROGRAMS];
     uint32_t nsolo;                    /* 0: not given */
     const char *recorded_on;           /* --recorded-on: as --machine */
     double references_per_instruction; /* --mix; NaN: not given */
@@ -57,7 +60,9 @@ enum {
     "  --recorded-on NAME|FILE the machine on which the profiles were recorded, if not --machine\n"          \
     "  --solo-cpi LIST         measured CPI of each program alone on the machine: its base, or the "         \
     "overlap\n"                                                                                              \
-    "                          of its misses, is fitted to that\n"                                           \
+    "                          of its misses, is fitted to that; or both of them, to CPIs with two sizes "   \
+    "of\n"                                                                                                   \
+    "                          the shared cache: CPI@SIZE:CPI@SIZE\n"                                        \
     "  --mix N                 references an instruction, for profiles that do not tell\n"                   \
     "  --bandwidth N           bytes a cycle that memory moves at most (default: no limit, or the "          \
     "machine's)\n"                                                                                           \

@@ -95,8 +95,8 @@ static void text(FILE *out, const struct report_corun *c, const struct report_st
 {
     char size[SIZE_TEXT];
     int unknown = 0;
-    fprintf(out, "%u programs in a shared cache of %s (%s)\n", c->n, size_format(c->size_bytes, size),
-            c->machine);
+    fprintf(out, "%u program%s in a shared cache of %s (%s)\n", c->n, c->n == 1 ? "" : "s",
+            size_format(c->size_bytes, size), c->machine);
     report_bases_text(out, c->bases, c->profiles);
     putc('\n', out);
     fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "", "miss", "", "CPI", "", "slow-", "cache",

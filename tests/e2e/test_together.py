@@ -198,6 +198,11 @@ def test_base_from_the_profile(folder):
     assert (row["base_from"], float(row["cpi_base"])) == ("option", 1.5)
     row = of("timed.db", "--machine", "home.json", "--solo-cpi", "1")
     assert row["base_from"] == "solo" and float(row["cpi_base"]) == pytest.approx(0.75)
+    # From two sizes: what differs between them tells the overlap. 20% of large.db's misses go away at 2M.
+    miss = [float(rows("corun", "large.db", "--llc", size, cwd=folder)[0]["solo_miss_ratio"]) for size in ("1M", "2M")]
+    cpi = [0.5 + 0.5 * (0.25 - m) * 9 / 2 + 0.5 * m * 129 / 2 for m in miss]
+    row = of("large.db", "--solo-cpi", f"{cpi[0]:.9f}@1M:{cpi[1]:.9f}@2M")
+    assert (float(row["cpi_base"]), float(row["overlap"])) == pytest.approx((0.5, 2), rel=1e-6)
     # What it takes to hide more than there is: overlap. 0.3 - 0.25 cycles are left for 0.25 of misses.
     row = of("timed.db", "--machine", "home.json", "--solo-cpi", "0.3")
     assert (float(row["cpi_base"]), float(row["overlap"])) == pytest.approx((0.25, 5))
@@ -225,6 +230,9 @@ def test_misuse(folder):
     for args in (["corun"], ["corun", "--llc", "x", "small.db"], ["corun", "--latency", "1,2", "small.db"],
                  ["corun", "-n", "0", "small.db"], ["corun", "-n", "65", "small.db"], ["place"],
                  ["corun", "--solo-cpi", "1,2", "small.db"], ["corun", "--solo-cpi", "1,", "small.db", "large.db"],
+                 ["corun", "--solo-cpi", "1@1M", "small.db"], ["corun", "--solo-cpi", "1@1M:2", "small.db"],
+                 ["corun", "--solo-cpi", "1:2", "small.db"], ["corun", "--partition", "1M,0", "small.db"],
+                 ["corun", "--partition", ",0", "small.db", "large.db"],
                  ["predict", "--solo-cpi", "0", "small.db"],
                  ["place", "--caches", "2M", "small.db"], ["place", "--goal", "best", "small.db"],
                  ["predict", "--what-if", "l2=1M", "small.db"], ["machine", "a", "b"], ["machine", "--seconds", "0"]):
@@ -258,6 +266,7 @@ def test_predict(folder):
     assert got["cpi"] < 0.5 * got["cpi_without_what_if"]    # 24M fit then
     assert [level["level"] for level in got["levels"]] == ["L1", "L2", "L3", "memory"]
     assert got["levels"][2]["size_bytes"] == 64 << 20
+    assert got["levels"][0]["cycles_share"] == 0    # an out-of-order core does not wait for hits
     assert got["base_share"] + sum(level["cycles_share"] for level in got["levels"]) == pytest.approx(1)
     assert got["ns_per_ref"] == pytest.approx(got["cpi"] * 2 / 3.4)
     text = cachegram("predict", "huge.db", "--machine", "rome-7742", cwd=folder).stdout
