@@ -8,6 +8,9 @@
 # pairs solved from these profiles too. 1.5 GB below FOLDER; traces and profiles that are there already are taken
 # as they are. It takes half an hour, half of it the simulation.
 #
+# The time of the three rounds, just before that, is kept as nanoseconds an instruction: to compare with what the
+# profile tells.
+#
 # usage: scripts/bench-corun.sh [--folder FOLDER] [--references N] [--seconds SECONDS] [--only-bursts]
 #   --references N    windows of at most N references, from the middle round (default: all of it)
 #   --seconds S       CPU time of each program in burst mode (default 15; 0: no bursts)
@@ -145,6 +148,8 @@ if [ "$seconds" != 0 ]; then
         make_command "$name" $ROUNDS
         TIMEFORMAT=%U
         took=$({ time "${command[@]}" >/dev/null 2>&1 </dev/null; } 2>&1)
+        instructions=$(sqlite3 "$name.db" "SELECT value FROM run WHERE key = 'instructions'")
+        awk -v t="$took" -v i="$instructions" 'BEGIN { print 1e9 * t / i }' >"bursts/$name.ns"
         make_command "$name" "$(awk -v s="$seconds" -v r=$ROUNDS -v t="$took" 'BEGIN { print int(s * r / t) + 1 }')"
         record "$name" --overhead 5 -o "bursts/$name.part"
         mv "bursts/$name.part" "bursts/$name.db"

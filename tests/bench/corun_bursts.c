@@ -137,6 +137,20 @@ static void compare(FILE *kept, struct window *const *windows, const uint32_t nu
     fputs("\n", stderr);
 }
 
+/* What scripts/bench-corun.sh measured of the program without us; NaN: it did not. */
+static double native_ns(const char *folder, const char *name)
+{
+    char path[4096];
+    double ns = NAN;
+    snprintf(path, sizeof path, "%s/%s.ns", folder, name);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%lf", &ns) != 1)
+        ns = NAN;
+    if (f)
+        fclose(f);
+    return ns;
+}
+
 static struct report_program *load(const char *folder, const char *name)
 {
     char path[4096];
@@ -150,19 +164,25 @@ static struct report_program *load(const char *folder, const char *name)
     return p;
 }
 
-static void print(struct window *const *windows, uint32_t n, struct knowledge *const *loops,
-                  struct report_program *const *profiles, struct bursts_outcome *out)
+static void print(const char *folder, struct window *const *windows, uint32_t n,
+                  struct knowledge *const *loops, struct report_program *const *profiles,
+                  struct bursts_outcome *out)
 {
+    /* Each figure as it is, and as the profile of bursts tells it. */
     printf(
-        "\n| program, from bursts | references an instruction | told | miss ratio at 1M | told | 2M | told | "
-        "eq. 4 mean %%, exact curves | bursts |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for (uint32_t i = 0; i < n; i++)
-        printf("| %s | %.3f | %.3f | %.5f | %.5f | %.5f | %.5f | %.2f | %.2f |\n", windows[i]->name,
-               windows[i]->references_per_instruction, profiles[i]->references_per_instruction,
-               statcc_curve_miss(&loops[i]->exact, 16384), statcc_curve_miss(&profiles[i]->curve, 16384),
-               statcc_curve_miss(&loops[i]->exact, 32768), statcc_curve_miss(&profiles[i]->curve, 32768),
+        "\n| program | ns an instruction | by bursts | references an instruction | by bursts | miss ratio at "
+        "1M | by bursts | 2M | by bursts | eq. 4 mean %%, exact curves | bursts |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_program *p = profiles[i];
+        printf("| %s | %.3f | %.3f | %.3f | %.3f | %.5f | %.5f | %.5f | %.5f | %.2f | %.2f |\n",
+               windows[i]->name, native_ns(folder, windows[i]->name), p->ns_per_instruction,
+               windows[i]->references_per_instruction, p->references_per_instruction,
+               statcc_curve_miss(&loops[i]->exact, 16384), statcc_curve_miss(&p->curve, 16384),
+               statcc_curve_miss(&loops[i]->exact, 32768), statcc_curve_miss(&p->curve, 32768),
                100 * errors_mean(&out->of_program[i][LOOPED]),
                100 * errors_mean(&out->of_program[i][MIDDLE]));
+    }
     errors_print_head("pairs, from bursts");
     for (int way = 0; way < WAYS; way++) {
         char what[128];
@@ -194,7 +214,7 @@ void corun_bursts(struct window *const *windows, uint32_t n, const char *folder)
         for (uint32_t b = a; b < n; b++)
             compare(kept, windows, (const uint32_t[2]){a, b}, loops, profiles, out);
     fclose(kept);
-    print(windows, n, loops, profiles, out);
+    print(folder, windows, n, loops, profiles, out);
     for (uint32_t i = 0; i < n; i++) {
         free(profiles[i]);
         free(loops[i]);
