@@ -9,13 +9,13 @@ sends a cache line back and forth, and only rounds in which the CPUs shared the 
 those in which they never did are told apart. Slowdown is the median of the rounds' ratios.
 
 Predictions come from full-mode profiles (of the first rounds of the same work), the description of this machine, and
-the CPI alone: the median time alone times the clock over the profile's instructions. Beside that stands the CPI that a
-profile of bursts tells, if FOLDER/bursts has one.
+the CPI alone: the median time alone times the clock over the profile's instructions.
 
 Needs the files that scripts/bench-corun.sh leaves in FOLDER. --realtime (as root) gives all of it real-time priority:
 others stand still for the minutes that it takes.
 
-usage: scripts/corun-real.py FOLDER MACHINE.json [--rounds N] [--apart N] [--patience SECONDS] [--realtime] [--llc SIZE,...]
+usage: scripts/corun-real.py FOLDER MACHINE.json [--rounds N] [--apart N] [--patience SECONDS] [--realtime]
+                             [--llc SIZE,...]
 """
 import argparse
 import csv
@@ -117,19 +117,13 @@ def instructions(folder, name):
         return db.execute("SELECT value FROM run WHERE key = 'instructions'").fetchone()[0]
 
 
-def profiled_cpi(folder, machine, name):
-    """CPI alone as a profile of bursts tells it by its clock."""
-    out = subprocess.run([CACHEGRAM, "predict", "--machine", machine, "--format", "json", folder / "bursts" / f"{name}.db"],
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    got = json.loads(out.stdout) if out.returncode == 0 else {"base_from": None}
-    return f"{got['cpi']:.2f}" if got["base_from"] == "profile" and got["cpi"] is not None else "-"
-
-
 def predict(folder, machine, pair, cpis, llc):
     out = subprocess.run([CACHEGRAM, "corun", "--machine", machine, "--format", "csv", "--solo-cpi",
                           ",".join(f"{c:.4f}" for c in cpis)] + (["--llc", llc] if llc else []) +
                          [folder / f"{p}.db" for p in pair], stdout=subprocess.PIPE, text=True)
-    return f"{float(next(csv.DictReader(io.StringIO(out.stdout)))['slowdown']):.3f}" if out.returncode == 0 else "no fit"
+    if out.returncode != 0:
+        return "no fit"
+    return f"{float(next(csv.DictReader(io.StringIO(out.stdout)))['slowdown']):.3f}"
 
 
 def rounds(run, argv, other, args):
@@ -179,18 +173,18 @@ def main():
         seconds = statistics.median(run.beside(COMMANDS[name](ROUNDS), None) for _ in range(3))
         repeats[name] = max(1, round(ROUNDS * 0.5 / seconds))
         alone_cpi[name] = seconds * clock / instructions(args.folder, name)
-    print("| program | beside | CPI alone | by bursts | rounds | measured slowdown | quartiles | apart: rounds | slowdown | " +
+    print("| program | beside | CPI alone | rounds | measured slowdown | quartiles | apart: rounds | slowdown | " +
           " | ".join("predicted" + (f", {s}" if s else "") for s in sizes) +
-          " |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |" + " --- |" * len(sizes), flush=True)
+          " |\n| --- | --- | --- | --- | --- | --- | --- | --- |" + " --- |" * len(sizes), flush=True)
     for pair in PAIRS:
         argv, other = COMMANDS[pair[0]](repeats[pair[0]]), COMMANDS[pair[1]](20 * repeats[pair[1]])
         together, apart, alone = rounds(run, argv, other, args)
         cpi = statistics.median(alone) * clock / (instructions(args.folder, pair[0]) * repeats[pair[0]] / ROUNDS)
         cells = [predict(args.folder, args.machine, pair, (cpi, alone_cpi[pair[1]]), s) for s in sizes]
         quarter = statistics.quantiles(together, n=4) if len(together) > 1 else [float("nan")] * 3
-        print(f"| {pair[0]} | {pair[1]} | {cpi:.2f} | "
-              f"{profiled_cpi(args.folder, args.machine, pair[0])} | {len(together)} | {median(together)} | "
-              f"{quarter[0]:.3f}..{quarter[2]:.3f} | {len(apart)} | {median(apart)} | {' | '.join(cells)} |", flush=True)
+        print(f"| {pair[0]} | {pair[1]} | {cpi:.2f} | {len(together)} | {median(together)} | "
+              f"{quarter[0]:.3f}..{quarter[2]:.3f} | {len(apart)} | {median(apart)} | {' | '.join(cells)} |",
+              flush=True)
     known = sorted(run.transfers)
     print(f"\nA line took {known[0]:.0f} to {known[-1]:.0f} ns between the CPUs, {statistics.median(known):.0f} in the "
           f"median of {len(known)} probes.")
