@@ -34,7 +34,7 @@ bench:
 	@/usr/bin/python3 scripts/bench.py $(BENCH)
 	@/usr/bin/python3 scripts/bench-traces.py
 
-# StatCC against simulation (docs/accuracy.md); half an hour. CORUN="--references 20000000 --seconds 5" is quicker.
+# StatCC against simulation (docs/accuracy.md); 20 minutes or more. CORUN="--references 20000000 --seconds 5" is quicker.
 bench-corun:
 	@scripts/install-deps.sh build test bench
 	@scripts/build-zydis.sh

@@ -6,7 +6,7 @@
 # mode), and the middle one is the window that is simulated: ten programs, picked as the paper did, all 55 pairs
 # and 20 quads of them. Besides, as many rounds as take SECONDS are recorded in burst mode at 5% overhead, and all
 # pairs solved from these profiles too. 1.5 GB below FOLDER; traces and profiles that are there already are taken
-# as they are. It takes half an hour, half of it the simulation.
+# as they are. It takes some 20 minutes of CPU time, most of it the simulation.
 #
 # The time of the three rounds, just before that, is kept as nanoseconds an instruction: to compare with what the
 # profile tells.
