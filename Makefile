@@ -34,12 +34,12 @@ bench:
 	@/usr/bin/python3 scripts/bench.py $(BENCH)
 	@/usr/bin/python3 scripts/bench-traces.py
 
-# StatCC against simulation (docs/accuracy.md); a quarter of an hour.
+# StatCC against simulation (docs/accuracy.md); 20 minutes or more. CORUN="--references 20000000 --seconds 5" is quicker.
 bench-corun:
 	@scripts/install-deps.sh build test bench
 	@scripts/build-zydis.sh
 	@scripts/build.sh build -Dtests=true
-	@scripts/bench-corun.sh
+	@scripts/bench-corun.sh $(CORUN)
 
 # The StatStack paper's experiment (docs/accuracy.md): some minutes a program, resumed where it was interrupted.
 # PAPERS="--programs bzip2,perl --repeats 8" is quicker.

@@ -11,13 +11,12 @@
 #include "cli/programs.h"
 #include "report/corun.h"
 
-enum { OPT_COPIES = 1, OPT_PARTITION, OPT_WAYS, OPT_SOLO, OPT_ERROR };
+enum { OPT_COPIES = 1, OPT_PARTITION, OPT_WAYS, OPT_ERROR };
 
 static const struct option options[] = {
     {"copies", required_argument, NULL, 'n'},
     {"partition", required_argument, NULL, OPT_PARTITION},
     {"ways", required_argument, NULL, OPT_WAYS},
-    {"solo-cpi", required_argument, NULL, OPT_SOLO},
     {"cpi-error", required_argument, NULL, OPT_ERROR},
     {"help", no_argument, NULL, 'h'},
     CLI_MEMORY_OPTIONS,
@@ -36,16 +35,13 @@ static const char usage[] =
     "0:\n"
     "                          shares what is left\n"
     "  --ways N                of the shared cache, for partitions by ways (default 16, or the machine's)\n"
-    "  --solo-cpi LIST         measured CPI of each program alone: its base, or its overlap of misses, is\n"
-    "                          fitted to that\n"
     "  --cpi-error PCT         how much results change if the CPI model is wrong by so much, such as "
     "10%\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: program,size_bytes,solo_miss_ratio,shared_miss_ratio,solo_cpi,shared_cpi,slowdown,\n"
     "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
-    "wrong_cpi_change. Empty: the samples do not carry it; low and high are what they allow.\n";
+    "wrong_cpi_change,cpi_base,overlap,base_from. Empty: the samples do not carry it; low and high are what "
+    "they allow.\n";
 
-/* Below this no base is believed: four instructions a cycle. */
-#define LEAST_BASE 0.25
 /* With more programs than this, CPIs are made wrong one at a time, not in all combinations. */
 #define ALL_COMBINATIONS 8u
 
@@ -53,7 +49,7 @@ struct corun_options {
     struct cli_output output;
     struct cli_memory memory;
     uint64_t copies, ways;
-    const char *partition, *solo;
+    const char *partition;
     double cpi_error;
 };
 
@@ -84,9 +80,6 @@ static int parse_option(int opt, const char *value, void *ctx)
         return 0;
     case OPT_PARTITION:
         o->partition = value;
-        return 0;
-    case OPT_SOLO:
-        o->solo = value;
         return 0;
     default:
         o->cpi_error = strtod(value, &end) / 100;
@@ -144,32 +137,22 @@ static int set_partitions(const struct corun_options *o, struct corun_job *job)
     double ways = o->ways                                     ? (double)o->ways
                   : d->levels && d->level[d->levels - 1].ways ? d->level[d->levels - 1].ways
                                                               : 16;
+    uint32_t parts = 1;
+    for (const char *c = o->partition; c && *c; c++)
+        parts += *c == ',';
+    if (o->partition && parts != job->profiles.n)
+        return cli_misuse("corun", "--partition %s: one for each of the %u profiles, please", o->partition,
+                          job->profiles.n);
     for (uint32_t i = 0; o->partition && i < job->n; i++) {
         char text[64];
         double lines = 0;
         if (!item(o->partition, i % job->profiles.n, text))
-            return cli_misuse("corun", "--partition %s: one for each of the %u profiles, please",
-                              o->partition, job->profiles.n);
+            return cli_misuse("corun", "--partition %s: an item is a size, ways such as 4w, or 0",
+                              o->partition);
         if (parse_partition(text, ways, job, &lines) != 0)
             return 2;
         for (int which = 0; which < 3; which++)
             job->program[which][i].partition_lines = lines;
-    }
-    return 0;
-}
-
-static int fit_solo(const struct corun_options *o, struct corun_job *job)
-{
-    for (uint32_t i = 0; o->solo && i < job->n; i++) {
-        char text[64], *end = text;
-        struct error err;
-        double cpi = item(o->solo, i % job->profiles.n, text) ? strtod(text, &end) : 0;
-        if (end == text || *end || !(cpi > 0))
-            return cli_misuse("corun", "--solo-cpi %s: one CPI for each of the %u profiles, please", o->solo,
-                              job->profiles.n);
-        for (int which = 0; which < 3; which++)
-            if (statcc_fit(&job->machine, cpi, LEAST_BASE, &job->program[which][i], &err) != 0)
-                return cli_fail(&err);
     }
     return 0;
 }
@@ -250,13 +233,18 @@ static void print(const struct corun_options *o, const struct corun_job *job)
     struct report_style style = report_style_of(stdout, o->output.color);
     double line = job->profiles.line_bytes;
     int unknown = any_unknown(job);
+    char machine[160];
+    cli_machine_words(&o->memory, &job->described, machine);
+    struct report_base bases[STATCC_PROGRAMS];
+    for (uint32_t i = 0; i < job->n; i++)
+        bases[i] = cli_base(&job->profiles, i % job->profiles.n);
     for (uint32_t i = 0; i < job->n; i++) {
         const struct statcc_result *r = &job->result[0][i], *low = &job->result[1][i],
                                    *high = &job->result[2][i];
         const struct statcc_result *solo = &job->solo[i];
         int alone = !solo->unknown;
         rows[i] = (struct report_corun_row){
-            .program = job->profiles.program[i % job->profiles.n]->name,
+            .program = bases[i].program,
             .solo_miss_ratio = alone ? solo->miss_ratio : NAN,
             .solo_cpi = alone ? solo->cpi : NAN,
             .shared_miss_ratio = unknown ? NAN : r->miss_ratio,
@@ -272,18 +260,20 @@ static void print(const struct corun_options *o, const struct corun_job *job)
             .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
         };
     }
-    struct report_corun report = {
-        .rows = rows,
-        .n = job->n,
-        .size_bytes = (uint64_t)(job->machine.shared_lines * line),
-        .machine = o->memory.machine ? job->described.name : "the model's own machine",
-        .converged = job->solution.converged,
-        .exact = !any_sampled(job),
-        .iterations = job->solution.iterations,
-        .residual = job->solution.residual,
-        .wait_cycles = job->solution.wait_cycles,
-        .utilisation = job->machine.bandwidth_lines > 0 ? job->solution.utilisation : NAN,
-        .cpi_error = o->cpi_error};
+    struct report_corun report = {.rows = rows,
+                                  .n = job->n,
+                                  .profiles = job->profiles.n,
+                                  .bases = bases,
+                                  .size_bytes = (uint64_t)(job->machine.shared_lines * line),
+                                  .machine = machine,
+                                  .converged = job->solution.converged,
+                                  .exact = !any_sampled(job),
+                                  .iterations = job->solution.iterations,
+                                  .residual = job->solution.residual,
+                                  .wait_cycles = job->solution.wait_cycles,
+                                  .utilisation =
+                                      job->machine.bandwidth_lines > 0 ? job->solution.utilisation : NAN,
+                                  .cpi_error = o->cpi_error};
     report_corun(stdout, &report, o->output.format, &style);
     if (unknown)
         fputs(
@@ -301,22 +291,19 @@ static int run(const struct corun_options *o, char **files, uint32_t nfiles)
     int status;
     if (!job)
         return cli_misuse("corun", "out of memory");
-    int code = cli_programs_load(&o->memory, files, nfiles, &job->profiles, &err);
-    if (code == 0)
-        code = cli_memory_machine(&o->memory, job->profiles.line_bytes, &job->machine, &job->described, &err);
+    int code =
+        cli_programs_prepare(&o->memory, files, nfiles, &job->profiles, &job->machine, &job->described, &err);
     if (code != 0) {
         status = cli_fail(&err);
     } else {
         job->n = nfiles * (uint32_t)o->copies;
         for (int which = 0; which < 3; which++)
             for (uint32_t i = 0; i < job->n; i++)
-                job->program[which][i] = cli_program(&o->memory, job->profiles.program[i % nfiles],
+                job->program[which][i] = cli_program(&job->profiles, i % nfiles,
                                                      which == 1   ? -1
                                                      : which == 2 ? 1
                                                                   : 0);
         status = set_partitions(o, job);
-        if (status == 0)
-            status = fit_solo(o, job);
         if (status == 0 && solve(o, job, &err) != 0)
             status = cli_fail(&err);
         else if (status == 0)

@@ -38,7 +38,7 @@ static const char usage[] =
     "  -n, --copies N          each profile runs so many times (default 1)\n"
     "  --seed N                of the search and of the random placements compared with (default "
     "1)\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
-    "CSV columns: cache,size_bytes,program,slowdown.\n";
+    "CSV columns: cache,size_bytes,program,slowdown,cpi_base,overlap,base_from.\n";
 
 struct place_options {
     struct cli_output output;
@@ -97,7 +97,6 @@ static int parse_option(int opt, const char *value, void *ctx)
 }
 
 struct job {
-    const struct cli_memory *memory;
     struct cli_programs profiles;
     struct statcc_machine machine;
     double alone[PLACE_PROGRAMS]; /* CPI on the largest cache */
@@ -115,7 +114,7 @@ static int slowdowns(void *context, const uint32_t *programs, uint32_t n, const 
     struct statcc_solution solution;
     machine.shared_lines = (double)cache->size_bytes / job->profiles.line_bytes;
     for (uint32_t i = 0; i < n; i++)
-        model[i] = cli_program(job->memory, job->profiles.program[programs[i] % job->profiles.n], 0);
+        model[i] = cli_program(&job->profiles, programs[i] % job->profiles.n, 0);
     int code = statcc_solve(&machine, model, n, result, &solution, err);
     if (code == 0 && !solution.converged)
         return error_set(err, -EDOM, "no stable answer for %u programs in a cache of %llu bytes", n,
@@ -150,19 +149,18 @@ static int find_alone(struct job *job, const struct place_problem *problem, stru
 
 static int run(struct place_options *o, char **files, uint32_t nfiles)
 {
-    static struct job job; /* what it holds is freed below */
-    const char *names[PLACE_PROGRAMS];
+    static struct job job;           /* what it holds is freed below */
+    static struct machine described; /* large */
+    struct report_base bases[PLACE_PROGRAMS];
     struct place_result result;
     struct error err;
-    job = (struct job){.memory = &o->memory};
+    job = (struct job){0};
     struct place_problem problem = {.programs = nfiles * (uint32_t)o->copies,
                                     .caches = o->cache,
                                     .goal = o->goal,
                                     .slowdowns = slowdowns,
                                     .context = &job};
-    int code = cli_programs_load(&o->memory, files, nfiles, &job.profiles, &err);
-    if (code == 0)
-        code = cli_memory_machine(&o->memory, job.profiles.line_bytes, &job.machine, NULL, &err);
+    int code = cli_programs_prepare(&o->memory, files, nfiles, &job.profiles, &job.machine, &described, &err);
     if (code == 0 && o->ncaches == 0) {
         for (; o->ncaches < 2; o->ncaches++)
             o->cache[o->ncaches] = (struct place_cache){
@@ -174,9 +172,9 @@ static int run(struct place_options *o, char **files, uint32_t nfiles)
     if (code == 0)
         code = place_solve(&problem, o->seed, &result, &err);
     for (uint32_t i = 0; i < problem.programs && code == 0; i++)
-        names[i] = job.profiles.program[i % nfiles]->name;
+        bases[i] = cli_base(&job.profiles, i % nfiles);
     if (code == 0)
-        report_place(stdout, &(struct report_place){names, &problem, &result}, o->output.format);
+        report_place(stdout, &(struct report_place){bases, nfiles, &problem, &result}, o->output.format);
     cli_programs_free(&job.profiles);
     return code == 0 ? 0 : cli_fail(&err);
 }

@@ -11,11 +11,10 @@
 #include "cli/programs.h"
 #include "report/machine.h"
 
-enum { OPT_WHAT_IF = 1, OPT_SOLO };
+enum { OPT_WHAT_IF = 1 };
 
 static const struct option options[] = {
     {"what-if", required_argument, NULL, OPT_WHAT_IF},
-    {"solo-cpi", required_argument, NULL, OPT_SOLO},
     {"help", no_argument, NULL, 'h'},
     CLI_MEMORY_OPTIONS,
     CLI_OUTPUT_OPTIONS,
@@ -28,34 +27,23 @@ static const char usage[] =
     "Tells how the program of the profile FILE (default cachegram.db) would run on another machine: miss\n"
     "ratios of each level, cycles per instruction (CPI), time a reference, and what takes the time.\n"
     "\n"
-    "  --what-if llc=SIZE      the last level's size were this, such as llc=64M\n"
-    "  --solo-cpi N            CPI measured on that machine: base or overlap of misses is fitted to it, "
-    "for\n"
-    "                          --what-if\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
-    "CSV columns: level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref.\n"
-    "An empty miss ratio: not enough samples.\n";
-
-#define LEAST_BASE 0.25 /* as in corun: four instructions a cycle */
+    "  --what-if llc=SIZE      the last level's size were this, such as llc=64M\n" CLI_MEMORY_HELP
+        CLI_OUTPUT_HELP "\n"
+    "CSV columns: level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref,\n"
+    "cpi_base,overlap,base_from. An empty miss ratio: not enough samples.\n";
 
 struct predict_options {
     struct cli_output output;
     struct cli_memory memory;
     uint64_t what_if_bytes;
     const char *what_if;
-    double solo_cpi; /* 0: not given */
 };
 
 static int parse_option(int opt, const char *value, void *ctx)
 {
     struct predict_options *o = ctx;
     struct error err;
-    char *end;
-    if (opt == OPT_SOLO) {
-        o->solo_cpi = strtod(value, &end);
-        if (end != value && !*end && o->solo_cpi > 0 && isfinite(o->solo_cpi))
-            return 0;
-        return cli_misuse("predict", "--solo-cpi %s: must be a number above 0", value);
-    }
+    (void)opt;
     if (strncmp(value, "llc=", 4) != 0)
         return cli_misuse("predict", "--what-if %s: must be llc=SIZE, such as llc=64M", value);
     o->what_if = value;
@@ -77,14 +65,8 @@ static int solve(const struct predict_options *o, const struct cli_programs *pro
 {
     int code = 0;
     p->was_cpi = NAN;
-    for (int which = 2; which >= 0 && code == 0; which--) {
-        p->program[which] = cli_program(&o->memory, programs->program[0],
-                                        which == 1   ? -1
-                                        : which == 2 ? 1
-                                                     : 0);
-        if (o->solo_cpi > 0)
-            code = statcc_fit(machine, o->solo_cpi, LEAST_BASE, &p->program[which], err);
-    }
+    for (int which = 2; which >= 0; which--)
+        p->program[which] = cli_program(programs, 0, which == 1 ? -1 : which == 2 ? 1 : 0);
     for (int pass = o->what_if ? 0 : 1; pass < 2 && code == 0; pass++) {
         if (pass == 1 && o->what_if)
             machine->shared_lines = (double)o->what_if_bytes / programs->line_bytes;
@@ -132,6 +114,8 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
         int memory = l == machine->privates + 1;
         double lines = l < machine->privates ? machine->private_lines[l] : machine->shared_lines;
         double miss = memory ? 0 : miss_of(machine, best, l), cycles = machine->latency_cycles[l];
+        if (program->pipelined)
+            cycles -= machine->latency_cycles[0];
         if (memory)
             cycles += p->solution.wait_cycles * program->overlap;
         rows[l] = (struct report_predict_row){
@@ -145,9 +129,12 @@ static void print(const struct predict_options *o, const struct cli_programs *pr
                 best->unknown ? NAN : mix * (left - miss) * cycles / program->overlap / best->cpi};
         left = miss;
     }
+    char words[160];
+    cli_machine_words(&o->memory, described, words);
+    struct report_base base = cli_base(programs, 0);
     struct report_predict report = {
-        .program = programs->program[0]->name,
-        .machine = o->memory.machine ? described->name : "the model's own machine",
+        .base = &base,
+        .machine = words,
         .what_if = o->what_if,
         .rows = rows,
         .n = machine->privates + 2,
@@ -172,9 +159,7 @@ static int run(const struct predict_options *o, const char *file)
     struct prediction prediction;
     struct error err;
     char *files[1] = {(char *)file};
-    int code = cli_programs_load(&o->memory, files, 1, &programs, &err);
-    if (code == 0)
-        code = cli_memory_machine(&o->memory, programs.line_bytes, &machine, &described, &err);
+    int code = cli_programs_prepare(&o->memory, files, 1, &programs, &machine, &described, &err);
     if (code == 0)
         code = solve(o, &programs, &machine, &prediction, &err);
     if (code == 0)

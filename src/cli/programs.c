@@ -45,6 +45,47 @@ static int latencies(const char *command, const char *text, double *cycles)
     return 1;
 }
 
+/* CPI, or CPI@SIZE:CPI@SIZE; `text` is broken up. 0, or -1 for what is neither. */
+static int solo_item(char *text, struct cli_solo *solo)
+{
+    char *second = strchr(text, ':'), *part[2] = {text, second ? second + 1 : NULL};
+    *solo = (struct cli_solo){.cpi = {0}};
+    if (second)
+        *second = '\0';
+    for (int i = 0; i < 2 && part[i]; i++) {
+        struct error err;
+        char *end;
+        solo->cpi[i] = strtod(part[i], &end);
+        if (end == part[i] || !(solo->cpi[i] > 0) || !isfinite(solo->cpi[i]))
+            return -1;
+        if (second ? *end != '@' || size_parse(end + 1, &solo->bytes[i], &err) != 0 : *end != '\0')
+            return -1;
+    }
+    return 0;
+}
+
+static int solo_cpis(const char *text, const char *command, struct cli_memory *memory)
+{
+    const char *at = text;
+    char item[64];
+    for (memory->nsolo = 0;; memory->nsolo++) {
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof item || memory->nsolo == STATCC_PROGRAMS)
+            break;
+        memcpy(item, at, length);
+        item[length] = '\0';
+        if (solo_item(item, &memory->solo[memory->nsolo]) != 0)
+            break;
+        if (!at[length]) {
+            memory->nsolo++;
+            return 1;
+        }
+        at += length + 1;
+    }
+    cli_misuse(command, "--solo-cpi %s: must be CPIs above 0, such as 0.8,1.5, or 0.8@8M:1.2@2M", text);
+    return -1;
+}
+
 static int size(const char *command, const char *option, const char *text, uint64_t *bytes)
 {
     struct error err;
@@ -68,6 +109,11 @@ int cli_memory_option(const char *command, int opt, const char *value, struct cl
         return latencies(command, value, memory->latency_cycles);
     case CLI_OPT_BASE:
         return number(command, "--cpi-base", value, 0, &memory->cpi_base);
+    case CLI_OPT_SOLO:
+        return solo_cpis(value, command, memory);
+    case CLI_OPT_RECORDED_ON:
+        memory->recorded_on = value;
+        return 1;
     case CLI_OPT_MIX:
         return number(command, "--mix", value, 1e-6, &memory->references_per_instruction);
     case CLI_OPT_BANDWIDTH:
@@ -83,9 +129,31 @@ int cli_memory_option(const char *command, int opt, const char *value, struct cl
     }
 }
 
-/* Of a description: the last level is shared, those before private; -EINVAL where it lacks a number. */
-static int from_description(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
-                            struct error *err)
+/* Of the last level, what counts. */
+static uint64_t last_size(const struct machine *m)
+{
+    const struct machine_level *last = &m->level[m->levels - 1];
+    return last->measured_bytes > 0 && last->measured_bytes < last->size_bytes / 2 ? last->measured_bytes
+                                                                                   : last->size_bytes;
+}
+
+void cli_machine_words(const struct cli_memory *memory, const struct machine *described, char words[160])
+{
+    char reported[SIZE_TEXT];
+    if (!memory->machine) {
+        snprintf(words, 160, "the model's own machine");
+        return;
+    }
+    uint64_t size = described->level[described->levels - 1].size_bytes;
+    if (memory->llc_bytes || last_size(described) == size)
+        snprintf(words, 160, "%s", described->name);
+    else
+        snprintf(words, 160, "%s, as measured; %s are reported", described->name,
+                 size_format(size, reported));
+}
+
+int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
+                      struct error *err)
 {
     uint32_t outer = from->levels - 1;
     if (from->levels == 0 || outer > STATCC_PRIVATE)
@@ -103,7 +171,7 @@ static int from_description(const struct machine *from, unsigned line_bytes, str
         if (l < outer)
             machine->private_lines[l] = (double)level->size_bytes / line_bytes;
         else if (l == outer)
-            machine->shared_lines = (double)level->size_bytes / line_bytes;
+            machine->shared_lines = (double)last_size(from) / line_bytes;
     }
     /* What many cores read at most; clocks must be known to make it bytes a cycle. */
     double most = 0;
@@ -117,15 +185,16 @@ static int from_description(const struct machine *from, unsigned line_bytes, str
 int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
                        struct machine *described, struct error *err)
 {
-    struct machine description = {.levels = 0};
     int code = 0;
+    described->levels = 0;
+    described->clock_hz = NAN;
     *machine = statcc_paper;
     machine->private_lines[0] = 32768.0 / line_bytes;
     machine->shared_lines = 2097152.0 / line_bytes;
     if (memory->machine) {
-        code = machine_find(memory->machine, &description, err);
+        code = machine_find(memory->machine, described, err);
         if (code == 0)
-            code = from_description(&description, line_bytes, machine, err);
+            code = cli_machine_model(described, line_bytes, machine, err);
         if (code != 0)
             return code;
     }
@@ -143,16 +212,17 @@ int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, str
         machine->shared_lines = (double)memory->llc_bytes / line_bytes;
     if (!isnan(memory->bandwidth_bytes))
         machine->bandwidth_lines = memory->bandwidth_bytes / line_bytes;
-    if (described)
-        *described = description;
     return 0;
 }
 
 int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                       struct cli_programs *programs, struct error *err)
 {
-    *programs = (struct cli_programs){.program = calloc(n, sizeof *programs->program)};
-    int code = programs->program ? 0 : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
+    *programs = (struct cli_programs){.program = calloc(n, sizeof *programs->program),
+                                      .speed = calloc(n, sizeof *programs->speed)};
+    int code = programs->program && programs->speed
+                   ? 0
+                   : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
     for (uint32_t i = 0; i < n && code == 0; i++) {
         struct report_program *p = programs->program[i] = malloc(sizeof *p);
         programs->n = i + 1;
@@ -171,8 +241,14 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                              "the profile '%s' does not tell how many references an instruction makes: "
                              "give --mix, such as 0.35",
                              files[i]);
-        if (code == 0)
-            programs->line_bytes = p->line_bytes;
+        if (code != 0)
+            break;
+        programs->line_bytes = p->line_bytes;
+        struct statcc_program neutral = statcc_paper_program(&p->curve, p->references_per_instruction);
+        for (int which = 0; which < 3; which++) {
+            programs->speed[i].cpi_base[which] = neutral.cpi_base;
+            programs->speed[i].overlap[which] = neutral.overlap;
+        }
     }
     if (code != 0)
         cli_programs_free(programs);
@@ -184,18 +260,34 @@ void cli_programs_free(struct cli_programs *programs)
     for (uint32_t i = 0; i < programs->n; i++)
         free(programs->program[i]);
     free(programs->program);
+    free(programs->speed);
     *programs = (struct cli_programs){0};
 }
 
-struct statcc_program cli_program(const struct cli_memory *memory, const struct report_program *program,
-                                  int which)
+int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
+                         struct cli_programs *programs, struct statcc_machine *machine,
+                         struct machine *described, struct error *err)
 {
-    const struct statcc_curve *curve = which < 0   ? &program->low
-                                       : which > 0 ? &program->high
-                                                   : &program->curve;
-    struct statcc_program made = statcc_paper_program(curve, program->references_per_instruction);
-    if (!isnan(memory->cpi_base))
-        made.cpi_base = memory->cpi_base;
+    int code = cli_programs_load(memory, files, n, programs, err);
+    if (code != 0)
+        return code;
+    code = cli_memory_machine(memory, programs->line_bytes, machine, described, err);
+    if (code == 0)
+        code = cli_programs_fit(memory, machine, described, programs, err);
+    if (code != 0)
+        cli_programs_free(programs);
+    return code;
+}
+
+struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which)
+{
+    const struct report_program *p = programs->program[i];
+    const struct cli_speed *speed = &programs->speed[i];
+    const struct statcc_curve *curve = which < 0 ? &p->low : which > 0 ? &p->high : &p->curve;
+    struct statcc_program made = statcc_paper_program(curve, p->references_per_instruction);
+    made.cpi_base = speed->cpi_base[which + 1];
+    made.overlap = speed->overlap[which + 1];
+    made.pipelined = speed->pipelined;
     return made;
 }
 
@@ -220,5 +312,8 @@ int cli_command_line(const struct cli_command_line *line, int argc, char **argv,
         if (status != 0)
             return status;
     }
+    uint32_t files = argc > optind ? (uint32_t)(argc - optind) : 1;
+    if (memory && memory->nsolo && memory->nsolo != files)
+        return cli_misuse(line->command, "--solo-cpi: one CPI for each of the %u profiles, please", files);
     return -1;
 }

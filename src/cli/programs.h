@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "machine/machine.h"
 #include "model/statcc.h"
+#include "report/base.h"
 #include "report/program.h"
 
 /* The memory system; without options that of the paper (statcc_paper). */
@@ -15,6 +16,12 @@ struct cli_memory {
     uint64_t llc_bytes, private_bytes; /* --llc, --private; 0: not given */
     double latency_cycles[3];          /* --latency L1,LLC,MEM; [0] NaN: not given */
     double cpi_base;                   /* --cpi-base; NaN: not given */
+    struct cli_solo {                  /* --solo-cpi, one for each profile: */
+        double cpi[2];                 /* measured alone, with sizes of the shared cache; */
+        uint64_t bytes[2];             /* 0: with the machine's, only the first CPI */
+    } solo[STATCC_PROGRAMS];
+    uint32_t nsolo;                    /* 0: not given */
+    const char *recorded_on;           /* --recorded-on: as --machine */
     double references_per_instruction; /* --mix; NaN: not given */
     double bandwidth_bytes;            /* --bandwidth, bytes a cycle; 0: no limit, NaN: not given */
     int paper;                         /* --model statstack */
@@ -26,6 +33,8 @@ enum {
     CLI_OPT_PRIVATE,
     CLI_OPT_LATENCY,
     CLI_OPT_BASE,
+    CLI_OPT_SOLO,
+    CLI_OPT_RECORDED_ON,
     CLI_OPT_MIX,
     CLI_OPT_BANDWIDTH,
     CLI_OPT_CURVES
@@ -36,18 +45,27 @@ enum {
         {"latency", required_argument, NULL, CLI_OPT_LATENCY},                                              \
         {"cpi-base", required_argument, NULL, CLI_OPT_BASE}, {"mix", required_argument, NULL, CLI_OPT_MIX}, \
         {"bandwidth", required_argument, NULL, CLI_OPT_BANDWIDTH},                                          \
+        {"solo-cpi", required_argument, NULL, CLI_OPT_SOLO},                                                \
+        {"recorded-on", required_argument, NULL, CLI_OPT_RECORDED_ON},                                      \
     {                                                                                                       \
         "model", required_argument, NULL, CLI_OPT_CURVES                                                    \
     }
-#define CLI_MEMORY_HELP                                                                                    \
-    "  --machine NAME|FILE     its caches, latencies and bandwidth (cachegram machine --list, --output)\n" \
-    "  --llc SIZE              the shared cache (default 2M)\n"                                            \
-    "  --private SIZE          the private cache of each core (default 32K)\n"                             \
-    "  --latency L1,LLC,MEM    cycles of a hit in each, and of memory (default 1,10,130)\n"                \
-    "  --cpi-base N            cycles of an instruction but for its references (default 1)\n"              \
-    "  --mix N                 references an instruction, for profiles that do not tell\n"                 \
-    "  --bandwidth N           bytes a cycle that memory moves at most (default: no limit, or the "        \
-    "machine's)\n"                                                                                         \
+#define CLI_MEMORY_HELP                                                                                      \
+    "  --machine NAME|FILE     its caches, latencies and bandwidth (cachegram machine --list, --output)\n"   \
+    "  --llc SIZE              the shared cache (default 2M)\n"                                              \
+    "  --private SIZE          the private cache of each core (default 32K)\n"                               \
+    "  --latency L1,LLC,MEM    cycles of a hit in each, and of memory (default 1,10,130)\n"                  \
+    "  --cpi-base N            cycles of an instruction but for its references (default: from the time in\n" \
+    "                          the profile, if that was recorded on the machine, else 1)\n"                  \
+    "  --recorded-on NAME|FILE the machine on which the profiles were recorded, if not --machine\n"          \
+    "  --solo-cpi LIST         measured CPI of each program alone on the machine: its base, or the "         \
+    "overlap\n"                                                                                              \
+    "                          of its misses, is fitted to that; or both of them, to CPIs with two sizes "   \
+    "of\n"                                                                                                   \
+    "                          the shared cache: CPI@SIZE:CPI@SIZE\n"                                        \
+    "  --mix N                 references an instruction, for profiles that do not tell\n"                   \
+    "  --bandwidth N           bytes a cycle that memory moves at most (default: no limit, or the "          \
+    "machine's)\n"                                                                                           \
     "  --model lru|statstack   exact curves where there are any (default), or the paper's model\n"
 struct cli_memory cli_memory_defaults(void);
 /* 1 taken, 0 not one of them, -1 bad value (was told). */
@@ -66,25 +84,58 @@ struct cli_command_line {
 int cli_command_line(const struct cli_command_line *line, int argc, char **argv, struct cli_output *output,
                      struct cli_memory *memory, void *ctx);
 /*
- * The machine as the model takes it: of --machine, if given, all levels but the last are private; the other
- * options overrule. *described, if not NULL, gets the description (levels 0 without --machine). 0 or
- * negative.
+ * The machine as the model takes it: that of --machine, if given; the other options overrule. *described
+ * gets the description (levels 0 without --machine). 0 or negative.
  */
 int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
                        struct machine *described, struct error *err);
 
+/*
+ * A description as the model takes it: the last level is shared, those before are private. Where measured
+ * latencies leave the last level before half of the size that the system reports, the measured size counts.
+ * -EINVAL where it lacks a number.
+ */
+int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
+                      struct error *err);
+
+/* Where a program's base and overlap are from. */
+enum cli_base { CLI_BASE_DEFAULT, CLI_BASE_OPTION, CLI_BASE_SOLO, CLI_BASE_PROFILE };
+struct cli_speed {
+    enum cli_base from;
+    double cpi_base[3], overlap[3]; /* with its low, best and high curve */
+    int pipelined;
+    char why[128]; /* a clause, for people */
+};
+
+/* The machine in words: its name, and which size of the last level counts where that is not the reported one.
+ */
+void cli_machine_words(const struct cli_memory *memory, const struct machine *described, char words[160]);
+
 /* Profiles, each read once. */
 struct cli_programs {
     struct report_program **program;
+    struct cli_speed *speed;
     uint32_t n;
     unsigned line_bytes;
 };
-/* All of one line size. 0, or negative with err filled and nothing held. */
+/* All of one line size. 0, or negative with err filled and nothing held. Their speeds are the default. */
 int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                       struct cli_programs *programs, struct error *err);
+/*
+ * Fits speeds (programs-base.c): --solo-cpi on `machine`, or --cpi-base, or the profile's time on
+ * --recorded-on or on `described`, if that has the CPU it was recorded on. 0, or negative with err filled.
+ */
+int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machine *machine,
+                     const struct machine *described, struct cli_programs *programs, struct error *err);
+/* All of the above. *described gets --machine's description (levels 0 without); nothing is held on failure.
+ */
+int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
+                         struct cli_programs *programs, struct statcc_machine *machine,
+                         struct machine *described, struct error *err);
 void cli_programs_free(struct cli_programs *programs);
-/* A program for the model, by which of its curves: 0 the best, -1 the low one, 1 the high one. */
-struct statcc_program cli_program(const struct cli_memory *memory, const struct report_program *program,
-                                  int which);
+/* Program i for the model, by which of its curves: 0 the best, -1 the low one, 1 the high one. */
+struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which);
+/* How its CPI model is told; strings are those of `programs`. */
+struct report_base cli_base(const struct cli_programs *programs, uint32_t i);
 
 #endif

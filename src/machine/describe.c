@@ -68,7 +68,8 @@ void machine_write(FILE *out, const struct machine *m)
         put_string(out, texts[i].value);
         fputs(",\n", out);
     }
-    fprintf(out, "  \"cores\": %u,\n  \"line_bytes\": %u,\n  ", m->cores, m->line_bytes);
+    fprintf(out, "  \"cores\": %u,\n  \"line_bytes\": %u,\n  \"in_order\": %d,\n  ", m->cores, m->line_bytes,
+            m->in_order);
     put_number(out, "clock_hz", m->clock_hz);
     fputs(",\n  ", out);
     put_number(out, "tsc_hz", m->tsc_hz);
@@ -174,6 +175,7 @@ static int get_machine(struct reader *r, const char *path, struct machine *m, st
     text(r, "hypervisor", m->hypervisor, sizeof m->hypervisor);
     m->cores = (unsigned)whole(r, "$", "cores", 1 << 20);
     m->line_bytes = (unsigned)whole(r, "$", "line_bytes", 1 << 20);
+    m->in_order = (int)whole(r, "$", "in_order", 1); /* older descriptions do not tell: 0 */
     m->clock_hz = number(r, "$", "clock_hz");
     m->tsc_hz = number(r, "$", "tsc_hz");
     for (uint32_t l = 0; l < m->levels; l++) {

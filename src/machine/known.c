@@ -20,6 +20,7 @@ static const struct machine known[] = {
      .source = "D. Eklov, PhD thesis (Uppsala 2012), Paper II, Table 1",
      .cores = 2,
      .line_bytes = 64,
+     .in_order = 1,
      .clock_hz = NAN,
      .tsc_hz = NAN,
      .levels = 2,

@@ -36,6 +36,7 @@ struct machine {
     char name[64], cpu[128], source[512]; /* source: where the numbers are from, in words */
     char hypervisor[32];                  /* empty: none that shows */
     unsigned cores, line_bytes;
+    int in_order;            /* its cores wait for every load, hits in the first level too */
     double clock_hz, tsc_hz; /* clock: of the core while it was measured */
     struct machine_level level[MACHINE_LEVELS];
     uint32_t levels;

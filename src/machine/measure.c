@@ -26,6 +26,9 @@
 #define SMALLEST_BYTES 4096u
 #define LARGEST_BYTES (UINT64_C(1) << 28) /* unless asked for: 256 MB take seconds to set up */
 #define RUNS 16
+/* Neighbouring sizes with latencies no further apart than this are on one step of the staircase: noise and
+ * the TLB raise them by less from one half octave to the next, caches by more. */
+#define PLATEAU_RISES 1.25
 /* A level whose latency is not so much below that of the next one does not show. */
 #define STEP_SMALLEST 1.3
 
@@ -121,12 +124,25 @@ static void **chase(void **p, uint64_t n)
     return p;
 }
 
-static double measure_chain(void **chain, size_t lines, double seconds)
+/* Loads that do not wait for each other: several times as fast as a chain. */
+static void sweep(const char *buffer, size_t lines, size_t line_bytes)
+{
+    for (size_t i = 0; i < lines; i++)
+        (void)*(const volatile char *)(buffer + i * line_bytes);
+}
+
+/*
+ * A chain that comes back to a line after milliseconds may find it evicted by others, on the host of a
+ * virtual machine for instance; then it takes still longer, and never gets to hold what it could. So a sweep
+ * brings all lines in before each run.
+ */
+static double measure_chain(char *buffer, size_t lines, size_t line_bytes, double seconds)
 {
     uint64_t n = 1024;
     double best = INFINITY;
-    void **p = chase(chain, lines + 8); /* warm: all of it once */
-    for (;;) {                          /* long enough for the clock: a run is a RUNS-th of the time */
+    void **p = chase((void **)buffer, lines + 8); /* pages and all */
+    for (;;) { /* long enough for the clock: a run is a RUNS-th of the time */
+        sweep(buffer, lines, line_bytes);
         double start = cpu_s();
         p = chase(p, n);
         double took = cpu_s() - start;
@@ -135,6 +151,7 @@ static double measure_chain(void **chain, size_t lines, double seconds)
         n *= 2;
     }
     for (int run = 0; run < RUNS; run++) {
+        sweep(buffer, lines, line_bytes);
         double start = cpu_s();
         p = chase(p, n);
         best = fmin(best, (cpu_s() - start) / (double)n);
@@ -162,7 +179,7 @@ static int measure_latency(struct machine *m, const struct machine_probe *probe,
             size_t lines = size / m->line_bytes;
             make_chain(buffer, lines, m->line_bytes, order, &random);
             m->curve[m->ncurve].size_bytes = size;
-            m->curve[m->ncurve++].ns = measure_chain((void **)buffer, lines, probe->seconds_a_point);
+            m->curve[m->ncurve++].ns = measure_chain(buffer, lines, m->line_bytes, probe->seconds_a_point);
             if (interrupted && *interrupted)
                 code = error_set(err, -EINTR, "interrupted");
         }
@@ -196,13 +213,33 @@ static double plateau(const struct machine *m, double from, double to)
     return ns[n / 2];
 }
 
+/*
+ * The latency at the first three neighbouring sizes, from `from` to `to`, that have about the same; NaN:
+ * there are none. The first: of a level that others use too, on the host of a virtual machine for instance,
+ * only the beginning may be left to us, and beyond that latencies are those of memory.
+ */
+static double first_plateau(const struct machine *m, double from, double to)
+{
+    for (size_t i = 0; i + 2 < m->ncurve; i++) {
+        const struct machine_curve_point *c = &m->curve[i];
+        if ((double)c[0].size_bytes < from || (double)c[2].size_bytes > to)
+            continue;
+        double least = fmin(c[0].ns, fmin(c[1].ns, c[2].ns)), most = fmax(c[0].ns, fmax(c[1].ns, c[2].ns));
+        if (most <= PLATEAU_RISES * least)
+            return c[0].ns + c[1].ns + c[2].ns - least - most;
+    }
+    return NAN;
+}
+
 void machine_find_levels(struct machine *m)
 {
     double inner = 0;
     for (uint32_t l = 0; l < m->levels; l++) {
         double size = (double)m->level[l].size_bytes;
         /* Well inside: beyond the step of the inner level, before its own. */
-        m->level[l].latency_ns = plateau(m, fmin(2 * inner, size / 2), 0.75 * size);
+        m->level[l].latency_ns = first_plateau(m, 1.4 * inner, 0.75 * size);
+        if (isnan(m->level[l].latency_ns))
+            m->level[l].latency_ns = plateau(m, fmin(2 * inner, size / 2), 0.75 * size);
         m->level[l].latency_cycles = m->level[l].latency_ns * m->clock_hz * 1e-9;
         inner = size;
     }

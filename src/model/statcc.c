@@ -88,8 +88,9 @@ static double reference_cycles(const struct statcc_machine *machine, const struc
         cycles += (left - private_miss[level]) * machine->latency_cycles[level];
         left = private_miss[level];
     }
-    return cycles + (left - miss) * machine->latency_cycles[machine->privates] +
-           miss * machine->latency_cycles[machine->privates + 1];
+    cycles += (left - miss) * machine->latency_cycles[machine->privates] +
+              miss * machine->latency_cycles[machine->privates + 1];
+    return program->pipelined ? fmax(0, cycles - machine->latency_cycles[0]) : cycles;
 }
 
 double statcc_cpi(const struct statcc_machine *machine, const struct statcc_program *program, double miss,

@@ -63,6 +63,10 @@ struct statcc_program {
     double cpi_base;                   /* cycles of an instruction but for its references; 0 or more */
     double overlap; /* of references with each other and with instructions: latencies count 1/overlap; at
                        least 1 */
+    int pipelined;  /* hits in the first level cost nothing but what is in cpi_base, further levels only what
+                       they  take longer: a core that goes on meanwhile. 0: all latencies count, as in the
+                       paper
+                     */
     double lines_per_miss;  /* lines moved for a miss, write-backs included: 1 .. 2 */
     double partition_lines; /* a part of the shared cache that is its own; 0: competes for what is left */
     double cpi_factor;      /* how wrong the CPI model is for it (experiment 3 of the paper); 1: right */
@@ -100,6 +104,8 @@ int statcc_solve(const struct statcc_machine *machine, const struct statcc_progr
  * CPI of a program with the given miss ratio of the shared cache, private ones as alone:
  *     base + references_per_instruction * (sum over levels of (share of hits * latency) / overlap + miss *
  * wait)
+ *
+ * pipelined: latencies less that of the first level.
  */
 double statcc_cpi(const struct statcc_machine *machine, const struct statcc_program *program, double miss,
                   double wait_cycles);

@@ -32,7 +32,7 @@ static void csv(FILE *out, const struct report_corun *c)
     fputs("program,size_bytes", out);
     for (size_t i = 0; i < COLUMNS; i++)
         fprintf(out, ",%s", columns[i]);
-    putc('\n', out);
+    fputs(",cpi_base,overlap,base_from\n", out);
     for (uint32_t k = 0; k < c->n; k++) {
         values(&c->rows[k], value);
         report_csv_string(out, c->rows[k].program);
@@ -41,6 +41,7 @@ static void csv(FILE *out, const struct report_corun *c)
             putc(',', out);
             report_csv_number(out, value[i]);
         }
+        report_base_csv(out, &c->bases[k]);
         putc('\n', out);
     }
 }
@@ -68,6 +69,7 @@ static void json(FILE *out, const struct report_corun *c)
             fprintf(out, ", \"%s\": ", columns[i]);
             report_json_number(out, value[i]);
         }
+        report_base_json(out, &c->bases[k]);
         putc('}', out);
     }
     fputs("\n  ]\n}\n", out);
@@ -93,8 +95,10 @@ static void text(FILE *out, const struct report_corun *c, const struct report_st
 {
     char size[SIZE_TEXT];
     int unknown = 0;
-    fprintf(out, "%u programs in a shared cache of %s (%s)\n\n", c->n, size_format(c->size_bytes, size),
-            c->machine);
+    fprintf(out, "%u program%s in a shared cache of %s (%s)\n", c->n, c->n == 1 ? "" : "s",
+            size_format(c->size_bytes, size), c->machine);
+    report_bases_text(out, c->bases, c->profiles);
+    putc('\n', out);
     fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "", "miss", "", "CPI", "", "slow-", "cache",
             c->cpi_error > 0 ? "   if CPIs" : "");
     fprintf(out, "%-13s %9s %9s %8s %8s %8s %8s%s\n", "program", "alone", "shared", "alone", "shared", "down",

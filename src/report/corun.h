@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include "report/base.h"
 #include "report/report.h"
 
 /* NaN: the profiles do not carry it. Miss ratios are of the shared cache, by references of the program. */
@@ -19,8 +20,9 @@ struct report_corun_row {
 
 struct report_corun {
     const struct report_corun_row *rows;
-    uint32_t n;
-    uint64_t size_bytes; /* of the shared cache */
+    uint32_t n, profiles;            /* programs; the first `profiles` of them are of different profiles */
+    const struct report_base *bases; /* of each program */
+    uint64_t size_bytes;             /* of the shared cache */
     const char *machine;
     int converged, exact; /* exact: all profiles hold every reference */
     unsigned iterations;

@@ -226,6 +226,34 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
     return code;
 }
 
+/*
+ * Means over the run: each burst stands for `weight` references that went at its own rate, with instructions
+ * as they were in it. Where no rate is known there is no time. l->bursts are those of l->list that were asked
+ * for, in its order.
+ */
+static void find_speed(const struct loaded *l, uint32_t tid, struct report_curve *curve)
+{
+    double touches = 0, instructions = 0, timed = 0, ns = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < l->nlist; i++) {
+        const struct profile_burst *from = &l->list[i];
+        if ((tid && from->tid != tid) || from->references == 0)
+            continue;
+        const struct curve_burst *b = &l->bursts[next++];
+        double of_each = b->weight / (double)from->references, rate = from->refs_per_ns;
+        touches += of_each * (double)b->references;
+        instructions += of_each * (double)from->instructions;
+        if (rate > 0) {
+            ns += b->weight / rate;
+            timed += of_each * (double)from->instructions;
+        }
+    }
+    if (instructions > 0)
+        curve->references_per_instruction = touches / instructions;
+    if (timed > 0)
+        curve->ns_per_instruction = ns / timed;
+}
+
 /* A run recorded to its end was too short; why another one holds none, its warning tells, which is shown
  * beside. */
 static int no_bursts(struct profile *p, const char *name, struct error *err)
@@ -237,6 +265,20 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
                          "record with --mode full",
                          name);
     return error_set(err, -ENODATA, "the profile '%s' holds no bursts: its recording ended early", name);
+}
+
+/* Of bursts that have been placed. */
+static int model(const struct report_question *question, const struct loaded *l, uint64_t seed,
+                 struct report_curve *curve, struct error *err)
+{
+    find_speed(l, question->tid, curve);
+    if (question->model == REPORT_MODEL_RANDOM)
+        return curve_watched_statcache(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points,
+                                       curve->n, err);
+    if (question->ways)
+        return curve_ways(l->bursts, curve->bursts, curve->line_bytes, question->ways, seed, curve->points,
+                          curve->n, err);
+    return curve_watched(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points, curve->n, err);
 }
 
 int report_curve_bursts(struct profile *p, const struct report_question *question, struct report_curve *curve,
@@ -258,18 +300,11 @@ int report_curve_bursts(struct profile *p, const struct report_question *questio
         if (profile_get_number(p, "seed", &number, NULL) != 0 || !(number >= 0 && number < 0x1p63))
             number = DEFAULT_SEED;
         uint64_t seed = (uint64_t)number;
-        struct curve_point *points = curve->points;
         code = curve_place_by_time(l.bursts, l.times, curve->bursts);
         if (code < 0)
             error_set(err, code, "out of memory computing the curve");
-        else if (question->model == REPORT_MODEL_RANDOM)
-            code = curve_watched_statcache(l.bursts, curve->bursts, curve->line_bytes, seed, points, curve->n,
-                                           err);
-        else if (question->ways)
-            code = curve_ways(l.bursts, curve->bursts, curve->line_bytes, question->ways, seed, points,
-                              curve->n, err);
         else
-            code = curve_watched(l.bursts, curve->bursts, curve->line_bytes, seed, points, curve->n, err);
+            code = model(question, &l, seed, curve, err);
     }
     loaded_clear(&l);
     return code;

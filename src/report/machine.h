@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "machine/machine.h"
 #include "model/statcc.h"
+#include "report/base.h"
 #include "report/report.h"
 
 /* JSON is machine_write's. */
@@ -20,7 +21,8 @@ struct report_predict_row {
     double cycles_share;          /* of all cycles, those spent in hits of this level */
 };
 struct report_predict {
-    const char *program, *machine, *what_if; /* what_if NULL: none */
+    const struct report_base *base; /* of the program, its name with it */
+    const char *machine, *what_if;  /* what_if NULL: none */
     const struct report_predict_row *rows;
     size_t n;
     double cpi, cpi_low, cpi_high, ns_per_reference; /* of references; NaN: the clock is not known */

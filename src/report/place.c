@@ -13,15 +13,16 @@ static double goal_of(const struct report_place *p)
 
 static void csv(FILE *out, const struct report_place *p)
 {
-    fputs("cache,size_bytes,program,slowdown\n", out);
+    fputs("cache,size_bytes,program,slowdown,cpi_base,overlap,base_from\n", out);
     for (uint32_t m = 0; m < p->problem->ncaches; m++)
         for (uint32_t i = 0; i < p->problem->programs; i++) {
             if (p->result->cache[i] != m)
                 continue;
             fprintf(out, "%u,%" PRIu64 ",", m, p->problem->caches[m].size_bytes);
-            report_csv_string(out, p->program[i]);
+            report_csv_string(out, p->bases[i].program);
             putc(',', out);
             report_csv_number(out, p->result->slowdown[i]);
+            report_base_csv(out, &p->bases[i]);
             putc('\n', out);
         }
 }
@@ -45,9 +46,10 @@ static void json(FILE *out, const struct report_place *p)
     fputs(",\n  \"programs\": [", out);
     for (uint32_t i = 0; i < p->problem->programs; i++) {
         fprintf(out, "%s\n    {\"program\": ", i ? "," : "");
-        report_json_string(out, p->program[i]);
+        report_json_string(out, p->bases[i].program);
         fprintf(out, ", \"cache\": %u, \"slowdown\": ", p->result->cache[i]);
         report_json_number(out, p->result->slowdown[i]);
+        report_base_json(out, &p->bases[i]);
         putc('}', out);
     }
     fputs("\n  ]\n}\n", out);
@@ -58,13 +60,15 @@ static void text(FILE *out, const struct report_place *p)
     const struct place_result *r = p->result;
     const char *goal = p->problem->goal == PLACE_TOTAL ? "total" : "worst";
     char size[SIZE_TEXT];
+    report_bases_text(out, p->bases, p->profiles);
+    putc('\n', out);
     for (uint32_t m = 0; m < p->problem->ncaches; m++) {
         fprintf(out, "cache %u, %s, %u cores\n", m, size_format(p->problem->caches[m].size_bytes, size),
                 p->problem->caches[m].cores);
         for (uint32_t i = 0; i < p->problem->programs; i++)
             if (r->cache[i] == m) {
                 fprintf(out, "  %7.3f  ", r->slowdown[i]);
-                report_plain(out, p->program[i]);
+                report_plain(out, p->bases[i].program);
                 putc('\n', out);
             }
     }

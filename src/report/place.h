@@ -5,10 +5,12 @@
 
 #include <stdio.h>
 #include "model/place.h"
+#include "report/base.h"
 #include "report/report.h"
 
 struct report_place {
-    const char *const *program; /* names */
+    const struct report_base *bases; /* of each program, its name with it */
+    uint32_t profiles;               /* the first so many are of different ones */
     const struct place_problem *problem;
     const struct place_result *result;
 };

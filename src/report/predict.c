@@ -7,7 +7,9 @@
 
 static void csv(FILE *out, const struct report_predict *p)
 {
-    fputs("level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref\n", out);
+    fputs("level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref,"
+          "cpi_base,overlap,base_from\n",
+          out);
     for (size_t i = 0; i < p->n; i++) {
         const struct report_predict_row *r = &p->rows[i];
         const double values[] = {r->size_bytes, r->latency_cycles, r->miss_ratio, r->low,
@@ -17,6 +19,7 @@ static void csv(FILE *out, const struct report_predict *p)
             putc(',', out);
             report_csv_number(out, values[k]);
         }
+        report_base_csv(out, p->base);
         putc('\n', out);
     }
 }
@@ -30,7 +33,7 @@ static void json_number(FILE *out, const char *name, double value)
 static void json(FILE *out, const struct report_predict *p)
 {
     fputs("{\n  \"program\": ", out);
-    report_json_string(out, p->program);
+    report_json_string(out, p->base->program);
     fputs(",\n  \"machine\": ", out);
     report_json_string(out, p->machine);
     fputs(",\n  \"bottleneck\": ", out);
@@ -43,6 +46,7 @@ static void json(FILE *out, const struct report_predict *p)
     json_number(out, "wait_cycles", p->wait_cycles);
     json_number(out, "bandwidth_utilisation", p->utilisation);
     json_number(out, "cpi_without_what_if", p->was_cpi);
+    report_base_json(out, p->base);
     fputs(",\n  \"levels\": [", out);
     for (size_t i = 0; i < p->n; i++) {
         const struct report_predict_row *r = &p->rows[i];
@@ -73,12 +77,14 @@ static void cell(FILE *out, double value, const char *format)
 static void text(FILE *out, const struct report_predict *p)
 {
     char size[SIZE_TEXT];
-    report_plain(out, p->program);
+    report_plain(out, p->base->program);
     fputs(" on ", out);
     report_plain(out, p->machine);
     if (p->what_if)
         fprintf(out, ", with %s", p->what_if);
-    fprintf(out, "\n\n%-8s %8s %10s %10s %10s\n", "level", "size", "cycles", "misses", "of time");
+    putc('\n', out);
+    report_bases_text(out, p->base, 1);
+    fprintf(out, "\n%-8s %8s %10s %10s %10s\n", "level", "size", "cycles", "misses", "of time");
     fprintf(out, "%-8s %8s %10s %10s", "(base)", "", "", "");
     cell(out, 100 * p->base_share, "%10.1f%%");
     putc('\n', out);

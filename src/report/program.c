@@ -38,7 +38,7 @@ static void name_program(struct profile *p, struct report_program *program)
 static void load_rates(struct profile *p, struct report_program *program)
 {
     double touches, references, instructions;
-    program->references_per_instruction = program->cpu_seconds = NAN;
+    program->references_per_instruction = program->ns_per_instruction = program->clock_error = NAN;
     /* Curves are of touches of lines; where they are not counted, a reference is one. */
     if (profile_get_number(p, "touches", &touches, NULL) != 0)
         touches = 0;
@@ -46,8 +46,11 @@ static void load_rates(struct profile *p, struct report_program *program)
         touches = references;
     if (profile_get_number(p, "instructions", &instructions, NULL) == 0 && instructions > 0 && touches > 0)
         program->references_per_instruction = touches / instructions;
-    if (profile_get_number(p, "cpu_seconds", &program->cpu_seconds, NULL) != 0)
-        program->cpu_seconds = NAN;
+    if (profile_get_number(p, "clock_error", &program->clock_error, NULL) != 0)
+        program->clock_error = NAN;
+    program->clock[0] = program->cpu[0] = '\0';
+    (void)profile_get(p, "clock", program->clock, sizeof program->clock, NULL);
+    (void)profile_get(p, "cpu", program->cpu, sizeof program->cpu, NULL);
 }
 
 static int load_full(struct profile *p, int paper, struct report_program *program, struct error *err)
@@ -94,6 +97,9 @@ static int load_sampled(struct profile *p, struct report_program *program, struc
     curve.n = n;
     struct report_question question = {.model = REPORT_MODEL_LRU};
     int code = report_curve_compute(p, &question, &curve, err);
+    if (code == 0 && !isnan(curve.references_per_instruction)) /* better than sums, which know no weights */
+        program->references_per_instruction = curve.references_per_instruction;
+    program->ns_per_instruction = code == 0 ? curve.ns_per_instruction : NAN;
     for (size_t i = 0; code == 0 && i < n; i++) {
         struct curve_point *q = &points[i];
         if (isnan(q->low) || isnan(q->high)) {

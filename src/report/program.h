@@ -14,7 +14,9 @@ struct report_program {
     int full;            /* from every reference; else the curves are estimates */
     unsigned line_bytes;
     double references_per_instruction; /* NaN: the profile does not tell */
-    double cpu_seconds;                /* full and sparse: of a run that was slowed down; NaN: not told */
+    double ns_per_instruction;         /* of CPU time in native code, by the reference clock; NaN: not told */
+    double clock_error;                /* share by which that may be wrong; NaN: not told */
+    char clock[16], cpu[128];          /* the clock, and where it was recorded; empty: not told */
     struct statcc_curve curve;         /* the best there is; beyond known_lines the middle of low and high */
     struct statcc_curve low, high;     /* what the samples allow; equal to curve where that is exact */
 };

@@ -41,13 +41,15 @@ struct report_curve {
     unsigned line_bytes;
     uint64_t references; /* recorded ones, behind this curve */
     size_t bursts;
-    size_t windows, samples;    /* of sparse reuse distances; 0 in other profiles */
-    unsigned ways;              /* 0: fully associative */
-    size_t watches;             /* survivors of those bursts that were chosen for watching */
-    size_t unfollowed;          /* of those, refused or without an outcome */
-    size_t dropped;             /* of those, given up */
-    double clock_error;         /* of the reference clock, the largest told, as a share; NaN: not told */
-    struct curve_point *points; /* owned by the caller */
+    size_t windows, samples; /* of sparse reuse distances; 0 in other profiles */
+    unsigned ways;           /* 0: fully associative */
+    size_t watches;          /* survivors of those bursts that were chosen for watching */
+    size_t unfollowed;       /* of those, refused or without an outcome */
+    size_t dropped;          /* of those, given up */
+    double clock_error;      /* of the reference clock, the largest told, as a share; NaN: not told */
+    /* Of the run, by the weights of its bursts; NaN where they do not tell (other modes: always). */
+    double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */
+    struct curve_point *points;                            /* owned by the caller */
     size_t n;
 };
 

@@ -5,7 +5,11 @@
  * it rises least; all 55 pairs of these side by side in the simulator, from empty caches, until one has made
  * all references of its window. The model gets the distances of just the references that each one made.
  *
- * usage: bench_corun [--references N] [--pairs all|none] [--quads N] TRACE...
+ * usage: bench_corun [--rounds N] [--references N] [--quads N] [--profiles FOLDER [--only-bursts]] TRACE...
+ *
+ * Of each trace, NAME.cgt, which is N rounds of the same work, the middle round is the window, or the middle
+ * --references of that. With --profiles all pairs run once more, each window over and over, and are modelled
+ * from FOLDER/NAME.db, profiles of the same work done over and over (corun_bursts.c).
  *
  * Errors are the paper's eq. 4, (CPI(m) - CPI(m^)) / CPI(m), with the simulated miss ratio m and the
  * modelled m^ and all else equal; `outright` is the whole modelled CPI against the simulated one.
@@ -18,51 +22,15 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "model/statcc.h"
-#include "sim/corun.h"
-#include "sim/stackdist.h"
-#include "trace/trace.h"
+#include "corun_bursts.h"
+#include "corun_errors.h"
+#include "corun_window.h"
 
 #define CHOSEN 10u
 #define SENSITIVE 7u
-#define TRACES 64u
-#define GROUP 8u
-#define MB_LINES 16384.0
+#define GROUP 4u
+#define GROUPS 1024u
 #define DRAWS 32u /* of sampled distributions for each pair, as in the paper */
-
-/* Lines are kept as 31 bits and a store flag: the low 20 as they are, for the sets; above, 64 MB regions. */
-#define REGION_BITS 20u
-#define REGIONS 2048u
-
-struct program {
-    char name[64];
-    uint32_t *touch; /* line << 1 | store */
-    size_t n, next;
-    double references_per_instruction;
-    double rise; /* of the miss ratio, from 2 MB to 1 MB */
-    uint64_t region[REGIONS];
-    uint32_t regions;
-};
-
-/* What the model knows of the first `n` touches of a program. */
-struct knowledge {
-    struct hist stack, reuse;
-    uint64_t cold;
-    struct statcc_curve exact, statstack;
-};
-
-static void die(const char *what, const struct error *err)
-{
-    fprintf(stderr, "bench_corun: %s: %s\n", what, err ? err->text : "failed");
-    exit(1);
-}
-
-static void *need(void *memory)
-{
-    if (!memory)
-        die("memory", NULL);
-    return memory;
-}
 
 static double now_s(void)
 {
@@ -71,188 +39,69 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- windows of traces --- */
+/* --- programs side by side in the simulator, and what is known of the references that each made --- */
 
-static uint32_t pack(struct program *p, uint64_t line, int store)
+struct group {
+    uint32_t n, number[GROUP]; /* which of the windows; one may run beside itself */
+    struct corun_result sim[GROUP];
+    const struct knowledge *known[GROUP];
+};
+
+static void simulate(struct window *const *windows, struct group *g)
 {
-    uint64_t region = line >> REGION_BITS;
-    uint32_t i = 0;
-    while (i < p->regions && p->region[i] != region)
-        i++;
-    if (i == p->regions) {
-        if (i == REGIONS)
-            die(p->name, NULL);
-        p->region[p->regions++] = region;
-    }
-    return (i << REGION_BITS | (uint32_t)(line & ((1u << REGION_BITS) - 1))) << 1 | (store != 0);
-}
-
-static int take(struct program *p, const struct trace_batch *batch, size_t from, size_t want)
-{
-    for (size_t i = from; i < batch->n && p->n < want; i++) {
-        uint64_t line = batch->address[i] / 64, last = (batch->address[i] + batch->size[i] - 1) / 64;
-        for (; line <= last && p->n < want; line++)
-            p->touch[p->n++] = pack(p, line, batch->rw[i] == TRACE_STORE);
-    }
-    return p->n < want;
-}
-
-/* 0 if the trace is shorter than the window. References an instruction are those of the whole trace. */
-static int load(struct program *p, const char *path, size_t want)
-{
-    const char *slash = strrchr(path, '/');
-    struct trace_batch batch;
-    struct error err;
-    int status;
-    snprintf(p->name, sizeof p->name, "%s", slash ? slash + 1 : path);
-    p->name[strcspn(p->name, ".")] = 0;
-    struct trace_reader *r = trace_open(path, NULL, &err);
-    if (!r)
-        die(path, &err);
-    uint64_t all = trace_info(r)->references, seen = 0, more = 1;
-    if (all == TRACE_UNKNOWN || all < want) {
-        trace_close(r);
-        return 0;
-    }
-    uint64_t begin = (all - want) / 2;
-    p->touch = need(malloc(want * sizeof *p->touch));
-    while ((status = trace_next(r, &batch, &err)) > 0) {
-        uint64_t end = seen + batch.n;
-        if (end > begin && more)
-            more = (uint64_t)take(p, &batch, begin > seen ? (size_t)(begin - seen) : 0, want);
-        seen = end;
-    }
-    if (status < 0)
-        die(path, &err);
-    uint64_t instructions = trace_info(r)->instructions;
-    trace_close(r);
-    p->references_per_instruction = instructions ? (double)seen / (double)instructions : 0.35;
-    if (!instructions)
-        fprintf(stderr, "bench_corun: %s does not tell instructions; taking 0.35 references each\n", path);
-    return p->n == want;
-}
-
-static void know(const struct program *p, size_t n, struct knowledge *k)
-{
-    enum { BATCH = 4096 };
-    uint64_t lines[BATCH];
-    struct error err;
-    struct stackdist *sd = need(stackdist_new(0, &err));
-    memset(&k->stack, 0, sizeof k->stack);
-    memset(&k->reuse, 0, sizeof k->reuse);
-    k->cold = 0;
-    for (size_t i = 0; i < n;) {
-        size_t m = 0;
-        while (m < BATCH && i < n)
-            lines[m++] = p->touch[i++] >> 1;
-        if (stackdist_touch_many(sd, lines, m, &k->stack, &k->reuse, NULL, &k->cold) != 0)
-            die("memory", NULL);
-    }
-    stackdist_free(sd);
-    if (statcc_curve_statstack(&k->reuse, k->cold, &k->statstack, &err) != 0 ||
-        statcc_curve_exact(&k->stack, &k->reuse, k->cold, &k->exact, &err) != 0)
-        die(p->name, &err);
-}
-
-/* --- the simulator's side --- */
-
-static int64_t read_touches(void *context, uint64_t *accesses, size_t room, struct error *err)
-{
-    struct program *p = context;
-    (void)err;
-    size_t n = p->n - p->next < room ? p->n - p->next : room;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t touch = p->touch[p->next + i];
-        accesses[i] = touch >> 1 << SIM_LINE_SHIFT | (touch & 1 ? SIM_STORE : 0);
-    }
-    p->next += n;
-    return (int64_t)n;
-}
-
-static int restart(void *context, struct error *err)
-{
-    (void)err;
-    ((struct program *)context)->next = 0;
-    return 0;
-}
-
-static void simulate(struct program *const *programs, uint32_t n, struct corun_result *results)
-{
-    struct program copy[GROUP]; /* a program may run beside itself */
+    struct window_stream at[GROUP];
     struct corun_stream streams[GROUP];
     struct error err;
-    for (uint32_t i = 0; i < n; i++) {
-        copy[i] = *programs[i];
-        copy[i].next = 0;
-        streams[i] =
-            (struct corun_stream){read_touches, restart, &copy[i], programs[i]->references_per_instruction};
+    for (uint32_t i = 0; i < g->n; i++) {
+        at[i] = (struct window_stream){windows[g->number[i]], 0};
+        streams[i] = window_stream(&at[i]);
     }
-    if (corun_run(&corun_statcc, streams, n, NULL, results, &err) != 0)
-        die("simulation", &err);
+    if (corun_run(&corun_statcc, streams, g->n, NULL, g->sim, &err) != 0)
+        window_die("simulation", &err);
+    for (uint32_t i = 0; i < g->n; i++)
+        fprintf(stderr, "%s%s:%.5f cpi %.3f", i ? "  " : "", windows[g->number[i]]->name,
+                g->sim[i].miss_ratio, g->sim[i].cpi);
+    fputs("\n", stderr);
 }
 
-/* --- the model's side, and errors --- */
+static int rising(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* For all groups that a window is in. What it knows lives as long as the program. */
+static void know(const struct window *w, uint32_t number, struct group *groups, uint32_t ngroups)
+{
+    size_t prefix[GROUPS * GROUP], n = 0, distinct = 0;
+    for (uint32_t g = 0; g < ngroups; g++)
+        for (uint32_t i = 0; i < groups[g].n; i++)
+            if (groups[g].number[i] == number)
+                prefix[n++] = (size_t)groups[g].sim[i].references;
+    qsort(prefix, n, sizeof *prefix, rising);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || prefix[i] != prefix[distinct - 1])
+            prefix[distinct++] = prefix[i];
+    struct knowledge **known = window_need(calloc(distinct + 1, sizeof(struct knowledge *)));
+    for (size_t i = 0; i < distinct; i++)
+        known[i] = window_need(calloc(1, sizeof *known[i]));
+    window_know(w, prefix, distinct, known);
+    for (uint32_t g = 0; g < ngroups; g++)
+        for (uint32_t i = 0; i < groups[g].n; i++)
+            for (size_t k = 0; k < distinct && groups[g].number[i] == number; k++)
+                if (prefix[k] == groups[g].sim[i].references)
+                    groups[g].known[i] = known[k];
+    free(known);
+}
+
+/* --- the model's side --- */
 
 enum kind { EXACT, STATSTACK, KINDS };
 static const char *const kind_name[KINDS] = {"exact curves", "StatStack (the paper's)"};
 
-struct errors {
-    double value[4096];
-    size_t n;
-};
-
-static void add_error(struct errors *e, double value)
+static double error_of(const struct window *w, const struct corun_result *sim, double miss_ratio)
 {
-    if (e->n < sizeof e->value / sizeof e->value[0])
-        e->value[e->n++] = fabs(value);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(struct errors *e, double q)
-{
-    qsort(e->value, e->n, sizeof e->value[0], ascending);
-    return e->n ? e->value[(size_t)(q * (double)(e->n - 1) + 0.5)] : NAN;
-}
-
-static double mean(const struct errors *e)
-{
-    double sum = 0;
-    for (size_t i = 0; i < e->n; i++)
-        sum += e->value[i];
-    return sum / (double)e->n;
-}
-
-static double below(const struct errors *e, double limit)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < e->n; i++)
-        n += e->value[i] < limit;
-    return (double)n / (double)e->n;
-}
-
-static void print_errors(const char *what, struct errors *e)
-{
-    printf("| %s | %.2f | %.2f | %.2f | %.2f | %.0f |\n", what, 100 * mean(e), 100 * quantile(e, 0.5),
-           100 * quantile(e, 0.9), 100 * quantile(e, 1), 100 * below(e, 0.05));
-}
-
-static void print_errors_head(const char *first)
-{
-    printf("\n| %s | mean %% | median %% | 90%% below %% | worst %% | share below 5%% |\n"
-           "| --- | --- | --- | --- | --- | --- |\n",
-           first);
-}
-
-/* CPI with a miss ratio of the shared cache, all other things as simulated. */
-static double cpi_of(const struct program *p, const struct corun_result *r, double miss)
-{
-    double first = (double)r->hits[0] / (double)r->references;
-    return 1 + p->references_per_instruction * (first + 10 * (1 - first - miss) + 130 * miss);
+    return 1 - window_cpi(w, sim, miss_ratio) / window_cpi(w, sim, sim->miss_ratio);
 }
 
 struct outcome {
@@ -264,7 +113,7 @@ struct outcome {
     unsigned failed;            /* did not converge */
 };
 
-static void model(struct program *const *programs, const struct statcc_curve *const *curves, uint32_t n,
+static void model(struct window *const *programs, const struct statcc_curve *const *curves, uint32_t n,
                   const double *factors, struct statcc_result *results, struct outcome *out)
 {
     struct statcc_program model[GROUP];
@@ -277,7 +126,7 @@ static void model(struct program *const *programs, const struct statcc_curve *co
     }
     double before = now_s();
     if (statcc_solve(&statcc_paper, model, n, results, &solution, &err) != 0)
-        die("model", &err);
+        window_die("model", &err);
     out->solve_s = fmax(out->solve_s, now_s() - before);
     out->failed += !solution.converged;
 }
@@ -313,7 +162,7 @@ static void draw(const struct hist *from, uint64_t cold, double rate, struct ran
     }
 }
 
-static void sampled(struct program *const *pair, const struct corun_result *sim,
+static void sampled(struct window *const *pair, const struct corun_result *sim,
                     const struct knowledge *const *known, struct random_state *random, struct outcome *out)
 {
     static struct statcc_curve curve[2];
@@ -328,105 +177,87 @@ static void sampled(struct program *const *pair, const struct corun_result *sim,
                 uint64_t dangling;
                 draw(&known[i]->reuse, known[i]->cold, rates[rate], random, &thin, &dangling);
                 if (statcc_curve_statstack(&thin, dangling, &curve[i], &err) != 0)
-                    die("sampled distances", &err);
+                    window_die("sampled distances", &err);
             }
             model(pair, curves, 2, NULL, results, out);
             for (int i = 0; i < 2; i++) {
-                double cpi = cpi_of(pair[i], &sim[i], sim[i].miss_ratio);
-                add_error(&out->sampled[rate], 1 - cpi_of(pair[i], &sim[i], results[i].miss_ratio) / cpi);
+                errors_add(&out->sampled[rate], error_of(pair[i], &sim[i], results[i].miss_ratio));
             }
         }
 }
 
-/* Knowledge of the references that program i made; the whole windows' is at hand. */
-static const struct knowledge *knowledge_of(const struct program *p, uint64_t references,
-                                            const struct knowledge *whole, struct knowledge *room)
+static void compare(struct window *const *windows, const struct group *g, struct outcome *out)
 {
-    if (references == p->n)
-        return whole;
-    know(p, (size_t)references, room);
-    return room;
-}
-
-static void compare(struct program *const *programs, const uint32_t *number, uint32_t n,
-                    struct knowledge *whole, struct knowledge *room, int experiments,
-                    struct random_state *random, struct outcome *out)
-{
-    const struct statcc_curve *curves[KINDS][GROUP];
-    const struct knowledge *known[GROUP];
-    struct program *group[GROUP];
-    struct corun_result sim[GROUP];
-    struct statcc_result got[KINDS][GROUP];
-    for (uint32_t i = 0; i < n; i++)
-        group[i] = programs[number[i]];
-    simulate(group, n, sim);
-    for (uint32_t i = 0; i < n; i++) {
-        known[i] = knowledge_of(group[i], sim[i].references, &whole[number[i]], &room[i]);
-        curves[EXACT][i] = &known[i]->exact;
-        curves[STATSTACK][i] = &known[i]->statstack;
-    }
+    const struct statcc_curve *curves[GROUP];
+    struct window *w[GROUP];
+    struct statcc_result got[GROUP];
+    for (uint32_t i = 0; i < g->n; i++)
+        w[i] = windows[g->number[i]];
     for (int kind = 0; kind < KINDS; kind++) {
-        model(group, curves[kind], n, NULL, got[kind], out);
-        for (uint32_t i = 0; i < n; i++) {
-            double cpi = cpi_of(group[i], &sim[i], sim[i].miss_ratio);
-            double error = 1 - cpi_of(group[i], &sim[i], got[kind][i].miss_ratio) / cpi;
-            add_error(&out->equation4[kind], error);
-            add_error(&out->of_program[number[i]][kind], error);
-            add_error(&out->outright[kind], 1 - got[kind][i].cpi / sim[i].cpi);
-            add_error(&out->miss[kind], got[kind][i].miss_ratio - sim[i].miss_ratio);
+        for (uint32_t i = 0; i < g->n; i++)
+            curves[i] = kind == EXACT ? &g->known[i]->exact : &g->known[i]->statstack;
+        model(w, curves, g->n, NULL, got, out);
+        for (uint32_t i = 0; i < g->n; i++) {
+            double error = error_of(w[i], &g->sim[i], got[i].miss_ratio);
+            errors_add(&out->equation4[kind], error);
+            errors_add(&out->of_program[g->number[i]][kind], error);
+            errors_add(&out->outright[kind], 1 - got[i].cpi / g->sim[i].cpi);
+            errors_add(&out->miss[kind], got[i].miss_ratio - g->sim[i].miss_ratio);
         }
     }
-    for (uint32_t i = 0; i < n; i++)
-        fprintf(stderr, "%s%s:%.5f(%.5f,%.5f) cpi %.3f(%.3f,%.3f)", i ? "  " : "", group[i]->name,
-                sim[i].miss_ratio, got[EXACT][i].miss_ratio, got[STATSTACK][i].miss_ratio, sim[i].cpi,
-                got[EXACT][i].cpi, got[STATSTACK][i].cpi);
-    fputs("\n", stderr);
-    if (!experiments)
-        return;
+}
+
+/* The paper's experiments 2 and 3, on a pair. */
+static void experiment(struct window *const *windows, const struct group *g, struct random_state *random,
+                       struct outcome *out)
+{
+    const struct statcc_curve *curves[2] = {&g->known[0]->statstack, &g->known[1]->statstack};
+    struct window *w[2] = {windows[g->number[0]], windows[g->number[1]]};
+    struct statcc_result wrong[2];
     for (int a = 0; a < 3; a++)
         for (int b = 0; b < 3; b++) {
             double factors[2] = {0.9 + 0.1 * a, 0.9 + 0.1 * b};
-            struct statcc_result wrong[2];
-            model(group, curves[STATSTACK], 2, factors, wrong, out);
-            for (int i = 0; i < 2; i++) {
-                double cpi = cpi_of(group[i], &sim[i], sim[i].miss_ratio);
-                add_error(&out->factor[a][b], 1 - cpi_of(group[i], &sim[i], wrong[i].miss_ratio) / cpi);
-            }
+            model(w, curves, 2, factors, wrong, out);
+            for (int i = 0; i < 2; i++)
+                errors_add(&out->factor[a][b], error_of(w[i], &g->sim[i], wrong[i].miss_ratio));
         }
-    sampled(group, sim, known, random, out);
+    sampled(w, g->sim, g->known, random, out);
 }
 
 /* --- choosing, running, telling --- */
 
 static int by_rise(const void *a, const void *b)
 {
-    const struct program *x = *(struct program *const *)a, *y = *(struct program *const *)b;
+    const struct window *x = *(struct window *const *)a, *y = *(struct window *const *)b;
     return (x->rise < y->rise) - (x->rise > y->rise);
 }
 
-/* Seven of the highest rise and three of the lowest come first. */
-static uint32_t choose(struct program **programs, uint32_t n)
+/*
+ * Those of the highest rise and those of the lowest, in this order, one more at a time: that between the two
+ * is none of either, whatever comes later. Returns how many there are now.
+ */
+static uint32_t keep_chosen(struct window **windows, uint32_t n)
 {
-    qsort(programs, n, sizeof *programs, by_rise);
-    for (uint32_t i = CHOSEN - SENSITIVE; i > 0 && n > CHOSEN; i--) {
-        struct program *last = programs[n - i];
-        programs[n - i] = programs[CHOSEN - i];
-        programs[CHOSEN - i] = last;
-    }
-    return n < CHOSEN ? n : CHOSEN;
+    qsort(windows, n, sizeof *windows, by_rise);
+    if (n <= CHOSEN)
+        return n;
+    free(windows[SENSITIVE]->touch);
+    free(windows[SENSITIVE]);
+    memmove(&windows[SENSITIVE], &windows[SENSITIVE + 1], (n - SENSITIVE - 1) * sizeof(struct window *));
+    return n - 1;
 }
 
 static void print_outcome(const char *title, struct outcome *out)
 {
     char what[128];
-    print_errors_head(title);
+    errors_print_head(title);
     for (int kind = 0; kind < KINDS; kind++) {
         snprintf(what, sizeof what, "%s, eq. 4", kind_name[kind]);
-        print_errors(what, &out->equation4[kind]);
+        errors_print(what, &out->equation4[kind]);
         snprintf(what, sizeof what, "%s, CPI outright", kind_name[kind]);
-        print_errors(what, &out->outright[kind]);
+        errors_print(what, &out->outright[kind]);
         snprintf(what, sizeof what, "%s, miss ratio (points)", kind_name[kind]);
-        print_errors(what, &out->miss[kind]);
+        errors_print(what, &out->miss[kind]);
     }
     printf("\nLongest solution %.1f ms; not converged: %u\n", 1e3 * out->solve_s, out->failed);
 }
@@ -434,92 +265,120 @@ static void print_outcome(const char *title, struct outcome *out)
 static void print_experiments(struct outcome *out)
 {
     static const char *const rate_name[2] = {"1e-2", "1e-3"};
-    print_errors_head("sampled at rate (StatStack)");
+    errors_print_head("sampled at rate (StatStack)");
     for (int rate = 0; rate < 2; rate++)
-        print_errors(rate_name[rate], &out->sampled[rate]);
+        errors_print(rate_name[rate], &out->sampled[rate]);
     printf("\nMean eq. 4 error, %%, with CPIs wrong by a factor (rows: first program; StatStack)\n\n"
            "| | 0.9 | 1.0 | 1.1 |\n| --- | --- | --- | --- |\n");
     for (int a = 0; a < 3; a++)
-        printf("| %.1f | %.2f | %.2f | %.2f |\n", 0.9 + 0.1 * a, 100 * mean(&out->factor[a][0]),
-               100 * mean(&out->factor[a][1]), 100 * mean(&out->factor[a][2]));
+        printf("| %.1f | %.2f | %.2f | %.2f |\n", 0.9 + 0.1 * a, 100 * errors_mean(&out->factor[a][0]),
+               100 * errors_mean(&out->factor[a][1]), 100 * errors_mean(&out->factor[a][2]));
 }
 
-static void print_programs(struct program *const *programs, uint32_t n, const struct knowledge *whole,
-                           struct outcome *out)
+static void print_programs(struct window *const *windows, uint32_t n, struct outcome *out)
 {
-    printf(
-        "| program | references an instruction | miss ratio at 32K | 1M | 2M | eq. 4 mean %%, exact curves | "
-        "StatStack |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+    printf("| program | touches, millions | references an instruction | miss ratio at 32K | 1M | 2M | eq. 4 "
+           "mean %%, "
+           "exact curves | StatStack |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (uint32_t i = 0; i < n; i++) {
+        struct knowledge *whole = window_need(calloc(1, sizeof *whole));
+        window_know(windows[i], &windows[i]->n, 1, &whole);
+        printf("| %s | %.0f | %.3f | %.5f | %.5f | %.5f | %.2f | %.2f |\n", windows[i]->name,
+               1e-6 * (double)windows[i]->n, windows[i]->references_per_instruction,
+               statcc_curve_miss(&whole->exact, 512), statcc_curve_miss(&whole->exact, 16384),
+               statcc_curve_miss(&whole->exact, 32768), 100 * errors_mean(&out->of_program[i][EXACT]),
+               100 * errors_mean(&out->of_program[i][STATSTACK]));
+        free(whole);
+    }
+}
+
+struct arguments {
+    unsigned rounds;
+    size_t references;
+    uint32_t quads;
+    const char *profiles;
+    int only_bursts;
+};
+
+/* Pairs first, then quads: how many groups. */
+static uint32_t make_groups(const struct arguments *a, uint32_t n, struct random_state *random,
+                            struct group *groups, uint32_t *pairs)
+{
+    uint32_t made = 0;
     for (uint32_t i = 0; i < n; i++)
-        printf("| %s | %.3f | %.5f | %.5f | %.5f | %.2f | %.2f |\n", programs[i]->name,
-               programs[i]->references_per_instruction, statcc_curve_miss(&whole[i].exact, 512),
-               statcc_curve_miss(&whole[i].exact, MB_LINES), statcc_curve_miss(&whole[i].exact, 2 * MB_LINES),
-               100 * mean(&out->of_program[i][EXACT]), 100 * mean(&out->of_program[i][STATSTACK]));
+        for (uint32_t k = i; k < n; k++)
+            groups[made++] = (struct group){.n = 2, .number = {i, k}};
+    *pairs = made;
+    for (uint32_t i = 0; i < a->quads && made < GROUPS; i++) {
+        struct group *g = &groups[made++];
+        *g = (struct group){.n = 4};
+        for (uint32_t k = 0; k < 4; k++)
+            g->number[k] = (uint32_t)random_below(random, n);
+    }
+    return made;
+}
+
+static void run(const struct arguments *a, struct window *const *windows, uint32_t n)
+{
+    struct outcome *two = window_need(calloc(1, sizeof *two)), *four = window_need(calloc(1, sizeof *four));
+    struct group *groups = window_need(calloc(GROUPS, sizeof *groups));
+    struct random_state random;
+    uint32_t pairs;
+    random_seed(&random, 1);
+    uint32_t ngroups = make_groups(a, n, &random, groups, &pairs);
+    for (uint32_t g = 0; g < ngroups; g++)
+        simulate(windows, &groups[g]);
+    for (uint32_t i = 0; i < n; i++)
+        know(windows[i], i, groups, ngroups);
+    for (uint32_t g = 0; g < ngroups; g++)
+        compare(windows, &groups[g], g < pairs ? two : four);
+    for (uint32_t g = 0; g < pairs; g++)
+        experiment(windows, &groups[g], &random, two);
+    print_programs(windows, n, two);
+    print_outcome("pairs", two);
+    print_experiments(two);
+    if (a->quads)
+        print_outcome("random quads", four);
+    fflush(stdout);
+    free(groups);
+    free(two);
+    free(four);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"references", required_argument, NULL, 'r'},
-                                            {"pairs", required_argument, NULL, 'p'},
-                                            {"quads", required_argument, NULL, 'q'},
-                                            {NULL, 0, NULL, 0}};
-    struct program *programs[TRACES];
-    struct random_state random;
-    size_t references = 20000000;
-    uint32_t n = 0, quads = 20;
-    int opt, pairs = 1;
+    static const struct option options[] = {
+        {"references", required_argument, NULL, 'r'}, {"rounds", required_argument, NULL, 'n'},
+        {"quads", required_argument, NULL, 'q'},      {"profiles", required_argument, NULL, 'p'},
+        {"only-bursts", no_argument, NULL, 'o'},      {NULL, 0, NULL, 0}};
+    struct arguments a = {.rounds = 1, .quads = 20};
+    struct window *windows[CHOSEN + 1];
+    uint32_t n = 0;
+    int opt;
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (opt == 'r')
-            references = strtoul(optarg, NULL, 10);
-        else if (opt == 'p')
-            pairs = strcmp(optarg, "all") == 0;
+            a.references = strtoul(optarg, NULL, 10);
+        else if (opt == 'n')
+            a.rounds = (unsigned)strtoul(optarg, NULL, 10);
         else if (opt == 'q')
-            quads = (uint32_t)strtoul(optarg, NULL, 10);
+            a.quads = (uint32_t)strtoul(optarg, NULL, 10);
+        else if (opt == 'p')
+            a.profiles = optarg;
+        else if (opt == 'o')
+            a.only_bursts = 1;
         else
             return 2;
     }
-    struct knowledge *whole = need(calloc(TRACES, sizeof *whole)), *room = need(calloc(GROUP, sizeof *room));
-    struct outcome *two = need(calloc(1, sizeof *two)), *four = need(calloc(1, sizeof *four));
-    for (int i = optind; i < argc && n < TRACES; i++) {
-        struct program *p = need(calloc(1, sizeof *p));
-        if (!load(p, argv[i], references)) {
-            fprintf(stderr, "bench_corun: %s is shorter than %zu references\n", argv[i], references);
-            free(p);
-            continue;
-        }
-        know(p, p->n, whole);
-        p->rise = statcc_curve_miss(&whole->exact, MB_LINES) - statcc_curve_miss(&whole->exact, 2 * MB_LINES);
-        fprintf(stderr, "%-12s rise %.5f at 2M %.5f cold %.5f\n", p->name, p->rise,
-                statcc_curve_miss(&whole->exact, 2 * MB_LINES), (double)whole->cold / (double)p->n);
-        programs[n++] = p;
+    for (int i = optind; i < argc && a.rounds > 0; i++) {
+        windows[n] = window_need(malloc(sizeof *windows[n]));
+        window_load(windows[n], argv[i], a.rounds, a.references);
+        n = keep_chosen(windows, n + 1);
     }
-    uint32_t taken = choose(programs, n);
-    if (taken < 2)
-        die("too few traces that are long enough", NULL);
-    for (uint32_t i = taken; i < n; i++) {
-        free(programs[i]->touch);
-        programs[i]->touch = NULL;
-    }
-    for (uint32_t i = 0; i < taken; i++)
-        know(programs[i], programs[i]->n, &whole[i]);
-    random_seed(&random, 1);
-    for (uint32_t a = 0; a < taken && pairs; a++)
-        for (uint32_t b = a; b < taken; b++) {
-            const uint32_t pair[2] = {a, b};
-            compare(programs, pair, 2, whole, room, 1, &random, two);
-        }
-    if (pairs) {
-        print_programs(programs, taken, whole, two);
-        print_outcome("pairs", two);
-        print_experiments(two);
-    }
-    for (uint32_t i = 0; i < quads; i++) {
-        uint32_t quad[4];
-        for (int k = 0; k < 4; k++)
-            quad[k] = (uint32_t)random_below(&random, taken);
-        compare(programs, quad, 4, whole, room, 0, &random, four);
-    }
-    if (quads)
-        print_outcome("random quads", four);
+    if (n < 2)
+        window_die("too few traces", NULL);
+    if (!a.only_bursts)
+        run(&a, windows, n);
+    if (a.profiles)
+        corun_bursts(windows, n, a.profiles);
     return 0;
 }

@@ -64,6 +64,25 @@ def loop_profile(path, lines, rounds=200, hot=3):
                          {(0, "stack"): distances, (0, "reuse"): reuse})
 
 
+def timed_profile(path, refs_per_ns):
+    """A burst of 2000 references and 4000 instructions; its 100 lines are not used again: 5% miss in any cache."""
+    write_profile(path, "burst", {"references": 2000, "touches": 2000, "instructions": 4000, "seed": 1,
+                                  "cpu": "Loop Master 3", "clock": "count", "clock_error": 0.2},
+                  {(1, "stack"): {0: 1900}, (1, "reuse"): {0: 1900}, (1, "first"): {i: 1 for i in range(100)},
+                   (1, "age"): {0: 100}}, bursts=[2000])
+    with sqlite3.connect(path) as db:
+        db.executescript("""PRAGMA user_version = 3;
+            ALTER TABLE burst ADD COLUMN start_refs REAL; ALTER TABLE burst ADD COLUMN refs_per_ns REAL;
+            ALTER TABLE burst ADD COLUMN blocks INTEGER;
+            CREATE TABLE watch(id INTEGER PRIMARY KEY, burst, address, position, age, outcome_code, outcome TEXT,
+                               refs REAL, clock_error REAL, cpu_ns REAL, weight REAL);""")
+        db.execute("UPDATE burst SET instructions = 4000, lines = 100, start_refs = 0, refs_per_ns = ?",
+                   (refs_per_ns,))
+        db.executemany("INSERT INTO watch(burst, address, position, age, outcome_code, refs) "
+                       "VALUES (1, ?, 0, 0, 3, 1e9)", [(LINE * i,) for i in range(100)])
+    db.close()
+
+
 @pytest.fixture(name="folder", scope="module")
 def make_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
@@ -74,6 +93,11 @@ def make_folder(tmp_path_factory):
                                                  "seed": 1},
                   {(1, "stack"): {0: 1900}, (1, "reuse"): {0: 1900}, (1, "first"): {i: 1 for i in range(100)},
                    (1, "age"): {0: 100}}, bursts=[2000])
+    timed_profile(folder / "timed.db", refs_per_ns=0.5)
+    timed_profile(folder / "quick.db", refs_per_ns=5)
+    levels = [{"size_bytes": size, "latency_cycles": cycles} for size, cycles in ((32 << 10, 4), (1 << 20, 44))]
+    (folder / "home.json").write_text(json.dumps({"name": "home", "cpu": "Loop Master 3", "clock_hz": 2e9,
+                                                  "levels": levels, "memory": {"latency_cycles": 14}}))
     return folder
 
 
@@ -148,6 +172,49 @@ def test_wrong_cpis_and_measured_ones(folder):
     assert done.returncode == 1 and "leave nothing" in done.stderr
 
 
+def test_base_from_the_profile(folder):
+    # 0.5 references an instruction at 0.5 a nanosecond: 1 ns, 2 cycles at 2 GHz. 5% of the references go to memory
+    # and take 10 cycles more than a hit: 0.25 of the 2 cycles.
+    def of(name, *options):
+        return rows("corun", name, *options, cwd=folder)[0]
+    row = of("timed.db", "--machine", "home.json")
+    assert row["base_from"] == "profile" and float(row["overlap"]) == 1
+    assert float(row["cpi_base"]) == pytest.approx(1.75) and float(row["solo_cpi"]) == pytest.approx(2)
+    # On another machine the base goes with it.
+    row = of("timed.db", "--machine", "rome-7742", "--recorded-on", "home.json")
+    assert row["base_from"] == "profile" and float(row["cpi_base"]) == pytest.approx(1.75)
+    assert float(row["solo_cpi"]) == pytest.approx(1.75 + 0.5 * 0.05 * (414.8 - 4))
+    # 0.2 cycles an instruction: nothing could be left for misses.
+    for name, options, why in (("quick.db", ["--machine", "home.json"], "leaves nothing"),
+                               ("timed.db", ["--machine", "rome-7742"], "another machine"),
+                               ("timed.db", [], "no --machine"), ("large.db", ["--machine", "home.json"], "no time")):
+        row = of(name, *options)
+        assert row["base_from"] == "default" and float(row["cpi_base"]) == 1
+        for command in ("corun", "predict", "place"):
+            files = [name, name] if command == "place" else [name]
+            text = cachegram(command, *files, *options, cwd=folder).stdout
+            assert "base 1.000" in text and "(default: " in text and why in text, command
+    row = of("timed.db", "--machine", "home.json", "--cpi-base", "1.5")
+    assert (row["base_from"], float(row["cpi_base"])) == ("option", 1.5)
+    row = of("timed.db", "--machine", "home.json", "--solo-cpi", "1")
+    assert row["base_from"] == "solo" and float(row["cpi_base"]) == pytest.approx(0.75)
+    # From two sizes: what differs between them tells the overlap. 20% of large.db's misses go away at 2M.
+    miss = [float(rows("corun", "large.db", "--llc", size, cwd=folder)[0]["solo_miss_ratio"]) for size in ("1M", "2M")]
+    cpi = [0.5 + 0.5 * (0.25 - m) * 9 / 2 + 0.5 * m * 129 / 2 for m in miss]
+    row = of("large.db", "--solo-cpi", f"{cpi[0]:.9f}@1M:{cpi[1]:.9f}@2M")
+    assert (float(row["cpi_base"]), float(row["overlap"])) == pytest.approx((0.5, 2), rel=1e-6)
+    # What it takes to hide more than there is: overlap. 0.3 - 0.25 cycles are left for 0.25 of misses.
+    row = of("timed.db", "--machine", "home.json", "--solo-cpi", "0.3")
+    assert (float(row["cpi_base"]), float(row["overlap"])) == pytest.approx((0.25, 5))
+    [memory] = [r for r in rows("predict", "timed.db", "--machine", "home.json", cwd=folder) if r["level"] == "memory"]
+    assert memory["base_from"] == "profile" and float(memory["cycles_share"]) == pytest.approx(0.25 / 2)
+    text = cachegram("corun", "timed.db", "large.db", "--machine", "home.json", cwd=folder).stdout
+    assert "CPI model of timed: base 1.750, overlap of misses 1.00\n" in text
+    assert "(from the profile: 1.000 ns an instruction, clock count, to about 20%)" in text
+    done = cachegram("corun", "timed.db", "--recorded-on", "statcc-paper", cwd=folder)
+    assert done.returncode == 1 and "lacks its clock" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_samples_that_do_not_reach(folder):
     done = cachegram("corun", "burst.db", "large.db", "--format", "csv", cwd=folder)
     assert done.returncode == 0 and "only bounds" in done.stderr
@@ -162,6 +229,11 @@ def test_samples_that_do_not_reach(folder):
 def test_misuse(folder):
     for args in (["corun"], ["corun", "--llc", "x", "small.db"], ["corun", "--latency", "1,2", "small.db"],
                  ["corun", "-n", "0", "small.db"], ["corun", "-n", "65", "small.db"], ["place"],
+                 ["corun", "--solo-cpi", "1,2", "small.db"], ["corun", "--solo-cpi", "1,", "small.db", "large.db"],
+                 ["corun", "--solo-cpi", "1@1M", "small.db"], ["corun", "--solo-cpi", "1@1M:2", "small.db"],
+                 ["corun", "--solo-cpi", "1:2", "small.db"], ["corun", "--partition", "1M,0", "small.db"],
+                 ["corun", "--partition", ",0", "small.db", "large.db"],
+                 ["predict", "--solo-cpi", "0", "small.db"],
                  ["place", "--caches", "2M", "small.db"], ["place", "--goal", "best", "small.db"],
                  ["predict", "--what-if", "l2=1M", "small.db"], ["machine", "a", "b"], ["machine", "--seconds", "0"]):
         done = cachegram(*args, cwd=folder)
@@ -177,7 +249,7 @@ def test_place(folder):
     # Two loops fit together in none of the caches; each fits alone, or beside a small one.
     names = ["large.db", "small.db"]
     got = rows("place", "-n", "2", *names, "--caches", "2M:2,2M:2", cwd=folder)
-    assert list(got[0]) == ["cache", "size_bytes", "program", "slowdown"]
+    assert list(got[0]) == ["cache", "size_bytes", "program", "slowdown", "cpi_base", "overlap", "base_from"]
     for cache in "01":
         assert sorted(r["program"] for r in got if r["cache"] == cache) == ["large", "small"]
     best = json.loads(cachegram("place", "-n", "2", *names, "--caches", "2M:2,2M:2", "--format", "json",
@@ -194,6 +266,7 @@ def test_predict(folder):
     assert got["cpi"] < 0.5 * got["cpi_without_what_if"]    # 24M fit then
     assert [level["level"] for level in got["levels"]] == ["L1", "L2", "L3", "memory"]
     assert got["levels"][2]["size_bytes"] == 64 << 20
+    assert got["levels"][0]["cycles_share"] == 0    # an out-of-order core does not wait for hits
     assert got["base_share"] + sum(level["cycles_share"] for level in got["levels"]) == pytest.approx(1)
     assert got["ns_per_ref"] == pytest.approx(got["cpi"] * 2 / 3.4)
     text = cachegram("predict", "huge.db", "--machine", "rome-7742", cwd=folder).stdout

@@ -395,6 +395,17 @@ static void test_fit(void **state)
     near(got.overlap, 3, 1e-9);
     assert_int_equal(statcc_fit(&statcc_paper, 0.2, 0.25, &got, &err), -ERANGE);
     near(got.overlap, 3, 1e-9); /* as it was */
+    /* Pipelined: 0.5 references, of which 15% wait 9 cycles and 5% 129 more than a first-level hit. */
+    got.pipelined = 1;
+    assert_int_equal(statcc_fit(&statcc_paper, 5, 0.25, &got, &err), 0);
+    near(got.cpi_base, 5 - 0.5 * (0.15 * 9 + 0.05 * 129), 1e-12);
+    near(got.overlap, 1, 0);
+    assert_int_equal(statcc_fit(&statcc_paper, 1.55, 0.25, &got, &err), 0);
+    near(got.cpi_base, 0.25, 0);
+    near(got.overlap, 0.5 * (0.15 * 9 + 0.05 * 129) / 1.3, 1e-12);
+    near(statcc_cpi(&statcc_paper, &got, 0.05, 0), 1.55, 1e-12);
+    got.pipelined = 0;
+    got.overlap = 3;
     made.cpi_base = 0.9;
     for (int i = 0; i < 2; i++)
         cpi[i] = statcc_cpi(&statcc_paper, &made, statcc_curve_miss(curve, sizes[i]), 0);

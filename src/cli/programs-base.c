@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * programs-base.c - what of a program's time its references do not explain, and how far its misses overlap
+ * (METHODS.md 6): from an option, from a measured CPI, or from the time in its profile.
+ *
+ * A profile tells nanoseconds of CPU time an instruction where its reference clock counted (report/report.h).
+ * On the machine on which it was recorded, whose clock, sizes and latencies are known if somebody measured
+ * them, that is a CPI, and statcc_fit splits it: what is left of it after the misses is the base, first-level
+ * hits included, as cores do not wait for those; where nothing would be left, misses overlap. Both go with
+ * the program to other machines.
+ *
+ * Example: 0.2 ns at 4 GHz are 0.8 cycles; 0.5 references an instruction, of which 1% take 40 cycles more
+ * than a first-level hit, explain 0.2 of them: base 0.6.
+ */
+#include "cli/programs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Below this no base is believed: four instructions a cycle. */
+#define LEAST_BASE 0.25
+
+/* The machine on which profiles were recorded; hz 0: not known. */
+struct home {
+    struct statcc_machine machine;
+    char name[64], cpu[128];
+    double hz;
+    int told; /* by --recorded-on: not to be doubted */
+};
+
+static int find_home(const struct cli_memory *memory, const struct machine *described, unsigned line_bytes,
+                     struct home *home, struct error *err)
+{
+    const struct machine *from = described;
+    struct machine *told = NULL;
+    int code = 0;
+    *home = (struct home){.told = memory->recorded_on != NULL};
+    if (memory->recorded_on) {
+        from = told = malloc(sizeof *told);
+        code = told ? machine_find(memory->recorded_on, told, err) : error_set(err, -ENOMEM, "out of memory");
+        if (code == 0 && !(told->clock_hz > 0))
+            code = error_set(err, -EINVAL, "the description of machine '%s' lacks its clock", told->name);
+    }
+    if (code == 0 && from->levels > 0)
+        code = cli_machine_model(from, line_bytes, &home->machine, err);
+    if (code == 0 && from->levels > 0) {
+        snprintf(home->name, sizeof home->name, "%s", from->name);
+        snprintf(home->cpu, sizeof home->cpu, "%s", from->cpu);
+        home->hz = from->clock_hz > 0 ? from->clock_hz : 0;
+    }
+    free(told);
+    return code;
+}
+
+/* A CPI, or two of them with two sizes of the shared cache. */
+static int fit_curve(const struct statcc_machine *machine, const struct cli_solo *solo, unsigned line_bytes,
+                     struct statcc_program *program, struct error *err)
+{
+    if (solo->bytes[0] == 0)
+        return statcc_fit(machine, solo->cpi[0], LEAST_BASE, program, err);
+    const double lines[2] = {(double)solo->bytes[0] / line_bytes, (double)solo->bytes[1] / line_bytes};
+    return statcc_fit_two(machine, lines, solo->cpi, program, err);
+}
+
+/* By each of the program's curves. 0; negative where nothing fits: then the speed is as it was. */
+static int fit(const struct statcc_machine *machine, const struct cli_solo *solo,
+               const struct cli_programs *programs, uint32_t i, struct cli_speed *speed, struct error *err)
+{
+    struct cli_speed fitted = *speed;
+    fitted.pipelined = 1;
+    for (int which = -1; which <= 1; which++) {
+        struct statcc_program program = cli_program(programs, i, which);
+        program.pipelined = 1;
+        int code = fit_curve(machine, solo, programs->line_bytes, &program, err);
+        if (code != 0)
+            return code;
+        fitted.cpi_base[which + 1] = program.cpi_base;
+        fitted.overlap[which + 1] = program.overlap;
+    }
+    *speed = fitted;
+    return 0;
+}
+
+/* Why its profile gives no base; NULL: it does. */
+static const char *missing(const struct home *home, const struct report_program *p)
+{
+    if (isnan(p->ns_per_instruction))
+        return "the profile tells no time";
+    if (home->machine.shared_lines == 0)
+        return "no --machine tells what the profile's time is in cycles";
+    if (home->hz == 0)
+        return "the machine's description lacks its clock";
+    if (!home->told && (!home->cpu[0] || strcmp(home->cpu, p->cpu) != 0))
+        return "recorded on another machine: describe it by --recorded-on";
+    if (p->curve.known_lines < home->machine.shared_lines)
+        return "its samples do not reach the size of the shared cache";
+    return NULL;
+}
+
+static void fit_profile(const struct home *home, const struct cli_programs *programs, uint32_t i,
+                        struct cli_speed *speed)
+{
+    const struct report_program *p = programs->program[i];
+    const char *why = missing(home, p);
+    struct error err;
+    char error[32] = "of unknown error";
+    const struct cli_solo measured = {.cpi = {p->ns_per_instruction * home->hz * 1e-9}};
+    if (!why && fit(&home->machine, &measured, programs, i, speed, &err) != 0)
+        why = "the measured time leaves nothing for its references";
+    if (why) {
+        snprintf(speed->why, sizeof speed->why, "default: %s", why);
+        return;
+    }
+    speed->from = CLI_BASE_PROFILE;
+    if (!isnan(p->clock_error))
+        snprintf(error, sizeof error, "to about %.0f%%", 100 * p->clock_error);
+    snprintf(speed->why, sizeof speed->why, "from the profile: %.3f ns an instruction, clock %s, %s",
+             p->ns_per_instruction, p->clock[0] ? p->clock : "unknown", error);
+}
+
+int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machine *machine,
+                     const struct machine *described, struct cli_programs *programs, struct error *err)
+{
+    struct home home;
+    int code = find_home(memory, described, programs->line_bytes, &home, err);
+    for (uint32_t i = 0; i < programs->n && code == 0; i++) {
+        struct cli_speed *speed = &programs->speed[i];
+        const struct cli_solo *solo = &memory->solo[i];
+        speed->pipelined = described->levels > 0 && !described->in_order;
+        if (memory->nsolo) {
+            code = fit(machine, solo, programs, i, speed, err);
+            speed->from = CLI_BASE_SOLO;
+            if (solo->bytes[0] == 0)
+                snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g", solo->cpi[0]);
+            else
+                snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g and %g, with two sizes",
+                         solo->cpi[0], solo->cpi[1]);
+        } else if (!isnan(memory->cpi_base)) {
+            for (int which = 0; which < 3; which++)
+                speed->cpi_base[which] = memory->cpi_base;
+            speed->from = CLI_BASE_OPTION;
+            snprintf(speed->why, sizeof speed->why, "from --cpi-base");
+        } else {
+            fit_profile(&home, programs, i, speed);
+        }
+    }
+    return code;
+}
+
+struct report_base cli_base(const struct cli_programs *programs, uint32_t i)
+{
+    static const char *const names[] = {[CLI_BASE_DEFAULT] = "default",
+                                        [CLI_BASE_OPTION] = "option",
+                                        [CLI_BASE_SOLO] = "solo",
+                                        [CLI_BASE_PROFILE] = "profile"};
+    const struct cli_speed *speed = &programs->speed[i];
+    return (struct report_base){.program = programs->program[i]->name,
+                                .cpi_base = speed->cpi_base[1],
+                                .overlap = speed->overlap[1],
+                                .from = names[speed->from],
+                                .why = speed->why};
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base.c - where CPI models are from. */
+#include "report/base.h"
+
+#include <string.h>
+
+#include "report/report.h"
+
+static int same(const struct report_base *a, const struct report_base *b)
+{
+    return a->cpi_base == b->cpi_base && a->overlap == b->overlap && strcmp(a->why, b->why) == 0;
+}
+
+void report_bases_text(FILE *out, const struct report_base *bases, uint32_t n)
+{
+    uint32_t alike = 1;
+    while (alike < n && same(&bases[0], &bases[alike]))
+        alike++;
+    if (alike == n)
+        n = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        fputs("CPI model", out);
+        if (alike < n || alike == 1) {
+            fputs(" of ", out);
+            report_plain(out, bases[i].program);
+        }
+        fprintf(out, ": base %.3f, overlap of misses %.2f\n  (%s)\n", bases[i].cpi_base, bases[i].overlap,
+                bases[i].why);
+    }
+}
+
+void report_base_json(FILE *out, const struct report_base *base)
+{
+    fputs(", \"cpi_base\": ", out);
+    report_json_number(out, base->cpi_base);
+    fputs(", \"overlap\": ", out);
+    report_json_number(out, base->overlap);
+    fprintf(out, ", \"base_from\": \"%s\", \"base_why\": ", base->from);
+    report_json_string(out, base->why);
+}
+
+void report_base_csv(FILE *out, const struct report_base *base)
+{
+    putc(',', out);
+    report_csv_number(out, base->cpi_base);
+    putc(',', out);
+    report_csv_number(out, base->overlap);
+    fprintf(out, ",%s", base->from);
+}

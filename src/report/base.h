@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base.h - where a program's CPI model is from, for people and scripts: corun, place and predict tell it. */
+#ifndef CACHEGRAM_REPORT_BASE_H
+#define CACHEGRAM_REPORT_BASE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct report_base {
+    const char *program;      /* name */
+    double cpi_base, overlap; /* model/statcc.h */
+    const char *from;         /* for scripts: "default", "option", "solo" or "profile" */
+    const char *why;          /* for people, a clause */
+};
+
+/* A line or two for each program; one for all of them if they have the same. */
+void report_bases_text(FILE *out, const struct report_base *bases, uint32_t n);
+/* Members of a JSON object, each with a comma before: cpi_base, overlap, base_from, base_why. */
+void report_base_json(FILE *out, const struct report_base *base);
+/* The same but for the last as CSV fields, each with a comma before. */
+void report_base_csv(FILE *out, const struct report_base *base);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corun_errors.h - lists of relative errors, told as the paper on StatCC tells them. */
+#ifndef CACHEGRAM_CORUN_ERRORS_H
+#define CACHEGRAM_CORUN_ERRORS_H
+
+#include <stddef.h>
+
+struct errors {
+    double value[4096]; /* absolute */
+    size_t n;
+};
+
+/* Those beyond the room are left out. */
+void errors_add(struct errors *e, double value);
+double errors_mean(const struct errors *e);
+/* The table's head, its first cell `first`, and a row of it: mean, median, 90%, largest, share below 5%. */
+void errors_print_head(const char *first);
+void errors_print(const char *what, struct errors *e);
+
+#endif
