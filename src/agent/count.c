@@ -157,7 +157,7 @@ void count_begin(struct thread *t)
     c->away_ns = 0;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t, c->total);
-    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_LEAST_NS);
+    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS);
     begin_part(t, c->total);
     c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
     count_add(&proc->count.counts, 1);
@@ -187,8 +187,7 @@ void count_end(struct thread *t)
     if (c->closed)
         arch_count_open(t);
     c->closed = 0;
-    if (c->part == 1 && (c->total - c->part_total >= COUNT_TIMED_REFS / COUNT_LEAST_SHARE ||
-                         ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE)) {
+    if (c->part == 1 && ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE) {
         c->refs = c->total - c->part_total;
         c->ns = ns;
     }
@@ -220,20 +219,18 @@ static int is_over(struct thread *t, uint64_t total)
         set_timer(t, lap_ns(c, total));
         return 0;
     }
-    uint64_t refs = total - c->part_total, wanted = c->part ? COUNT_TIMED_REFS : COUNT_WARM_REFS,
-             most_ns = c->part ? COUNT_TIMED_NS : COUNT_WARM_NS,
-             ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
-    if (refs < wanted / 4 * 3 && ns < most_ns / 4 * 3) { /* slower than thought, or code was translated */
-        uint64_t left = refs ? ns * (wanted - refs) / refs : most_ns;
-        left = left < most_ns - ns ? left : most_ns - ns;
-        set_timer(t, left > COUNT_LEAST_NS ? left : COUNT_LEAST_NS);
+    uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             wanted = c->part ? COUNT_TIMED_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
+    if (ns < wanted / 2 && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
+        /* Code was translated meanwhile, or others ran. */
+        set_timer(t, wanted - ns);
+        c->away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;
         return 0;
     }
     if (c->part == 1)
         return 1;
     c->part = 1;
-    uint64_t first = refs ? ns * COUNT_TIMED_REFS / refs : COUNT_TIMED_NS;
-    set_timer(t, first < COUNT_LEAST_NS ? COUNT_LEAST_NS : first > COUNT_TIMED_NS ? COUNT_TIMED_NS : first);
+    set_timer(t, COUNT_TIMED_NS);
     begin_part(t, total);
     return 0;
 }

@@ -50,22 +50,17 @@
 #define MINI_WORDS 4096u
 #define MINI_SOON_NS 4000
 /*
- * Counting before a burst: references of an untimed part, in which code is translated and links are made,
- * then of a timed one; and the CPU time after which they end all the same.
+ * Counting before a burst: CPU time of an untimed part, in which code is translated and linked, then of a timed one;
+ * and after how much of it in all they end as they are.
  *
  * What is met at a random moment of CPU time, and so with a chance by how slow it is, is what runs at
  * the trigger; the burst is weighed with the rate that was measured just before it. So these must not be far
- * apart. (gzip goes from slow to fast code and back every million references: with 150,000 untimed and
- * 300,000 timed ones its curve was 1.7 points too low.) But code that is not warm is up to 20 times slower.
+ * apart. (gzip goes from slow to fast code and back every million references: with 450,000 between them
+ * its curve was 1.7 points too low.) But the signals at its ends take some microseconds of a part.
  */
-#ifndef COUNT_WARM_REFS
-#define COUNT_WARM_REFS 20000u
-#endif
-#ifndef COUNT_TIMED_REFS
-#define COUNT_TIMED_REFS 60000u
-#endif
-#define COUNT_WARM_NS 150000u
-#define COUNT_TIMED_NS 150000u
+#define COUNT_WARM_NS 30000u
+#define COUNT_TIMED_NS 60000u
+#define COUNT_MOST_NS 2000000u
 /* Counting always: how long until a thread is looked at again, at most, for that is how long its signals may
  * have to wait; stopping it costs some 8 us. */
 #define COUNT_LAP_NS 2000000u
@@ -79,7 +74,7 @@
  * meet in one place a million times in sqlite3 or python3. */
 #define COUNT_TABLE_BITS 18
 /* A part cut short tells a rate if it was at least this part of what was planned. */
-#define COUNT_LEAST_SHARE 6u
+#define COUNT_LEAST_SHARE 3u
 /* Thread CPU time to a burst that is overdue; after a stretch that was cut short at least this and less than
  * twice as much. */
 #define AGAIN_NS 100000u
