@@ -8,7 +8,8 @@
  *
  *   init.c       constructor, session, process slot, fork
  *   threads.c    which threads there are, their timers and signal stacks
- *   signals.c    handlers, the target's own dispositions, delivery to the target
+ *   signals.c    handlers, delivery to the target
+ *   dispositions.c  what the target has asked for its signals
  *   burst.c      entering, leaving, stepping, buffers
  *   count.c      stretches in which references are only counted: the clock
  *   syscalls.c   system calls made from inside a burst
