@@ -13,7 +13,7 @@
  *   burst.c      entering, leaving, stepping, buffers
  *   count.c      stretches in which references are only counted: the clock
  *   syscalls.c   system calls made from inside a burst
- *   watch.c      pages closed to see the next touch of a line
+ *   watch.c      pages closed to see the next touch of a line (watch.h names its parts)
  *   touched.c    which watched lines a short burst touched
  *   calls.c      system calls made while pages are closed; call-memory.c: what memory they touch
  *   regions.c    which code may be translated
