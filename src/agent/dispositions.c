@@ -49,6 +49,18 @@ int signals_ours(void)
             (!sys_failed(kernel_action(SIGSYS, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry));
 }
 
+void signals_take_libcs(void)
+{
+    for (int sig = 32; sig <= 33; sig++) {
+        struct kernel_sigaction k;
+        if (sys_failed(kernel_action(sig, NULL, &k)) || k.handler == (void *)SIG_DFL ||
+            k.handler == (void *)SIG_IGN || k.handler == (void *)(uintptr_t)signal_entry)
+            continue;
+        signals_target[sig] = k;
+        take_over(sig, k.flags);
+    }
+}
+
 /* What was noted is out of date if others that were blocked along with them are not any more: a jump out of a
  * handler or a return from one has put back an older mask behind libc's back. */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask)
@@ -112,10 +124,11 @@ static int change_action_open(int sig, const struct kernel_sigaction *new, struc
     return 0;
 }
 
-/* With all pages open, since the kernel's copies are on the stack. */
+/* The kernel's copies are on the stack, whose pages may be closed if the target made it: with one thread all
+ * are opened meanwhile, with several no stack of a thread is closed. */
 static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
-    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    struct thread *t = agent_off || !session || !session->watch || watch_many() ? NULL : thread_self();
     if (t)
         watch_hold(t);
     int result = change_action_open(sig, new, old);

@@ -46,6 +46,23 @@ static void default_action(int sig, int again)
         sys3(SYS_tgkill, sys0(SYS_getpid), sys0(SYS_gettid), sig);
 }
 
+/* Of the mask for a handler, what is really set where closed pages are watched for by several threads: the
+ * signals by which they are seen stay, and the target is told what it asked for. Not if it has blocked them
+ * before, since what it was told then would be forgotten. */
+static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, uint64_t mask)
+{
+    static const uint64_t ours = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    if (!session->watch || !(mask & ours))
+        return mask;
+    if (is_fault(sig) || (signals_hidden(t, before) | before) & ours) {
+        watch_seen(t, mask);
+        return mask;
+    }
+    t->hidden |= mask & ours;
+    t->hidden_beside = mask & ~ours;
+    return mask & ~ours;
+}
+
 static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     struct kernel_sigaction act = signals_target[sig];
@@ -86,7 +103,9 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         d->mask |= SIGNAL_BIT(sig);
     if (t) {
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
-        if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
+        if (watch_many())
+            d->mask = mask_among_others(t, sig, mask_of(uc), d->mask);
+        else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
             watch_drop(t); /* with those blocked, a closed page would kill */
         if (agent_stays() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
@@ -102,6 +121,16 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
         set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
     t->step_trap_blocked = 0;
     burst_end(t, end, detail, t->cursor, UINT32_MAX);
+}
+
+/* The SIGSYS of a diverted call waits behind this signal: it must find the context as it is. */
+static int call_waits(const struct thread *t)
+{
+    uint64_t pending = 0;
+    if (!t->dispatching)
+        return 0;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    return (pending & SIGNAL_BIT(SIGSYS)) != 0;
 }
 
 static void trigger(struct thread *t, ucontext_t *uc)
@@ -120,6 +149,12 @@ static void trigger(struct thread *t, ucontext_t *uc)
     else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
         burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
     t->enter_after_step = 0;
+    if ((t->watch.let_through && arch_at_call(uc)) || call_waits(t)) { /* a call is not made yet */
+        thread_arm(t);
+        return;
+    }
+    if (t->watch.let_through)
+        calls_stepped(t, uc);
     if (!agent_off && burst_must_wait(uc)) {
         /* Its handler runs first, then one instruction, then we are here again; unless the handler jumps
          * out: the timer is for that. */
@@ -136,6 +171,8 @@ static void trigger(struct thread *t, ucontext_t *uc)
 static void stepped(struct thread *t, ucontext_t *uc)
 {
     arch_set_step(uc, 0);
+    if (t && t->watch.let_through)
+        calls_stepped(t, uc);
     if (t && t->state == THREAD_STEPPING) {
         burst_reenter(t, uc);
     } else if (t && t->state == THREAD_NATIVE && t->enter_after_step) {
@@ -233,20 +270,27 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
          * safe_copy, though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault
          * then seems to have happened in. */
         ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
+        if (safe_probe_recover(arch_pc(faulty), &resume)) {
+            arch_set_pc(faulty, resume);
+            return 0;
+        }
         if (safe_copy_recover(arch_pc(faulty), &resume)) {
-            if (!watch_fault(NULL, (uint64_t)info->si_addr, NULL))
+            if (!watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
                 arch_set_pc(faulty, resume);
             return 0;
         }
     }
     struct thread *t = thread_self();
+    if (t && !in_handler(t, uc))
+        watch_seen(t, mask_of(uc));
     if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
         calls_diverted(t, uc, info->si_arch != arch_audit());
         return 0;
     }
-    if (sig == SIGSEGV && ((t && calls_back(t, uc)) ||
-                           (info->si_code == SEGV_ACCERR &&
-                            watch_fault(t, (uint64_t)info->si_addr, t && in_handler(t, uc) ? NULL : uc))))
+    if (sig == SIGSEGV &&
+        ((t && calls_back(t, uc)) ||
+         (info->si_code == SEGV_ACCERR && watch_fault(t, (uint64_t)info->si_addr, arch_fault_writes(uc),
+                                                      t && in_handler(t, uc) ? NULL : uc))))
         return 0;
     if (t)
         calls_interrupted(t, uc);

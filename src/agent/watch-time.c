@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * watch-time.c - the program's own CPU time, less what profiling took; and what watching may take.
+ *
+ * Time is that of the whole process: a line is touched again by whichever thread.
  */
 #include <time.h>
 #include "agent/sys.h"
@@ -8,9 +10,6 @@
 
 static uint64_t spent_ns;    /* since the last question */
 static uint64_t overhead_ns; /* CPU time that was not the program's own, in all */
-static struct {              /* when the burst in progress was begun: */
-    uint64_t cpu_ns, overhead_ns, counted_ns;
-} burst;
 static uint64_t random_state;
 
 uint64_t cpu_ns(void)
@@ -20,31 +19,44 @@ uint64_t cpu_ns(void)
 
 uint64_t watch_own_ns(void)
 {
-    return cpu_ns() - overhead_ns;
+    return sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - __atomic_load_n(&overhead_ns, __ATOMIC_RELAXED);
 }
 
-void watch_burst_begins(void)
+/* ns may be negative. */
+static void add_overhead(struct thread *t, uint64_t ns)
 {
-    burst.cpu_ns = cpu_ns();
-    burst.overhead_ns = overhead_ns;
-    burst.counted_ns = proc->count.count_cpu_ns;
+    t->watch.overhead_ns += ns;
+    __atomic_fetch_add(&overhead_ns, ns, __ATOMIC_RELAXED);
 }
 
-/* Own CPU time since watch_burst_begins: of references counted before the burst. Those of the burst are few.
- */
-static uint64_t counted_ns(void)
+void watch_burst_begins(struct thread *t)
 {
-    return (proc->count.count_cpu_ns - burst.counted_ns) * COUNT_NATIVE_PERCENT / 100;
+    t->watch.burst_cpu_ns = cpu_ns();
+    t->watch.burst_overhead_ns = t->watch.overhead_ns;
+    t->watch.counted_ns = 0;
 }
 
-uint64_t watch_burst_own_ns(void)
+void watch_counted(struct thread *t)
 {
-    return burst.cpu_ns - burst.overhead_ns + counted_ns();
+    t->watch.counted_ns += (cpu_ns() - t->count.cpu_start_ns) * COUNT_NATIVE_PERCENT / 100;
 }
 
-void burst_is_over(void)
+/* CPU time of the thread since watch_burst_begins that was not its own, and is not known as such yet. Its own
+ * is what counted references would have taken; those of the burst are few. */
+static uint64_t burst_overhead_ns(const struct thread *t)
 {
-    overhead_ns = burst.overhead_ns + (cpu_ns() - burst.cpu_ns) - counted_ns() + 2 * watching()->fault_ns;
+    return cpu_ns() - t->watch.burst_cpu_ns - t->watch.counted_ns -
+           (t->watch.overhead_ns - t->watch.burst_overhead_ns);
+}
+
+uint64_t watch_burst_own_ns(const struct thread *t)
+{
+    return watch_own_ns() - burst_overhead_ns(t);
+}
+
+void burst_is_over(struct thread *t)
+{
+    add_overhead(t, burst_overhead_ns(t) + 2 * watching()->fault_ns);
 }
 
 void spending_starts_anew(void)
@@ -53,8 +65,9 @@ void spending_starts_anew(void)
 }
 
 /* Too much was spent since the last question: about half of the lines are given up, whichever they are. */
-static void thin_out(void)
+static void thin_out(struct thread *t)
 {
+    watch_lock();
     if (!random_state)
         random_state = session->seed ^ process_id;
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
@@ -63,16 +76,21 @@ static void thin_out(void)
     for (unsigned i = 0; i < npages; i++)
         if (!page_is_wanted(&pages[i]))
             open_page(&pages[i]);
-    spent_ns = __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED) / 2;
+    guard_rests();
+    __atomic_store_n(&spent_ns, __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED) / 2,
+                     __ATOMIC_RELAXED);
+    if (!watch_many() && nclosed == 0)
+        t->selector = CALLS_ALLOWED;
+    watch_unlock();
 }
 
-void watch_spend(uint64_t ns)
+void watch_spend(struct thread *t, uint64_t ns)
 {
     count_add(&proc->count.watch_cpu_ns, ns);
-    spent_ns += ns;
-    overhead_ns += ns;
-    if (spent_ns > __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED))
-        thin_out();
+    add_overhead(t, ns);
+    if (__atomic_add_fetch(&spent_ns, ns, __ATOMIC_RELAXED) >
+        __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED))
+        thin_out(t);
 }
 
 void watch_time_forked(void)

@@ -5,12 +5,12 @@
  * A burst leaves lines behind; the collector chooses a few of them (wire.h, struct wire_watching). Their
  * pages are closed while the program runs natively. A fault on a closed page is the touch that was waited
  * for, or one of a neighbour: then the page is opened, a short burst into a buffer of our own is recorded,
- * looked through for the watched lines right here, and the page closed again. During the bursts for the
- * collector all pages are open, since it sees every touch in them anyway.
+ * looked through for the watched lines right here, and the page closed again. The bursts for the collector,
+ * which sees every touch in them anyway, begin with all pages open; where there are several threads, they
+ * open what they meet, and the rest stays closed to the others.
  *
- * System calls would fail with EFAULT on a closed page: calls.c has them diverted while any page is closed.
- *
- * Only in processes with one thread: another could be asleep in a system call into memory that we close.
+ * System calls would fail with EFAULT on a closed page: calls.c has them diverted. With several threads there
+ * is more to it: watch-threads.c.
  *
  * All of it runs in signal handlers, or, between watch_quiet and watch_quiet_end, in functions that the
  * target called: a trigger in the midst of it would find tables and pages at odds.
@@ -31,36 +31,53 @@ int watch_closed(void)
     return nclosed != 0;
 }
 
-void watch_open(struct thread *t)
+/* With one thread calls are diverted only while a page is closed; with several the guard decides. */
+static void stop_diverting(struct thread *t)
 {
-    open_pages();
-    if (t)
-        calls_divert(t, 0);
+    if (t && !watch_many())
+        t->selector = CALLS_ALLOWED;
 }
 
 void watch_pause(struct thread *t)
 {
     if (!session || !session->watch)
         return;
-    watch_open(t);
+    watch_lock();
+    open_pages();
     npages = 0;
+    stop_diverting(t);
+    watch_unlock();
 }
 
 void watch_drop(struct thread *t)
 {
     if (!session || !session->watch)
         return;
-    watch_open(t);
+    watch_lock();
+    open_pages();
     lose_all();
     npages = 0;
+    stop_diverting(t);
+    watch_unlock();
+}
+
+void turn_off(enum wire_unwatched why)
+{
+    open_pages();
+    lose_all();
+    npages = 0;
+    watching()->off = (uint32_t)why;
+    guard_ends();
 }
 
 void watch_off(struct thread *t, enum wire_unwatched why)
 {
     if (!session || !session->watch)
         return;
-    watch_drop(t);
-    watching()->off = (uint32_t)why;
+    watch_lock();
+    turn_off(why);
+    stop_diverting(t);
+    watch_unlock();
 }
 
 /*
@@ -73,30 +90,30 @@ static int data_is_limited(void)
     return sys_failed(sys4(SYS_prlimit64, 0, RLIMIT_DATA, 0, &limit)) || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Whether a fault on a closed page would come to us, and no other thread could stumble on one. */
-static int may_close(const struct thread *t, uint64_t mask)
+/* Whether a fault of this thread on a closed page would come to us. */
+static int is_fit(const struct thread *t, uint64_t mask)
 {
-    return t && !t->ending && watch_used() && !session->stop && threads_followed() == 1 &&
+    return t && !t->ending && watch_used() && !session->stop &&
            !(mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)));
 }
 
 int watch_close(struct thread *t, uint64_t mask)
 {
-    if (npages == 0)
-        return 1;
-    if (t->watch_hold) { /* watch_release does it */
-        watch_open(t);
+    if (watch_many()) {
+        watch_seen(t, mask);
+        watch_lock();
+        close_pages();
+        watch_unlock();
         return 1;
     }
-    if (!may_close(t, mask) || calls_divert(t, 1)) {
+    if (npages == 0 || t->watch_hold) /* watch_release does it */
+        return 1;
+    if (!is_fit(t, mask) || calls_prepare(t)) {
         watch_drop(t);
         return 0;
     }
-    for (unsigned i = 0; i < npages; i++)
-        if (page_is_wanted(&pages[i]))
-            close_page(&pages[i]);
-    if (nclosed == 0)
-        calls_divert(t, 0);
+    close_pages();
+    t->selector = nclosed ? CALLS_DIVERTED : CALLS_ALLOWED;
     return 1;
 }
 
@@ -114,12 +131,25 @@ void watch_quiet_end(struct thread *t)
         sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->quiet_mask, 0, 8);
 }
 
+void watch_quiet_native(struct thread *t)
+{
+    for (;;) {
+        /* In a burst this ends it; natively, the kernel knows no such call. */
+        if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
+            sys1(SYSCALL_LEAVE, 0);
+        watch_quiet(t);
+        if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
+            return;
+        watch_quiet_end(t); /* the next one had begun already */
+    }
+}
+
 void watch_hold(struct thread *t)
 {
     watch_quiet(t);
     t->watch_hold++;
-    if (nclosed)
-        watch_open(t);
+    open_pages();
+    stop_diverting(t);
     watch_quiet_end(t);
 }
 
@@ -134,21 +164,41 @@ void watch_release(struct thread *t)
 
 /* --- questions --- */
 
+static int asking; /* a thread waits for an answer, or has not read it yet */
+
+/* The lock is held. */
+static int may_ask(const struct thread *t)
+{
+    return !t->watch_hold && !asking && is_fit(t, t->app_mask) && threads_let_close();
+}
+
 uint32_t watch_asks(struct thread *t, uint64_t number)
 {
     uint32_t asks = (uint32_t)(number << WIRE_TURN_BITS) | WIRE_TURN_ASKED;
     if (!session->watch)
         return 0;
-    if (t->watch_hold || !may_close(t, t->app_mask) || !signals_ours() || data_is_limited()) {
+    int fit = signals_ours() && !data_is_limited();
+    watch_reap();
+    if (watch_many())
+        signals_take_libcs();
+    watch_call_ends(t); /* whichever was the burst's last */
+    watch_lock();
+    fit = fit && may_ask(t);
+    if (fit) {
+        asking = 1;
+        mappings_are_asked_for();
+        watching()->threads = watch_threads();
+        __atomic_store_n(&watching()->turn, asks, __ATOMIC_RELEASE);
+    } else {
         count_add(&proc->count.watch_unasked, 1);
-        watch_drop(t);
-        return 0;
     }
-    __atomic_store_n(&watching()->turn, asks, __ATOMIC_RELEASE);
-    return asks;
+    watch_unlock();
+    if (!fit && !watch_many())
+        watch_drop(t);
+    return fit ? asks : 0;
 }
 
-/* Nonzero if there was an answer. */
+/* Positive: there was an answer; 0: not in time; negative: there will be none. */
 static int wait_for_answer(uint32_t asks)
 {
     struct wire_watching *w = watching();
@@ -163,10 +213,10 @@ static int wait_for_answer(uint32_t asks)
                                             __ATOMIC_ACQUIRE))
                 return 0;
             if (collector_gone())
-                return 0;
+                return -1;
             if (now >= until + ANSWER_GIVE_UP_NS) { /* stopped in the midst of it: the table stays its own */
                 w->off = WIRE_UNWATCHED_COLLECTOR;
-                return 0;
+                return -1;
             }
         }
         struct timespec wait = {0, 1000000};
@@ -176,23 +226,34 @@ static int wait_for_answer(uint32_t asks)
 
 void watch_ask(struct thread *t, uint32_t asks)
 {
-    if (!asks)
+    if (!session->watch || (!asks && !watch_many()))
         return;
     uint64_t began = cpu_ns();
-    spending_starts_anew();
-    if (!wait_for_answer(asks)) {
+    int answer = asks ? wait_for_answer(asks) : 0;
+    if (asks && answer <= 0)
         count_add(&proc->count.watch_unasked, 1);
-        watch_drop(t); /* mappings may have changed in the burst: it takes the collector to tell */
-    } else {
+    /* In a burst of the only thread's mappings may have changed: it takes the collector to tell. */
+    if (asks && (answer < 0 || (answer == 0 && !watch_many())))
+        watch_drop(t);
+    watch_lock();
+    if (answer > 0) {
+        spending_starts_anew();
         list_pages();
-        watch_close(t, t->app_mask);
-        watch_spend(cpu_ns() - began);
+        guard_is_worth_it();
     }
-    burst_is_over();
+    asking = asks ? 0 : asking;
+    watch_unlock();
+    watch_close(t, t->app_mask);
+    if (answer > 0)
+        watch_spend(t, cpu_ns() - began);
+    if (asks)
+        burst_is_over(t);
 }
 
 void watch_forked(void)
 {
     npages = nclosed = 0; /* the parent opened them before it forked */
+    asking = 0;
+    threads_list_forked();
     watch_time_forked();
 }

@@ -20,7 +20,12 @@
 #define T_IDLE_ROUNDS 176
 #define T_SPILL_EXTRA 184
 #define T_TARGETS 4096
+
+/* Code of call_through for one thread (calls.S). */
+#define CALL_THROUGH_BYTES 16
 #define T_LANDINGS (4096 + (16 << TARGET_BITS))
+
+#include "agent/tunables.h"
 
 #ifndef __ASSEMBLER__
 #include "agent/agent.h"
