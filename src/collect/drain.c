@@ -171,7 +171,10 @@ static void store_counters(struct drain *d, const struct slot *slot)
 #undef COUNTER
     };
     struct error err;
-    int status = 0;
+    /* Why the process is not watched any more: enum wire_unwatched. */
+    int status = storing(d) ? profile_set_counter(d->profile, slot->process.id, "unwatched",
+                                                  slot->proc->watching.off, &err)
+                            : 0;
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && status >= 0 && storing(d); i++) {
         uint64_t value;
         memcpy(&value, (const char *)&slot->proc->count + counters[i].offset, sizeof(value));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sweep_turns LINES ROUNDS: as sweep, but two threads take turns, a round each: each line is touched again after
- * exactly LINES references, and always by the other thread.
+ * sweep_turns LINES ROUNDS: as sweep, but two threads take turns, a round each: each line is touched again
+ * after exactly LINES references, and always by the other thread.
  */
 /* build: -pthread */
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads at work, at rest and at their ends while pages are closed: nothing fails, nothing is cut short, nobody
- * waits for ever. Prints what went wrong and a sum of the memory.
+ * Threads at work, at rest and at their ends while pages are closed: nothing fails, nothing is cut short,
+ * nobody waits for ever. Prints what went wrong and a sum of the memory.
  *
  * usage: watched_threads SCENE
  */
@@ -33,9 +33,9 @@ static atomic_long bad;
 static atomic_int go_on = 1;
 
 #undef CHECK
-#define CHECK(what)                                                       \
-    do {                                                                  \
-        if (!(what) && atomic_fetch_add(&bad, 1) < 20)                    \
+#define CHECK(what)                                                         \
+    do {                                                                    \
+        if (!(what) && atomic_fetch_add(&bad, 1) < 20)                      \
             printf("line %d: %s (%s)\n", __LINE__, #what, strerror(errno)); \
     } while (0)
 
@@ -118,7 +118,7 @@ static struct meeting {
     pthread_mutex_t mutex;
     pthread_cond_t come;
     int there;
-} *meeting;
+} * meeting;
 static uint32_t *word;
 
 static void sleep_in(int how, int round)
@@ -253,7 +253,8 @@ static void at_end(void *value)
     int fd[2];
     char *text = value;
     CHECK(pipe(fd) == 0);
-    CHECK(write(fd[1], text, 16) == 16 && read(fd[0], text + 16, 16) == 16 && memcmp(text, text + 16, 16) == 0);
+    CHECK(write(fd[1], text, 16) == 16 && read(fd[0], text + 16, 16) == 16 &&
+          memcmp(text, text + 16, 16) == 0);
     close(fd[0]), close(fd[1]);
     free(malloc(5000));
 }
@@ -369,8 +370,8 @@ static void *mapper(void *me)
         CHECK(mprotect(p, 4 * PAGE, PROT_READ) == 0);
         for (int k = 0; k < 16; k++)
             CHECK(p[k * PAGE + 99] == 1 + (int)(long)me);
-        CHECK(mmap(p + 4 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-                   0) == p + 4 * PAGE);
+        CHECK(mmap(p + 4 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                   -1, 0) == p + 4 * PAGE);
         CHECK(p[5 * PAGE] == 0);
         CHECK(madvise(p + 8 * PAGE, 4 * PAGE, MADV_DONTNEED) == 0 && p[9 * PAGE] == 0);
         churn_some((int)(long)me * PART, PART, &state, 10000);
@@ -574,7 +575,8 @@ static void *napper(void *how)
         int result = how ? poll(NULL, 0, 80) : nanosleep(t, t);
         CHECK(result == 0 || errno == EINTR);
         clock_gettime(CLOCK_MONOTONIC, &after);
-        CHECK(result != 0 || (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >= 79000000);
+        CHECK(result != 0 ||
+              (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >= 79000000);
     }
     atomic_fetch_sub(&go_on, 1);
     return NULL;
@@ -768,10 +770,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"share", share},         {"sleepers", sleepers}, {"calls", calls},   {"come", come_and_go},
-                  {"processes", processes}, {"maps", maps},         {"barrier", barrier}, {"signals", signals},
-                  {"robust", dead_owners},  {"cancel", cancelled},  {"stop", stopped},  {"stacks", stacks},
-                  {"raw", raw},             {"quit", quits},        {"main", main_goes}};
+    } scenes[] = {{"share", share},      {"sleepers", sleepers},   {"calls", calls},
+                  {"come", come_and_go}, {"processes", processes}, {"maps", maps},
+                  {"barrier", barrier},  {"signals", signals},     {"robust", dead_owners},
+                  {"cancel", cancelled}, {"stop", stopped},        {"stacks", stacks},
+                  {"raw", raw},          {"quit", quits},          {"main", main_goes}};
     const char *scene = argc > 1 ? argv[1] : "";
     setvbuf(stdout, NULL, _IOLBF, 1024);
     make_pool();
