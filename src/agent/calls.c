@@ -3,7 +3,7 @@
  * calls.c - the target's system calls while pages are closed.
  *
  * The kernel fails with EFAULT where it would have to touch a closed page for the target. So while one is
- * closed, or several threads are guarded (watch-threads.c), Linux' syscall user dispatch sends us SIGSYS in
+ * closed, or several threads are guarded (watch-guard.c), Linux' syscall user dispatch sends us SIGSYS in
  * place of each call made from outside the agent's own text. What the call may touch is noted, and pages of
  * that are opened; then it is made
  *

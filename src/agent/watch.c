@@ -10,7 +10,7 @@
  * open what they meet, and the rest stays closed to the others.
  *
  * System calls would fail with EFAULT on a closed page: calls.c has them diverted. With several threads there
- * is more to it: watch-threads.c.
+ * is more to it: watch-guard.c.
  *
  * All of it runs in signal handlers, or, between watch_quiet and watch_quiet_end, in functions that the
  * target called: a trigger in the midst of it would find tables and pages at odds.
@@ -187,7 +187,7 @@ uint32_t watch_asks(struct thread *t, uint64_t number)
     if (fit) {
         asking = 1;
         mappings_are_asked_for();
-        watching()->threads = watch_threads();
+        watching()->threads = nthreads;
         __atomic_store_n(&watching()->turn, asks, __ATOMIC_RELEASE);
     } else {
         count_add(&proc->count.watch_unasked, 1);
@@ -254,6 +254,6 @@ void watch_forked(void)
 {
     npages = nclosed = 0; /* the parent opened them before it forked */
     asking = 0;
-    threads_list_forked();
+    guard_forked();
     watch_time_forked();
 }

@@ -4,11 +4,12 @@
  *
  *   watch.c          questions to the collector, when pages are closed and when all is given up
  *   watch-pages.c    the pages of watched lines: which there are, open and closed; the lines' fate
- *   watch-threads.c  several threads: whose system calls keep which pages open
+ *   watch-guard.c    several threads: whose system calls keep which pages open
+ *   watch-threads.c  threads come and go
  *   watch-faults.c   touches of closed pages, and the short bursts behind them
  *   watch-time.c     the program's own CPU time, and what watching takes of it
  *
- * Functions called watch_* take the lock of watch-threads.c where they need it; all others are called with
+ * Functions called watch_* take the lock of watch-guard.c where they need it; all others are called with
  * it.
  */
 #ifndef CACHEGRAM_AGENT_WATCH_H
@@ -63,19 +64,24 @@ void mapping_changes(uint64_t low, uint64_t high);
 void mappings_are_asked_for(void);
 void lose_changed(void); /* lines in what has changed since */
 
-/* watch-threads.c; docstrings of the watch_ functions in agent.h */
+/* watch-guard.c; what the watch_ functions do: agent.h */
+extern struct thread *threads;      /* those that there are, a list */
+extern unsigned nthreads, starting; /* of the list; and those that are being made */
 void watch_lock(void);
 void watch_unlock(void);
-unsigned watch_threads(void); /* that there are */
-int threads_let_close(void);  /* nonzero: what each thread's call may touch is known */
+int threads_let_close(void);           /* nonzero: what each thread's call may touch is known */
+int page_in_use(const struct page *p); /* some thread's call, or short burst, may touch it */
+void settle_own_memory(void);   /* lines on threads' stacks, where the kernel may write, are given up */
+void is_seen(struct thread *t); /* outside of any call but that which it makes now */
+void set_selector(struct thread *t);
 /* The call, which is made here or from the code cache, changes the mappings there. */
 void watch_change_begins(struct thread *t, const struct memory *m);
-int page_in_use(const struct page *p); /* some thread's call, or short burst, may touch it */
-void settle_own_memory(void); /* lines on threads' stacks, where the kernel may write, are given up */
-void guard_rests(void);       /* if no line is wanted: a guard costs something for every call */
-void guard_is_worth_it(void);
+void guard_begins(struct thread *t); /* t calls, outside of any call */
 void guard_ends(void);
-void threads_list_forked(void);
+void guard_rests(void); /* if no line is wanted: a guard costs something for every call */
+int guard_rests_now(void);
+void guard_is_worth_it(void);
+void guard_forked(void);
 
 /* watch.c */
 void turn_off(enum wire_unwatched why);

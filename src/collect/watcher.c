@@ -62,6 +62,9 @@ struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, struct watches
     w->line_bytes = line_bytes;
     w->live = COLLECT_WATCH_LIVE;
     w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
+    /* With several threads calls cost something before the first question. */
+    proc->watching.fault_ns = fault_cost_ns();
+    proc->watching.allowance_ns = w->allowance_ns;
     random_seed(&w->random, seed ^ pid);
     return w;
 }

@@ -193,6 +193,8 @@ def test_reuse_by_another_thread(built, cachegram, record):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         ratios = [r for r, in con.execute("select w.cpu_ns * b.refs_per_ns / (? - w.age) from watch w join burst b"
                                           " on b.id = w.burst where w.outcome = 'reused'", (lines,))]
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        assert con.execute("select count(distinct tid) from burst").fetchone() == (2,)
     told = outcomes(db)
     assert told["reused"] > 50, told
     assert .6 < statistics.median(ratios) < 1.5, statistics.median(ratios)
