@@ -112,6 +112,11 @@ void settle_own_memory(void)
 
 /* --- notes of calls --- */
 
+static uint64_t span_end(const struct span *s)
+{
+    return s->address + s->bytes < s->address ? UINT64_MAX : s->address + s->bytes;
+}
+
 void set_selector(struct thread *t)
 {
     if (t->dispatching && !t->watch.exits && !t->watch.let_through)
@@ -122,8 +127,7 @@ void is_seen(struct thread *t)
 {
     struct watch_thread *w = &t->watch;
     for (unsigned i = 0; w->changes && i < w->memory.n; i++) {
-        uint64_t low = w->memory.part[i].address, high = low + w->memory.part[i].bytes;
-        high = high < low ? UINT64_MAX : high;
+        uint64_t low = w->memory.part[i].address, high = span_end(&w->memory.part[i]);
         lose_range(low, high); /* what came to be watched there in between */
         mapping_changes(low, high);
     }
@@ -180,6 +184,8 @@ void watch_change_begins(struct thread *t, const struct memory *m)
     t->watch.memory = *m;
     t->watch.changes = 1;
     t->watch.call = t->watch.in_burst ? CALL_OPEN_ENDED : CALL_HERE;
+    for (unsigned i = 0; i < m->n; i++) /* what came to be watched there since its lines were settled */
+        lose_range(m->part[i].address, span_end(&m->part[i]));
     watch_unlock();
 }
 

@@ -6,7 +6,7 @@ import pytest
 
 from e2e_conftest import need, run, totals
 
-OFTEN = ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500", "--watch-lines", "32"]
+OFTEN = ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"]
 SUITES = ["test_signal", "test_threading", "test_subprocess", "test_faulthandler", "test_ctypes", "test_mmap",
           "test_socket", "test_asyncio", "test_json", "test_re", "test_zlib", "test_hashlib"]
 

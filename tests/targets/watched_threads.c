@@ -729,7 +729,7 @@ static void executes(char **argv)
 static void *quitter(void *n)
 {
     uint32_t state = (uint32_t)(long)n;
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 200; i++)
         churn_some(0, PAGES, &state, 20000);
     printf("quits\n");
     exit(17);
@@ -749,7 +749,7 @@ static void *left_alone(void *main_thread)
 {
     uint32_t state = 123;
     join((pthread_t)main_thread);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 200; i++)
         churn_some(0, PAGES, &state, 20000);
     printf("alone, wrong %ld\n", atomic_load(&bad));
     exit(18);
@@ -760,7 +760,7 @@ static void main_goes(void)
     pthread_t id;
     uint32_t state = 55;
     start(&id, left_alone, (long)pthread_self());
-    for (int i = 0; i < 30; i++)
+    for (int i = 0; i < 200; i++)
         churn_some(0, PAGES, &state, 20000);
     pthread_exit(NULL);
 }
@@ -779,7 +779,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 1024);
     make_pool();
     uint32_t state = 1, sum = 0;
-    for (int i = 0; i < 30; i++) /* bursts begin while there is one thread */
+    for (int i = 0; i < 100; i++) /* bursts begin while there is one thread */
         churn_some(0, PAGES, &state, 20000);
     if (strcmp(scene, "exec") == 0)
         executes(argv);
