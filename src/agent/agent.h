@@ -8,11 +8,12 @@
  *
  *   init.c       constructor, session, process slot, fork
  *   threads.c    which threads there are, their timers and signal stacks
- *   signals.c    handlers, the target's own dispositions, delivery to the target
+ *   signals.c    handlers, delivery to the target
+ *   dispositions.c  what the target has asked for its signals
  *   burst.c      entering, leaving, stepping, buffers
  *   count.c      stretches in which references are only counted: the clock
  *   syscalls.c   system calls made from inside a burst
- *   watch.c      pages closed to see the next touch of a line
+ *   watch.c      pages closed to see the next touch of a line (watch.h names its parts)
  *   touched.c    which watched lines a short burst touched
  *   calls.c      system calls made while pages are closed; call-memory.c: what memory they touch
  *   regions.c    which code may be translated
@@ -26,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
+#include "agent/calls.h"
 #include "agent/tunables.h"
 #include "wire/wire.h"
 
@@ -69,6 +71,36 @@ struct counting {
     uint64_t burst_gap; /* gap_refs with which the burst was planned that is recorded now */
 };
 
+/* How long a thread's system call lasts, whose memory is not closed meanwhile. */
+enum watch_call {
+    CALL_NONE,
+    CALL_HERE,       /* until watch_call_ends */
+    CALL_THROUGH,    /* until call_through (arch) has made it */
+    CALL_OPEN_ENDED, /* until the thread is seen again, outside of any call */
+};
+
+/* What watching knows of a thread (watch.h). */
+struct watch_thread {
+    struct thread *next; /* in the list of all */
+    enum watch_call call;
+    int anything;         /* what the call may touch is not known */
+    int changes;          /* it changes the mappings of that memory */
+    struct memory memory; /* else this */
+    uint64_t guard;       /* number of the last guard since whose beginning the thread was seen */
+    int in_burst;         /* for the collector: its calls are noted in the code cache */
+    int unfit;            /* it blocks SIGSEGV or SIGSYS */
+    int let_through;      /* for a call that makes a thread or a process, at its own place */
+    int exits;
+    int is_starting, creating; /* in pthread_create: the new one is not there yet; calls of it in progress */
+    uint64_t stack_bytes, stack_low, stack_high, fs_base;
+    /* short bursts */
+    uint64_t *mini_buffer;
+    uint64_t mini_page, mini_ended_ns;
+    unsigned mini_words;
+    /* CPU time: that was not its own; and when the burst in progress was begun */
+    uint64_t overhead_ns, burst_cpu_ns, burst_overhead_ns, counted_ns;
+};
+
 /*
  * A followed thread. The GS base points here during a burst; generated code knows the offsets of the
  * first members (arch/x86_64/layout.h checks them).
@@ -97,6 +129,7 @@ struct thread {
 
     enum thread_state state;
     uint32_t tid;
+    unsigned index;   /* of this structure; threads that end pass it on */
     uint64_t exit_pc; /* where native code goes on after the leave gate */
     uint64_t syscall_pc;
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
@@ -142,6 +175,7 @@ struct thread {
     struct counting count;
     int count_timer, has_count_timer;
     uint32_t tables; /* which of them it has */
+    struct watch_thread watch;
 
     uint64_t steps[512] __attribute__((aligned(4096))); /* a page: see arch/x86_64/count.h */
     uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
@@ -175,16 +209,19 @@ struct thread *thread_self(void); /* NULL: not followed */
 struct thread *thread_new(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
+void thread_forget(struct thread *t); /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 void threads_forked(void);             /* forget all but the caller */
 void threads_retire(void);             /* no thread is interrupted any more */
-uint32_t threads_followed(void);
 
 /* signals.c */
 int signals_init(void);
 void signals_hand_back(struct thread *t); /* NULL: not followed. From now on the target's are the kernel's. */
 int signals_ours(void);                   /* nonzero: our fault handlers are still in place */
+/* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by
+ * system calls that nobody interposes; but they must not see a context inside of a call of ours. */
+void signals_take_libcs(void);
 #define SIGNAL_BIT(s) (1ull << ((s)-1))
 #define FAULT_SIGNALS                                                                     \
     (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
@@ -257,46 +294,71 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
 int syscall_never_waits(long number); /* for anything that a signal could end */
 
 /* watch.c */
-int watch_used(void);              /* this process is watched */
-uint64_t watch_own_ns(void);       /* the thread's CPU time, less what profiling took of it */
-uint64_t watch_burst_own_ns(void); /* likewise, at the burst's beginning */
-void watch_burst_begins(void);     /* from here to watch_ask, CPU time is not the program's own */
-int watch_closed(void);            /* some page is closed */
+int watch_used(void);        /* this process is watched */
+int watch_many(void);        /* there are several threads, or will be in a moment */
+uint64_t watch_own_ns(void); /* the process' CPU time, less what profiling took of it */
+/* Likewise, but as if the thread's burst that ends now had not been, from watch_burst_begins on. */
+uint64_t watch_burst_own_ns(const struct thread *t);
+void watch_burst_begins(struct thread *t); /* from here to watch_ask, CPU time is not the program's own */
+void watch_counted(struct thread *t);      /* a stretch of counting is over that was part of it */
+int watch_closed(void);                    /* some page is closed */
+void watch_enters(struct thread *t);       /* the code cache, for the collector */
+void watch_leaves(struct thread *t);       /* it, in any case */
 /* Before a burst's buffer is handed over: the number to hand over with it, 0: nothing is asked. */
 uint32_t watch_asks(struct thread *t, uint64_t number);
 void watch_ask(struct thread *t, uint32_t asks); /* behind it: waits for the answer, closes pages */
-void watch_open(struct thread *t);               /* all pages; t NULL: calls remain diverted */
-void watch_pause(struct thread *t);              /* likewise, until the next answer */
+void watch_pause(struct thread *t);              /* opens all pages, until the next answer */
 /* Closes them again; mask: the target's. 0: that cannot be, and all lines were dropped. */
 int watch_close(struct thread *t, uint64_t mask);
 void watch_drop(struct thread *t);                         /* opens all pages, gives up all lines */
 void watch_off(struct thread *t, enum wire_unwatched why); /* for good */
 /* A signal frame is about to be put there: open, and never closed again. */
 void watch_avoid(uint64_t low, uint64_t high);
-int watch_overlaps(uint64_t address, uint64_t bytes);
-void watch_open_range(uint64_t address, uint64_t bytes);
 /* The target changes its mapping there; gone: what was there is not there afterwards. */
 void watch_unmapped(uint64_t address, uint64_t bytes, int gone);
 /* Outside of handlers, around anything that changes pages or lines: no signal comes in but faults. NULL: not
  * followed, nothing is done. Not nested. */
 void watch_quiet(struct thread *t);
 void watch_quiet_end(struct thread *t);
+void watch_quiet_native(struct thread *t); /* watch_quiet, and not in a burst; not NULL */
 /* Around a system call that the agent makes for the target, with pointers of the target's. */
 void watch_hold(struct thread *t);
 void watch_release(struct thread *t);
 /* A fault at that address; uc NULL: in code of ours. Nonzero: the page was closed, and is open now. */
-int watch_fault(struct thread *t, uint64_t address, ucontext_t *uc);
+int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc);
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns);
-void watch_spend(uint64_t ns); /* CPU time that watching took */
+void watch_spend(struct thread *t, uint64_t ns); /* CPU time of its that watching took */
 void watch_forked(void);
+/* Threads. A handler has interrupted it in the target's code, with that mask. */
+void watch_seen(struct thread *t, uint64_t mask);
+/* A call of the thread's begins that may touch that (NULL: anything); nonzero: pages were opened for it. */
+int watch_call_begins(struct thread *t, enum watch_call how, const struct memory *m);
+void watch_call_ends(struct thread *t);
+void watch_lets_through(struct thread *t); /* it makes a call by itself, with all pages open */
+void watch_was_let_through(struct thread *t);
+/* `self` (NULL: not followed) is about to make a thread, whose structure is t; and has, or has failed to. */
+void watch_starts(struct thread *self, struct thread *t, uint64_t stack_bytes);
+void watch_started(struct thread *self, struct thread *t, int failed);
+void watch_attached(struct thread *t);     /* called by the new thread */
+void watch_not_attached(struct thread *t); /* instead: it goes unprofiled after all */
+int watch_detached(struct thread *t); /* by one that will end; nonzero: watch_reap forgets it, once it has */
+void watch_exits(struct thread *t);   /* it is about to call exit */
+void watch_reap(void);                /* forgets threads that have ended */
 
 /* touched.c: which of the n <= 64 lines (addresses) the records' instructions touched: bit i is lines[i]. */
 uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
                          const uint64_t *lines, unsigned n);
 
 /* calls.c */
-#define SET_SYSCALL_USER_DISPATCH 59        /* PR_, which older headers do not name */
-int calls_divert(struct thread *t, int on); /* 0, or -1: the kernel cannot */
+#define SET_SYSCALL_USER_DISPATCH 59 /* PR_, which older headers do not name */
+#define CALLS_ALLOWED 0              /* of thread.selector, as the kernel has them */
+#define CALLS_DIVERTED 1
+int calls_prepare(struct thread *t); /* its selector counts from now on: 0, or -1: the kernel cannot */
+/* Nonzero: a call from the code cache, while others may close pages, cannot be made there. */
+int calls_in_burst(struct thread *t, long number, const uint64_t *args);
+void calls_stepped(struct thread *t, const ucontext_t *uc); /* the step behind a call that was let through */
+/* A call made for the target, in none of our text that calls are never diverted from. */
+long calls_outside(long number, const long *args);
 /* A call that we make for the target, with all pages open: what it changes is noted. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);
 /* On the SIGSYS of such a call; foreign: not by this architecture's own numbers. */
@@ -379,9 +441,15 @@ void arch_call_done(ucontext_t *uc, long result); /* it was made */
 unsigned arch_audit(void);                        /* AUDIT_ARCH_ of its numbers */
 void arch_call_again(ucontext_t *uc);             /* the target makes it, at its own place */
 /* It makes it from the agent's text; come_back: which ends in a fault. */
-void arch_call_through(ucontext_t *uc, int come_back);
-int arch_call_back(ucontext_t *uc); /* at that fault: makes the context the target's; 0: it is not that one */
-int arch_call_interrupted(ucontext_t *uc); /* likewise, anywhere in such a call */
+void arch_call_through(struct thread *t, ucontext_t *uc, int come_back);
+int arch_call_lasts(const struct thread *t); /* one without a fault has begun, and is not over */
+/* At that fault: makes the context the target's; 0: it is not that one. */
+int arch_call_back(struct thread *t, ucontext_t *uc);
+int arch_call_interrupted(struct thread *t, ucontext_t *uc); /* likewise, anywhere in such a call */
+int arch_at_call(const ucontext_t *uc);                      /* a system call instruction comes next */
+/* The mask that the frame tells which rt_sigreturn is about to return to; 0, or -1: it cannot be read. */
+int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
+int arch_fault_writes(const ucontext_t *uc); /* the access that faulted was a store */
 /* Moves the signal frame that `uc` is part of to just below sp; returns the new frame's stack pointer as
  * at a handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);

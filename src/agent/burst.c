@@ -55,7 +55,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     uint64_t fs_base = 0;
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
     *d = (struct wire_desc){.asks = asks,
-                            .own_ns = watch_burst_own_ns(),
+                            .own_ns = watch_burst_own_ns(t),
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
@@ -97,6 +97,7 @@ static void go_native(struct thread *t)
     if (t->state != THREAD_NATIVE)
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     t->state = THREAD_NATIVE;
+    watch_leaves(t);
 }
 
 static void end_books(struct thread *t)
@@ -126,6 +127,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     uint32_t asks = 0;
     if (counting) {
         count_end(t);
+        watch_counted(t);
         burst_forget(t);
     } else if (t->buffer >= 0) {
         asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
@@ -227,6 +229,7 @@ static uint64_t begin(struct thread *t, uint64_t pc)
 
 void burst_record(struct thread *t, ucontext_t *uc)
 {
+    watch_counted(t);
     start_buffer(t, t->buffer);
     uint64_t code = begin(t, arch_pc(uc));
     if (code) {
@@ -261,7 +264,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         arch_flush();
         regions_forget();
     }
-    watch_burst_begins();
+    watch_burst_begins(t);
     t->count.on = count_wanted(t, uc);
     /* Who counts for long must not keep a buffer from others. */
     if (!(t->count.on && count_always())) {
@@ -272,7 +275,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     t->entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t code = begin(t, pc);
     if (code) {
-        watch_pause(t);
+        watch_enters(t);
         go(t, uc, code);
         return 1;
     }
@@ -287,8 +290,12 @@ int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t
 {
     if (agent_off || session->stop || arch_gs_in_use() || burst_must_wait(uc))
         return 0;
-    __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST); /* the only thread: see watch.c */
+    uint32_t others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
     if (regions_are_stale()) {
+        if (others) { /* see burst_enter */
+            __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+            return 0;
+        }
         arch_flush();
         regions_forget();
     }

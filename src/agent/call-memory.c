@@ -3,6 +3,7 @@
  * call-memory.c - which of the caller's memory a system call reads or writes, as far as its arguments tell.
  */
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include "agent/agent.h"
 #include "agent/calls.h"
@@ -107,6 +108,23 @@ static const struct call calls[] = {
     {SYS_rt_sigpending, {ARRAY(0, 1, 1)}},
     {SYS_rt_sigaction, {FIXED(1, 32), FIXED(2, 32)}},
     {SYS_sigaltstack, {FIXED(0, 24), FIXED(1, 24)}},
+    {SYS_waitid, {FIXED(2, 128), FIXED(4, 144)}},
+    {SYS_rt_sigtimedwait, {FIXED(0, 8), FIXED(1, 128), FIXED(2, 16)}},
+    {SYS_rt_sigsuspend, {FIXED(0, 8)}},
+    {SYS_sendfile, {FIXED(2, 8)}},
+    {SYS_sched_setaffinity, {ARRAY(2, 1, 1)}},
+    {SYS_sched_getparam, {FIXED(1, 4)}},
+    {SYS_sched_setparam, {FIXED(1, 4)}},
+    {SYS_sched_setscheduler, {FIXED(2, 4)}},
+    {SYS_timerfd_settime, {FIXED(2, 32), FIXED(3, 32)}},
+    {SYS_timerfd_gettime, {FIXED(1, 32)}},
+    {SYS_getcpu, {FIXED(0, 4), FIXED(1, 4)}},
+    {SYS_sched_getscheduler, {{0}}},
+    {SYS_timerfd_create, {{0}}},
+    {SYS_membarrier, {{0}}},
+    {SYS_getpriority, {{0}}},
+    {SYS_setpriority, {{0}}},
+    {SYS_fallocate, {{0}}},
     {SYS_close, {{0}}},
     {SYS_lseek, {{0}}},
     {SYS_dup, {{0}}},
@@ -169,6 +187,18 @@ static int add_vector(struct memory *m, uint64_t vector, uint64_t count)
     return 0;
 }
 
+/* A message: its header, which tells of an address, of buffers and of control data. */
+static int add_message(struct memory *m, uint64_t header)
+{
+    struct msghdr h;
+    add(m, header, sizeof h);
+    if (safe_copy(&h, (const void *)header, sizeof h))
+        return 0;
+    if (add(m, (uint64_t)h.msg_name, h.msg_namelen) || add(m, (uint64_t)h.msg_control, h.msg_controllen))
+        return -1;
+    return add_vector(m, (uint64_t)h.msg_iov, h.msg_iovlen);
+}
+
 int call_memory(long number, const uint64_t *args, struct memory *m)
 {
     m->n = 0;
@@ -182,6 +212,9 @@ int call_memory(long number, const uint64_t *args, struct memory *m)
         for (int i = 1; i <= 3; i++)
             add(m, args[i], (args[0] + 63) / 64 * 8);
         return add(m, args[4], 16);
+    case SYS_sendmsg:
+    case SYS_recvmsg:
+        return add_message(m, args[1]);
     case SYS_fcntl: /* the third argument is a number or a struct flock */
         return add(m, args[2], 32);
     default:

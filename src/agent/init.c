@@ -45,11 +45,16 @@ static long errno_of(long result)
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
-    struct thread *t = session && session->watch ? thread_self() : NULL;
-    watch_quiet(t);
-    watch_unmapped((uint64_t)address, bytes, 0);
-    long result = sys3(SYS_mprotect, address, bytes, protection);
-    watch_quiet_end(t);
+    long result;
+    if (watch_many()) { /* diverted, it tells watching itself */
+        result = calls_outside(SYS_mprotect, (long[6]){(long)address, (long)bytes, protection, 0, 0, 0});
+    } else {
+        struct thread *t = session && session->watch ? thread_self() : NULL;
+        watch_quiet(t);
+        watch_unmapped((uint64_t)address, bytes, 0);
+        result = sys3(SYS_mprotect, address, bytes, protection);
+        watch_quiet_end(t);
+    }
     if (result == 0 && !agent_off && session)
         regions_touch((uint64_t)address, bytes);
     return (int)errno_of(result);
@@ -61,9 +66,11 @@ static void go_for_good(enum wire_disabled why)
     if (agent_off || !session)
         return;
     struct thread *t = thread_self();
-    watch_quiet(t);
-    watch_drop(t);
-    watch_quiet_end(t);
+    if (t) {
+        watch_quiet_native(t);
+        watch_off(t, WIRE_UNWATCHED_DISPATCH); /* of no thread are calls diverted any more */
+        watch_quiet_end(t);
+    }
     agent_disable(why);
     sys1(SYSCALL_LEAVE, 0);
     threads_retire();
@@ -82,9 +89,11 @@ static void before_dispatch(void)
     signals_hand_back(t);
 }
 
-/* For the target, from our own text, where it is not diverted (calls.c). */
+/* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
 static long make_call(long number, const long *a)
 {
+    if (watch_many())
+        return calls_outside(number, a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (!t)
         return sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -106,7 +115,7 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     va_end(a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (t && (flags & (CLONE_VM | CLONE_THREAD | CLONE_VFORK)) == CLONE_VM) {
-        watch_quiet(t);
+        watch_quiet_native(t);
         watch_off(t, WIRE_UNWATCHED_ASYNC);
         watch_quiet_end(t);
     }
@@ -256,11 +265,11 @@ static void forked(void)
 {
     if (!session)
         return;
+    watch_forked();
     if (agent_off || !session->follow || session->stop || attach(-1)) {
         agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
         return;
     }
-    watch_forked();
     burst_forked();
     arch_forked();
     regions_forget();

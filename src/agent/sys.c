@@ -111,3 +111,15 @@ int safe_copy_recover(uint64_t rip, uint64_t *resume)
     *resume = (uint64_t)safe_copy_end;
     return 1;
 }
+
+extern const char safe_probe_read[] __attribute__((visibility("hidden")));
+extern const char safe_probe_write[] __attribute__((visibility("hidden")));
+extern const char safe_probe_fails[] __attribute__((visibility("hidden")));
+
+int safe_probe_recover(uint64_t rip, uint64_t *resume)
+{
+    if (rip != (uint64_t)safe_probe_read && rip != (uint64_t)safe_probe_write)
+        return 0;
+    *resume = (uint64_t)safe_probe_fails;
+    return 1;
+}

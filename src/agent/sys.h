@@ -41,7 +41,10 @@ uint64_t sys_clock_ns(int clock_id);
  * done). The fault handler recovers it (safe_copy_recover).
  */
 size_t safe_copy(void *to, const void *from, size_t bytes);
+/* 0: a byte there can be read, or written (which changes nothing); closed pages are not opened for it. */
+size_t safe_probe(const void *address, int write);
 /* For the fault handler: nonzero if rip lies in safe_copy; then *resume is where to go on. */
 int safe_copy_recover(uint64_t rip, uint64_t *resume);
+int safe_probe_recover(uint64_t rip, uint64_t *resume); /* likewise, in safe_probe */
 
 #endif

@@ -8,16 +8,21 @@
 static int change_mask(struct thread *t, const uint64_t *args, long *result)
 {
     uint64_t set = 0, before = t->app_mask, after = before;
+    int how = (int)args[0];
+    /* With several threads even libc's own requests must not block what closed pages are seen by. */
+    uint64_t told = before | (watch_many() ? signals_hidden(t, before) : 0);
     if (args[3] != sizeof set || args[0] > SIG_SETMASK)
         return 0; /* let the kernel say what is wrong with it */
     if (args[1]) {
         if (safe_copy(&set, (const void *)args[1], sizeof set))
             return 0;
-        after = args[0] == SIG_BLOCK ? before | set : args[0] == SIG_UNBLOCK ? before & ~set : set;
+        after = signals_change(how, before, watch_many() ? signals_real(how, set) : set);
     }
-    if (args[2] && safe_copy((void *)args[2], &before, sizeof before))
+    if (args[2] && safe_copy((void *)args[2], &told, sizeof told))
         return 0;
-    t->app_mask = after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+    if (args[1] && watch_many())
+        signals_note(t, how, set, before);
+    t->app_mask = after;
     *result = 0;
     return 1;
 }
@@ -74,6 +79,8 @@ static enum syscall_way change(struct thread *t, long number)
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
 {
     if (t->mini) /* pages may be closed: it is diverted */
+        return end(t, WIRE_END_SYSCALL, number);
+    if (number != SYSCALL_LEAVE && calls_in_burst(t, number, args))
         return end(t, WIRE_END_SYSCALL, number);
     switch (number) {
     case SYSCALL_LEAVE:

@@ -23,7 +23,7 @@ static struct thread *free_threads;
 static int lock;
 static pthread_key_t exit_key;
 static uint64_t thread_number;
-static uint32_t followed; /* threads in the table */
+static unsigned structures; /* made so far */
 
 uint64_t random_next(uint64_t *state)
 {
@@ -76,6 +76,7 @@ struct thread *thread_new(void)
     t->signal_stack = guard + WIRE_PAGE;
     sys3(SYS_mprotect, t->signal_stack + SIGNAL_STACK_BYTES, WIRE_PAGE, PROT_NONE);
     t->self = t;
+    t->index = __atomic_fetch_add(&structures, 1, __ATOMIC_RELAXED);
     t->dispatch_stack = (uint64_t)(memory + bytes);
     t->buffer = -1;
     t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
@@ -91,7 +92,6 @@ static int register_thread(struct thread *t)
         if (table[i].tid == 0 || table[i].tid == GONE || table[i].tid == t->tid) {
             table[i].thread = t;
             __atomic_store_n(&table[i].tid, t->tid, __ATOMIC_RELEASE);
-            __atomic_fetch_add(&followed, 1, __ATOMIC_RELAXED);
             done = 1;
             break;
         }
@@ -201,6 +201,7 @@ int thread_attach(struct thread *t)
     t->app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
     if (sys_failed(sys2(SYS_sigaltstack, &own, 0)) || register_thread(t))
         return -1;
+    watch_attached(t);
     create_timer(t);
     claim_trigger(t);
     count_add(&proc->count.threads, 1);
@@ -233,9 +234,7 @@ void thread_detach(struct thread *t)
 {
     t->ending = 1;
     t->enter_after_step = 0;
-    watch_quiet(t);
-    watch_pause(t);
-    watch_quiet_end(t);
+    int stays = watch_detached(t);
     sys1(SYSCALL_LEAVE, 0); /* in a burst, this ends it; natively, the kernel knows no such call */
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
@@ -243,13 +242,20 @@ void thread_detach(struct thread *t)
     count_thread_gone(t);
     release_trigger(t);
     t->trigger = NULL;
+    if (stays) /* its calls are still diverted, to the very last */
+        return;
     stack_t none = {.ss_flags = SS_DISABLE};
     sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
+    thread_forget(t);
+}
+
+void thread_forget(struct thread *t)
+{
     take_lock();
     for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE && table[i].tid; i = (i + 1) % TABLE, n++)
         if (table[i].tid == t->tid) {
-            __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
-            __atomic_fetch_sub(&followed, 1, __ATOMIC_RELAXED);
+            if (table[i].thread == t) /* else its id is another's by now */
+                __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
             break;
         }
     drop_lock();
@@ -260,7 +266,6 @@ void threads_forked(void)
 {
     struct thread *t = pthread_getspecific(exit_key);
     lock = 0;
-    followed = 0;
     for (uint32_t i = 0; i < TABLE; i++)
         table[i].tid = 0;
     free_threads = NULL;
@@ -294,11 +299,6 @@ void threads_retire(void)
             sys2(SYS_nanosleep, &moment, 0);
 }
 
-uint32_t threads_followed(void)
-{
-    return __atomic_load_n(&followed, __ATOMIC_RELAXED);
-}
-
 static void at_thread_exit(void *thread)
 {
     thread_detach(thread);
@@ -313,6 +313,8 @@ static struct thread *begin(void *thread)
 {
     if (!agent_off)
         thread_attach(thread);
+    else
+        watch_not_attached(thread);
     return thread;
 }
 
@@ -328,15 +330,26 @@ static int start_c11(void *thread)
     return t->start_c11(t->start_argument);
 }
 
+/* How large the stack of a thread made with these attributes is. */
+static uint64_t stack_bytes(const pthread_attr_t *attributes)
+{
+    size_t bytes = 0;
+    pthread_attr_t usual;
+    if (attributes) {
+        pthread_attr_getstacksize(attributes, &bytes);
+    } else if (pthread_attr_init(&usual) == 0) {
+        pthread_attr_getstacksize(&usual, &bytes);
+        pthread_attr_destroy(&usual);
+    }
+    return bytes;
+}
+
 /* For a thread that is about to be made; NULL: it goes unprofiled. */
-static struct thread *prepare(void *argument)
+static struct thread *prepare(const pthread_attr_t *attributes, struct thread *self, void *argument)
 {
     struct thread *t = agent_off || !session ? NULL : thread_new();
     if (t) {
-        struct thread *self = thread_self();
-        watch_quiet(self);
-        watch_drop(self); /* two threads are not watched */
-        watch_quiet_end(self);
+        watch_starts(self, t, stack_bytes(attributes));
         t->hidden = self ? self->hidden : 0;
         t->hidden_beside = self ? self->hidden_beside : 0;
         t->start_argument = argument;
@@ -348,16 +361,18 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
                           void *argument)
 {
     static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    struct thread *t = prepare(argument);
     if (!next)
         next = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
             RTLD_NEXT, "pthread_create");
     if (!next)
         return EAGAIN;
+    struct thread *self = agent_off || !session ? NULL : thread_self(),
+                  *t = prepare(attributes, self, argument);
     if (!t)
         return next(id, attributes, routine, argument);
     t->start_routine = routine;
     int result = next(id, attributes, start, t);
+    watch_started(self, t, result != 0);
     if (result)
         put_back(t);
     return result;
@@ -366,15 +381,16 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
 EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
 {
     static int (*next)(thrd_t *, thrd_start_t, void *);
-    struct thread *t = prepare(argument);
     if (!next)
         next = (int (*)(thrd_t *, thrd_start_t, void *))dlsym(RTLD_NEXT, "thrd_create");
     if (!next)
         return thrd_error;
+    struct thread *self = agent_off || !session ? NULL : thread_self(), *t = prepare(NULL, self, argument);
     if (!t)
         return next(id, routine, argument);
     t->start_c11 = routine;
     int result = next(id, start_c11, t);
+    watch_started(self, t, result != thrd_success);
     if (result != thrd_success)
         put_back(t);
     return result;

@@ -40,8 +40,23 @@
 /* And for one that was begun: longer than a slow disk takes, but whoever stops the recorder must not stop the
  * target. */
 #define ANSWER_GIVE_UP_NS 2000000000u
-/* Places of signal frames that are never closed (watch.c); and how large a frame can be: some 11 KB with AMX
- * state. */
+/* Around the thread pointer lies what the kernel writes to, and thread-local variables: as the collector's
+ * COLLECT_TLS_BELOW and _ABOVE. */
+#define THREAD_POINTER_BELOW 8192u
+#define THREAD_POINTER_ABOVE 8192u
+/* Threads that call_through (arch) has room for; those beyond make the process one that is not watched. */
+#define CALL_SLOTS 1024
+/* More threads are not watched: each page that is closed is compared with what all of them do. */
+#define WATCH_MOST_THREADS 512u
+/* How long, in CPU time of theirs, a page may be open to other threads unseen before its lines are given up:
+ * as much as a watched reuse is timed wrong then, a hundredth or less of what they mostly take. */
+#define UNSEEN_MOST_NS 1000000u
+/* Changes of mappings that are kept in mind while the collector thinks; with more, all lines are given up. */
+#define CHANGES_KNOWN 64u
+/* Bursts that go unwatched, at most, where system calls alone cost more than watching may. */
+#define REST_MOST_BURSTS 64u
+/* Places of signal frames that are never closed (watch-pages.c); and how large a frame can be: some 11 KB
+ * with AMX state. */
 #define FRAMES_KNOWN 16u
 #define FRAME_MOST_BYTES 16384u
 /* Words of the short burst behind a touch of a closed page: the least, and the most where touches follow each
@@ -50,8 +65,8 @@
 #define MINI_WORDS 4096u
 #define MINI_SOON_NS 4000
 /*
- * Counting before a burst: CPU time of an untimed part, in which code is translated and linked, then of a timed one;
- * and after how much of it in all they end as they are.
+ * Counting before a burst: CPU time of an untimed part, in which code is translated and linked, then of a
+ * timed one; and after how much of it in all they end as they are.
  *
  * What is met at a random moment of CPU time, and so with a chance by how slow it is, is what runs at
  * the trigger; the burst is weighed with the rate that was measured just before it. So these must not be far

@@ -67,8 +67,7 @@ static struct offer watching(const struct offer *offers, size_t n)
     for (size_t i = 0; i < n; i++)
         if (strcmp(offers[i].name, "syscall-dispatch") == 0)
             row.state = offers[i].state;
-    snprintf(row.found, sizeof row.found, "%s",
-             row.state == OFFER_YES ? "closing their pages, in processes with one thread" : "nothing");
+    snprintf(row.found, sizeof row.found, "%s", row.state == OFFER_YES ? "closing their pages" : "nothing");
     if (row.state != OFFER_YES)
         row.advice =
             "needs syscall user dispatch: Linux 5.11; until then large caches are known by bounds only";

@@ -30,17 +30,21 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         size_t offset;
     } counters[] = {
 #define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
-        COUNTER(triggers),      COUNTER(bursts),        COUNTER(skipped_buffer), COUNTER(skipped_code),
-        COUNTER(skipped_busy),  COUNTER(skipped_gs),    COUNTER(stepped),        COUNTER(syscalls),
-        COUNTER(blocks),        COUNTER(insns),         COUNTER(flushes),        COUNTER(threads),
-        COUNTER(translate_ns),  COUNTER(stalled_ns),    COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
-        COUNTER(watch_faults),  COUNTER(watch_hits),    COUNTER(watch_minis),    COUNTER(watch_calls),
-        COUNTER(watch_unasked), COUNTER(watch_cpu_ns),  COUNTER(counts),         COUNTER(count_refs),
-        COUNTER(count_cpu_ns),  COUNTER(count_away_ns), COUNTER(disabled),
+        COUNTER(triggers),      COUNTER(bursts),      COUNTER(skipped_buffer), COUNTER(skipped_code),
+        COUNTER(skipped_busy),  COUNTER(skipped_gs),  COUNTER(stepped),        COUNTER(syscalls),
+        COUNTER(blocks),        COUNTER(insns),       COUNTER(flushes),        COUNTER(threads),
+        COUNTER(translate_ns),  COUNTER(stalled_ns),  COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
+        COUNTER(watch_faults),  COUNTER(watch_hits),  COUNTER(watch_minis),    COUNTER(watch_calls),
+        COUNTER(watch_unasked), COUNTER(watch_rests), COUNTER(watch_line_ns),  COUNTER(watch_unseen_ns),
+        COUNTER(watch_cpu_ns),  COUNTER(counts),      COUNTER(count_refs),     COUNTER(count_cpu_ns),
+        COUNTER(count_away_ns), COUNTER(disabled),
 #undef COUNTER
     };
     struct error err;
-    int status = 0;
+    /* Why the process is not watched any more: enum wire_unwatched. */
+    int status = storing(d) ? profile_set_counter(d->profile, slot->process.id, "unwatched",
+                                                  slot->proc->watching.off, &err)
+                            : 0;
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && status >= 0 && storing(d); i++) {
         uint64_t value;
         memcpy(&value, (const char *)&slot->proc->count + counters[i].offset, sizeof(value));

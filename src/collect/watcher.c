@@ -28,6 +28,8 @@ struct line {
     int slot;            /* in the agent's table, -1: none yet */
 };
 
+#define PAGE_BYTES UINT64_C(4096)
+
 struct watcher {
     struct wire_proc *proc;
     struct watches *watches;
@@ -39,6 +41,7 @@ struct watcher {
     struct random_state random;
     struct line lines[2 * WIRE_MAX_WATCHES];
     unsigned n;
+    uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
     /* the burst in hand */
     struct wire_desc desc;
     uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
@@ -59,6 +62,9 @@ struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, struct watches
     w->line_bytes = line_bytes;
     w->live = COLLECT_WATCH_LIVE;
     w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
+    /* With several threads calls cost something before the first question. */
+    proc->watching.fault_ns = fault_cost_ns();
+    proc->watching.allowance_ns = w->allowance_ns;
     random_seed(&w->random, seed ^ pid);
     return w;
 }
@@ -83,8 +89,10 @@ static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, uin
     struct line *l = &w->lines[i];
     double ns = at_ns > l->from_ns ? (double)(at_ns - l->from_ns) : 0;
     int status = watches_outcome(w->watches, l->id, outcome, NAN, ns, NAN, err);
-    if (l->slot >= 0)
+    if (l->slot >= 0) {
         __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
+        w->freed |= UINT64_C(1) << l->slot;
+    }
     w->n--;
     w->lines[i] = w->lines[w->n];
     w->position[i] = w->position[w->n];
@@ -157,6 +165,15 @@ void watcher_request(struct watcher *w, const struct watch_request *request)
 
 /* --- what may be watched --- */
 
+/* The protection of a page that is closed because of another line; PROT_NONE if there is none. */
+static int protection_beside(const struct watcher *w, const struct line *l)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->lines[i].slot >= 0 && w->lines[i].address / PAGE_BYTES == l->address / PAGE_BYTES)
+            return w->lines[i].protection;
+    return PROT_NONE;
+}
+
 /*
  * Private memory, readable and not code, that belongs to the program: not its stack, whose lines are touched
  * again at once; not the page that the kernel writes to on its own (thread pointer: restartable sequences,
@@ -168,6 +185,8 @@ static int may_watch(struct watcher *w, struct line *l)
     uint64_t fs = w->desc.fs_base, last = l->address + w->line_bytes;
     if (vmas_find(w->vmas, l->address, &vma) < 0 || last > vma.end)
         return 0;
+    if (vma.protection == PROT_NONE) /* closed: other threads of the program are running */
+        vma.protection = protection_beside(w, l);
     l->protection = vma.protection;
     return (vma.protection & (PROT_READ | PROT_EXEC)) == PROT_READ && !vma.shared &&
            (vma.name[0] == '\0' || vma.name[0] == '/' || strcmp(vma.name, "[heap]") == 0 ||
@@ -176,12 +195,13 @@ static int may_watch(struct watcher *w, struct line *l)
            (last <= fs - COLLECT_TLS_BELOW || l->address >= fs + COLLECT_TLS_ABOVE);
 }
 
-static int has_one_thread(uint32_t pid)
+/* The agent has them all in its hand. */
+static int has_threads(uint32_t pid, uint32_t n)
 {
     char path[64];
     struct stat st;
     snprintf(path, sizeof(path), "/proc/%u/task", pid);
-    return stat(path, &st) == 0 && st.st_nlink == 3;
+    return stat(path, &st) == 0 && st.st_nlink == n + UINT64_C(2);
 }
 
 static uint64_t monotonic_ns(void)
@@ -195,7 +215,7 @@ static uint64_t monotonic_ns(void)
 static int process_is_fit(struct watcher *w)
 {
     struct wire_watching *shared = &w->proc->watching;
-    if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_one_thread(w->pid))
+    if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_threads(w->pid, shared->threads))
         return 0;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
         return 0;
@@ -226,8 +246,10 @@ static int thin_out(struct watcher *w, unsigned left, struct error *err)
 static void put_in_table(struct watcher *w, struct line *l)
 {
     struct wire_watch *table = w->proc->watching.watch;
+    if (l->slot >= 0)
+        return; /* it may have been touched by another thread meanwhile */
     for (int i = 0; l->slot < 0 && i < (int)WIRE_MAX_WATCHES; i++)
-        if (table[i].state == WIRE_WATCH_FREE)
+        if (table[i].state == WIRE_WATCH_FREE && !(w->freed >> i & 1))
             l->slot = i;
     if (l->slot < 0)
         return;
@@ -238,7 +260,11 @@ static void put_in_table(struct watcher *w, struct line *l)
     __atomic_store_n(&t->state, WIRE_WATCH_WANTED, __ATOMIC_RELEASE);
 }
 
-/* The agent waits; its table is ours until the turn is its own again. */
+/*
+ * The agent waits; its table is ours until the turn is its own again, but for lines that its other threads
+ * touch meanwhile. One of these may look at a slot that was freed just now and not know: it is not used again
+ * before the next answer.
+ */
 static int answer(struct watcher *w, struct error *err)
 {
     struct wire_watching *shared = &w->proc->watching;
@@ -255,8 +281,14 @@ static int answer(struct watcher *w, struct error *err)
     }
     if (status == 0)
         status = thin_out(w, w->live, err);
-    for (unsigned i = 0; i < w->n; i++)
-        put_in_table(w, &w->lines[i]);
+    if (shared->threads <= 1)
+        w->freed = 0;
+    for (unsigned i = w->n; i > 0 && status == 0; i--) {
+        put_in_table(w, &w->lines[i - 1]);
+        if (w->lines[i - 1].slot < 0)
+            status = tell(w, i - 1, PROFILE_REFUSED, w->desc.own_ns, err);
+    }
+    w->freed = 0;
     shared->allowance_ns = w->allowance_ns;
     shared->fault_ns = fault_cost_ns();
     return status;

@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 2u
+#define WIRE_VERSION 3u
 #define WIRE_PAGE 4096u
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
@@ -184,15 +184,18 @@ struct wire_watching {
     /* Told by the collector: CPU time that watching may cost until the next question; and what the kernel
      * takes for a fault or a diverted system call, to and fro. */
     uint64_t allowance_ns, fault_ns;
+    uint32_t threads; /* of the process that the agent knows, when it asks */
+    uint32_t pad;
     struct wire_watch watch[WIRE_MAX_WATCHES];
 };
 enum wire_unwatched {
     WIRE_UNWATCHED_NOT = 0,
-    WIRE_UNWATCHED_KERNEL,   /* no syscall user dispatch (Linux 5.11) */
-    WIRE_UNWATCHED_SIGNALS,  /* the target took SIGSEGV or SIGSYS behind libc's back */
-    WIRE_UNWATCHED_ASYNC,    /* the kernel may write to the target's memory on its own (io_uring, devices) */
-    WIRE_UNWATCHED_DISPATCH, /* the target uses syscall user dispatch itself */
-    WIRE_UNWATCHED_COLLECTOR /* no answer came for seconds */
+    WIRE_UNWATCHED_KERNEL,    /* no syscall user dispatch (Linux 5.11) */
+    WIRE_UNWATCHED_SIGNALS,   /* the target took SIGSEGV or SIGSYS behind libc's back */
+    WIRE_UNWATCHED_ASYNC,     /* the kernel may write to the target's memory on its own (io_uring, devices) */
+    WIRE_UNWATCHED_DISPATCH,  /* the target uses syscall user dispatch itself */
+    WIRE_UNWATCHED_COLLECTOR, /* no answer came for seconds */
+    WIRE_UNWATCHED_THREADS    /* too many of them, or made behind libc's back */
 };
 
 struct wire_module {
@@ -216,15 +219,18 @@ struct wire_counters {
     uint64_t flushes;        /* times that all translations were thrown away */
     uint64_t threads;        /* threads seen */
     uint64_t translate_ns;
-    uint64_t stalled_ns;                  /* full mode: waited for a free buffer */
-    uint64_t cpu_ns;                      /* process CPU time when last looked at */
-    uint64_t burst_cpu_ns;                /* CPU time spent inside bursts */
-    uint64_t watch_faults;                /* touches of closed pages */
-    uint64_t watch_hits;                  /* of that, of watched lines */
-    uint64_t watch_minis;                 /* short bursts behind the others */
-    uint64_t watch_calls;                 /* system calls that were looked at first */
-    uint64_t watch_unasked;               /* bursts whose question was withdrawn, or could not be asked */
-    uint64_t watch_cpu_ns;                /* CPU time that all of it took, the kernel's part estimated */
+    uint64_t stalled_ns;    /* full mode: waited for a free buffer */
+    uint64_t cpu_ns;        /* process CPU time when last looked at */
+    uint64_t burst_cpu_ns;  /* CPU time spent inside bursts */
+    uint64_t watch_faults;  /* touches of closed pages */
+    uint64_t watch_hits;    /* of that, of watched lines */
+    uint64_t watch_minis;   /* short bursts behind the others */
+    uint64_t watch_calls;   /* system calls that were looked at first */
+    uint64_t watch_unasked; /* bursts whose question was withdrawn, or could not be asked */
+    uint64_t watch_cpu_ns;  /* CPU time that all of it took, the kernel's part estimated */
+    uint64_t watch_rests;   /* times that calls alone, of several threads, cost too much */
+    /* CPU time of the program's own, summed over lines: watched; and of that, open to other threads unseen */
+    uint64_t watch_line_ns, watch_unseen_ns;
     uint64_t counts;                      /* stretches of counting */
     uint64_t count_refs;                  /* references counted in them */
     uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */

@@ -61,6 +61,34 @@ def test_processes(built, record, what):
     assert b"wrong 0" in native.out
 
 
+THREADED = ["share", "sleepers", "calls", "come", "processes", "maps", "barrier", "signals", "robust", "cancel", "stop",
+            "stacks", "raw", "quit", "main", "exec"]
+
+
+@pytest.mark.parametrize("scene", THREADED)
+def test_threads(built, record, scene):
+    """Output and status of several runs are those of a native one; tests/long has fifty of each."""
+    threads_as_native(built, record, scene, 2)
+
+
+def threads_as_native(built, record, scene, runs):
+    argv = [built / "watched_threads", scene]
+    native = run(argv)
+    assert native.out == b"quits\n" if scene == "quit" else b"wrong 0" in native.out, native.out
+    faults = 0
+    for _ in range(runs):
+        result, db = record(HARD, argv, timeout=120)
+        assert (result.status, result.out, result.err) == (native.status, native.out, native.err), result.summary
+        faults += counters(db)["watch_faults"]
+    assert faults, "nothing was watched, so nothing was tested"
+
+
+def test_threads_behind_libcs_back(built, record):
+    """From the first raw clone on the process is not watched any more, and its profile says why."""
+    _, db = record(HARD, [built / "watched_threads", "raw"])
+    assert counters(db)["unwatched"] == 6
+
+
 def start(cachegram, db, options, argv):
     """A recording that goes on for a while, once its first bursts are stored."""
     p = subprocess.Popen([cachegram, "record", "-o", db, *options, "--", *argv], start_new_session=True,
@@ -151,6 +179,29 @@ def test_reuse_is_told_right(built, cachegram, record):
     assert .5 < statistics.median(ratios) < 2, statistics.median(ratios)
     small, large, _ = curve(cachegram, db)
     assert small > .9 and large < .1
+
+
+def test_reuse_by_another_thread(built, cachegram, record):
+    """Two threads sweep 100,000 lines in turns: what one touches, the other touches next, 100,000 references later.
+
+    Were the other's touches not seen, the next would be a thread's own, after 200,000. Medians seen: .98 to .99.
+    """
+    lines = 100000
+    argv = [built / "sweep_turns", lines, 400]
+    result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], argv)
+    assert result.status == 0
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        ratios = [r for r, in con.execute("select w.cpu_ns * b.refs_per_ns / (? - w.age) from watch w join burst b"
+                                          " on b.id = w.burst where w.outcome = 'reused'", (lines,))]
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        assert con.execute("select count(distinct tid) from burst").fetchone() == (2,)
+    told = outcomes(db)
+    assert told["reused"] > 50, told
+    assert .6 < statistics.median(ratios) < 1.5, statistics.median(ratios)
+    full, exact_db = record(FULL, [built / "sweep_turns", lines, 20])
+    assert full.status == 0
+    for estimate, exact in zip(curve(cachegram, db), curve(cachegram, exact_db)):
+        assert abs(estimate - exact) < .1
 
 
 def test_what_is_never_touched_again(built, cachegram, record):

@@ -15,3 +15,6 @@ spec.loader.exec_module(e2e)
 
 cachegram = e2e.cachegram
 record = e2e.record
+built = e2e.built
+FULL = e2e.FULL  # for test files of tests/e2e that are imported here
+run = e2e.run

@@ -27,6 +27,11 @@
 #define T_JUMPS (8192 + (16 << TARGET_BITS))
 #define T_RETURNS (T_JUMPS + (8 << COUNT_TABLE_BITS))
 
+/* Code of call_through for one thread (calls.S). */
+#define CALL_THROUGH_BYTES 16
+
+#include "agent/tunables.h"
+
 #ifndef __ASSEMBLER__
 #include "agent/agent.h"
 
