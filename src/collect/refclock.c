@@ -114,7 +114,7 @@ static double native_rate(const struct wire_desc *desc)
     if (desc->count_refs == 0 || desc->count_ns == 0)
         return NAN;
     double refs = (double)desc->count_refs, ns = (double)desc->count_ns;
-    ns -= fmin((double)fault_cost_ns() / 2, ns / 2); /* half of that by which the stretch ended */
+    ns -= fmin((double)alarm_cost_ns(), ns / 2); /* by which it ended */
     return refs / counting_native_ns(refs, ns);
 }
 

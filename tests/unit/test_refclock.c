@@ -92,14 +92,15 @@ static void test_agents_counts(void **state)
     struct wire_desc d = burst(300, 400);
     d.count_refs = 50000;
     d.count_ns = 100000;
-    told = ask(c, d, 10); /* half a fault ended the stretch */
+    told = ask(c, d, 10); /* an alarm ended the stretch */
     assert_true(isnan(told.start_refs));
-    double counted = 2 - (double)fault_cost_ns() / 2 / 50000, native = 1 / told.refs_per_ns;
+    double counted = 2 - (double)alarm_cost_ns() / 50000, native = 1 / told.refs_per_ns;
     assert_true(fabs(native - counting_native_ns(50000, 50000 * counted) / 50000) < 1e-9);
     /* What is slow hides more of what counting adds. */
     assert_true(native > .4 * counted && native < .6 * counted);
     assert_true(counting_native_ns(1000, 100000) > .7 * 100000 && counting_native_ns(1000, 100000) < 100000);
     assert_true(counting_native_ns(0, 1000) > 0);
+    assert_true(alarm_cost_ns() > 100 && alarm_cost_ns() < 10000000 && alarm_cost_ns() == alarm_cost_ns());
     d = burst(500, 600);
     d.count_before = 1000;
     d.count_gap = 70;
