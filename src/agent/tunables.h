@@ -73,8 +73,8 @@
  * apart. (gzip goes from slow to fast code and back every million references: with 450,000 between them
  * its curve was 1.7 points too low.) But the signals at its ends take some microseconds of a part.
  */
-#define COUNT_WARM_NS 30000u
-#define COUNT_TIMED_NS 60000u
+#define COUNT_WARM_NS 100000u
+#define COUNT_TIMED_NS 200000u
 #define COUNT_MOST_NS 2000000u
 /* Counting always: how long until a thread is looked at again, at most, for that is how long its signals may
  * have to wait; stopping it costs some 8 us. */

@@ -41,7 +41,7 @@
  * Of the time of counted code, the share that native code would have taken (counting.h): from .42 where a
  * reference takes .6 ns, counted, to .7 where it takes 6 (eight programs and loops; docs/accuracy.md).
  */
-#define COLLECT_COUNT_SHARE 0.40
+#define COLLECT_COUNT_SHARE 0.52
 #define COLLECT_COUNT_SHARE_SLOW 0.35
 #define COLLECT_COUNT_SLOW_NS 4.0
 /* How far a rate may be off for that, as a share: python3 is told .35 of the true one, gzip 1.46

@@ -126,9 +126,11 @@ static int pick(const struct insn *d)
 /* The copy of an instruction, with what it needs around. Returns the number of places, or 0: it cannot be
  * copied. */
 static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, const struct addition *a,
-                           struct place p)
+                           struct place p, int before_branch)
 {
     int names = count_names_vector(d), far = source_is_far(d, cache_out.at);
+    if (before_branch && !names && !far) /* a gap behind it would keep the two from being executed as one */
+        emit_nop(&cache_out, emit_gap(cache_out.at + d->in.length + 2));
     p.repeats = a->repeats;
     n = add_place(n, b, &p);
     emit_count_elements(&cache_out, a->repeats, 0);
@@ -285,7 +287,8 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, uint8_t
             *next = emit_end(b, &nplaces, d, p, landing);
             break;
         }
-        if ((nplaces = emit_plain(b, nplaces, d, &additions[i], p)) == 0) {
+        if ((nplaces = emit_plain(b, nplaces, d, &additions[i], p,
+                                  d + 1 == end && end->class == INSN_CONDITIONAL)) == 0) {
             cache_out.at = begin;
             cache_cold.at = cold;
             t->leave_end = WIRE_END_INSTRUCTION;

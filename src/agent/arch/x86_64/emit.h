@@ -175,12 +175,26 @@ static inline void emit_pop(struct emitter *e, int reg)
     emit_byte(e, 0x58u | (unsigned)(reg & 7));
 }
 
+/* One instruction that does nothing; up to 4 bytes. */
+static inline void emit_nop(struct emitter *e, unsigned bytes)
+{
+    static const uint8_t nops[5][4] = {
+        {0}, {0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}, {0x0f, 0x1f, 0x40, 0x00}};
+    emit_bytes(e, nops[bytes], bytes);
+}
+
+/* Bytes to leave out so that a 4-byte displacement there does not cross an aligned 8 bytes. */
+static inline unsigned emit_gap(const uint8_t *displacement)
+{
+    unsigned at = (uintptr_t)displacement & 7;
+    return at > 4 ? 8 - at : 0;
+}
+
 /* A jump whose 4-byte displacement does not cross an aligned 8 bytes, so that it can be changed while
  * others run it. Returns the displacement's place. */
 static inline uint8_t *emit_jump(struct emitter *e)
 {
-    while (((uintptr_t)(e->at + 1) & 7) > 4)
-        emit_byte(e, 0x90);
+    emit_nop(e, emit_gap(e->at + 1));
     emit_byte(e, 0xe9);
     emit_u32(e, 0);
     return e->at - 4;
@@ -188,8 +202,7 @@ static inline uint8_t *emit_jump(struct emitter *e)
 
 static inline uint8_t *emit_jcc(struct emitter *e, unsigned condition)
 {
-    while (((uintptr_t)(e->at + 2) & 7) > 4)
-        emit_byte(e, 0x90);
+    emit_nop(e, emit_gap(e->at + 2));
     emit_byte(e, 0x0f);
     emit_byte(e, 0x80u | condition);
     emit_u32(e, 0);
