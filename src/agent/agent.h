@@ -213,6 +213,7 @@ void thread_forget(struct thread *t); /* it is no more: its structure can be ano
 void thread_arm(struct thread *t);
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 void threads_forked(void);             /* forget all but the caller */
+uint32_t threads_made(void);           /* structures of threads: as many as there ever were at a time */
 void threads_retire(void);             /* no thread is interrupted any more */
 
 /* signals.c */
@@ -400,7 +401,9 @@ int arch_in_cache(uint64_t pc);
 uint64_t arch_translate(struct thread *t, uint64_t pc); /* code to run, 0: cannot (t->leave_end says why) */
 void arch_enter(struct thread *t);                      /* sets the GS base */
 void arch_leave(struct thread *t);
-void arch_flush(void); /* caller makes sure that nobody is in the cache */
+uint64_t arch_memory(void); /* bytes that translations and their tables have taken at most */
+uint64_t arch_memory(void); /* bytes that translations and their tables take */
+void arch_flush(void);      /* caller makes sure that nobody is in the cache */
 uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */

@@ -47,6 +47,14 @@ static void start_buffer(struct thread *t, int index)
     t->blocks_before = proc->count.blocks;
 }
 
+/* Translations, the buffers that this process shares with the collector, and what threads have. */
+static uint64_t memory_bytes(void)
+{
+    uint64_t each = offsetof(struct thread, jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
+    return arch_memory() + session->nbuffers * session->buffer_stride + proc->template_used +
+           threads_made() * each;
+}
+
 /* Hands the buffer over; the thread has none afterwards. */
 static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
                     uint32_t last_insns, uint32_t asks)
@@ -76,6 +84,9 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .count_before = t->count.total,
                             .count_gap = t->count.burst_gap};
     count_forget(t);
+    uint64_t memory = memory_bytes();
+    if (memory > proc->count.memory_bytes)
+        proc->count.memory_bytes = memory;
     count_add(&proc->count.burst_cpu_ns, d->cpu_end_ns - d->cpu_start_ns);
     __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->buffer = -1;

@@ -409,6 +409,7 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"overhead_percent", result->overhead_percent},
         {"burst_cpu_seconds", bursts},
         {"watch_cpu_seconds", watching},
+        {"memory_bytes", (double)drain_memory_bytes(r->drain)},
         {"wall_seconds", (double)(now_ns() - r->start_ns) * 1e-9},
         {"exit_status", exit_status},
     };

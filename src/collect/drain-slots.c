@@ -30,14 +30,14 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         size_t offset;
     } counters[] = {
 #define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
-        COUNTER(triggers),      COUNTER(bursts),      COUNTER(skipped_buffer), COUNTER(skipped_code),
-        COUNTER(skipped_busy),  COUNTER(skipped_gs),  COUNTER(stepped),        COUNTER(syscalls),
-        COUNTER(blocks),        COUNTER(insns),       COUNTER(flushes),        COUNTER(threads),
-        COUNTER(translate_ns),  COUNTER(stalled_ns),  COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
-        COUNTER(watch_faults),  COUNTER(watch_hits),  COUNTER(watch_minis),    COUNTER(watch_calls),
-        COUNTER(watch_unasked), COUNTER(watch_rests), COUNTER(watch_line_ns),  COUNTER(watch_unseen_ns),
-        COUNTER(watch_cpu_ns),  COUNTER(counts),      COUNTER(count_refs),     COUNTER(count_cpu_ns),
-        COUNTER(count_away_ns), COUNTER(disabled),
+        COUNTER(triggers),      COUNTER(bursts),       COUNTER(skipped_buffer), COUNTER(skipped_code),
+        COUNTER(skipped_busy),  COUNTER(skipped_gs),   COUNTER(stepped),        COUNTER(syscalls),
+        COUNTER(blocks),        COUNTER(insns),        COUNTER(flushes),        COUNTER(threads),
+        COUNTER(translate_ns),  COUNTER(stalled_ns),   COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),
+        COUNTER(watch_faults),  COUNTER(watch_hits),   COUNTER(watch_minis),    COUNTER(watch_calls),
+        COUNTER(watch_unasked), COUNTER(watch_rests),  COUNTER(watch_line_ns),  COUNTER(watch_unseen_ns),
+        COUNTER(watch_cpu_ns),  COUNTER(counts),       COUNTER(count_refs),     COUNTER(count_cpu_ns),
+        COUNTER(count_away_ns), COUNTER(memory_bytes), COUNTER(disabled),
 #undef COUNTER
     };
     struct error err;
@@ -113,6 +113,8 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->counted += slot->proc->count.count_refs;
     d->ended_cpu_ns += slot->cpu_ns;
     d->ended_bursts += slot->proc->count.bursts;
+    if (slot->proc->count.memory_bytes > d->memory_bytes)
+        d->memory_bytes = slot->proc->count.memory_bytes;
     d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
     d->lost += slot->lost;
     triggers_free(slot->triggers); /* which knows the process' clock */

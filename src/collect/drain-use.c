@@ -52,6 +52,11 @@ uint64_t drain_burst_cpu_ns(const struct drain *d)
     return sum;
 }
 
+uint64_t drain_memory_bytes(const struct drain *d)
+{
+    return d->memory_bytes;
+}
+
 uint64_t drain_counted(const struct drain *d)
 {
     uint64_t sum = d->counted;

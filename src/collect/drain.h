@@ -54,6 +54,8 @@ uint32_t drain_live(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that died in a burst */
 /* CPU time that bursts and counting cost the target, by the agents' own accounts. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);
+/* What was added to the memory of the process that was given most, at most, once all have ended. */
+uint64_t drain_memory_bytes(const struct drain *d);
 uint64_t drain_counted(const struct drain *d); /* references that were counted outside bursts */
 /* NULL, or why collecting ended early. */
 const struct error *drain_trouble(const struct drain *d);

@@ -81,11 +81,17 @@ int report_summary_load(struct profile *p, struct report_summary *s, struct erro
         const char *key;
         double *value;
     } numbers[] = {
-        {"references", &s->references},   {"loads", &s->loads},
-        {"stores", &s->stores},           {"cold", &s->cold},
-        {"cpu_seconds", &s->cpu_seconds}, {"wall_seconds", &s->wall_seconds},
-        {"exit_status", &s->exit_status}, {"overhead_percent", &s->overhead_percent},
-        {"clock_error", &s->clock_error}, {"clock_references", &s->clock_references},
+        {"references", &s->references},
+        {"loads", &s->loads},
+        {"stores", &s->stores},
+        {"cold", &s->cold},
+        {"cpu_seconds", &s->cpu_seconds},
+        {"wall_seconds", &s->wall_seconds},
+        {"exit_status", &s->exit_status},
+        {"overhead_percent", &s->overhead_percent},
+        {"memory_bytes", &s->memory_bytes},
+        {"clock_error", &s->clock_error},
+        {"clock_references", &s->clock_references},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -254,6 +260,8 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
         fprintf(out, "  time        %.3f s of CPU, %.3f s in all\n", s->cpu_seconds, s->wall_seconds);
     if (!isnan(s->overhead_percent))
         fprintf(out, "  overhead    %.2f%% of CPU time, measured\n", s->overhead_percent);
+    if (s->memory_bytes > 0)
+        fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
     if (!isnan(s->exit_status))
         fprintf(out, "  exit        %.0f\n", s->exit_status);
     put_warnings(out, s, style);
@@ -288,7 +296,7 @@ struct field {
 };
 
 /* In the order of both formats; new ones at the end. */
-#define FIELDS 15
+#define FIELDS 16
 static void list_fields(const struct report_summary *s, struct field fields[FIELDS])
 {
     const struct field list[FIELDS] = {
@@ -307,6 +315,7 @@ static void list_fields(const struct report_summary *s, struct field fields[FIEL
         {"wall_seconds", NULL, s->wall_seconds},
         {"overhead_percent", NULL, s->overhead_percent},
         {"exit_status", NULL, s->exit_status},
+        {"memory_bytes", NULL, s->memory_bytes},
     };
     memcpy(fields, list, sizeof list);
 }

@@ -234,6 +234,7 @@ struct wire_counters {
     uint64_t counts;                      /* stretches of counting */
     uint64_t count_refs;                  /* references counted in them */
     uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */
+    uint64_t memory_bytes;                /* that the agent takes, at most: all that it ever touched */
     uint64_t disabled;                    /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {

@@ -107,6 +107,14 @@ int cache_init(void)
     return 0;
 }
 
+uint64_t arch_memory(void)
+{
+    uint64_t hashed = nblocks * (uint64_t)WIRE_PAGE, all = sizeof *hash * HASH_SIZE;
+    return (uint64_t)(cache_out.at - cache) + (uint64_t)(cache_cold.at - cold_start) +
+           (uint64_t)(arena_at - arena) + nblocks * sizeof *blocks + nexits * sizeof *exits +
+           (hashed < all ? hashed : all) + count_tables_bytes();
+}
+
 void arch_flush(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)

@@ -75,6 +75,11 @@ int count_tables(struct thread *t)
     return 0;
 }
 
+uint64_t count_tables_bytes(void)
+{
+    return tables ? TABLES_BYTES : 0;
+}
+
 void count_tables_forked(void)
 {
     if (tables)

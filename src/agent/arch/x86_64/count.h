@@ -48,6 +48,7 @@ int count_init_vector(void); /* number of the register, by what the session says
 /* The tables are where the thread's code looks for them. 0, or -1: no memory. */
 int count_tables(struct thread *t);
 void count_tables_forked(void);
+uint64_t count_tables_bytes(void); /* that they take */
 /* Whether the instruction names the register, or all of them. */
 int count_names_vector(const struct insn *d);
 /* Whether a block that `end` ends may be the last one of a loop's round. */
