@@ -23,9 +23,13 @@ double watched_share(const struct curve_burst *burst);
 double watched_weight(const struct curve_burst *burst, const struct curve_watch *watch);
 /* Reuse distances of a burst, in references: of its own, and of its survivors. */
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts);
-/* times[b]: how often burst b is in a sample of n drawn with replacement; some of share[] is above 0 then. */
+/*
+ * times[b]: how often burst b is in a sample of n drawn with replacement, and some of share[] is above 0
+ * then; times what its weight may be off for that of its rate, the same for all bursts of a rate.
+ */
 struct random_state;
-void watched_draw(struct random_state *random, const double *share, size_t n, unsigned *times);
+void watched_draw(struct random_state *random, const struct curve_burst *bursts, const double *share,
+                  size_t n, double *times);
 /* Puts the band around point->miss_ratio: sd is its standard deviation by the bootstrap. */
 void watched_band(struct curve_point *point, double sd);
 

@@ -30,7 +30,7 @@ struct work {
     struct growth tail; /* of all bursts: where a window's own knowledge ends */
     uint32_t tail_known;
     double *share;
-    unsigned *times;
+    double *times;
     double distance[GROWTH_BINS + 1], part[GROWTH_BINS + 1];
 };
 
@@ -139,8 +139,8 @@ static void widen(struct curve_point *point, double sd)
     point->high = high.high;
 }
 
-static int find_bands(struct work *w, size_t nbursts, unsigned line_bytes, uint64_t seed,
-                      struct curve_point *points, size_t n)
+static int find_bands(struct work *w, const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                      uint64_t seed, struct curve_point *points, size_t n)
 {
     double *sum = calloc(2 * n + 1, sizeof *sum);
     struct random_state random;
@@ -149,7 +149,7 @@ static int find_bands(struct work *w, size_t nbursts, unsigned line_bytes, uint6
         return -ENOMEM;
     random_seed(&random, seed);
     for (unsigned r = 0; r < WATCHED_RESAMPLES; r++) {
-        watched_draw(&random, w->share, nbursts, w->times);
+        watched_draw(&random, bursts, w->share, nbursts, w->times);
         struct distribution d = find_distribution(w, nbursts);
         for (size_t i = 0; i < n; i++) {
             double lines = model_lines(&points[i], line_bytes);
@@ -230,7 +230,7 @@ int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, un
         w->tail = w->growth;
         w->tail_known = known;
         code = nwindows < LEAST_WINDOWS
-                   ? find_bands(w, nbursts, line_bytes, seed, points, n)
+                   ? find_bands(w, bursts, nbursts, line_bytes, seed, points, n)
                    : estimate_windows(w, bursts, nbursts, line_bytes, nwindows, points, n);
     }
     work_free(w);

@@ -42,12 +42,13 @@ struct work {
     struct seen *seen; /* by distance; at the same distance, reused before censored */
     size_t nseen;
     size_t nbursts;
-    double *share;    /* of each burst: what one reference counts */
-    double *total;    /* of each burst: what all of them count */
-    double *inside;   /* [point * nbursts + burst]: what misses inside the burst count */
-    double *deep;     /* the same: survivors at depths of L and more */
-    double *shallow;  /* and at smaller ones */
-    unsigned *times;  /* how often each burst is in the sample */
+    double *share;   /* of each burst: what one reference counts */
+    double *total;   /* of each burst: what all of them count */
+    double *inside;  /* [point * nbursts + burst]: what misses inside the burst count */
+    double *deep;    /* the same: survivors at depths of L and more */
+    double *shallow; /* and at smaller ones */
+    const struct curve_burst *bursts;
+    double *times;    /* how often each burst is in the sample */
     double *followed; /* scratch: of each watch */
 };
 
@@ -84,6 +85,7 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
         return NULL;
     for (size_t b = 0; b < nbursts; b++)
         watches += bursts[b].nwatches;
+    w->bursts = bursts;
     w->nbursts = nbursts;
     w->seen = calloc(watches + 1, sizeof *w->seen);
     w->share = calloc(nbursts + 1, sizeof *w->share);
@@ -203,7 +205,7 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
         return -ENOMEM;
     random_seed(&random, seed);
     for (unsigned r = 0; r < WATCHED_RESAMPLES; r++) {
-        watched_draw(&random, w->share, w->nbursts, w->times);
+        watched_draw(&random, w->bursts, w->share, w->nbursts, w->times);
         for (size_t i = 0; i < n; i++) {
             if (isnan(points[i].miss_ratio))
                 continue;

@@ -547,6 +547,8 @@ static void placed_by_time(void **state)
     near(b[0].start_refs, 5e9, 1);
     near(b[2].weight, 4e6, 1e-3);
     near(b[2].start_refs, 2e6, 1e-3);
+    near(b[0].log_rate, log(1.5), 1e-12); /* of 3 over the average of 3, 1 and 2 */
+    near(b[1].log_rate, log(.5), 1e-12);
     /* The second was planned to stand for three times as much as the first: 3e9 and 3e9 references. */
     b[0].start_refs = b[1].start_refs = b[2].start_refs = NAN;
     times[0].planned_ns = 1;
