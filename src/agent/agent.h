@@ -384,7 +384,9 @@ void rseq_init(void);
 void rseq_module(const char *path, uint64_t start, uint64_t file_offset); /* learns those of a module */
 int rseq_learn(uint64_t fs_base); /* the one that this thread is in, if any; nonzero: it was not known */
 int rseq_inside(uint64_t pc, uint64_t *abort); /* *abort: where an interrupted sequence goes on */
-uint64_t rseq_next(uint64_t pc);               /* start of the next one behind pc */
+void rseq_see(uint64_t fs_base); /* without that lock: where the thread's descriptor is, if it has set one */
+int rseq_owns(uint64_t address); /* its page has descriptors of sequences: never to be closed */
+uint64_t rseq_next(uint64_t pc); /* start of the next one behind pc */
 
 /* arch */
 int arch_init(void);

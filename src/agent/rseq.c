@@ -30,6 +30,9 @@ static struct {
     uint64_t start, end, abort;
 } sequences[MAX_SEQUENCES];
 static uint32_t nsequences;
+/* Pages with descriptors, which the kernel reads when it preempts a thread, and kills where it cannot. */
+static uint64_t pages[MAX_SEQUENCES];
+static uint32_t npages;
 static int has_area;          /* libc registers one for each thread, at */
 static ptrdiff_t area_offset; /* from its thread pointer. Copied, since the variable's page may be closed */
 
@@ -43,11 +46,33 @@ void rseq_init(void)
     }
 }
 
-/* Returns nonzero if it was not known. */
-static int add(const struct descriptor *d)
+/* Has a lock of its own, which readers do not need: they see a page once it is whole. */
+static void add_page(uint64_t address)
+{
+    static int lock;
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        sys0(SYS_sched_yield);
+    if (!rseq_owns(address) && npages < MAX_SEQUENCES) {
+        pages[npages] = address & ~(uint64_t)(WIRE_PAGE - 1);
+        __atomic_store_n(&npages, npages + 1, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+int rseq_owns(uint64_t address)
+{
+    for (uint32_t i = 0, n = __atomic_load_n(&npages, __ATOMIC_ACQUIRE); i < n; i++)
+        if (pages[i] == (address & ~(uint64_t)(WIRE_PAGE - 1)))
+            return 1;
+    return 0;
+}
+
+/* The descriptor at that address. Returns nonzero if it was not known. */
+static int add(const struct descriptor *d, uint64_t address)
 {
     if (!d->start || !d->post_commit_offset || d->post_commit_offset > 1u << 20)
         return 0;
+    add_page(address);
     for (uint32_t i = 0; i < nsequences; i++)
         if (sequences[i].start == d->start)
             return 0;
@@ -106,8 +131,15 @@ void rseq_module(const char *path, uint64_t start, uint64_t file_offset)
     for (uint64_t i = 0; i + sizeof(struct descriptor) <= bytes; i += sizeof(struct descriptor)) {
         struct descriptor d;
         if (safe_copy(&d, (const void *)(address + i), sizeof d) == 0)
-            add(&d);
+            add(&d, address + i);
     }
+}
+
+void rseq_see(uint64_t fs_base)
+{
+    uint64_t at;
+    if (has_area && safe_copy(&at, (const char *)(fs_base + (uint64_t)area_offset) + 8, sizeof at) == 0 && at)
+        add_page(at);
 }
 
 int rseq_learn(uint64_t fs_base)
@@ -118,7 +150,7 @@ int rseq_learn(uint64_t fs_base)
         return 0;
     const char *area = (const char *)(fs_base + (uint64_t)area_offset);
     return safe_copy(&at, area + 8, sizeof at) == 0 && at && safe_copy(&d, (const void *)at, sizeof d) == 0 &&
-           add(&d);
+           add(&d, at);
 }
 
 int rseq_inside(uint64_t pc, uint64_t *abort)

@@ -169,6 +169,10 @@ static void close_page(struct page *p)
 {
     if (p->closed)
         return;
+    if (rseq_owns(p->address)) {
+        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
+        return;
+    }
     if (p->opened_ns) {
         ends_being_open(p);
         if (!page_is_wanted(p))
@@ -283,6 +287,7 @@ void list_pages(void)
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         lose_range(frames[i].low, frames[i].high);
     settle_own_memory();
+    rseq_see((uint64_t)__builtin_thread_pointer());
     lose_changed();
     begin_lines();
     for (unsigned i = 0; i < npages;) {
