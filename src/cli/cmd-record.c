@@ -29,7 +29,7 @@ static const char usage_text[] =
     "\n"
     "  -o, --output FILE   the profile (default cachegram.db; an older one is kept as FILE.old)\n"
     "      --mode MODE     burst: short stretches, little overhead (default); full: every reference\n"
-    "      --burst-refs N  references in a burst (default 100000)\n"
+    "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
     "      --watch HOW     lines left behind by bursts: page (by closing their pages), none, auto (default)\n"
