@@ -40,15 +40,15 @@
 #define COLLECT_SETS_EVERY 16u
 
 /*
- * Of the time of counted code, the share that native code would have taken (counting.h): from .42 where a
- * reference takes .6 ns, counted, to .7 where it takes 6 (eight programs and loops; docs/accuracy.md).
+ * Of the time of counted code, the share that native code would have taken (counting.h): some .6, more where
+ * a reference takes long. Measured on eight programs and two loops (docs/accuracy.md, "The clock"): .33
+ * (perl) to .81.
  */
 #define COLLECT_COUNT_SHARE 0.52
 #define COLLECT_COUNT_SHARE_SLOW 0.35
 #define COLLECT_COUNT_SLOW_NS 4.0
-/* How far a rate may be off for that, as a share: python3 is told .35 of the true one, gzip 1.46
- * (docs/accuracy.md). */
-#define COLLECT_COUNT_ERROR 0.65
+/* How far a rate may be off for that, as a share: perl is told .56 of the true one, hmmsearch 1.18. */
+#define COLLECT_COUNT_ERROR 0.45
 
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
 #define TRIGGER_LEAST_NS UINT64_C(20000)
