@@ -14,7 +14,7 @@
 #include "agent/arch/x86_64/emit.h"
 
 #define BLOCK_CODE_MAX 8192 /* more than any block can take */
-#define PLACES_OF_A_BLOCK (2 * BLOCK_INSNS + 8)
+#define PLACES_OF_A_BLOCK (4 * BLOCK_INSNS + 8)
 
 /* From `code_offset` on, instruction `insn` (at pc_offset) is being executed. */
 struct place {
@@ -28,6 +28,8 @@ struct place {
 #define PLACE_VECTOR_OUT 1u
 /* rcx and rax are in T_SCRATCH and T_SPILL_A. */
 #define PLACE_SAVED 2u
+/* rcx is in T_SCRATCH. */
+#define PLACE_SAVED_RCX 4u
 
 struct block {
     uint64_t pc;

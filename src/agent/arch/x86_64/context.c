@@ -179,10 +179,10 @@ static void restore_counting(struct thread *t, ucontext_t *uc, const struct bloc
 {
     int checks = arch_pc(uc) < (uint64_t)b->code + b->check_end;
     uint64_t counted = p->state & PLACE_VECTOR_OUT ? t->counter[0] : arch_count_out(t, uc);
-    if (checks || p->state & PLACE_SAVED) {
+    if (checks || p->state & (PLACE_SAVED | PLACE_SAVED_RCX))
         *greg(uc, RCX) = (greg_t)t->scratch;
+    if (checks || p->state & PLACE_SAVED)
         *greg(uc, RAX) = (greg_t)t->spill_a;
-    }
     if (p->extra >= 0)
         *greg(uc, p->extra) = (greg_t)t->spill_extra;
     count_take(t, counted - (b->refs - p->refs) - (uint64_t)*greg(uc, RCX) * p->repeats);

@@ -134,8 +134,13 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
     p.repeats = a->repeats;
     n = add_place(n, b, &p);
     emit_count_elements(&cache_out, a->repeats, 0);
-    if (a->masked)
+    if (a->masked) { /* what it adds may be where the thread stops, too */
+        p.state = names ? 0 : PLACE_SAVED_RCX;
+        n = add_place(n, b, &p);
         emit_count_masked(&cache_out, d, a->masked);
+        p.state = 0;
+        n = add_place(n, b, &p);
+    }
     if (names) {
         emit_count_vector_out(&cache_out);
         p.state |= PLACE_VECTOR_OUT;
