@@ -268,7 +268,7 @@ void count_begin(struct thread *t);
 void count_take(struct thread *t, uint64_t counted); /* what the counter says since arch_count_in */
 int count_is_alarm(const siginfo_t *info);
 void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
-/* Before a system call that may wait: no timer will disturb it; the thread stops behind it. */
+/* Before what no alarm must come in, a system call that may wait or a step: the thread stops behind it. */
 void count_pause(struct thread *t);
 /* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
 void count_stop(struct thread *t, ucontext_t *uc);

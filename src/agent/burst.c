@@ -370,6 +370,10 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
     if (t->count.on) /* perhaps for good */
         count_take(t, arch_count_out(t, uc));
+    /* An alarm that waits would swallow the SIGTRAP of the instruction that is stepped over, or of the step.
+     */
+    if (t->leave_end == LEAVE_STEP || t->leave_end == LEAVE_RETURN)
+        count_pause(t);
     if (t->leave_end == LEAVE_STEP) {
         burst_step(t, uc);
         return;
