@@ -112,8 +112,9 @@ def test_sample_is_near_the_truth(cachegram, traced):
             for e, s in zip(exact, sample) if s["miss_ratio"]]
     assert len(told) > 8
     for truth, estimate, low, high in told:
-        # One sample, so that it may be outside of its 95% band, at all sizes at once; but not far.
-        assert low < estimate < high and abs(truth - estimate) < high - low
+        # One sample, so that it may be outside of its 95% band, at all sizes at once; but not far. Student's t of
+        # eight groups has long tails: one sample in 500 or so is two half widths off, one in 30,000 is four.
+        assert low < estimate < high and abs(truth - estimate) < 2 * (high - low)
 
 
 def test_json_and_text(cachegram, traced):
