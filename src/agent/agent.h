@@ -60,10 +60,21 @@ struct counting {
     uint64_t part_total; /* at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
-    uint64_t away_ns;                   /* of the stretch, in C code that the target would not have run */
+    uint64_t aim;                       /* references from where the counter was last set to its mark */
+    int near;                           /* part 1: the burst begins at the next mark. 2: it has come to it. */
+    unsigned marks;                     /* of part 1, met so far; the last COUNT_MARKS of them: */
+    struct count_mark {
+        uint64_t total, in; /* the processor's clock there */
+        uint64_t away_ns;   /* of the stretch till then */
+    } mark[COUNT_MARKS];
+    uint64_t part_ticks, ticks_per_us; /* of that clock: at the part's start; about so many */
+    uint64_t away_ns;                  /* of the stretch, in C code that the target would not have run */
     uint64_t part_away_ns;
+    uint64_t part_ns;     /* that the part had taken at the last mark */
+    uint64_t part_blocks; /* arch_count_blocks, when it last stopped */
     /* What the next burst takes along: references, and the CPU time that they took. */
-    uint64_t refs, ns;
+    uint64_t refs, ns, blocks, turns;
+    uint64_t near_refs, near_ns; /* the last of them */
     /* Counting always: bursts are one in each stratum of so many references, the next at `burst_at` of total.
      */
     uint64_t gap_refs, burst_at, stratum_end;
@@ -99,6 +110,7 @@ struct watch_thread {
     unsigned mini_words;
     /* CPU time: that was not its own; and when the burst in progress was begun */
     uint64_t overhead_ns, burst_cpu_ns, burst_overhead_ns, counted_ns;
+    uint64_t fault_end_ns; /* when the last fault, or the short burst behind it, was over */
 };
 
 /*
@@ -125,6 +137,7 @@ struct thread {
      * vector is back in its register, the counter; else that vector. */
     uint64_t spill_extra, table_mask;
     uint64_t elements[2], counter[2];
+    uint64_t goal; /* at which the counter is at its mark; a constant */
     uint64_t vector[8] __attribute__((aligned(64)));
 
     enum thread_state state;
@@ -272,6 +285,7 @@ void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer
 void count_pause(struct thread *t);
 /* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
 void count_stop(struct thread *t, ucontext_t *uc);
+void count_marked(struct thread *t); /* the counter is at its mark */
 void count_end(struct thread *t);    /* for whatever reason; the context is the target's */
 void count_forget(struct thread *t); /* no burst follows that could take the count along */
 void count_thread_gone(struct thread *t);
@@ -301,10 +315,11 @@ uint64_t watch_own_ns(void); /* the process' CPU time, less what profiling took 
 /* Likewise, but as if the thread's burst that ends now had not been, from watch_burst_begins on. */
 uint64_t watch_burst_own_ns(const struct thread *t);
 void watch_burst_begins(struct thread *t); /* from here to watch_ask, CPU time is not the program's own */
-void watch_counted(struct thread *t);      /* a stretch of counting is over that was part of it */
-int watch_closed(void);                    /* some page is closed */
-void watch_enters(struct thread *t);       /* the code cache, for the collector */
-void watch_leaves(struct thread *t);       /* it, in any case */
+int watch_was_in_fault(const struct thread *t); /* until right now, where signals had to wait */
+void watch_counted(struct thread *t);           /* a stretch of counting is over that was part of it */
+int watch_closed(void);                         /* some page is closed */
+void watch_enters(struct thread *t);            /* the code cache, for the collector */
+void watch_leaves(struct thread *t);            /* it, in any case */
 /* Before a burst's buffer is handed over: the number to hand over with it, 0: nothing is asked. */
 uint32_t watch_asks(struct thread *t, uint64_t number);
 void watch_ask(struct thread *t, uint32_t asks); /* behind it: waits for the answer, closes pages */
@@ -411,6 +426,7 @@ void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */
 /* Counting: what there must be for it, in this process, and for a thread. */
 int arch_count_init(void);                /* 0, or -1: this processor cannot */
+uint64_t arch_ticks(void);                /* the processor's clock; not in nanoseconds */
 int arch_count_ready(struct thread *t);   /* the thread has what it needs. 0, or -1: no memory */
 int arch_count_can(const ucontext_t *uc); /* of that frame, too */
 /* The page that counting blocks read: closed, the thread faults at the next block's beginning. */
@@ -421,6 +437,11 @@ void arch_count_close(struct thread *t);
 void arch_count_in(struct thread *t, ucontext_t *uc);
 uint64_t arch_count_out(struct thread *t, ucontext_t *uc);
 uint64_t arch_counted(const ucontext_t *uc); /* the same, of a thread that stopped and stays */
+/* The counter is so many references away from its mark: of a thread that stopped, or (NULL) in dispatch. The
+ * first also begins to count blocks anew. */
+void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references);
+/* Blocks since then, and COUNT_TURN for each return or indirect branch. */
+uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc);
 /*
  * A fault at a place in the cache. FAULT_LEAVE: the leave gate. FAULT_FULL: end of the buffer.
  * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last

@@ -81,6 +81,10 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .gap_ns = t->gap_ns,
                             .count_refs = t->count.refs,
                             .count_ns = t->count.ns,
+                            .count_blocks = t->count.blocks,
+                            .count_turns = t->count.turns,
+                            .near_refs = t->count.near_refs,
+                            .near_ns = t->count.near_ns,
                             .count_before = t->count.total,
                             .count_gap = t->count.burst_gap};
     count_forget(t);
@@ -123,7 +127,7 @@ static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t la
     t->mini = 0;
     watch_mini_end(t, end_of_words, last_insns);
     if (t->trigger_waits)
-        thread_trigger(t);
+        thread_arm(t);
     t->trigger_waits = 0;
 }
 

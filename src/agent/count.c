@@ -8,10 +8,16 @@
  * in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins a little
  * later, with what was counted till then.
  *
- * Counting code looks at no clock. A timer of the thread's (on real time: those on CPU time only have the
- * kernel's tick) interrupts it; the handler notes the time and closes a page that every block reads from, and
- * the fault that follows is where a part ends. A system call that may wait is never interrupted: the page is
- * closed before it instead.
+ * Where time alone decides, bursts begin more often in slow code, and a rate makes up for it only if it is
+ * that of the very place: programs go from slow to fast code and back within microseconds. So the burst
+ * begins a random number K of references behind the moment when the time is over, with K up to
+ * COUNT_NEAR_REFS. Then the chance that it begins at a reference is as the time that the COUNT_NEAR_REFS
+ * before it take; which is what is told, from the times noted at marks on the way.
+ *
+ * Counting code looks at no clock itself. At a mark it asks C code to, every few thousand references. A timer
+ * of the thread's (on real time: those on CPU time only have the kernel's tick) interrupts it; the handler
+ * notes the time and closes a page that every block reads from, and the fault that follows is where a part
+ * ends. A system call that may wait is never interrupted: the page is closed before it instead.
  *
  * Counting always is one stretch without end, stopped now and then to look after signals, with recorded
  * bursts in between.
@@ -22,9 +28,12 @@
 #include "agent/sys.h"
 
 static int possible;
+static uint64_t start_ns, start_ticks; /* when the process was young */
 
 void count_init(void)
 {
+    start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    start_ticks = arch_ticks();
     possible =
         session->clock != WIRE_CLOCK_CPUTIME && session->mode == WIRE_MODE_BURST && arch_count_init() == 0;
 }
@@ -123,6 +132,15 @@ static void begin_part(struct thread *t, uint64_t total)
     c->part_total = total;
     c->part_away_ns = c->away_ns;
     c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    c->near = 0;
+    c->marks = 1;
+    c->part_ticks = arch_ticks();
+    c->mark[0] = (struct count_mark){total, c->part_ticks, c->away_ns};
+}
+
+static uint64_t ns_of(const struct counting *c, uint64_t ticks)
+{
+    return ticks * 1000 / c->ticks_per_us;
 }
 
 /* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
@@ -145,11 +163,20 @@ static uint64_t lap_ns(const struct counting *c, uint64_t total)
     return left < COUNT_LEAST_NS ? COUNT_LEAST_NS : left > COUNT_LAP_NS ? COUNT_LAP_NS : left;
 }
 
+static uint64_t aim_of(const struct counting *c, uint64_t total)
+{
+    return c->burst_at > total ? c->burst_at - total : 1;
+}
+
 void count_begin(struct thread *t)
 {
     struct counting *c = &t->count;
+    uint64_t us = (sys_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000;
+    c->ticks_per_us = us ? (arch_ticks() - start_ticks) / us : 0;
+    c->ticks_per_us += !c->ticks_per_us;
     c->part = 0;
-    c->refs = c->ns = 0;
+    c->part_blocks = c->blocks = c->turns = 0;
+    c->refs = c->ns = c->near_refs = c->near_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (c->closed)
         arch_count_open(t);
@@ -157,7 +184,8 @@ void count_begin(struct thread *t)
     c->away_ns = 0;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t, c->total);
-    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS);
+    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
+    c->aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
     begin_part(t, c->total);
     c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
     count_add(&proc->count.counts, 1);
@@ -178,18 +206,86 @@ static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
     return cpu_ns > away ? cpu_ns - away : 0;
 }
 
+static void add_blocks(const struct counting *c)
+{
+    count_add(&proc->count.count_blocks, c->part_blocks % COUNT_TURN);
+    count_add(&proc->count.count_turns, c->part_blocks / COUNT_TURN);
+}
+
+/* What the references right before the last mark took; between marks as if they were all alike. */
+static void tell_near(struct counting *c)
+{
+    const struct count_mark *later = &c->mark[(c->marks - 1) % COUNT_MARKS];
+    uint64_t left = COUNT_NEAR_REFS, ns = 0;
+    for (unsigned i = 2; i <= c->marks && i <= COUNT_MARKS && left > 0; i++) {
+        const struct count_mark *m = &c->mark[(c->marks - i) % COUNT_MARKS];
+        uint64_t refs = later->total - m->total, part = refs < left ? refs : left;
+        uint64_t took = ns_of(c, later->in - m->in), away = later->away_ns - m->away_ns;
+        if (refs > 0 && took > away)
+            ns += (took - away) * part / refs;
+        left -= part;
+        later = m;
+    }
+    c->near_refs = COUNT_NEAR_REFS - left;
+    c->near_ns = ns;
+}
+
+/* The warm part is over. No alarm tells: it would leave the processor cold for as long as the part lasts. */
+static void mark_timed_part(struct thread *t)
+{
+    struct counting *c = &t->count;
+    c->part = 1;
+    add_blocks(c);
+    t->counter[1] = 0;
+    begin_part(t, c->total);
+}
+
+void count_marked(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
+    count_take(t, t->counter[0]);
+    struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
+    *m = (struct count_mark){c->total, now, c->away_ns};
+    c->part_blocks = t->counter[1];
+    c->part_ns = ns_of(c, now - c->part_ticks) - (c->away_ns - c->part_away_ns);
+    if (count_always() || c->near) { /* to the next block's beginning, and no farther */
+        c->near = 2;
+        if (!c->closed)
+            arch_count_close(t);
+        c->closed = 1;
+        aim = COUNT_NO_AIM;
+    } else if (c->part == 0 && c->part_ns >= COUNT_WARM_NS) {
+        mark_timed_part(t);
+        now = c->part_ticks;
+    } else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS) {
+        c->near = 1;
+        aim = 1 + random_next(&t->random) % COUNT_NEAR_REFS;
+    }
+    arch_count_aim(t, NULL, aim);
+    c->away_ns += ns_of(c, arch_ticks() - now);
+}
+
 void count_end(struct thread *t)
 {
     struct counting *c = &t->count;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
     disarm(t);
+    /* Others may have run meanwhile: the processor's clock does not stop then. */
+    if (c->near == 2 && !count_always() && c->part_ns < ns + ns / 8) {
+        tell_near(c);
+        ns = c->part_ns;
+    }
+    add_blocks(c);
     if (c->closed)
         arch_count_open(t);
     c->closed = 0;
     if (c->part == 1 && ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE) {
         c->refs = c->total - c->part_total;
         c->ns = ns;
+        c->blocks = c->part_blocks % COUNT_TURN;
+        c->turns = c->part_blocks / COUNT_TURN;
     }
     c->on = 0;
     c->alarm_cpu_ns = 0;
@@ -201,15 +297,16 @@ void count_end(struct thread *t)
 void count_forget(struct thread *t)
 {
     t->count.on = t->count.done = 0;
-    t->count.refs = t->count.ns = 0;
+    t->count.refs = t->count.ns = t->count.near_refs = t->count.near_ns = 0;
 }
 
-/* Whether the recorded burst is to begin now; if not, all is set for what comes next. */
-static int is_over(struct thread *t, uint64_t total)
+/* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away
+ * (left alone: as it was). */
+static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
 {
     struct counting *c = &t->count;
     if (count_always()) {
-        if (total + c->per_us * COUNT_LEAST_NS / 1000 >= c->burst_at) {
+        if (total >= c->burst_at) {
             int taken = burst_take_buffer(t);
             c->burst_gap = c->gap_refs;
             plan_burst(t, total);
@@ -217,10 +314,13 @@ static int is_over(struct thread *t, uint64_t total)
                 return 1;
         }
         set_timer(t, lap_ns(c, total));
+        *aim = aim_of(c, total);
         return 0;
     }
+    if (c->near == 2)
+        return 1;
     uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
-             wanted = c->part ? COUNT_TIMED_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
+             wanted = c->part ? COUNT_TIMED_NS + COUNT_NEAR_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
     if (ns < wanted / 2 && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
         /* Code was translated meanwhile, or others ran. */
         set_timer(t, wanted - ns);
@@ -230,7 +330,8 @@ static int is_over(struct thread *t, uint64_t total)
     if (c->part == 1)
         return 1;
     c->part = 1;
-    set_timer(t, COUNT_TIMED_NS);
+    *aim = COUNT_MARK_REFS;
+    set_timer(t, COUNT_TIMED_NS + COUNT_NEAR_NS);
     begin_part(t, total);
     return 0;
 }
@@ -248,11 +349,16 @@ void count_stop(struct thread *t, ucontext_t *uc)
         burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
     } else {
         count_take(t, arch_counted(uc));
-        if (is_over(t, c->total)) {
+        uint64_t aim = 0;
+        c->part_blocks = arch_count_blocks(t, uc);
+        if (is_over(t, c->total, &aim)) {
             arch_restore(t, uc);
             count_end(t);
             c->done = 0;
             burst_record(t, uc);
+        } else if (aim) {
+            add_blocks(c);
+            arch_count_aim(t, uc, aim);
         }
     }
     c->alarm_cpu_ns = 0;

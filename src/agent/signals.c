@@ -137,7 +137,11 @@ static void trigger(struct thread *t, ucontext_t *uc)
 {
     count_add(&proc->count.triggers, 1);
     if (t->mini) {
-        t->trigger_waits = 1;
+        t->trigger_waits = 1; /* for another one: what watching takes is not the program's time */
+        return;
+    }
+    if (t->state == THREAD_NATIVE && watch_was_in_fault(t)) {
+        thread_arm(t);
         return;
     }
     if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {

@@ -64,6 +64,8 @@
 #define MINI_LEAST_WORDS 256u
 #define MINI_WORDS 4096u
 #define MINI_SOON_NS 4000
+/* From the end of what watching does at a fault to a signal that waited for it, at most. */
+#define FAULT_RETURN_NS 3000u
 /*
  * Counting before a burst: CPU time of an untimed part, in which code is translated and linked, then of a
  * timed one; and after how much of it in all they end as they are.
@@ -74,7 +76,20 @@
  * its curve was 1.7 points too low.) But the signals at its ends take some microseconds of a part.
  */
 #define COUNT_WARM_NS 100000u
-#define COUNT_TIMED_NS 200000u
+#define COUNT_TIMED_NS 100000u
+/*
+ * Behind these the burst begins after so many references at most, at random, and what it stands for is told
+ * by the time that the COUNT_NEAR_REFS before it took. On the way the time is noted every COUNT_MARK_REFS.
+ * Code that is slow, or never comes by a mark, is cut short after so long.
+ */
+#define COUNT_NEAR_REFS 16384u
+#define COUNT_MARK_REFS 4096u
+#define COUNT_MARKS 8u
+#define COUNT_NEAR_NS 400000u
+/* Counts turns in the same word as blocks. */
+#define COUNT_TURN (1ull << 32)
+/* A mark that is not to be met. */
+#define COUNT_NO_AIM (1ull << 50)
 #define COUNT_MOST_NS 2000000u
 /* Counting always: how long until a thread is looked at again, at most, for that is how long its signals may
  * have to wait; stopping it costs some 8 us. */

@@ -97,7 +97,8 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     }
     if (!watch_many() && nclosed == 0)
         t->selector = CALLS_ALLOWED;
-    watch_spend(t, cpu_ns() - now + watching()->fault_ns);
+    t->watch.fault_end_ns = cpu_ns();
+    watch_spend(t, t->watch.fault_end_ns - now + watching()->fault_ns);
     return 1;
 }
 
@@ -129,7 +130,7 @@ void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t las
     count_add(&proc->count.watch_minis, 1);
     settle_touched(t->buffer_start, end_of_words, last_insns);
     watch_close(t, t->app_mask);
-    t->watch.mini_ended_ns = cpu_ns();
+    t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
     /* Entering and leaving took a fault each. */
     watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + 2 * watching()->fault_ns);
 }

@@ -59,6 +59,11 @@ void burst_is_over(struct thread *t)
     add_overhead(t, burst_overhead_ns(t) + 2 * watching()->fault_ns);
 }
 
+int watch_was_in_fault(const struct thread *t)
+{
+    return t->watch.fault_end_ns && cpu_ns() - t->watch.fault_end_ns < FAULT_RETURN_NS;
+}
+
 void spending_starts_anew(void)
 {
     spent_ns = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/counting.h"
+#include <math.h>
 #include "collect/tunables.h"
 
-double counting_native_ns(double references, double ns)
+double counting_native_ns(double ns, double blocks, double turns)
 {
-    double each = references > 0 ? ns / references : 0;
-    return ns * (COLLECT_COUNT_SHARE + COLLECT_COUNT_SHARE_SLOW * each / (each + COLLECT_COUNT_SLOW_NS));
+    return fmax(ns - COLLECT_COUNT_BLOCK_NS * blocks - COLLECT_COUNT_TURN_NS * turns,
+                COLLECT_COUNT_LEAST * ns);
 }

@@ -4,13 +4,11 @@
 #define CACHEGRAM_COUNTING_H
 
 /*
- * Nanoseconds of CPU time that code would take natively which took `ns` there, without the agent's C code,
- * and made so many references meanwhile. More than 0 if ns is.
+ * Nanoseconds of CPU time that code would take natively which took `ns` there, without the agent's C code, in
+ * so many counting blocks, of which so many ended with a turn (wire_desc.count_turns). More than 0 if ns is.
  *
- * What counting adds is hidden where the program waits for memory anyway. So the share that is native is the
- * larger the longer a reference takes: for x nanoseconds it is a + b x / (x + c), with what was measured
- * (tunables.h).
+ * Each block adds an addition, and a turn a look in a table (tunables.h).
  */
-double counting_native_ns(double references, double ns);
+double counting_native_ns(double ns, double blocks, double turns);
 
 #endif

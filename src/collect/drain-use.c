@@ -12,7 +12,8 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
     return count->burst_cpu_ns + (counting < away ? counting : away) +
-           (uint64_t)(slower - counting_native_ns((double)count->count_refs, slower));
+           (uint64_t)(slower -
+                      counting_native_ns(slower, (double)count->count_blocks, (double)count->count_turns));
 }
 
 /* CPU time of a live process; 0 if it cannot be told. */

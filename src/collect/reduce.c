@@ -205,6 +205,7 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
         .weight = isnan(clock.stratum_refs) ? weight_of(counts, words, desc->gap_ns) : clock.stratum_refs,
         .start_refs = clock.start_refs,
         .refs_per_ns = clock.refs_per_ns,
+        .near_per_ns = clock.near_per_ns,
     };
     return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
                         : profile_add_burst(r->profile, &burst, err);

@@ -108,14 +108,19 @@ static void take_stretches(struct thread *t, uint64_t start_ns)
         t->refs_per_ns = references / cpu_ns;
 }
 
-/* References per nanosecond in native code, from those counted before the burst. */
-static double native_rate(const struct wire_desc *desc)
+/* References per nanosecond in native code, from those counted before the burst; how much slower counting
+ * code is was the same for the last of them. */
+static void native_rates(const struct wire_desc *desc, struct refclock_burst *out)
 {
     if (desc->count_refs == 0 || desc->count_ns == 0)
-        return NAN;
+        return;
     double refs = (double)desc->count_refs, ns = (double)desc->count_ns;
-    ns -= fmin((double)alarm_cost_ns(), ns / 2); /* by which it ended */
-    return refs / counting_native_ns(refs, ns);
+    if (desc->near_refs == 0)
+        ns -= fmin((double)alarm_cost_ns(), ns / 2); /* by which it ended */
+    double native_ns = counting_native_ns(ns, (double)desc->count_blocks, (double)desc->count_turns);
+    out->refs_per_ns = refs / native_ns;
+    if (desc->near_refs > 0 && desc->near_ns > 0)
+        out->near_per_ns = (double)desc->near_refs / (double)desc->near_ns * ns / native_ns;
 }
 
 int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references,
@@ -124,7 +129,9 @@ int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t re
     struct thread *t = thread_of(c, desc->tid);
     if (t == NULL)
         return -ENOMEM;
-    *out = (struct refclock_burst){.start_refs = NAN, .refs_per_ns = native_rate(desc), .stratum_refs = NAN};
+    *out = (struct refclock_burst){
+        .start_refs = NAN, .refs_per_ns = NAN, .near_per_ns = NAN, .stratum_refs = NAN};
+    native_rates(desc, out);
     if (desc->count_gap != 0) {
         out->start_refs = (double)desc->count_before + (double)t->references;
         out->stratum_refs = (double)desc->count_gap;

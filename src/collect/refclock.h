@@ -16,6 +16,8 @@ struct refclock;
 struct refclock_burst {
     double start_refs;   /* references that the thread had executed when the burst began */
     double refs_per_ns;  /* of the thread's CPU time, in native code, just before the burst */
+    double near_per_ns;  /* the same of the last few thousand references, where the burst's place was drawn
+                            from */
     double stratum_refs; /* that the burst stands for, where bursts are placed by references */
 };
 

@@ -40,13 +40,13 @@
 #define COLLECT_SETS_EVERY 16u
 
 /*
- * Of the time of counted code, the share that native code would have taken (counting.h): some .6, more where
- * a reference takes long. Measured on eight programs and two loops (docs/accuracy.md, "The clock"): .33
- * (perl) to .81.
+ * What counting adds to a block, and to one that ends with a return or an indirect branch, in nanoseconds;
+ * and the least share of the time that is native, whatever was added. Fitted to what ten programs took when
+ * they were counted from beginning to end (docs/accuracy.md, "The clock").
  */
-#define COLLECT_COUNT_SHARE 0.52
-#define COLLECT_COUNT_SHARE_SLOW 0.35
-#define COLLECT_COUNT_SLOW_NS 4.0
+#define COLLECT_COUNT_BLOCK_NS 0.28
+#define COLLECT_COUNT_TURN_NS 3.0
+#define COLLECT_COUNT_LEAST 0.25
 /* How far a rate may be off for that, as a share: perl is told .56 of the true one, hmmsearch 1.18. */
 #define COLLECT_COUNT_ERROR 0.45
 
@@ -58,6 +58,9 @@
  * never. */
 #define BUDGET_EVERY_MS 50
 #define BUDGET_HORIZON_NS 1e9
+/* The first few bursts are taken to cost no more than this. */
+#define BUDGET_FIRST_BURSTS 4u
+#define BUDGET_FIRST_COST_NS 4e6
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
 #define BUDGET_MOST_GAP_NS UINT64_C(60000000000)
 /* Watched lines: after a burst, and at a time. A few are as good as fifty (FACTS: K = 4), and a cap of 16

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 3
+#define PROFILE_SCHEMA_VERSION 4
 
 struct profile; /* opaque */
 
@@ -41,6 +41,9 @@ struct profile_burst {
     /* By the reference clock; NaN where it does not tell (also in profiles of version 1). */
     double start_refs;  /* references that the thread had executed when the burst began */
     double refs_per_ns; /* around the burst, of the thread's CPU time, in native code */
+    /* ... in the few thousand references before it: by them it stands for more or less (also NaN: versions 2,
+     * 3) */
+    double near_per_ns;
 };
 
 /* What became of a watched line. The codes are part of the file format. */

@@ -341,9 +341,10 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
              "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
              " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, %s"
              " FROM burst ORDER BY id",
-             p->version >= 3   ? "start_refs, refs_per_ns, blocks"
-             : p->version == 2 ? "start_refs, refs_per_ns, 0"
-                               : "NULL, NULL, 0");
+             p->version >= 4   ? "start_refs, refs_per_ns, blocks, near_per_ns"
+             : p->version == 3 ? "start_refs, refs_per_ns, blocks, NULL"
+             : p->version == 2 ? "start_refs, refs_per_ns, 0, NULL"
+                               : "NULL, NULL, 0, NULL");
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     struct profile_burst *list = NULL;
@@ -383,6 +384,7 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
             .start_refs = column_or_nan(s, 18),
             .refs_per_ns = column_or_nan(s, 19),
             .blocks = (uint64_t)sqlite3_column_int64(s, 20),
+            .near_per_ns = column_or_nan(s, 21),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

@@ -264,6 +264,7 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
     sqlite3_bind_double(s, ++column, burst->start_refs); /* NaN is stored as NULL */
     sqlite3_bind_double(s, ++column, burst->refs_per_ns);
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->blocks);
+    sqlite3_bind_double(s, ++column, burst->near_per_ns);
     int code = step_done(p, s, err);
     if (code == 0)
         burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);

@@ -194,8 +194,9 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         if ((tid && list[i].tid != tid) || list[i].references == 0)
             continue;
         struct curve_burst *b = &l->bursts[curve->bursts];
-        l->times[curve->bursts] =
-            (struct curve_time){(double)list[i].cpu_start_ns, list[i].refs_per_ns, planned(&list[i])};
+        l->times[curve->bursts] = (struct curve_time){
+            (double)list[i].cpu_start_ns,
+            isnan(list[i].near_per_ns) ? list[i].refs_per_ns : list[i].near_per_ns, planned(&list[i])};
         struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
                                      [PROFILE_HIST_REUSE] = &b->reuse,
                                      [PROFILE_HIST_FIRST] = &b->first,

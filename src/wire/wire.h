@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 3u
+#define WIRE_VERSION 4u
 #define WIRE_PAGE 4096u
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
@@ -134,6 +134,10 @@ struct wire_desc {
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
      * counting translation (arch/x86_64/count.h), which is slower than native code. 0: not told. */
     uint64_t count_refs, count_ns;
+    uint64_t count_blocks, count_turns; /* of that code: counting blocks, those that end with a return or an
+                                         * indirect branch */
+    /* The last of them. 0: not told; then an alarm ended the counting, else it ended at a mark. */
+    uint64_t near_refs, near_ns;
     /* Clock `count-always`: references of the thread before the burst, those of other bursts not among them,
      * and the stratum of references that the burst stands for. */
     uint64_t count_before, count_gap;
@@ -231,8 +235,9 @@ struct wire_counters {
     uint64_t watch_rests;   /* times that calls alone, of several threads, cost too much */
     /* CPU time of the program's own, summed over lines: watched; and of that, open to other threads unseen */
     uint64_t watch_line_ns, watch_unseen_ns;
-    uint64_t counts;                      /* stretches of counting */
-    uint64_t count_refs;                  /* references counted in them */
+    uint64_t counts;                    /* stretches of counting */
+    uint64_t count_refs;                /* references counted in them */
+    uint64_t count_blocks, count_turns; /* counting blocks; those that end with a return or indirect branch */
     uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */
     uint64_t memory_bytes;                /* that the agent takes, at most: all that it ever touched */
     uint64_t disabled;                    /* nonzero: the agent turned itself off; enum wire_disabled */

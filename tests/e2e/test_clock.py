@@ -55,7 +55,7 @@ def test_local_rates(built, record, cachegram):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         bursts, rated = con.execute("select count(*), count(refs_per_ns) from burst").fetchone()
     assert rated > 0.9 * bursts > 20
-    assert 0.3 * truth < slow_share(cachegram, db) < 2 * truth
+    assert 0.3 * truth < slow_share(cachegram, db) < 3 * truth
     _, unweighted = record(["--clock", "cputime", *OFTEN], argv)
     assert run_keys(unweighted)["clock"] == "cputime" and "clock_error" not in run_keys(unweighted)
     assert counters(unweighted)["counts"] == 0

@@ -178,7 +178,11 @@ void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
 static void restore_counting(struct thread *t, ucontext_t *uc, const struct block *b, const struct place *p)
 {
     int checks = arch_pc(uc) < (uint64_t)b->code + b->check_end;
-    uint64_t counted = p->state & PLACE_VECTOR_OUT ? t->counter[0] : arch_count_out(t, uc);
+    uint64_t counted = t->counter[0];
+    if (p->state & PLACE_VECTOR_OUT)
+        t->count.part_blocks = t->counter[1];
+    else
+        counted = arch_count_out(t, uc);
     if (checks || p->state & (PLACE_SAVED | PLACE_SAVED_RCX))
         *greg(uc, RCX) = (greg_t)t->scratch;
     if (checks || p->state & PLACE_SAVED)

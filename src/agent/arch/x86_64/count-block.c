@@ -281,11 +281,16 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, uint8_t
     if (region_may_change(pc) && !(n == 1 && end && insn_is_native(end)))
         emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
     if (refs || (end && count_may_loop(end)))
-        emit_count_add(&cache_out, refs);
+        emit_count_add(&cache_out, refs,
+                       end && (end->class == INSN_RETURN || end->class == INSN_JUMP_INDIRECT ||
+                               end->class == INSN_CALL_INDIRECT));
     p.refs = 0;
     *next = 0;
+    unsigned mark = end && count_may_loop(end) ? count_mark_place(insns, n) : n;
     for (unsigned i = 0; i < n; i++) {
         const struct insn *d = &insns[i];
+        if (i == mark)
+            emit_count_mark(d);
         p.insn = (uint16_t)i;
         p.pc_offset = (uint16_t)(d->pc - pc);
         if (d == end) {

@@ -58,10 +58,21 @@ int arch_count_ready(struct thread *t)
     if (t->table_mask)
         return 0;
     t->table_mask = (1u << COUNT_TABLE_BITS) - 1;
-    for (unsigned i = 0; i < COUNT_STEPS; i++)
-        t->steps[2 * i] = i;
+    t->goal = COUNT_GOAL;
+    for (unsigned i = 0; i < COUNT_STEPS; i++) {
+        t->steps[2 * i] = t->steps[2 * (i + COUNT_STEPS)] = i;
+        t->steps[2 * i + 1] = 1;
+        t->steps[2 * (i + COUNT_STEPS) + 1] = COUNT_TURN + 1;
+    }
     arch_count_open(t);
     return 0;
+}
+
+uint64_t arch_ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
 }
 
 void arch_count_open(struct thread *t)
@@ -136,10 +147,19 @@ static void write_vector(ucontext_t *uc, const uint64_t value[8])
 
 void arch_count_in(struct thread *t, ucontext_t *uc)
 {
-    static const uint64_t zero[8];
     read_vector(uc, t->vector);
-    write_vector(uc, zero);
-    t->count.taken = 0;
+    arch_count_aim(t, uc, t->count.aim);
+}
+
+void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references)
+{
+    const uint64_t value[8] = {COUNT_GOAL - references};
+    t->count.aim = references;
+    t->count.taken = value[0];
+    if (uc)
+        write_vector(uc, value);
+    else
+        t->counter[0] = value[0];
 }
 
 uint64_t arch_counted(const ucontext_t *uc)
@@ -149,10 +169,19 @@ uint64_t arch_counted(const ucontext_t *uc)
     return value[0];
 }
 
+uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc)
+{
+    uint64_t value[8] = {0, t->counter[1]};
+    if (uc)
+        read_vector(uc, value);
+    return value[1];
+}
+
 uint64_t arch_count_out(struct thread *t, ucontext_t *uc)
 {
     uint64_t value[8];
     read_vector(uc, value);
     write_vector(uc, t->vector);
+    t->count.part_blocks = value[1];
     return value[0];
 }

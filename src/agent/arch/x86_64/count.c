@@ -9,14 +9,7 @@
 
 /* Opcodes of vector instructions: in map 0F, with the prefix that `emit_vector` is told. */
 enum { PREFIX_66 = 1, PREFIX_F3 = 2 };
-enum {
-    V_ADD = 0xd4,
-    V_SUBTRACT = 0xfb,
-    V_LOAD = 0x6f,
-    V_STORE = 0x7f,
-    V_LOAD_LOW = 0x7e,
-    V_STORE_LOW = 0xd6
-};
+enum { V_ADD = 0xd4, V_SUBTRACT = 0xfb, V_LOAD = 0x6f, V_STORE = 0x7f, V_COMPARE = 0x2e };
 
 static int vector = -1;
 static unsigned whole; /* size of the whole register: 1 for 256 bits, 2 for 512 */
@@ -192,9 +185,9 @@ static void emit_vector(struct emitter *e, unsigned opcode, unsigned prefix, uns
     emit_u32(e, (uint32_t)offset);
 }
 
-void emit_count_add(struct emitter *e, unsigned n)
+void emit_count_add(struct emitter *e, unsigned n, int turns)
 {
-    emit_vector(e, V_ADD, PREFIX_66, 0, vector, T_STEPS + 16 * (int)n);
+    emit_vector(e, V_ADD, PREFIX_66, 0, vector, T_STEPS + 16 * (int)(turns ? n + COUNT_STEPS : n));
 }
 
 void emit_count_elements(struct emitter *e, unsigned times, int back)
@@ -209,7 +202,7 @@ void emit_count_elements(struct emitter *e, unsigned times, int back)
 void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n)
 {
     if (count_names_vector(d)) { /* perhaps the mask is in it */
-        emit_count_add(e, n);
+        emit_count_add(e, n, 0);
         return;
     }
     emit_gs_store(e, T_SCRATCH, RCX);
@@ -217,21 +210,50 @@ void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n)
     emit_byte(e, 0xe3); /* jrcxz */
     uint8_t *none = e->at;
     emit_byte(e, 0);
-    emit_count_add(e, n);
+    emit_count_add(e, n, 0);
     *none = (uint8_t)(e->at - none - 1);
     emit_gs_load(e, RCX, T_SCRATCH);
 }
 
+void emit_count_store(struct emitter *e)
+{
+    emit_vector(e, V_STORE, PREFIX_F3, 0, 0, T_COUNTER);
+}
+
+void emit_count_load(struct emitter *e)
+{
+    emit_vector(e, V_LOAD, PREFIX_F3, 0, 0, T_COUNTER);
+}
+
+void emit_count_compare(struct emitter *e)
+{
+    emit_vector(e, V_COMPARE, PREFIX_66, 0, 0, T_GOAL);
+}
+
+void emit_count_high_byte(struct emitter *e)
+{
+    static const uint8_t evex[] = {0x62, 0x61, 0xfd, 0x08}, vex[] = {0xc4, 0x61, 0xf9};
+    static const uint8_t rest[] = {0xc4, 0xe3, 0xfb, 0xf0, 0xc9, 0x38, /* rorx rcx, rcx, 56 */
+                                   0x0f, 0xb6, 0xc9};                  /* movzx ecx, cl */
+    if (vector >= 16)                                                  /* vmovq rcx, vector */
+        emit_bytes(e, evex, sizeof evex);
+    else
+        emit_bytes(e, vex, sizeof vex);
+    emit_byte(e, 0x7e);
+    emit_byte(e, 0xc1u | ((unsigned)vector & 7u) << 3);
+    emit_bytes(e, rest, sizeof rest);
+}
+
 void emit_count_vector_out(struct emitter *e)
 {
-    emit_vector(e, V_STORE_LOW, PREFIX_66, 0, 0, T_COUNTER);
+    emit_count_store(e);
     emit_vector(e, V_LOAD, PREFIX_F3, whole, 0, T_VECTOR);
 }
 
 void emit_count_vector_in(struct emitter *e)
 {
     emit_vector(e, V_STORE, PREFIX_F3, whole, 0, T_VECTOR);
-    emit_vector(e, V_LOAD_LOW, PREFIX_F3, 0, 0, T_COUNTER);
+    emit_count_load(e);
 }
 
 void emit_count_save(struct emitter *e)

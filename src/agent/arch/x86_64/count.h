@@ -15,6 +15,13 @@
  * beginning, where nothing of the block has been executed yet and all registers are the target's. A block
  * without references adds 0 if it may close a loop.
  *
+ * The counter does not begin at 0, but below COUNT_GOAL by as many references as there are to be up to a
+ * mark. Blocks that may close a loop look whether it is there, before they add:
+ *
+ *      vucomisd xmm31, gs:[goal]          where no flags are lost by it; else
+ *      jae mark                           mov gs:[scratch], rcx; vmovq rcx, xmm31; rorx rcx, rcx, 56
+ *                                         movzx ecx, cl; jrcxz on; jmp mark; on: mov rcx, gs:[scratch]
+ *
  * The elements of a repeated string instruction are added without flags: rcx before, and less what is left of
  * it behind. Blocks that follow each other are written one behind the other, without jumps.
  *
@@ -41,8 +48,12 @@
 #include "agent/arch/x86_64/insn.h"
 #include "agent/arch/x86_64/template.h"
 
-/* What is added at once, at most: entries of `steps`. */
-#define COUNT_STEPS 256u
+/* The counter at its mark: the lowest number with its highest byte set; and a normal double, as are those
+ * from COUNT_NO_AIM below, so that comparing two of them as such tells which is larger. */
+#define COUNT_GOAL (1ull << 56)
+/* What is added at once, at most. `steps` has as many entries, and again as many for blocks that end with a
+ * turn: a return or an indirect branch, which are looked up. */
+#define COUNT_STEPS 128u
 
 int count_init_vector(void); /* number of the register, by what the session says; 0: none */
 /* The tables are where the thread's code looks for them. 0, or -1: no memory. */
@@ -58,8 +69,18 @@ int count_may_loop(const struct insn *end);
  * why. The lock is held. */
 struct block *count_block(struct thread *t, uint64_t pc);
 
-/* Adds to the counter; n below COUNT_STEPS. */
-void emit_count_add(struct emitter *e, unsigned n);
+/* Before which instruction of a block that may close a loop it is to look for the mark; n: it is not. */
+unsigned count_mark_place(const struct insn *insns, unsigned n);
+/* Asks the dispatcher if the counter is at its mark; in front of that instruction (count-mark.c). */
+void emit_count_mark(const struct insn *before);
+/* Stores the counter in T_COUNTER, loads it from there, compares it with T_GOAL (changes flags: above or
+ * equal if the mark is met), has its highest byte in rcx. */
+void emit_count_store(struct emitter *e);
+void emit_count_load(struct emitter *e);
+void emit_count_compare(struct emitter *e);
+void emit_count_high_byte(struct emitter *e);
+/* Adds to the counter; n below COUNT_STEPS. turns: the block ends with a turn. */
+void emit_count_add(struct emitter *e, unsigned n, int turns);
 /* Adds the elements of a string instruction, `times` for each; back: takes off what is left. */
 void emit_count_elements(struct emitter *e, unsigned times, int back);
 /* Before an instruction with an element mask: adds n unless it is zero. */

@@ -153,7 +153,7 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
     struct exit *x = cache_exit(t->exit_id);
-    uint64_t away = x->kind == EXIT_SYSCALL ? 0 : count_away(t), code;
+    uint64_t away = x->kind == EXIT_SYSCALL || x->kind == EXIT_MARK ? 0 : count_away(t), code;
     switch (x->kind) {
     case EXIT_INDIRECT:
         code = indirect(t, x);
@@ -166,6 +166,10 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
         break;
     case EXIT_SYSCALL:
         return system_call(t, x, regs);
+    case EXIT_MARK:
+        count_marked(t);
+        code = (uint64_t)x->resume;
+        break;
     case EXIT_STEP:
         t->leave_end = LEAVE_STEP;
         code = leave(t, x->target);

@@ -21,6 +21,7 @@
 #define T_TABLE_MASK 184
 #define T_ELEMENTS 192
 #define T_COUNTER 208
+#define T_GOAL 224
 #define T_VECTOR 256
 #define T_STEPS 4096
 #define T_TARGETS 8192
@@ -54,6 +55,7 @@ AT(spill_extra, T_SPILL_EXTRA);
 AT(table_mask, T_TABLE_MASK);
 AT(elements, T_ELEMENTS);
 AT(counter, T_COUNTER);
+AT(goal, T_GOAL);
 AT(vector, T_VECTOR);
 AT(steps, T_STEPS);
 AT(targets, T_TARGETS);
