@@ -426,6 +426,7 @@ void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */
 /* Counting: what there must be for it, in this process, and for a thread. */
 int arch_count_init(void);                /* 0, or -1: this processor cannot */
+int arch_has_ticks(void);                 /* the target may have forbidden itself to read it */
 uint64_t arch_ticks(void);                /* the processor's clock; not in nanoseconds */
 int arch_count_ready(struct thread *t);   /* the thread has what it needs. 0, or -1: no memory */
 int arch_count_can(const ucontext_t *uc); /* of that frame, too */

@@ -32,6 +32,8 @@ static uint64_t start_ns, start_ticks; /* when the process was young */
 
 void count_init(void)
 {
+    if (!arch_has_ticks())
+        return;
     start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     start_ticks = arch_ticks();
     possible =

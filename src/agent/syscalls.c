@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* syscalls.c - what becomes of a system call that the target makes inside a burst. */
 #include <string.h>
+#include <sys/prctl.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
 
@@ -108,6 +109,10 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         if (t->count.on && !agent_stays()) /* nothing comes after it */
             return end(t, WIRE_END_EXIT, number);
         return change(t, number);
+    case SYS_prctl:
+        if (args[0] == PR_SET_TSC) /* perhaps our marks may not read it from now on */
+            return end(t, t->count.on ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
+        return change(t, number);
     case SYS_clone:
     case SYS_clone3:
     case SYS_fork:
@@ -118,7 +123,6 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_rseq:
     case SYS_modify_ldt:
     case SYS_setrlimit:
-    case SYS_prctl:
         return change(t, number);
     case SYS_mmap:
     case SYS_munmap:

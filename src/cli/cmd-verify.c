@@ -48,7 +48,7 @@ static const char usage[] =
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --overhead PCT          budget of the run in burst mode (default 5)\n"
-    "  --burst-refs N          references in a burst (default 100000)\n"
+    "  --burst-refs N          references in a burst (default 30000)\n"
     "  --seed N                seed of the random gaps\n"
     "  --keep NAME             keep the two profiles, as NAME.burst.db and NAME.full.db\n" CLI_OUTPUT_HELP
     "\n"

@@ -81,3 +81,11 @@ def test_every_stretch_is_paid_for(built, record):
     assert 0 < sums["count_away_ns"] < sums["count_cpu_ns"]
     seconds = float(run_keys(db)["cpu_seconds"])
     assert float(run_keys(db)["overhead_percent"]) > 100 * sums["burst_cpu_ns"] * 1e-9 / seconds
+
+
+@pytest.mark.parametrize("clock", ["count", "count-always"])
+def test_target_without_a_time_stamp_counter(built, record, clock):
+    """Marks read it; a program that forbids itself to must not notice."""
+    result, db = record(["--clock", clock, *OFTEN], [built / "no_tsc"])
+    assert result.status == 0 and result.out == b"ok\n"
+    assert totals(db)["bursts"] > 10

@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include "agent/arch/x86_64/count.h"
 #include "agent/arch/x86_64/layout.h"
 #include "agent/sys.h"
@@ -53,7 +54,7 @@ int arch_count_init(void)
 
 int arch_count_ready(struct thread *t)
 {
-    if (count_tables(t))
+    if (!arch_has_ticks() || count_tables(t))
         return -1;
     if (t->table_mask)
         return 0;
@@ -66,6 +67,12 @@ int arch_count_ready(struct thread *t)
     }
     arch_count_open(t);
     return 0;
+}
+
+int arch_has_ticks(void)
+{
+    int how = PR_TSC_ENABLE;
+    return !sys_failed(sys2(SYS_prctl, PR_GET_TSC, &how)) && how == PR_TSC_ENABLE;
 }
 
 uint64_t arch_ticks(void)
