@@ -46,6 +46,9 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
          * nothing of the next would leave seconds of the program unseen (python3: 35 ms). */
         if (b->bursts < BUDGET_FIRST_BURSTS)
             cost = fmin(cost, BUDGET_FIRST_COST_NS);
+        else /* nor does one that the host took the processor from in the middle; what it cost is owed all the
+                same */
+            cost = fmin(cost, BUDGET_MOST_RISE * b->burst_cost_ns);
         double weight = b->burst_cost_ns == 0 ? 1 : cost < b->burst_cost_ns ? .7 : .3;
         b->burst_cost_ns += weight * (cost - b->burst_cost_ns);
         b->bursts = use->bursts;
@@ -60,8 +63,10 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
         double horizon_ns = BUDGET_HORIZON_NS;
         double allowed = b->share * (own_ns + horizon_ns) - (double)spent_ns;
         double share = clamp(allowed / horizon_ns, b->share / 2, b->share * 1.25);
-        b->gap_ns = (uint64_t)clamp(b->burst_cost_ns / share, (double)BUDGET_LEAST_GAP_NS,
-                                    (double)BUDGET_MOST_GAP_NS);
+        double gap_ns = b->burst_cost_ns / share, debt_ns = (double)spent_ns - b->share * own_ns;
+        if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* nothing before that is paid back */
+            gap_ns = fmax(gap_ns, debt_ns / b->share);
+        b->gap_ns = (uint64_t)clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);
     }
     return b->gap_ns;
 }

@@ -61,6 +61,9 @@
 /* The first few bursts are taken to cost no more than this. */
 #define BUDGET_FIRST_BURSTS 4u
 #define BUDGET_FIRST_COST_NS 4e6
+#define BUDGET_MOST_RISE 4
+/* More than is allowed in so much of the program's time is never owed. */
+#define BUDGET_MOST_DEBT_NS 4e9
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
 #define BUDGET_MOST_GAP_NS UINT64_C(60000000000)
 /* Watched lines: after a burst, and at a time. A few are as good as fifty (FACTS: K = 4), and a cap of 16
