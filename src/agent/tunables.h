@@ -82,8 +82,8 @@
  * by the time that the COUNT_NEAR_REFS before it took. On the way the time is noted every COUNT_MARK_REFS.
  * Code that is slow, or never comes by a mark, is cut short after so long.
  */
-#define COUNT_NEAR_REFS 16384u
-#define COUNT_MARK_REFS 4096u
+#define COUNT_NEAR_REFS 8192u
+#define COUNT_MARK_REFS 2048u
 #define COUNT_MARKS 8u
 #define COUNT_NEAR_NS 400000u
 /* Counts turns in the same word as blocks. */

@@ -62,6 +62,16 @@ def test_local_rates(built, record, cachegram):
     assert slow_share(cachegram, unweighted) > 8 * truth
 
 
+@pytest.mark.parametrize("slow", [600, 6000])
+def test_parts_shorter_than_a_stretch(built, record, cachegram, slow):
+    """Slow and fast parts in turn, of some 20 and 200 us each. A rate of the time before a burst is that of both."""
+    fast = slow * 100
+    argv = [built / "two_speeds", str(25000000 // slow), str(fast // 3), str(slow)]
+    result, db = record(["--seed", "1", *OFTEN], argv)
+    assert result.status == 0 and run_keys(db)["bursts"] > 50
+    assert 0.3 < slow_share(cachegram, db) * (fast + slow) / slow < 3
+
+
 def test_places_are_known_when_always_counting(built, record):
     _, db = record(ALWAYS, [built / "two_speeds", "5"])
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
