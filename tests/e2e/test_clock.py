@@ -69,7 +69,10 @@ def test_parts_shorter_than_a_stretch(built, record, cachegram, slow):
     argv = [built / "two_speeds", str(25000000 // slow), str(fast // 3), str(slow)]
     result, db = record(["--seed", "1", *OFTEN], argv)
     assert result.status == 0 and run_keys(db)["bursts"] > 50
-    assert 0.3 < slow_share(cachegram, db) * (fast + slow) / slow < 3
+    assert 0.25 < slow_share(cachegram, db) * (fast + slow) / slow < 3
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        bursts, near = con.execute("select count(*), count(near_per_ns) from burst").fetchone()
+    assert near > 0.6 * bursts
 
 
 def test_places_are_known_when_always_counting(built, record):
