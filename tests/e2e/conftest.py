@@ -2,7 +2,8 @@
 """What the end-to-end tests share: the program under test, compiled targets, runs, profile totals.
 
 Environment: CACHEGRAM (the command; default build/src/cli/cachegram), CACHEGRAM_ALLOW_SKIP (skip a
-program that is not installed instead of failing), CACHEGRAM_TEST_TIMEOUT (seconds a run, default 120).
+program that is not installed instead of failing), CACHEGRAM_TEST_TIMEOUT (seconds a run, default 120),
+CACHEGRAM_TEST_LIMIT (seconds a test, default five runs).
 """
 import os
 import pathlib
@@ -17,11 +18,47 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = ROOT / "tests" / "targets"
 TIMEOUT = float(os.environ.get("CACHEGRAM_TEST_TIMEOUT", "120"))
+LIMIT = float(os.environ.get("CACHEGRAM_TEST_LIMIT", 5 * TIMEOUT))
 BURST = ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "2000"]
 FULL = ["--mode", "full"]
 MODES = {"burst": BURST, "full": FULL}
 # A shell ignores it in what it starts in the background, and what is ignored here is in all that is started from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def descendants(pid):
+    """All processes below a process; those whose parents are gone are not found."""
+    found = []
+    for listed in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(c) for c in listed.read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *descendants(child)]
+    return found
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """No test waits for ever: at its limit, what it started is killed (it may be stopped), and it fails."""
+    failed = []
+
+    def end(*_):
+        below = descendants(os.getpid())
+        for pid in below:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not failed:  # afterwards the waits of its cleaning up are to end, no more
+            failed.append(item.nodeid)
+            pytest.fail(f"no end after {LIMIT:g} s; {len(below)} processes were killed")
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT, 5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def find_cachegram():

@@ -79,8 +79,19 @@ def target_of(p, stderr):
     return found[0]
 
 
-def state_of(pid):
-    return fields_of(pid)[1]
+def state_of(pid, gone=None):
+    """R, S, T, ...; what is said to be told of a process that is gone, which else is an error."""
+    try:
+        return fields_of(pid)[1]
+    except OSError:
+        if gone is None:
+            raise
+        return gone
+
+
+def children_of(pid):
+    """Those that its first thread started."""
+    return [int(c) for c in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def pirate_argv(pirate):

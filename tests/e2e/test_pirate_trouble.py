@@ -3,7 +3,6 @@
 machines that are not at hand: four cores, an inclusive cache.
 """
 import os
-import pathlib
 import resource
 import signal
 import sqlite3
@@ -13,8 +12,8 @@ import time
 import pytest
 
 from conftest import run, run_keys
-from pirate_help import (able, cpu_seconds, pirate, pirate_argv, rows, state_of, target_of,  # noqa: F401 (fixtures)
-                         wait_until)
+from pirate_help import (able, children_of, cpu_seconds, pirate, pirate_argv, rows,  # noqa: F401 (fixtures)
+                         state_of, target_of, wait_until)
 
 RIVAL = "another cachegram pirate measured on this machine at the same time (process {})"
 
@@ -111,11 +110,10 @@ def test_whole_run_stopped(pirate, tmp_path):
     (tmp_path / "runs").write_text("")
     with subprocess.Popen([*pirate_argv(pirate), "--format", "csv", "--results", "r.csv", "--sizes", "2M,4M", "--", "sh",
                            "-c", script], cwd=tmp_path, stderr=subprocess.PIPE) as p:
-        children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
         stopped = []
 
         def look():
-            stopped[:] = [int(c) for c in children.read_text().split() if state_of(c) == "T"]
+            stopped[:] = [c for c in children_of(p.pid) if state_of(c, gone="") == "T"]
             return stopped
         wait_until(look)
         os.kill(stopped[0], signal.SIGCONT)
