@@ -392,6 +392,12 @@ static int fill_rows(struct pirating *p, struct error *err)
     return 0;
 }
 
+static void note_dropped(struct pirating *p, uint64_t n, const char *why)
+{
+    if (n > 0)
+        pirating_note(p, "%llu measurements were dropped, since %s", (unsigned long long)n, why);
+}
+
 int pirating_run(const struct pirating_options *options, struct pirating_result *result, struct error *err)
 {
     struct pirating p = {.options = options, .result = result, .rivals.fd = -1};
@@ -433,19 +439,12 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     sched_setaffinity(0, sizeof p.all, &p.all);
     if (result->ran) {
         result->status = status;
-        if (result->apart > 0)
-            pirating_note(
-                &p,
-                "%llu measurements were dropped, since the two CPUs did not share their cache just then (the "
-                "host of a virtual machine moves them)",
-                (unsigned long long)result->apart);
+        note_dropped(
+            &p, result->apart,
+            "the two CPUs did not share their cache just then (the host of a virtual machine moves them)");
         note_rivals(&p);
-        if (result->disturbed > 0)
-            pirating_note(
-                &p,
-                "%llu measurements were dropped, since the program or cachegram was stopped by a signal "
-                "(Ctrl-Z) meanwhile",
-                (unsigned long long)result->disturbed);
+        note_dropped(&p, result->disturbed,
+                     "the program or cachegram was stopped by a signal (Ctrl-Z) meanwhile");
         if (fill_rows(&p, err) != 0)
             pirating_note(&p, "%s", err->text);
     }

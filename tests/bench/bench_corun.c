@@ -99,13 +99,8 @@ static void know(const struct window *w, uint32_t number, struct group *groups, 
 enum kind { EXACT, STATSTACK, KINDS };
 static const char *const kind_name[KINDS] = {"exact curves", "StatStack (the paper's)"};
 
-static double error_of(const struct window *w, const struct corun_result *sim, double miss_ratio)
-{
-    return 1 - window_cpi(w, sim, miss_ratio) / window_cpi(w, sim, sim->miss_ratio);
-}
-
 struct outcome {
-    struct errors equation4[KINDS], outright[KINDS], miss[KINDS];
+    struct errors_of_model of_kind[KINDS];
     struct errors of_program[CHOSEN][KINDS];
     struct errors factor[3][3]; /* experiment 3: eq. 4 with CPI factors 0.9, 1, 1.1 of the two */
     struct errors sampled[2];   /* experiment 2: rates 1e-2, 1e-3 */
@@ -181,7 +176,7 @@ static void sampled(struct window *const *pair, const struct corun_result *sim,
             }
             model(pair, curves, 2, NULL, results, out);
             for (int i = 0; i < 2; i++) {
-                errors_add(&out->sampled[rate], error_of(pair[i], &sim[i], results[i].miss_ratio));
+                errors_add(&out->sampled[rate], window_error(pair[i], &sim[i], results[i].miss_ratio));
             }
         }
 }
@@ -198,11 +193,8 @@ static void compare(struct window *const *windows, const struct group *g, struct
             curves[i] = kind == EXACT ? &g->known[i]->exact : &g->known[i]->statstack;
         model(w, curves, g->n, NULL, got, out);
         for (uint32_t i = 0; i < g->n; i++) {
-            double error = error_of(w[i], &g->sim[i], got[i].miss_ratio);
-            errors_add(&out->equation4[kind], error);
+            double error = window_errors(&out->of_kind[kind], w[i], &g->sim[i], &got[i]);
             errors_add(&out->of_program[g->number[i]][kind], error);
-            errors_add(&out->outright[kind], 1 - got[i].cpi / g->sim[i].cpi);
-            errors_add(&out->miss[kind], got[i].miss_ratio - g->sim[i].miss_ratio);
         }
     }
 }
@@ -219,7 +211,7 @@ static void experiment(struct window *const *windows, const struct group *g, str
             double factors[2] = {0.9 + 0.1 * a, 0.9 + 0.1 * b};
             model(w, curves, 2, factors, wrong, out);
             for (int i = 0; i < 2; i++)
-                errors_add(&out->factor[a][b], error_of(w[i], &g->sim[i], wrong[i].miss_ratio));
+                errors_add(&out->factor[a][b], window_error(w[i], &g->sim[i], wrong[i].miss_ratio));
         }
     sampled(w, g->sim, g->known, random, out);
 }
@@ -249,16 +241,9 @@ static uint32_t keep_chosen(struct window **windows, uint32_t n)
 
 static void print_outcome(const char *title, struct outcome *out)
 {
-    char what[128];
     errors_print_head(title);
-    for (int kind = 0; kind < KINDS; kind++) {
-        snprintf(what, sizeof what, "%s, eq. 4", kind_name[kind]);
-        errors_print(what, &out->equation4[kind]);
-        snprintf(what, sizeof what, "%s, CPI outright", kind_name[kind]);
-        errors_print(what, &out->outright[kind]);
-        snprintf(what, sizeof what, "%s, miss ratio (points)", kind_name[kind]);
-        errors_print(what, &out->miss[kind]);
-    }
+    for (int kind = 0; kind < KINDS; kind++)
+        errors_print_model(kind_name[kind], &out->of_kind[kind]);
     printf("\nLongest solution %.1f ms; not converged: %u\n", 1e3 * out->solve_s, out->failed);
 }
 

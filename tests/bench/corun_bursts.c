@@ -27,7 +27,7 @@ static const char *const way_name[WAYS] = {"exact curves", "bursts, where they a
                                            "bursts, else the middle of the bounds"};
 
 struct bursts_outcome {
-    struct errors equation4[WAYS], outright[WAYS], miss[WAYS];
+    struct errors_of_model of_way[WAYS];
     struct errors of_program[CORUN_BURSTS][WAYS];
     unsigned results, bounded;
 };
@@ -35,11 +35,7 @@ struct bursts_outcome {
 static void add(struct bursts_outcome *out, enum way way, uint32_t number, const struct window *w,
                 const struct corun_result *sim, const struct statcc_result *got)
 {
-    double error = 1 - window_cpi(w, sim, got->miss_ratio) / window_cpi(w, sim, sim->miss_ratio);
-    errors_add(&out->equation4[way], error);
-    errors_add(&out->of_program[number][way], error);
-    errors_add(&out->outright[way], 1 - got->cpi / sim->cpi);
-    errors_add(&out->miss[way], got->miss_ratio - sim->miss_ratio);
+    errors_add(&out->of_program[number][way], window_errors(&out->of_way[way], w, sim, got));
 }
 
 /*
@@ -184,17 +180,10 @@ static void print(const char *folder, struct window *const *windows, uint32_t n,
                100 * errors_mean(&out->of_program[i][MIDDLE]));
     }
     errors_print_head("pairs, from bursts");
-    for (int way = 0; way < WAYS; way++) {
-        char what[128];
-        snprintf(what, sizeof what, "%s, eq. 4", way_name[way]);
-        errors_print(what, &out->equation4[way]);
-        snprintf(what, sizeof what, "%s, CPI outright", way_name[way]);
-        errors_print(what, &out->outright[way]);
-        snprintf(what, sizeof what, "%s, miss ratio (points)", way_name[way]);
-        errors_print(what, &out->miss[way]);
-    }
-    printf("\n%zu of %u results are answered; bounds hold %u\n", out->equation4[ANSWERED].n, out->results,
-           out->bounded);
+    for (int way = 0; way < WAYS; way++)
+        errors_print_model(way_name[way], &out->of_way[way]);
+    printf("\n%zu of %u results are answered; bounds hold %u\n", out->of_way[ANSWERED].equation4.n,
+           out->results, out->bounded);
 }
 
 void corun_bursts(struct window *const *windows, uint32_t n, const char *folder)

@@ -51,3 +51,16 @@ void errors_print_head(const char *first)
            "| --- | --- | --- | --- | --- | --- |\n",
            first);
 }
+
+void errors_print_model(const char *name, struct errors_of_model *e)
+{
+    const struct {
+        const char *of;
+        struct errors *errors;
+    } rows[] = {{"eq. 4", &e->equation4}, {"CPI outright", &e->outright}, {"miss ratio (points)", &e->miss}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char what[128];
+        snprintf(what, sizeof what, "%s, %s", name, rows[i].of);
+        errors_print(what, rows[i].errors);
+    }
+}

@@ -184,3 +184,18 @@ double window_cpi(const struct window *w, const struct corun_result *simulated, 
     double first = (double)simulated->hits[0] / (double)simulated->references;
     return 1 + w->references_per_instruction * (first + 10 * (1 - first - miss) + 130 * miss);
 }
+
+double window_error(const struct window *w, const struct corun_result *simulated, double miss)
+{
+    return 1 - window_cpi(w, simulated, miss) / window_cpi(w, simulated, simulated->miss_ratio);
+}
+
+double window_errors(struct errors_of_model *errors, const struct window *w,
+                     const struct corun_result *simulated, const struct statcc_result *got)
+{
+    double error = window_error(w, simulated, got->miss_ratio);
+    errors_add(&errors->equation4, error);
+    errors_add(&errors->outright, 1 - got->cpi / simulated->cpi);
+    errors_add(&errors->miss, got->miss_ratio - simulated->miss_ratio);
+    return error;
+}

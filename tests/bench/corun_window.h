@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "corun_errors.h"
 #include "model/statcc.h"
 #include "sim/corun.h"
 
@@ -52,5 +53,10 @@ struct corun_stream window_stream(struct window_stream *s);
 /* CPI of the paper's machine with the miss ratio `miss` of the shared cache, all else as simulated (eq. 4).
  */
 double window_cpi(const struct window *w, const struct corun_result *simulated, double miss);
+/* That CPI's relative error, against the simulated miss ratio's. */
+double window_error(const struct window *w, const struct corun_result *simulated, double miss);
+/* Adds a result's errors to a model's; the one by eq. 4. */
+double window_errors(struct errors_of_model *errors, const struct window *w,
+                     const struct corun_result *simulated, const struct statcc_result *got);
 
 #endif

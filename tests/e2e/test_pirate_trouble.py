@@ -139,13 +139,17 @@ def test_pirate_killed(measuring):
 
 # --- no room ---
 
+def with_room(kilobytes, pirate, tmp_path, size):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    return subprocess.run([*pirate_argv(pirate), "--format", "csv", "--sizes", size, "--", "true"], cwd=tmp_path,
+                          capture_output=True, timeout=60, preexec_fn=limit, check=False)
+
+
 @pytest.mark.parametrize("kilobytes", [0, 20])
 def test_full_disk(pirate, tmp_path, kilobytes):
     """What was measured is told all the same, and no half profile stays."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    result = subprocess.run([*pirate_argv(pirate), "--format", "csv", "--sizes", "2M", "--", "true"], cwd=tmp_path,
-                            capture_output=True, timeout=60, preexec_fn=limit, check=False)
+    result = with_room(kilobytes, pirate, tmp_path, "2M")
     assert result.returncode == 1 and b"cannot write the profile" in result.stderr
     assert rows(result.stdout)[0]["valid"] == "1"
     assert not (tmp_path / "p.db").exists()
@@ -156,10 +160,7 @@ def test_full_disk_keeps_the_old(pirate, tmp_path):
     assert pirate("--sizes", "2M", "--", "true").status == 0
     before = run_keys(tmp_path / "p.db")
 
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    result = subprocess.run([*pirate_argv(pirate), "--format", "csv", "--sizes", "4M", "--", "true"], cwd=tmp_path,
-                            capture_output=True, timeout=60, preexec_fn=limit, check=False)
+    result = with_room(0, pirate, tmp_path, "4M")
     assert result.returncode == 1 and rows(result.stdout)[0]["available_bytes"] == str(4 << 20)
     assert run_keys(tmp_path / "p.db") == before
     with sqlite3.connect(tmp_path / "p.db") as db:

@@ -213,21 +213,19 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         emit_count_landing(&cache_out, next, 1);
         return next;
     case INSN_CALL_INDIRECT:
-        emit_count_save(&cache_out);
-        *nplaces = add_place(*nplaces, b, &saved);
-        source_load_target(&cache_out, d, RAX);
-        emit_count_index(&cache_out, indirect_exit(d, p.insn, -8));
-        emit_call(d, 1);
-        *landing = cache_out.at;
-        emit_count_landing(&cache_out, next, 1);
-        return next;
     case INSN_JUMP_INDIRECT:
         emit_count_save(&cache_out);
         *nplaces = add_place(*nplaces, b, &saved);
         source_load_target(&cache_out, d, RAX);
-        emit_count_index(&cache_out, indirect_exit(d, p.insn, 0));
-        emit_count_jump(&cache_out);
-        return 0;
+        emit_count_index(&cache_out, indirect_exit(d, p.insn, d->class == INSN_CALL_INDIRECT ? -8 : 0));
+        if (d->class == INSN_JUMP_INDIRECT) {
+            emit_count_jump(&cache_out);
+            return 0;
+        }
+        emit_call(d, 1);
+        *landing = cache_out.at;
+        emit_count_landing(&cache_out, next, 1);
+        return next;
     case INSN_RETURN:
         popped = d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int32_t)d->op[0].imm.value.u : 0;
         emit_count_save(&cache_out);
