@@ -224,6 +224,9 @@ int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
 void thread_forget(struct thread *t); /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
+/* The collector's event comes again and again until it is set anew, which a busy collector does late: nonzero
+ * if it was not yet. What it interrupts then would follow from how long the last burst took to look at. */
+int thread_trigger_is_old(const struct thread *t);
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 void threads_forked(void);             /* forget all but the caller */
 uint32_t threads_made(void);           /* structures of threads: as many as there ever were at a time */

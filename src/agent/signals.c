@@ -257,13 +257,17 @@ static int in_handler(const struct thread *t, const ucontext_t *uc)
     return arch_sp(uc) - (uint64_t)t->signal_stack <= SIGNAL_STACK_BYTES;
 }
 
+#ifndef TRAP_PERF
+#define TRAP_PERF 6 /* older libc does not name it */
+#endif
+
 /* The thread's timer, or the collector's perf event. */
 static int is_trigger(const siginfo_t *info)
 {
     uint64_t data;
     memcpy(&data, (const char *)info + 24, sizeof data); /* si_perf_data, which libc does not name yet */
     return (info->si_code == SI_TIMER && info->si_value.sival_ptr == session) ||
-           (info->si_code == 6 /* TRAP_PERF */ && data == WIRE_MAGIC);
+           (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 
 uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
@@ -309,7 +313,8 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         return 0;
     }
     if (sig == SIGTRAP && is_trigger(info)) {
-        if (t && !t->ending && !in_handler(t, uc))
+        if (t && !t->ending && !in_handler(t, uc) &&
+            !(info->si_code == TRAP_PERF && thread_trigger_is_old(t)))
             trigger(t, uc);
         return 0;
     }

@@ -140,6 +140,12 @@ static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns)
     doorbell();
 }
 
+int thread_trigger_is_old(const struct thread *t)
+{
+    return t->trigger && __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) !=
+                             __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
+}
+
 static void set_timer(struct thread *t, uint64_t at)
 {
     struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};

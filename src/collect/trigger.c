@@ -180,6 +180,7 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
         set_gap(t, i, gap_ns);
     }
     t->of[i].wanted = wanted;
+    __atomic_store_n(&w->served, wanted, __ATOMIC_RELEASE);
 }
 
 int triggers_pending(const struct triggers *t, const struct wire_proc *proc)

@@ -149,11 +149,11 @@ struct wire_desc {
  * SIGTRAP comes with WIRE_MAGIC as its data, and only in user code. `armed` says that there is one.
  */
 struct wire_trigger {
-    uint32_t tid;    /* atomic; 0: free */
-    uint32_t wanted; /* atomic; incremented after gap_ns was set */
-    uint64_t gap_ns; /* CPU time of the thread */
-    uint32_t armed;  /* atomic; the collector's: the tid that it has an event for */
-    uint32_t pad;
+    uint32_t tid;       /* atomic; 0: free */
+    uint32_t wanted;    /* atomic; incremented after gap_ns was set */
+    uint64_t gap_ns;    /* CPU time of the thread */
+    uint32_t armed;     /* atomic; the collector's: the tid that it has an event for */
+    uint32_t served;    /* atomic; the collector's: the last `wanted` that it has dealt with */
     uint64_t cookie_at; /* address of wire_proc.cookie's twin in private memory: gone once the process */
 };                      /* has executed another program, which would not survive the signal */
 #define WIRE_MAX_TRIGGERS 512u

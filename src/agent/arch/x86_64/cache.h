@@ -37,6 +37,7 @@ struct block {
     uint8_t *fast; /* recording blocks: where blocks that borrow the same pair enter */
     /* Counting blocks: where indirect branches and returns come in (count.h); NULL: none did so far. */
     uint8_t *landing, *return_landing;
+    uint64_t call_pc; /* the call whose copy stands right before return_landing; 0: none */
     struct place *places;
     uint32_t code_bytes;
     uint16_t nplaces;

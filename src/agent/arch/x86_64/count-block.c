@@ -25,6 +25,14 @@ struct call {
     int indirect;
 };
 
+/* Written right before the block that is made next: of which call. */
+struct landing {
+    uint8_t *code; /* NULL: none was */
+    uint64_t call_pc;
+};
+
+#define CALL_BYTES 5
+
 /* Work space of the translator, used under the lock. */
 static struct insn insns[BLOCK_INSNS + 1];
 static struct addition additions[BLOCK_INSNS + 1];
@@ -162,13 +170,22 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
     return n;
 }
 
-/* A call instruction whose target, if it is no direct one, has been looked up. */
-static void emit_call(const struct insn *d, int indirect)
+/* A call instruction whose target, if it is no direct one, has been looked up, and the landing behind it; or
+ * the way to where they stand already. Returns where code goes on right behind. */
+static uint64_t emit_call(const struct block *b, const struct insn *d, int indirect, struct landing *landing)
 {
     uint64_t next = d->pc + d->in.length;
+    const struct block *there = region_may_change(b->pc) ? NULL : cache_find(next, 1);
+    if (there && there->call_pc == d->pc) {
+        emit_patch(emit_jump(&cache_out), there->return_landing - CALL_BYTES);
+        return 0;
+    }
     emit_byte(&cache_out, 0xe8);
     emit_u32(&cache_out, 0);
     calls[ncalls++] = (struct call){cache_out.at - 4, source_branch_target(d), next, indirect};
+    *landing = (struct landing){cache_out.at, d->pc};
+    emit_count_landing(&cache_out, next, 1);
+    return next;
 }
 
 static struct exit *indirect_exit(const struct insn *d, unsigned insn, int popped_bytes)
@@ -180,9 +197,9 @@ static struct exit *indirect_exit(const struct insn *d, unsigned insn, int poppe
 }
 
 /* What ends the block by itself: number insn, d. Returns where code goes on right behind it, 0: nowhere;
- * *landing: a return landing was written there. */
+ * *landing: whether a return landing was written there. */
 static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *d, struct place p,
-                         uint8_t **landing)
+                         struct landing *landing)
 {
     uint64_t next = d->pc + d->in.length, target = source_branch_target(d);
     struct place saved = p;
@@ -208,24 +225,17 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         *jump = (uint8_t)(cache_out.at - jump - 1);
         return next;
     case INSN_CALL:
-        emit_call(d, 0);
-        *landing = cache_out.at;
-        emit_count_landing(&cache_out, next, 1);
-        return next;
+        return emit_call(b, d, 0, landing);
     case INSN_CALL_INDIRECT:
     case INSN_JUMP_INDIRECT:
         emit_count_save(&cache_out);
         *nplaces = add_place(*nplaces, b, &saved);
         source_load_target(&cache_out, d, RAX);
         emit_count_index(&cache_out, indirect_exit(d, p.insn, d->class == INSN_CALL_INDIRECT ? -8 : 0));
-        if (d->class == INSN_JUMP_INDIRECT) {
-            emit_count_jump(&cache_out);
-            return 0;
-        }
-        emit_call(d, 1);
-        *landing = cache_out.at;
-        emit_count_landing(&cache_out, next, 1);
-        return next;
+        if (d->class == INSN_CALL_INDIRECT)
+            return emit_call(b, d, 1, landing);
+        emit_count_jump(&cache_out);
+        return 0;
     case INSN_RETURN:
         popped = d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int32_t)d->op[0].imm.value.u : 0;
         emit_count_save(&cache_out);
@@ -261,7 +271,7 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
 
 /* Makes one block where cache_out stands. *next: where code goes on right behind it; 0: nowhere. NULL:
  * cannot. */
-static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, uint8_t **landing)
+static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct landing *landing)
 {
     int last;
     unsigned refs, n = decode(pc, &last, &refs), nplaces = 0;
@@ -315,16 +325,20 @@ static void emit_calls(void)
     for (unsigned i = 0; i < ncalls; i++) {
         const struct call *c = &calls[i];
         emit_patch(c->patch, cache_out.at);
+        /* In one piece: a load of what was stored in two would wait for both of them to be in the cache. */
+        uint8_t *address = NULL;
         if (c->next <= INT32_MAX) {
             emit_store_imm(&cache_out, RSP, 0, (uint32_t)c->next);
         } else {
-            emit_store_imm32(&cache_out, RSP, 0, (uint32_t)c->next);
-            emit_store_imm32(&cache_out, RSP, 4, (uint32_t)(c->next >> 32));
+            emit_lea(&cache_out, RSP, RSP, 8);
+            address = emit_push_literal(&cache_out);
         }
         if (c->indirect)
             emit_count_jump(&cache_out);
         else
             link_jump(emit_jump(&cache_out), c->target);
+        if (address)
+            emit_literal(&cache_out, address, c->next);
     }
 }
 
@@ -338,24 +352,24 @@ static int goes_on(uint64_t pc)
 struct block *count_block(struct thread *t, uint64_t pc)
 {
     struct block *first = NULL, *b = NULL;
-    uint8_t *landing = NULL; /* written right before the next block */
+    struct landing landing = {NULL, 0};
     ncalls = 0;
     cache_out.at = (uint8_t *)(((uintptr_t)cache_out.at + 15) & ~(uintptr_t)15);
     for (unsigned n = 1; pc; n++) {
         uint64_t next = 0;
-        uint8_t *new_landing = NULL;
+        struct landing new_landing = {NULL, 0};
         if (!(b = make(t, pc, &next, &new_landing)))
             break;
         first = first ? first : b;
-        if (landing)
-            count_found_landing(b, landing);
+        if (landing.code)
+            count_found_landing(b, landing.code, landing.call_pc);
         landing = new_landing;
         pc = next;
         struct block *there = pc ? cache_find(pc, 1) : NULL;
-        if (there && landing)
-            count_found_landing(there, landing);
+        if (there && landing.code)
+            count_found_landing(there, landing.code, landing.call_pc);
         /* Code behind a call will be returned to; other code may never be run. */
-        if (there || (pc && (!goes_on(pc) || n >= (landing ? COUNT_RUN_MOST : COUNT_RUN))))
+        if (there || (pc && (!goes_on(pc) || n >= (landing.code ? COUNT_RUN_MOST : COUNT_RUN))))
             break;
     }
     if (pc && first)

@@ -80,10 +80,11 @@ void count_tables_forked(void)
     tables = NULL;
 }
 
-void count_found_landing(struct block *b, uint8_t *landing)
+void count_found_landing(struct block *b, uint8_t *landing, uint64_t call_pc)
 {
-    if (!b->return_landing) {
+    if (!b->return_landing || !b->call_pc) {
         b->return_landing = landing;
+        b->call_pc = call_pc;
         __atomic_store_n(entry(b->pc, 1), (uint64_t)landing, __ATOMIC_RELEASE);
     }
 }

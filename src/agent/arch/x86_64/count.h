@@ -32,10 +32,13 @@
  *      call 1f                            ...
  *      landing: is rax the target's address behind the call? mov [rsp - 8], rax; rax, rcx back
  *      ...
- *   1: mov qword [rsp], address behind the call; jmp callee
+ *   1: lea rsp, [rsp + 8]; push qword [rip + address behind the call]; jmp callee
  *
  *      mov gs:[scratch], rcx; mov gs:[spill_a], rax; mov rax, [rsp]; pext rcx, rax, gs:[table_mask]
  *      mov rcx, gs:[rcx * 8 + returns]; mov [rsp], rcx; ret
+ *
+ * Where blocks overlap, they share one copy of the call that ends them: what the processor predicts is the
+ * landing behind the copy that was executed, and the table has only one.
  *
  * Indirect branches find the landing of their target in another such table. Both hold one place for each of
  * the lowest bits of an address, for all threads: a landing sees for itself whether it is the right one.
@@ -102,8 +105,8 @@ void emit_count_miss(struct emitter *e, int returns);
 /* From now on indirect branches, or returns, to the block's source find it by themselves. The lock is held.
  */
 void count_remember(struct block *b, int returns);
-/* A return landing was written in front of the block. */
-void count_found_landing(struct block *b, uint8_t *landing);
+/* A return landing was written in front of the block, behind a copy of the call at call_pc. */
+void count_found_landing(struct block *b, uint8_t *landing, uint64_t call_pc);
 void count_forget_landings(const struct block *b); /* before all code is thrown away */
 
 #endif

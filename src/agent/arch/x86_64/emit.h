@@ -109,16 +109,6 @@ static inline void emit_store_imm(struct emitter *e, int base, int32_t disp, uin
     emit_u32(e, imm);
 }
 
-/* The same for 32 bits. */
-static inline void emit_store_imm32(struct emitter *e, int base, int32_t disp, uint32_t imm)
-{
-    if (base >> 3)
-        emit_byte(e, 0x41);
-    emit_byte(e, 0xc7);
-    emit_modrm(e, 0, base, disp);
-    emit_u32(e, imm);
-}
-
 static inline void emit_move_imm(struct emitter *e, int reg, uint64_t v)
 {
     if (v <= UINT32_MAX) {
@@ -168,6 +158,27 @@ static inline void emit_push(struct emitter *e, int reg)
     emit_byte(e, 0x50u | (unsigned)(reg & 7));
 }
 
+static inline void emit_patch(uint8_t *place, const uint8_t *target)
+{
+    __atomic_store_n((uint32_t *)(void *)place, (uint32_t)(target - (place + 4)), __ATOMIC_RELEASE);
+}
+
+/* push qword [rip + ...]: of what emit_literal puts there. */
+static inline uint8_t *emit_push_literal(struct emitter *e)
+{
+    emit_byte(e, 0xff);
+    emit_byte(e, 0x35);
+    emit_u32(e, 0);
+    return e->at - 4;
+}
+
+static inline void emit_literal(struct emitter *e, uint8_t *displacement, uint64_t value)
+{
+    emit_patch(displacement, e->at);
+    emit_u32(e, (uint32_t)value);
+    emit_u32(e, (uint32_t)(value >> 32));
+}
+
 static inline void emit_pop(struct emitter *e, int reg)
 {
     if (reg >> 3)
@@ -207,11 +218,6 @@ static inline uint8_t *emit_jcc(struct emitter *e, unsigned condition)
     emit_byte(e, 0x80u | condition);
     emit_u32(e, 0);
     return e->at - 4;
-}
-
-static inline void emit_patch(uint8_t *place, const uint8_t *target)
-{
-    __atomic_store_n((uint32_t *)(void *)place, (uint32_t)(target - (place + 4)), __ATOMIC_RELEASE);
 }
 
 /* kmovq (wide) or kmovw reg, k */
