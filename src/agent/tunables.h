@@ -66,6 +66,10 @@
 #define MINI_SOON_NS 4000
 /* From the end of what watching does at a fault to a signal that waited for it, at most. */
 #define FAULT_RETURN_NS 3000u
+/* What a burst takes at most, and for each word and each block that was translated in it. */
+#define BURST_MOST_NS 500000u
+#define BURST_WORD_MOST_NS 20u
+#define BURST_BLOCK_MOST_NS 20000u
 /*
  * Counting before a burst: CPU time of an untimed part, in which code is translated and linked, then of a
  * timed one; and after how much of it in all they end as they are.
