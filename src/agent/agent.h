@@ -55,6 +55,7 @@ struct counting {
     int done;            /* the next burst is to be recorded: it was counted before it, if only in part */
     int timed;           /* the timer is set */
     int closed;          /* the page that blocks read is closed: the thread stops at the next one */
+    int paused;          /* for a system call, behind which the stretch goes on */
     uint64_t total;      /* references counted so far, but for those since it last stopped */
     uint64_t taken;      /* of what the counter says, in `total` already */
     uint64_t part_total; /* at the start of this part */
@@ -65,15 +66,17 @@ struct counting {
     unsigned marks;                     /* of part 1, met so far; the last COUNT_MARKS of them: */
     struct count_mark {
         uint64_t total, in; /* the processor's clock there */
-        uint64_t away_ns;   /* of the stretch till then */
+        uint64_t out_ns;    /* of the stretch till then, in none of the target's code */
     } mark[COUNT_MARKS];
     uint64_t part_ticks, ticks_per_us; /* of that clock: at the part's start; about so many */
     uint64_t away_ns;                  /* of the stretch, in C code that the target would not have run */
-    uint64_t part_away_ns;
-    uint64_t part_ns;     /* that the part had taken at the last mark */
-    uint64_t part_blocks; /* arch_count_blocks, when it last stopped */
+    uint64_t calls_ns, idle_ns;        /* of it, in the target's system calls; the time that these waited */
+    uint64_t part_away_ns, part_calls_ns, part_idle_ns; /* these, at the part's start */
+    uint64_t call_cpu_ns, call_ticks; /* when the call began that is being made; 0: none is */
+    uint64_t part_ns;                 /* that the part had taken at the last mark */
+    uint64_t part_blocks;             /* arch_count_blocks, when it last stopped */
     /* What the next burst takes along: references, and the CPU time that they took. */
-    uint64_t refs, ns, blocks, turns;
+    uint64_t refs, ns, blocks, turns, call_ns;
     uint64_t near_refs, near_ns; /* the last of them */
     /* Counting always: bursts are one in each stratum of so many references, the next at `burst_at` of total.
      */
@@ -289,6 +292,8 @@ void count_pause(struct thread *t);
 /* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
 void count_stop(struct thread *t, ucontext_t *uc);
 void count_marked(struct thread *t); /* the counter is at its mark */
+void count_call(struct thread *t);   /* a system call of the target's begins in counting code */
+void count_called(struct thread *t); /* ... and is over */
 void count_end(struct thread *t);    /* for whatever reason; the context is the target's */
 void count_forget(struct thread *t); /* no burst follows that could take the count along */
 void count_thread_gone(struct thread *t);
@@ -477,6 +482,8 @@ int arch_call_lasts(const struct thread *t); /* one without a fault has begun, a
 int arch_call_back(struct thread *t, ucontext_t *uc);
 int arch_call_interrupted(struct thread *t, ucontext_t *uc); /* likewise, anywhere in such a call */
 int arch_at_call(const ucontext_t *uc);                      /* a system call instruction comes next */
+/* Right behind one: what interrupts there did so in the call, if it may. */
+int arch_behind_call(const ucontext_t *uc);
 /* The mask that the frame tells which rt_sigreturn is about to return to; 0, or -1: it cannot be read. */
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
 int arch_fault_writes(const ucontext_t *uc); /* the access that faulted was a store */

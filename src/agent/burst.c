@@ -89,6 +89,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .gap_ns = t->gap_ns,
                             .count_refs = t->count.refs,
                             .count_ns = t->count.ns,
+                            .count_call_ns = t->count.call_ns,
                             .count_blocks = t->count.blocks,
                             .count_turns = t->count.turns,
                             .near_refs = t->count.near_refs,

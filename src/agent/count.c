@@ -124,8 +124,14 @@ void count_pause(struct thread *t)
     disarm(t);
     if (!t->count.closed)
         arch_count_close(t);
-    t->count.closed = 1;
+    t->count.closed = t->count.paused = 1;
     t->count.alarm_cpu_ns = 0;
+}
+
+/* Real time of the stretch so far that was none of the target's code. */
+static uint64_t gone_ns(const struct counting *c)
+{
+    return c->away_ns + c->calls_ns + c->idle_ns;
 }
 
 static void begin_part(struct thread *t, uint64_t total)
@@ -133,11 +139,13 @@ static void begin_part(struct thread *t, uint64_t total)
     struct counting *c = &t->count;
     c->part_total = total;
     c->part_away_ns = c->away_ns;
+    c->part_calls_ns = c->calls_ns;
+    c->part_idle_ns = c->idle_ns;
     c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     c->near = 0;
     c->marks = 1;
     c->part_ticks = arch_ticks();
-    c->mark[0] = (struct count_mark){total, c->part_ticks, c->away_ns};
+    c->mark[0] = (struct count_mark){total, c->part_ticks, gone_ns(c)};
 }
 
 static uint64_t ns_of(const struct counting *c, uint64_t ticks)
@@ -176,9 +184,10 @@ void count_begin(struct thread *t)
     uint64_t us = (sys_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000;
     c->ticks_per_us = us ? (arch_ticks() - start_ticks) / us : 0;
     c->ticks_per_us += !c->ticks_per_us;
-    c->part = 0;
+    c->part = c->paused = 0;
     c->part_blocks = c->blocks = c->turns = 0;
-    c->refs = c->ns = c->near_refs = c->near_ns = 0;
+    c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = 0;
+    c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (c->closed)
         arch_count_open(t);
@@ -201,10 +210,10 @@ void count_take(struct thread *t, uint64_t counted)
     count_add(&proc->count.count_refs, more);
 }
 
-/* CPU time that the part has taken up to then, without what was spent in code of ours. */
+/* CPU time that the part has taken up to then, without what was spent in code of ours and in system calls. */
 static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
 {
-    uint64_t away = c->part_cpu_ns + c->away_ns - c->part_away_ns;
+    uint64_t away = c->part_cpu_ns + c->away_ns - c->part_away_ns + c->calls_ns - c->part_calls_ns;
     return cpu_ns > away ? cpu_ns - away : 0;
 }
 
@@ -222,7 +231,7 @@ static void tell_near(struct counting *c)
     for (unsigned i = 2; i <= c->marks && i <= COUNT_MARKS && left > 0; i++) {
         const struct count_mark *m = &c->mark[(c->marks - i) % COUNT_MARKS];
         uint64_t refs = later->total - m->total, part = refs < left ? refs : left;
-        uint64_t took = ns_of(c, later->in - m->in), away = later->away_ns - m->away_ns;
+        uint64_t took = ns_of(c, later->in - m->in), away = later->out_ns - m->out_ns;
         if (refs > 0 && took > away)
             ns += (took - away) * part / refs;
         left -= part;
@@ -248,9 +257,10 @@ void count_marked(struct thread *t)
     uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
     count_take(t, t->counter[0]);
     struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
-    *m = (struct count_mark){c->total, now, c->away_ns};
+    *m = (struct count_mark){c->total, now, gone_ns(c)};
     c->part_blocks = t->counter[1];
-    c->part_ns = ns_of(c, now - c->part_ticks) - (c->away_ns - c->part_away_ns);
+    c->part_ns =
+        ns_of(c, now - c->part_ticks) - (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
     if (count_always() || c->near) { /* to the next block's beginning, and no farther */
         c->near = 2;
         if (!c->closed)
@@ -266,6 +276,31 @@ void count_marked(struct thread *t)
     }
     arch_count_aim(t, NULL, aim);
     c->away_ns += ns_of(c, arch_ticks() - now);
+}
+
+/*
+ * System calls are left out: of the time that triggers go by, too (signals.c). One that lasts as long as a
+ * stretch has all its triggers at its end, and what runs a stretch behind it would be met far too often.
+ */
+void count_call(struct thread *t)
+{
+    struct counting *c = &t->count;
+    if (!c->on || count_always())
+        return;
+    c->call_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    c->call_ticks = arch_ticks();
+}
+
+void count_called(struct thread *t)
+{
+    struct counting *c = &t->count;
+    if (!c->on || !c->call_cpu_ns)
+        return;
+    uint64_t cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->call_cpu_ns;
+    uint64_t real_ns = ns_of(c, arch_ticks() - c->call_ticks);
+    c->calls_ns += cpu_ns;
+    c->idle_ns += real_ns > cpu_ns ? real_ns - cpu_ns : 0;
+    c->call_cpu_ns = 0;
 }
 
 void count_end(struct thread *t)
@@ -288,6 +323,7 @@ void count_end(struct thread *t)
         c->ns = ns;
         c->blocks = c->part_blocks % COUNT_TURN;
         c->turns = c->part_blocks / COUNT_TURN;
+        c->call_ns = c->calls_ns - c->part_calls_ns;
     }
     c->on = 0;
     c->alarm_cpu_ns = 0;
@@ -323,7 +359,9 @@ static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
         return 1;
     uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              wanted = c->part ? COUNT_TIMED_NS + COUNT_NEAR_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
-    if (ns < wanted / 2 && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
+    int paused = c->paused; /* were that a part's end, code behind system calls would be met more often */
+    c->paused = 0;
+    if (ns < (paused ? wanted : wanted / 2) && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
         /* Code was translated meanwhile, or others ran. */
         set_timer(t, wanted - ns);
         c->away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;

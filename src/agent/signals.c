@@ -140,7 +140,7 @@ static void trigger(struct thread *t, ucontext_t *uc)
         t->trigger_waits = 1; /* for another one: what watching takes is not the program's time */
         return;
     }
-    if (t->state == THREAD_NATIVE && watch_was_in_fault(t)) {
+    if (t->state == THREAD_NATIVE && (watch_was_in_fault(t) || arch_behind_call(uc))) {
         thread_arm(t);
         return;
     }

@@ -109,7 +109,8 @@ static void take_stretches(struct thread *t, uint64_t start_ns)
 }
 
 /* References per nanosecond in native code, from those counted before the burst; how much slower counting
- * code is was the same for the last of them. */
+ * code is was the same for the last of them. Of CPU time; the near ones without system calls, as bursts are
+ * placed. */
 static void native_rates(const struct wire_desc *desc, struct refclock_burst *out)
 {
     if (desc->count_refs == 0 || desc->count_ns == 0)
@@ -118,7 +119,7 @@ static void native_rates(const struct wire_desc *desc, struct refclock_burst *ou
     if (desc->near_refs == 0)
         ns -= fmin((double)alarm_cost_ns(), ns / 2); /* by which it ended */
     double native_ns = counting_native_ns(ns, (double)desc->count_blocks, (double)desc->count_turns);
-    out->refs_per_ns = refs / native_ns;
+    out->refs_per_ns = refs / (native_ns + (double)desc->count_call_ns);
     if (desc->near_refs > 0 && desc->near_ns > 0)
         out->near_per_ns = (double)desc->near_refs / (double)desc->near_ns * ns / native_ns;
 }

@@ -44,8 +44,8 @@
  * and the least share of the time that is native, whatever was added. Fitted to what ten programs took when
  * they were counted from beginning to end (docs/accuracy.md, "The clock").
  */
-#define COLLECT_COUNT_BLOCK_NS 0.28
-#define COLLECT_COUNT_TURN_NS 3.0
+#define COLLECT_COUNT_BLOCK_NS 0.25
+#define COLLECT_COUNT_TURN_NS 0.75
 #define COLLECT_COUNT_LEAST 0.25
 /* How far a rate may be off for that, as a share: perl is told .56 of the true one, hmmsearch 1.18. */
 #define COLLECT_COUNT_ERROR 0.45

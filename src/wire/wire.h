@@ -132,8 +132,9 @@ struct wire_desc {
     uint32_t pad;
     uint64_t own_ns; /* CPU time of the thread before the burst, less what profiling took of it */
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
-     * counting translation (arch/x86_64/count.h), which is slower than native code. 0: not told. */
-    uint64_t count_refs, count_ns;
+     * counting translation (arch/x86_64/count.h), which is slower than native code; and system calls between
+     * them so much. 0: not told. */
+    uint64_t count_refs, count_ns, count_call_ns;
     uint64_t count_blocks, count_turns; /* of that code: counting blocks, those that end with a return or an
                                          * indirect branch */
     /* The last of them. 0: not told; then an alarm ended the counting, else it ended at a mark. */

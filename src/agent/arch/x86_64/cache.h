@@ -48,13 +48,22 @@ struct block {
     uint16_t refs;          /* that it counts each time, string instructions aside */
 };
 
-enum exit_kind { EXIT_LINK, EXIT_INDIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_END, EXIT_STALE, EXIT_MARK };
+enum exit_kind {
+    EXIT_LINK,
+    EXIT_INDIRECT,
+    EXIT_SYSCALL,
+    EXIT_STEP,
+    EXIT_END,
+    EXIT_STALE,
+    EXIT_MARK,
+    EXIT_BACK
+};
 
 /* A way out of a block that C code is asked about. */
 struct exit {
     uint64_t target;             /* INDIRECT: the branch itself */
     uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
-    uint8_t *resume;             /* SYSCALL: the instruction itself; `after`: behind it. MARK: behind it */
+    uint8_t *resume; /* SYSCALL: the instruction itself; `after`: behind it. MARK, BACK: behind it */
     uint8_t *after;
     struct block *block; /* STALE, SYSCALL: the block itself */
     uint8_t kind;

@@ -72,11 +72,20 @@ int arch_call_interrupted(struct thread *t, ucontext_t *uc)
     return 1;
 }
 
-int arch_at_call(const ucontext_t *uc)
+static int is_call(int64_t pc)
 {
     uint8_t bytes[2];
-    return safe_copy(bytes, (const void *)uc->uc_mcontext.gregs[REG_RIP], 2) == 0 && bytes[0] == 0x0f &&
-           bytes[1] == 0x05;
+    return safe_copy(bytes, (const void *)pc, 2) == 0 && bytes[0] == 0x0f && bytes[1] == 0x05;
+}
+
+int arch_at_call(const ucontext_t *uc)
+{
+    return is_call(uc->uc_mcontext.gregs[REG_RIP]);
+}
+
+int arch_behind_call(const ucontext_t *uc)
+{
+    return is_call(uc->uc_mcontext.gregs[REG_RIP] - 2);
 }
 
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask)

@@ -264,6 +264,8 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         x->resume = cache_out.at;
         emit_bytes(&cache_out, d->bytes, d->in.length);
         x->after = cache_out.at;
+        x = cache_emit_exit(&cache_out, EXIT_BACK, next, 1);
+        x->resume = cache_out.at;
         emit_move_imm(&cache_out, RCX, next);
         return next;
     }

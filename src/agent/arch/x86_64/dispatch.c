@@ -153,7 +153,8 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
     struct exit *x = cache_exit(t->exit_id);
-    uint64_t away = x->kind == EXIT_SYSCALL || x->kind == EXIT_MARK ? 0 : count_away(t), code;
+    int ours = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
+    uint64_t away = ours ? count_away(t) : 0, code;
     switch (x->kind) {
     case EXIT_INDIRECT:
         code = indirect(t, x);
@@ -165,7 +166,12 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
         code = retranslate(t, x);
         break;
     case EXIT_SYSCALL:
+        count_call(t);
         return system_call(t, x, regs);
+    case EXIT_BACK:
+        count_called(t);
+        code = (uint64_t)x->resume;
+        break;
     case EXIT_MARK:
         count_marked(t);
         code = (uint64_t)x->resume;
