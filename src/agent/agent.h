@@ -159,8 +159,10 @@ struct thread {
     uint64_t *buffer_start, *buffer_end;
     uint64_t burst;
     uint64_t gap_ns; /* with which the next burst was planned */
-    uint64_t
-        entered_ns; /* thread CPU time at the last trigger that began a burst; 0: it is armed again since */
+    /* Thread CPU time at the last trigger that began a burst (0: it is armed again since), and when the next
+     * one was planned. */
+    uint64_t entered_ns, planned_ns;
+    int redraw; /* that one is to count as one that was met */
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 
@@ -230,6 +232,9 @@ void thread_arm(struct thread *t);
 /* The collector's event comes again and again until it is set anew, which a busy collector does late: nonzero
  * if it was not yet. What it interrupts then would follow from how long the last burst took to look at. */
 int thread_trigger_is_old(const struct thread *t);
+/* What was interrupted is not what bursts are for: the next one as if its time had been met. */
+void thread_arm_again(struct thread *t);
+#define THREAD_TRIGGERED 1             /* si_errno of: */
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 void threads_forked(void);             /* forget all but the caller */
 uint32_t threads_made(void);           /* structures of threads: as many as there ever were at a time */

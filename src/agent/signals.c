@@ -133,15 +133,15 @@ static int call_waits(const struct thread *t)
     return (pending & SIGNAL_BIT(SIGSYS)) != 0;
 }
 
-static void trigger(struct thread *t, ucontext_t *uc)
+static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
     count_add(&proc->count.triggers, 1);
     if (t->mini) {
         t->trigger_waits = 1; /* for another one: what watching takes is not the program's time */
         return;
     }
-    if (t->state == THREAD_NATIVE && (watch_was_in_fault(t) || arch_behind_call(uc))) {
-        thread_arm(t);
+    if (t->state == THREAD_NATIVE && (watch_was_in_fault(t) || (!asked && arch_behind_call(uc)))) {
+        thread_arm_again(t);
         return;
     }
     if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
@@ -315,7 +315,7 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
     if (sig == SIGTRAP && is_trigger(info)) {
         if (t && !t->ending && !in_handler(t, uc) &&
             !(info->si_code == TRAP_PERF && thread_trigger_is_old(t)))
-            trigger(t, uc);
+            trigger(t, uc, info->si_errno == THREAD_TRIGGERED);
         return 0;
     }
     if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {

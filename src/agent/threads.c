@@ -153,6 +153,18 @@ static void set_timer(struct thread *t, uint64_t at)
         sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
 }
 
+/* The time for the next burst: one at a random place of each stratum of CPU time. */
+static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
+{
+    return (from / gap + 1) * gap + random_next(&t->random) % gap;
+}
+
+void thread_arm_again(struct thread *t)
+{
+    t->redraw = 1;
+    thread_arm(t);
+}
+
 void thread_arm(struct thread *t)
 {
     if (agent_off || session->mode == WIRE_MODE_IDLE)
@@ -164,12 +176,15 @@ void thread_arm(struct thread *t)
     if (!t->count.done)
         t->gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    /* One burst at a random place of each stratum of CPU time. */
-    uint64_t from = t->entered_ns ? t->entered_ns : now, stratum = from / gap + 1;
-    uint64_t at = stratum * gap + random_next(&t->random) % gap;
+    int again = t->redraw;
+    uint64_t from = again && t->planned_ns < now ? t->planned_ns : t->entered_ns ? t->entered_ns : now;
+    uint64_t at = place_after(t, from, gap);
+    while (again && at < now) /* it was met in the same call, for which there is no burst either */
+        at = place_after(t, at, gap);
     t->entered_ns = 0;
+    t->redraw = 0;
     /* The burst took so long that its next is over already: else slow code would be met too seldom. */
-    if (at < now + AGAIN_NS)
+    if (!again && at < now + AGAIN_NS)
         at = now + AGAIN_NS;
     if (t->count.done) /* a stretch was cut short, which must not cost the burst: it comes a little later */
         at = now + AGAIN_NS + random_next(&t->random) % AGAIN_NS;
@@ -177,6 +192,7 @@ void thread_arm(struct thread *t)
         at = now + random_next(&t->random) % gap;
         t->fresh = 0;
     }
+    t->planned_ns = at;
     if (!t->trigger) {
         set_timer(t, at);
         return;
@@ -189,7 +205,7 @@ void thread_arm(struct thread *t)
 
 void thread_trigger(struct thread *t)
 {
-    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER};
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER, .si_errno = THREAD_TRIGGERED};
     info.si_value.sival_ptr = session;
     sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
 }

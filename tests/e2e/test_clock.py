@@ -75,6 +75,27 @@ def test_parts_shorter_than_a_stretch(built, record, cachegram, slow):
     assert near > 0.6 * bursts
 
 
+def test_calls_are_no_places(built, record):
+    """What runs behind system calls as long as a stretch is not met more often for them; nor less."""
+    result, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"], [built / "long_calls", "1500"])
+    words = result.out.split()
+    loads, stores = int(words[1]), int(words[3])
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        rows = con.execute("select 1.0 * stores / refs, coalesce(near_per_ns, refs_per_ns) from burst"
+                           " where refs > 1000 and refs_per_ns is not null").fetchall()
+    told = sum(share * rate for share, rate in rows) / sum(rate for _, rate in rows)
+    assert len(rows) > 200 and abs(told - stores / (loads + stores)) < 0.1
+
+
+def test_as_many_bursts_as_planned(built, record):
+    """However long the recorder looks at each: at short gaps it is late with the next trigger."""
+    _, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"],
+                   [built / "micro", "random", str(4 << 20), "300000000"])
+    told = run_keys(db)
+    assert told["bursts"] > 300
+    assert told["bursts"] * 1.5e-3 < 1.15 * (told["cpu_seconds"] - told["burst_cpu_seconds"])
+
+
 def test_places_are_known_when_always_counting(built, record):
     _, db = record(ALWAYS, [built / "two_speeds", "5"])
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
