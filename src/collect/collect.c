@@ -377,14 +377,16 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
     double target = cpu_seconds(&r->usage);
     uint64_t burst_ns = drain_burst_cpu_ns(r->drain);
-    double bursts = (double)(burst_ns > t->burst_cpu_ns ? burst_ns : t->burst_cpu_ns) * 1e-9;
+    if (r->options->full && burst_ns < t->burst_cpu_ns)
+        burst_ns = t->burst_cpu_ns;
+    double bursts = (double)burst_ns * 1e-9;
     double watching = (double)drain_use(r->drain).watch_ns * 1e-9, added = bursts + watching;
 
     /* Without a reducer only the trace has looked at what was handed over. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
     result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : drain_use(r->drain).bursts;
-    /* All of a burst counts as overhead, though part of it is the program's own work. In full mode
-     * there is no rest to compare with. */
+    /* All of a burst counts as overhead, though part of it is the program's own work; but not what the agent knows
+     * to be none of its doing (system calls). In full mode there is no rest to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
     result->recorder_overhead_percent = target > 0 ? 100 * own_seconds / target : NAN;
 

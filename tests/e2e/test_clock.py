@@ -87,6 +87,13 @@ def test_calls_are_no_places(built, record):
     assert len(rows) > 200 and abs(told - stores / (loads + stores)) < 0.1
 
 
+def test_no_call_is_interrupted(built, record):
+    """Triggers fall due in the kernel, too, before it waits."""
+    result, db = record(["--seed", "1", "--gap-us", "1000"], [built / "polls", "4000"])
+    assert result.out == b"interrupted 0\n"
+    assert run_keys(db)["overhead_percent"] < 20 and counters(db)["triggers"] > 200
+
+
 def test_as_many_bursts_as_planned(built, record):
     """However long the recorder looks at each: at short gaps it is late with the next trigger."""
     _, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"],
