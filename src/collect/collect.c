@@ -385,8 +385,8 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     /* Without a reducer only the trace has looked at what was handed over. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
     result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : drain_use(r->drain).bursts;
-    /* All of a burst counts as overhead, though part of it is the program's own work; but not what the agent knows
-     * to be none of its doing (system calls). In full mode there is no rest to compare with. */
+    /* All of a burst counts as overhead, though part of it is the program's own work; but not what the agent
+     * knows to be none of its doing (system calls). In full mode there is no rest to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
     result->recorder_overhead_percent = target > 0 ? 100 * own_seconds / target : NAN;
 

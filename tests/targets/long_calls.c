@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * long_calls N: N rounds of a system call that takes about a millisecond of CPU time (zeros are read), of .1 ms
- * that only stores, of .25 ms that only loads, and of 1 ms that does both. Prints how many loads and stores the
- * loops made; the few around are not told.
+ * long_calls N: N rounds of a system call that takes about a millisecond of CPU time (zeros are read), of .1
+ * ms that only stores, of .25 ms that only loads, and of 1 ms that does both. Prints how many loads and
+ * stores the loops made; the few around are not told.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * polls N: N times a poll of 1000 files that are never ready, which the kernel looks at for some microseconds and
- * then waits for a little. Prints how many of them failed with EINTR.
+ * polls N: N times a poll of 1000 files that are never ready, which the kernel looks at for some microseconds
+ * and then waits for a little. Prints how many of them failed with EINTR.
  */
 /* build: -D_GNU_SOURCE */
 #include <errno.h>
