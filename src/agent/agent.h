@@ -67,6 +67,7 @@ struct counting {
     struct count_mark {
         uint64_t total, in; /* the processor's clock there */
         uint64_t out_ns;    /* of the stretch till then, in none of the target's code */
+        uint64_t faults;    /* pages that the kernel made for the thread */
     } mark[COUNT_MARKS];
     uint64_t part_ticks, ticks_per_us; /* of that clock: at the part's start; about so many */
     uint64_t away_ns;                  /* of the stretch, in C code that the target would not have run */

@@ -140,7 +140,8 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         t->trigger_waits = 1; /* for another one: what watching takes is not the program's time */
         return;
     }
-    if (t->state == THREAD_NATIVE && (watch_was_in_fault(t) || (!asked && arch_behind_call(uc)))) {
+    if (t->state == THREAD_NATIVE &&
+        (watch_was_in_fault(t) || (!asked && !agent_stays() && arch_behind_call(uc)))) {
         thread_arm_again(t);
         return;
     }

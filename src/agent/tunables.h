@@ -90,6 +90,11 @@
 #define COUNT_MARK_REFS 2048u
 #define COUNT_MARKS 8u
 #define COUNT_NEAR_NS 400000u
+/* A page fault until it is measured, and how many measured ones are as good as this; and the least part of
+ * the time that is not for them. */
+#define FAULT_USUAL_NS 1000u
+#define FAULT_USUAL_WEIGHT 100u
+#define FAULT_LEAST_SHARE 20u
 /* Counts turns in the same word as blocks. */
 #define COUNT_TURN (1ull << 32)
 /* A mark that is not to be met. */

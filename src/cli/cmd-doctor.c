@@ -76,12 +76,11 @@ static struct offer watching(const struct offer *offers, size_t n)
 
 static size_t add_uses(struct offer *rows)
 {
-    enum trigger_kind perf = triggers_available();
+    int perf = triggers_available();
     rows[0] = (struct offer){.name = "record-trigger", .what = "record begins bursts by", .state = OFFER_YES};
     snprintf(rows[0].found, sizeof rows[0].found, "%s",
-             perf == TRIGGER_ALL    ? "perf events (to the microsecond)"
-             : perf == TRIGGER_USER ? "perf events (to the microsecond, only in user code)"
-                                    : "CPU timers (on the kernel's tick)");
+             perf ? "perf events (to the microsecond, only in user code)"
+                  : "CPU timers (on the kernel's tick)");
     struct counters counters;
     struct error why;
     int found = counters_find(&counters, &why) == 0;

@@ -218,7 +218,7 @@ static int prepare(struct run *r, struct error *err)
                               o->seed, o->follow, err);
     if (status < 0)
         return status;
-    r->session.map->perf = triggers_available() != TRIGGER_NONE;
+    r->session.map->perf = (uint32_t)triggers_available();
     if ((status = choose_clock(r, err)) < 0)
         return status;
     r->session.map->clock = clocks[r->clock].wire;

@@ -14,7 +14,6 @@
 #include "collect/tunables.h"
 
 struct triggers {
-    enum trigger_kind kind;
     uint32_t changes; /* of the process, that have been dealt with */
     const struct counters *counters;
     struct refclock *clock;
@@ -29,14 +28,14 @@ struct triggers {
     } of[WIRE_MAX_TRIGGERS];
 };
 
-static int open_event(enum trigger_kind kind, uint32_t tid, uint64_t gap_ns)
+static int open_event(uint32_t tid, uint64_t gap_ns)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(attr),
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = gap_ns,
-        .exclude_kernel = kind != TRIGGER_ALL,
+        .exclude_kernel = 1,
         .exclude_hv = 1,
         .disabled = 1,
         .sigtrap = 1,
@@ -46,39 +45,26 @@ static int open_event(enum trigger_kind kind, uint32_t tid, uint64_t gap_ns)
     return (int)syscall(SYS_perf_event_open, &attr, (pid_t)tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-enum trigger_kind triggers_available(void)
+int triggers_available(void)
 {
-    static const struct {
-        enum trigger_kind kind;
-        int major, minor;
-    } since[] = {
-        /* Before, the signal comes at once, and a system call that it meets is interrupted. */
-        {TRIGGER_ALL, 6, 12},
-        /* Before, there is the option, but it kills a thread that happens to block SIGTRAP. */
-        {TRIGGER_USER, 5, 18},
-    };
     struct utsname u;
     int major = 0, minor = 0;
-    if (uname(&u) != 0 || sscanf(u.release, "%d.%d", &major, &minor) != 2)
-        return TRIGGER_NONE;
-    for (size_t i = 0; i < sizeof since / sizeof *since; i++) {
-        if (major < since[i].major || (major == since[i].major && minor < since[i].minor))
-            continue;
-        /* Far away: this tries whether it may be opened, not whether it fires. */
-        int fd = open_event(since[i].kind, 0, UINT64_C(3600000000000));
-        if (fd >= 0) {
-            close(fd);
-            return since[i].kind;
-        }
-    }
-    return TRIGGER_NONE;
+    /* Earlier kernels have the option, but kill a thread that happens to block SIGTRAP. */
+    if (uname(&u) != 0 || sscanf(u.release, "%d.%d", &major, &minor) != 2 || major < 5 ||
+        (major == 5 && minor < 18))
+        return 0;
+    /* Far away: this tries whether it may be opened, not whether it fires. */
+    int fd = open_event(0, UINT64_C(3600000000000));
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return 1;
 }
 
 struct triggers *triggers_new(const struct counters *counters, struct refclock *clock)
 {
     struct triggers *t = calloc(1, sizeof(struct triggers));
     if (t != NULL) {
-        t->kind = triggers_available();
         t->counters = counters;
         t->clock = clock;
     }
@@ -153,7 +139,7 @@ static uint64_t period_of(const struct triggers *t, uint64_t gap_ns, double *per
 static int open_trigger(struct triggers *t, uint32_t i, uint32_t tid, uint64_t gap_ns)
 {
     if (t->counters == NULL)
-        return open_event(t->kind, tid, gap_ns);
+        return open_event(tid, gap_ns);
     uint64_t period = period_of(t, gap_ns, &t->of[i].trigger_per_ns);
     return pmu_open(&t->of[i].pmu, t->counters, tid, period) == 0 ? t->of[i].pmu.fd[0] : -1;
 }

@@ -3,10 +3,8 @@
  * trigger.h - interrupts for the target's threads, from outside.
  *
  * A perf cpu-clock event on the thread sends it SIGTRAP after so much of its CPU time: to the
- * microsecond, where the kernel's CPU timers only fire on its tick; so that no system call of the target's is
- * disturbed; and the descriptors are ours, not the target's. Where the kernel allows it the time is all of
- * the thread's, else that in user code: then what the kernel does for the target (pages for its memory) is
- * not seen, and code that makes it work seems slower to the clock than it was to the event. With the clock
+ * microsecond, where the kernel's CPU timers only fire on its tick; only in user code, so that no
+ * system call of the target's is disturbed; and the descriptors are ours, not the target's. With the clock
  * `pmu` it comes after so many references instead (pmu.h): what the agent asks for in CPU time is taken at
  * the rate of references that the process has had so far.
  */
@@ -19,15 +17,8 @@
 
 struct triggers; /* those of one process */
 
-enum trigger_kind {
-    TRIGGER_NONE,
-    TRIGGER_USER, /* kernel 5.18 or later, and perf events allowed: in user code only */
-    TRIGGER_ALL   /* and kernel 6.12 or later, and the kernel's own work may be looked at: whenever the thread
-                     runs */
-};
-
-/* Which events can be opened here. */
-enum trigger_kind triggers_available(void);
+/* Nonzero if such events can be opened here: kernel 5.18 or later, and perf events allowed. */
+int triggers_available(void);
 
 /*
  * For a process that took a slot. counters: NULL, or those to count references by, who go to the clock;
