@@ -88,10 +88,10 @@ def test_calls_are_no_places(built, record):
 
 
 def test_no_call_is_interrupted(built, record):
-    """Triggers fall due in the kernel, too, before it waits."""
+    """Nearly all of its time is in calls that wait a little after they have computed."""
     result, db = record(["--seed", "1", "--gap-us", "1000"], [built / "polls", "4000"])
     assert result.out == b"interrupted 0\n"
-    assert run_keys(db)["overhead_percent"] < 20 and counters(db)["triggers"] > 200
+    assert result.status == 0 and run_keys(db)["overhead_percent"] < 20
 
 
 def test_as_many_bursts_as_planned(built, record):
