@@ -412,6 +412,8 @@ int regions_touch(uint64_t address,
 void rseq_init(void);
 void rseq_module(const char *path, uint64_t start, uint64_t file_offset); /* learns those of a module */
 int rseq_learn(uint64_t fs_base); /* the one that this thread is in, if any; nonzero: it was not known */
+/* The instruction at pc names that address. Nonzero if a sequence was learned. */
+int rseq_hint(uint64_t pc, uint64_t address);
 int rseq_inside(uint64_t pc, uint64_t *abort); /* *abort: where an interrupted sequence goes on */
 void rseq_see(uint64_t fs_base); /* without that lock: where the thread's descriptor is, if it has set one */
 int rseq_owns(uint64_t address); /* its page has descriptors of sequences: never to be closed */

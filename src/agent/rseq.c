@@ -4,9 +4,11 @@
  *
  * The kernel restarts such a sequence when it preempts a thread whose instruction pointer lies in it. In the
  * code cache the pointer never does, so the sequence would be neither restarted nor atomic. Its address
- * ranges are therefore not translated. They are known from two places:
+ * ranges are therefore not translated. They are known from three places:
  *
  *  - the section __rseq_cs of a module, where librseq and tcmalloc list their descriptors;
+ *  - instructions that name what looks like a descriptor of a sequence close behind them: it is about to be
+ * set;
  *  - the thread's own rseq area: a program stores a descriptor's address there just before the sequence. If
  *    new code is met while one is set, its range is learned; and when we are inside already, we go on where
  *    the kernel would send an interrupted sequence. That is always allowed.
@@ -20,6 +22,9 @@
 
 #define MAX_SEQUENCES 256
 #define MAX_SECTIONS 128
+/* In front of where an interrupted sequence goes on, as libc tells the kernel. */
+#define SIGNATURE 0x53053053u
+#define NEAR_BYTES 4096u
 
 struct descriptor {
     uint32_t version, flags;
@@ -151,6 +156,17 @@ int rseq_learn(uint64_t fs_base)
     const char *area = (const char *)(fs_base + (uint64_t)area_offset);
     return safe_copy(&at, area + 8, sizeof at) == 0 && at && safe_copy(&d, (const void *)at, sizeof d) == 0 &&
            add(&d, at);
+}
+
+int rseq_hint(uint64_t pc, uint64_t address)
+{
+    struct descriptor d;
+    uint32_t signature;
+    return has_area && !(address % sizeof d) && address >= WIRE_PAGE &&
+           safe_copy(&d, (const void *)address, sizeof d) == 0 && d.version == 0 &&
+           d.start - pc < NEAR_BYTES && d.post_commit_offset < NEAR_BYTES &&
+           safe_copy(&signature, (const void *)(d.abort - sizeof signature), sizeof signature) == 0 &&
+           signature == SIGNATURE && add(&d, address);
 }
 
 int rseq_inside(uint64_t pc, uint64_t *abort)

@@ -206,7 +206,7 @@ static void wait_for_buffers(void)
 /* The signal that the agent's own timer raises, see src/agent/threads.c. */
 static void trigger(void)
 {
-    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER};
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER, .si_errno = 1}; /* as the agent asks itself */
     info.si_value.sival_ptr = (void *)(uintptr_t)session;
     syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGTRAP, &info);
 }

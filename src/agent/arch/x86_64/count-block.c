@@ -77,6 +77,7 @@ static unsigned decode(uint64_t pc, int *last, unsigned *refs)
         struct insn *d = &insns[n];
         if (!source_look(&source, d))
             break;
+        source_find_sequence(d, pc, &stop);
         additions[n] = silent || insn_is_native(d) ? (struct addition){0, 0, 0} : addition_of(d, n, pc);
         *refs += additions[n++].refs;
         if (d->class != INSN_PLAIN && d->class != INSN_REP) {

@@ -32,6 +32,19 @@ int source_look(struct source *s, struct insn *d)
     return 1;
 }
 
+void source_find_sequence(const struct insn *d, uint64_t pc, uint64_t *stop)
+{
+    uint64_t address = 0;
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->rip_operand >= 0)
+        address = d->pc + d->in.length + (uint64_t)d->op[d->rip_operand].mem.disp.value;
+    else if (d->in.mnemonic == ZYDIS_MNEMONIC_MOV && d->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        address = d->op[1].imm.value.u;
+    if (!address || !rseq_hint(d->pc, address))
+        return;
+    regions_stale(); /* it may have been translated */
+    *stop = rseq_next(pc);
+}
+
 int source_is_far(const struct insn *d, const uint8_t *place)
 {
     if (d->rip_operand < 0 || (d->class != INSN_PLAIN && d->class != INSN_REP) ||

@@ -145,6 +145,7 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         struct insn *d = &insns[n];
         if (!source_look(&source, d))
             break;
+        source_find_sequence(d, pc, &stop);
         unsigned more = used | d->reads | d->writes;
         int needs_low = low || d->rip_operand >= 0;
         if (!insn_is_native(d) && !pick_pair(more, needs_low, NO_REG, NO_REG, &scratch, &cursor)) {
