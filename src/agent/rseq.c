@@ -25,6 +25,7 @@
 /* In front of where an interrupted sequence goes on, as libc tells the kernel. */
 #define SIGNATURE 0x53053053u
 #define NEAR_BYTES 4096u
+#define MODULE_BYTES (64ull << 20) /* the descriptor is data of the same module */
 
 struct descriptor {
     uint32_t version, flags;
@@ -162,7 +163,7 @@ int rseq_hint(uint64_t pc, uint64_t address)
 {
     struct descriptor d;
     uint32_t signature;
-    return has_area && !(address % sizeof d) && address >= WIRE_PAGE &&
+    return has_area && !(address % sizeof d) && address - pc + MODULE_BYTES < 2 * MODULE_BYTES &&
            safe_copy(&d, (const void *)address, sizeof d) == 0 && d.version == 0 &&
            d.start - pc < NEAR_BYTES && d.post_commit_offset < NEAR_BYTES &&
            safe_copy(&signature, (const void *)(d.abort - sizeof signature), sizeof signature) == 0 &&

@@ -284,7 +284,9 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
             return 0;
         }
         if (safe_copy_recover(arch_pc(faulty), &resume)) {
-            if (!watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
+            /* Beyond a file's end there is no closed page, and looking for one would fault with SIGBUS
+             * blocked. */
+            if (sig == SIGBUS || !watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
                 arch_set_pc(faulty, resume);
             return 0;
         }

@@ -71,6 +71,12 @@ def test_restartable_sequences(built, record, kind, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_address_behind_a_file(built, record, mode):
+    """What code names is looked at when it is translated, for it may be a sequence's descriptor."""
+    same(built, record, mode, [built / "past_end", "20000000"])
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("how", ["prctl", "syscall", "strict"])
 def test_seccomp(built, record, how, mode):
     native, total = same(built, record, mode, [built / "seccomp", how])
