@@ -142,8 +142,10 @@ static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns)
 
 int thread_trigger_is_old(const struct thread *t)
 {
-    return t->trigger && __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) !=
-                             __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
+    /* Who is to stay in a burst is taken back by whatever comes. */
+    return t->trigger && !agent_stays() &&
+           __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) !=
+               __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
 }
 
 static void set_timer(struct thread *t, uint64_t at)
