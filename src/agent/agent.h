@@ -12,6 +12,7 @@
  *   dispositions.c  what the target has asked for its signals
  *   burst.c      entering, leaving, stepping, buffers
  *   count.c      stretches in which references are only counted: the clock
+ *   count-near.c what the references right before a burst took
  *   syscalls.c   system calls made from inside a burst
  *   watch.c      pages closed to see the next touch of a line (watch.h names its parts)
  *   touched.c    which watched lines a short burst touched
@@ -298,6 +299,12 @@ void count_pause(struct thread *t);
 /* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
 void count_stop(struct thread *t, ucontext_t *uc);
 void count_marked(struct thread *t); /* the counter is at its mark */
+/* count-near.c: time of the processor's clock in nanoseconds; how many pages the kernel has made for the
+ * thread, or found, each of which is some microseconds of its CPU time; t->count.near_refs and near_ns, from
+ * the marks. */
+uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
+uint64_t count_page_faults(void);
+void count_tell_near(struct thread *t);
 void count_call(struct thread *t);   /* a system call of the target's begins in counting code */
 void count_called(struct thread *t); /* ... and is over */
 void count_end(struct thread *t);    /* for whatever reason; the context is the target's */

@@ -23,7 +23,6 @@
  * bursts in between.
  */
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
@@ -129,13 +128,6 @@ void count_pause(struct thread *t)
     t->count.alarm_cpu_ns = 0;
 }
 
-/* Pages that the kernel has made for the thread, or found: each is some microseconds of its CPU time. */
-static uint64_t page_faults(void)
-{
-    struct rusage use;
-    return sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)) ? 0 : (uint64_t)use.ru_minflt;
-}
-
 /* Real time of the stretch so far that was none of the target's code. */
 static uint64_t gone_ns(const struct counting *c)
 {
@@ -153,12 +145,7 @@ static void begin_part(struct thread *t, uint64_t total)
     c->near = 0;
     c->marks = 1;
     c->part_ticks = arch_ticks();
-    c->mark[0] = (struct count_mark){total, c->part_ticks, gone_ns(c), page_faults()};
-}
-
-static uint64_t ns_of(const struct counting *c, uint64_t ticks)
-{
-    return ticks * 1000 / c->ticks_per_us;
+    c->mark[0] = (struct count_mark){total, c->part_ticks, gone_ns(c), count_page_faults()};
 }
 
 /* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
@@ -231,67 +218,6 @@ static void add_blocks(const struct counting *c)
     count_add(&proc->count.count_turns, c->part_blocks / COUNT_TURN);
 }
 
-/* From one of the last marks to the next one. */
-struct segment {
-    uint64_t refs, ns, faults;
-};
-
-/* Number `i` of them, the last one first; refs 0: there are no more. */
-static struct segment segment(const struct counting *c, unsigned i)
-{
-    if (i + 2 > c->marks || i + 2 > COUNT_MARKS)
-        return (struct segment){0, 0, 0};
-    const struct count_mark *m = &c->mark[(c->marks - 2 - i) % COUNT_MARKS],
-                            *later = &c->mark[(c->marks - 1 - i) % COUNT_MARKS];
-    uint64_t took = ns_of(c, later->in - m->in), out = later->out_ns - m->out_ns;
-    return (struct segment){later->total - m->total, took > out ? took - out : 0, later->faults - m->faults};
-}
-
-/*
- * What pages have cost: segments with faults against those without in the same stretch. Of all threads; begun
- * with a usual cost, which a hundred faults outweigh.
- */
-static struct {
-    uint64_t ns, faults;
-} paging = {FAULT_USUAL_NS * FAULT_USUAL_WEIGHT, FAULT_USUAL_WEIGHT};
-
-static void learn_paging(const struct counting *c)
-{
-    struct segment s, without = {0, 0, 0}, with = {0, 0, 0};
-    for (unsigned i = 0; (s = segment(c, i)).refs > 0; i++) {
-        struct segment *sum = s.faults ? &with : &without;
-        sum->refs += s.refs;
-        sum->ns += s.ns;
-        sum->faults += s.faults;
-    }
-    if (!without.refs || !with.faults)
-        return;
-    uint64_t own = without.ns * with.refs / without.refs;
-    count_add(&paging.ns, with.ns > own ? with.ns - own : 0);
-    count_add(&paging.faults, with.faults);
-}
-
-/*
- * What the references right before the last mark took; between marks as if they were all alike. The
- * collector's event only falls due in user code: what the kernel took for pages is left out then.
- */
-static void tell_near(const struct thread *t, struct counting *c)
-{
-    uint64_t left = COUNT_NEAR_REFS, ns = 0, each = 0;
-    struct segment s;
-    learn_paging(c);
-    if (t->trigger && __atomic_load_n(&t->trigger->armed, __ATOMIC_RELAXED) == t->tid)
-        each = paging.ns / paging.faults;
-    for (unsigned i = 0; left > 0 && (s = segment(c, i)).refs > 0; i++) {
-        uint64_t part = s.refs < left ? s.refs : left, least = s.ns / FAULT_LEAST_SHARE;
-        uint64_t own = s.ns > s.faults * each + least ? s.ns - s.faults * each : least;
-        ns += own * part / s.refs;
-        left -= part;
-    }
-    c->near_refs = COUNT_NEAR_REFS - left;
-    c->near_ns = ns;
-}
-
 /* The warm part is over. No alarm tells: it would leave the processor cold for as long as the part lasts. */
 static void mark_timed_part(struct thread *t)
 {
@@ -308,10 +234,10 @@ void count_marked(struct thread *t)
     uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
     count_take(t, t->counter[0]);
     struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
-    *m = (struct count_mark){c->total, now, gone_ns(c), c->part ? page_faults() : 0};
+    *m = (struct count_mark){c->total, now, gone_ns(c), c->part ? count_page_faults() : 0};
     c->part_blocks = t->counter[1];
-    c->part_ns =
-        ns_of(c, now - c->part_ticks) - (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
+    c->part_ns = count_ns_of(c, now - c->part_ticks) -
+                 (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
     if (count_always() || c->near) { /* to the next block's beginning, and no farther */
         c->near = 2;
         if (!c->closed)
@@ -326,7 +252,7 @@ void count_marked(struct thread *t)
         aim = 1 + random_next(&t->random) % COUNT_NEAR_REFS;
     }
     arch_count_aim(t, NULL, aim);
-    c->away_ns += ns_of(c, arch_ticks() - now);
+    c->away_ns += count_ns_of(c, arch_ticks() - now);
 }
 
 /*
@@ -348,7 +274,7 @@ void count_called(struct thread *t)
     if (!c->on || !c->call_cpu_ns)
         return;
     uint64_t cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->call_cpu_ns;
-    uint64_t real_ns = ns_of(c, arch_ticks() - c->call_ticks);
+    uint64_t real_ns = count_ns_of(c, arch_ticks() - c->call_ticks);
     c->calls_ns += cpu_ns;
     c->idle_ns += real_ns > cpu_ns ? real_ns - cpu_ns : 0;
     c->call_cpu_ns = 0;
@@ -362,7 +288,7 @@ void count_end(struct thread *t)
     disarm(t);
     /* Others may have run meanwhile: the processor's clock does not stop then. */
     if (c->near == 2 && !count_always() && c->part_ns < ns + ns / 8) {
-        tell_near(t, c);
+        count_tell_near(t);
         ns = c->part_ns;
     }
     add_blocks(c);
