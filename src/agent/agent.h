@@ -164,7 +164,6 @@ struct thread {
     /* Thread CPU time at the last trigger that began a burst (0: it is armed again since), and when the next
      * one was planned. */
     uint64_t entered_ns, planned_ns;
-    int redraw; /* that one is to count as one that was met */
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 
@@ -299,17 +298,17 @@ void count_pause(struct thread *t);
 /* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
 void count_stop(struct thread *t, ucontext_t *uc);
 void count_marked(struct thread *t); /* the counter is at its mark */
+void count_call(struct thread *t);   /* a system call of the target's begins in counting code */
+void count_called(struct thread *t); /* ... and is over */
+void count_end(struct thread *t);    /* for whatever reason; the context is the target's */
+void count_forget(struct thread *t); /* no burst follows that could take the count along */
+void count_thread_gone(struct thread *t);
 /* count-near.c: time of the processor's clock in nanoseconds; how many pages the kernel has made for the
  * thread, or found, each of which is some microseconds of its CPU time; t->count.near_refs and near_ns, from
  * the marks. */
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
 uint64_t count_page_faults(void);
 void count_tell_near(struct thread *t);
-void count_call(struct thread *t);   /* a system call of the target's begins in counting code */
-void count_called(struct thread *t); /* ... and is over */
-void count_end(struct thread *t);    /* for whatever reason; the context is the target's */
-void count_forget(struct thread *t); /* no burst follows that could take the count along */
-void count_thread_gone(struct thread *t);
 /* Around C code that only we need. */
 uint64_t count_away(const struct thread *t);
 void count_back(struct thread *t, uint64_t away);

@@ -161,13 +161,8 @@ static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
     return (from / gap + 1) * gap + random_next(&t->random) % gap;
 }
 
-void thread_arm_again(struct thread *t)
-{
-    t->redraw = 1;
-    thread_arm(t);
-}
-
-void thread_arm(struct thread *t)
+/* again: what was planned is to count as met. */
+static void arm(struct thread *t, int again)
 {
     if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
@@ -178,13 +173,11 @@ void thread_arm(struct thread *t)
     if (!t->count.done)
         t->gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    int again = t->redraw;
     uint64_t from = again && t->planned_ns < now ? t->planned_ns : t->entered_ns ? t->entered_ns : now;
     uint64_t at = place_after(t, from, gap);
     while (again && at < now) /* it was met in the same call, for which there is no burst either */
         at = place_after(t, at, gap);
     t->entered_ns = 0;
-    t->redraw = 0;
     /* The burst took so long that its next is over already: else slow code would be met too seldom. */
     if (!again && at < now + AGAIN_NS)
         at = now + AGAIN_NS;
@@ -203,6 +196,16 @@ void thread_arm(struct thread *t)
     /* Until the collector has its event; and should that fail. */
     int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
     set_timer(t, armed ? 0 : at + BACKSTOP_NS);
+}
+
+void thread_arm(struct thread *t)
+{
+    arm(t, 0);
+}
+
+void thread_arm_again(struct thread *t)
+{
+    arm(t, 1);
 }
 
 void thread_trigger(struct thread *t)

@@ -41,8 +41,9 @@
 
 /*
  * What counting adds to a block, and to one that ends with a return or an indirect branch, in nanoseconds;
- * and the least share of the time that is native, whatever was added. Fitted to what ten programs took when
- * they were counted from beginning to end (docs/accuracy.md, "The clock").
+ * and the least share of the time that is native, whatever was added. With these, kinds of code
+ * have about the shares among bursts that they have where bursts are placed by references (docs/accuracy.md,
+ * "The clock").
  */
 #define COLLECT_COUNT_BLOCK_NS 0.25
 #define COLLECT_COUNT_TURN_NS 0.75
