@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a budget buys: curves of burst mode against exact ones of full mode, same programs and inputs.
 
-For each program (scripts/papers_programs.py, inputs of several seconds): the exact curve once, by record --mode full
+For each program (scripts/papers_programs.py, inputs of ten seconds): the exact curve once, by record --mode full
 (some 35 times the native time; kept in --keep for the next call), then burst mode with each budget and way of
 watching, --runs times with different seeds. Told are, for 32 KB to 8 MB and 1 to 16 KB in steps of half a power of two,
 the mean and the largest absolute difference of miss ratios, in percentage points, of the sizes that the estimate answers;
@@ -10,7 +10,7 @@ how many it does not ("not enough samples"); how many of all bands hold the exac
 time of bursts, watching and recorder in percent of the program's own, as the profile tells it. With --native also the
 CPU time of both processes against a native run right before, in pairs.
 
-    scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 12]
+    scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 1]
                               [--keep FOLDER] [--native]
 """
 import argparse
@@ -27,8 +27,9 @@ import sys
 import bench
 import papers_programs
 
-# Natively some seconds each; these two are slower than the others.
-SCALES = {"xz": 1 / 6, "gnugo": 1 / 12}
+# Ten to thirteen seconds each, natively, on the machine of docs/accuracy.md.
+SCALES = {"bzip2": 26, "gzip": 14, "xz": 3, "cc1": 17, "perl": 42, "python3": 15, "sqlite3": 25, "hmmsearch": 42, "gnugo": 24,
+          "povray": 27, "sort": 12, "zstd": 20}
 SIZES = "1K..64M"
 LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
 
@@ -114,7 +115,7 @@ def main():
     parser.add_argument("--overhead", default="5")
     parser.add_argument("--watch", default="page")
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--scale", type=int, default=12)
+    parser.add_argument("--scale", type=float, default=1, help="times the input")
     parser.add_argument("--keep", default="/tmp/cachegram-accuracy")
     parser.add_argument("--native", action="store_true")
     options = parser.parse_args()
@@ -126,7 +127,7 @@ def main():
             continue
         folder = pathlib.Path(options.keep) / name
         folder.mkdir(parents=True, exist_ok=True)
-        scale = max(1, round(options.scale * SCALES.get(name, 1)))
+        scale = max(1, round(options.scale * SCALES[name]))
         argv = [str(a) for a in papers_programs.programs(scale)[name](folder)]
         cases[name] = argv, folder, exact_curve(cachegram, argv, folder)
     for overhead in options.overhead.split(","):

@@ -98,6 +98,7 @@ def programs(scale=1):
         "povray": lambda d: ["povray", "+I" + written(d / "x.pov", SCENE), "+O" + str(d / "x.png"), "-D", "+WT1",
                              "+W320", f"+H{240 * scale}"],
         "sort": lambda d: ["sort", "--parallel=1", "-S", "200M", bench.text(d / "text", 48000000 * scale)],
+        "zstd": lambda d: ["zstd", "-12", "--single-thread", "-q", "-c", part_of_cc1(d / "data", 8000000 * scale)],
     }
 
 
