@@ -30,8 +30,17 @@ import papers_programs
 # Ten to thirteen seconds each, natively, on the machine of docs/accuracy.md.
 SCALES = {"bzip2": 26, "gzip": 14, "xz": 3, "cc1": 17, "perl": 42, "python3": 15, "sqlite3": 25, "hmmsearch": 42, "gnugo": 4,
           "povray": 27, "sort": 12, "zstd": 20}
+# tests/bench/bench_kinds.c, likewise ten seconds each: --programs cold,stream,heap,churn,threads
+KINDS = {"cold": 200, "stream": 60, "heap": 300, "churn": 300, "threads": 100}
 SIZES = "1K..64M"
 LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
+
+
+def command_line(name, factor, folder):
+    scale = max(1, round(factor * {**SCALES, **KINDS}[name]))
+    if name in KINDS:
+        return [str(bench.ROOT / "build" / "tests" / "bench_kinds"), name, str(scale)]
+    return [str(a) for a in papers_programs.programs(scale)[name](folder)]
 
 
 def cpu_seconds(argv, folder):
@@ -122,13 +131,12 @@ def main():
     cachegram = bench.find_cachegram()
     cases = {}
     for name in options.programs.split(","):
-        if not papers_programs.here(name):
+        if name not in KINDS and not papers_programs.here(name):
             print(f"bench-accuracy.py: {name} is not installed, left out", file=sys.stderr)
             continue
         folder = pathlib.Path(options.keep) / name
         folder.mkdir(parents=True, exist_ok=True)
-        scale = max(1, round(options.scale * SCALES[name]))
-        argv = [str(a) for a in papers_programs.programs(scale)[name](folder)]
+        argv = command_line(name, options.scale, folder)
         cases[name] = argv, folder, exact_curve(cachegram, argv, folder)
     for overhead in options.overhead.split(","):
         for watch in options.watch.split(","):

@@ -63,7 +63,8 @@ struct counting {
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
     uint64_t aim;                       /* references from where the counter was last set to its mark */
-    int near;                           /* part 1: the burst begins at the next mark. 2: it has come to it. */
+    int near;                           /* part 1 has lasted long enough. 2: and the burst begins here. */
+    uint64_t near_left;                 /* references from the last mark to there */
     unsigned marks;                     /* of part 1, met so far; the last COUNT_MARKS of them: */
     struct count_mark {
         uint64_t total, in; /* the processor's clock there */
@@ -76,9 +77,11 @@ struct counting {
     uint64_t part_away_ns, part_calls_ns, part_idle_ns; /* these, at the part's start */
     uint64_t call_cpu_ns, call_ticks; /* when the call began that is being made; 0: none is */
     uint64_t part_ns;                 /* that the part had taken at the last mark */
+    uint64_t warm_ns, warm_blocks;    /* of the part before, if a mark ended it */
+    uint64_t faults;                  /* pages that the kernel had made when that began, or else this part */
     uint64_t part_blocks;             /* arch_count_blocks, when it last stopped */
     /* What the next burst takes along: references, and the CPU time that they took. */
-    uint64_t refs, ns, blocks, turns, call_ns;
+    uint64_t refs, ns, blocks, turns, call_ns, paging_ns;
     uint64_t near_refs, near_ns; /* the last of them */
     /* Counting always: bursts are one in each stratum of so many references, the next at `burst_at` of total.
      */
@@ -309,6 +312,7 @@ void count_thread_gone(struct thread *t);
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
 uint64_t count_page_faults(void);
 void count_tell_near(struct thread *t);
+uint64_t count_paging_ns(const struct thread *t);
 /* Around C code that only we need. */
 uint64_t count_away(const struct thread *t);
 void count_back(struct thread *t, uint64_t away);

@@ -4,6 +4,9 @@
 #include "agent/agent.h"
 #include "agent/sys.h"
 
+#define NEAR_PARTS (COUNT_NEAR_REFS / COUNT_MARK_REFS)
+_Static_assert(COUNT_MARKS >= NEAR_PARTS + 2, "their beginnings and ends, and the place of the burst");
+
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks)
 {
     return ticks * 1000 / c->ticks_per_us;
@@ -57,23 +60,35 @@ static void learn_paging(const struct counting *c)
 }
 
 /*
- * What the references right before the last mark took; between marks as if they were all alike. The
- * collector's event only falls due in user code: what the kernel took for pages is left out then.
+ * What the code right before the burst took. The stretch's time is over at a mark, with a chance as the time
+ * since the mark before; and the burst begins up to COUNT_NEAR_REFS behind it, anywhere with the same chance.
+ * So at this place it begins with a chance as the time of those parts between marks that end so near before
+ * it: of the last few, but not of what lies behind the last mark. (Parts count, not their references: one
+ * string instruction may make more than all.) With the pages that the kernel made, which the stretch goes on
+ * through.
  */
 void count_tell_near(struct thread *t)
 {
     struct counting *c = &t->count;
-    uint64_t left = COUNT_NEAR_REFS, ns = 0, each = 0;
+    uint64_t ns = 0, parts = 0;
     struct segment s;
     learn_paging(c);
-    if (t->trigger && __atomic_load_n(&t->trigger->armed, __ATOMIC_RELAXED) == t->tid)
-        each = paging.ns / paging.faults;
-    for (unsigned i = 0; left > 0 && (s = segment(c, i)).refs > 0; i++) {
-        uint64_t part = s.refs < left ? s.refs : left, least = s.ns / FAULT_LEAST_SHARE;
-        uint64_t own = s.ns > s.faults * each + least ? s.ns - s.faults * each : least;
-        ns += own * part / s.refs;
-        left -= part;
+    while (parts < NEAR_PARTS && (s = segment(c, (unsigned)parts + 1)).refs > 0) {
+        ns += s.ns;
+        parts++;
     }
-    c->near_refs = COUNT_NEAR_REFS - left;
+    c->near_refs = parts * COUNT_MARK_REFS;
     c->near_ns = ns;
+}
+
+/*
+ * Of the stretch, the time in which nothing could trigger: the collector's event only falls due in user code,
+ * not while the kernel makes pages.
+ */
+uint64_t count_paging_ns(const struct thread *t)
+{
+    const struct counting *c = &t->count;
+    uint64_t faults = c->mark[(c->marks - 1) % COUNT_MARKS].faults - c->faults;
+    int by_event = t->trigger && __atomic_load_n(&t->trigger->armed, __ATOMIC_RELAXED) == t->tid;
+    return by_event ? faults * (paging.ns / paging.faults) : 0;
 }

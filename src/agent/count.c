@@ -10,9 +10,9 @@
  *
  * Where time alone decides, bursts begin more often in slow code, and a rate makes up for it only if it is
  * that of the very place: programs go from slow to fast code and back within microseconds. So the burst
- * begins a random number K of references behind the moment when the time is over, with K up to
- * COUNT_NEAR_REFS. Then the chance that it begins at a reference is as the time that the COUNT_NEAR_REFS
- * before it take; which is what is told, from the times noted at marks on the way.
+ * begins a random number K of references behind the mark at which the time is over, with K up to
+ * COUNT_NEAR_REFS. Then the chance that it begins at a reference is as the time of the parts between marks
+ * that end in the COUNT_NEAR_REFS before it; which is what is told (count-near.c).
  *
  * Counting code looks at no clock itself. At a mark it asks C code to, every few thousand references. A timer
  * of the thread's (on real time: those on CPU time only have the kernel's tick) interrupts it; the handler
@@ -180,8 +180,8 @@ void count_begin(struct thread *t)
     c->ticks_per_us = us ? (arch_ticks() - start_ticks) / us : 0;
     c->ticks_per_us += !c->ticks_per_us;
     c->part = c->paused = 0;
-    c->part_blocks = c->blocks = c->turns = 0;
-    c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = 0;
+    c->part_blocks = c->blocks = c->turns = c->warm_ns = c->warm_blocks = 0;
+    c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = c->paging_ns = 0;
     c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (c->closed)
@@ -193,6 +193,7 @@ void count_begin(struct thread *t)
     set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
     c->aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
     begin_part(t, c->total);
+    c->faults = c->mark[0].faults;
     c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
     count_add(&proc->count.counts, 1);
 }
@@ -224,6 +225,8 @@ static void mark_timed_part(struct thread *t)
     struct counting *c = &t->count;
     c->part = 1;
     add_blocks(c);
+    c->warm_ns = c->part_ns;
+    c->warm_blocks = c->part_blocks;
     t->counter[1] = 0;
     begin_part(t, c->total);
 }
@@ -238,7 +241,13 @@ void count_marked(struct thread *t)
     c->part_blocks = t->counter[1];
     c->part_ns = count_ns_of(c, now - c->part_ticks) -
                  (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
-    if (count_always() || c->near) { /* to the next block's beginning, and no farther */
+    if (c->near)
+        c->near_left -= c->near_left < COUNT_MARK_REFS ? c->near_left : COUNT_MARK_REFS;
+    else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
+        c->near = 1;
+        c->near_left = 1 + random_next(&t->random) % COUNT_NEAR_REFS;
+    }
+    if (count_always() || (c->near && !c->near_left)) { /* to the next block's beginning, and no farther */
         c->near = 2;
         if (!c->closed)
             arch_count_close(t);
@@ -247,9 +256,8 @@ void count_marked(struct thread *t)
     } else if (c->part == 0 && c->part_ns >= COUNT_WARM_NS) {
         mark_timed_part(t);
         now = c->part_ticks;
-    } else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS) {
-        c->near = 1;
-        aim = 1 + random_next(&t->random) % COUNT_NEAR_REFS;
+    } else if (c->near && c->near_left < aim) {
+        aim = c->near_left;
     }
     arch_count_aim(t, NULL, aim);
     c->away_ns += count_ns_of(c, arch_ticks() - now);
@@ -301,6 +309,7 @@ void count_end(struct thread *t)
         c->blocks = c->part_blocks % COUNT_TURN;
         c->turns = c->part_blocks / COUNT_TURN;
         c->call_ns = c->calls_ns - c->part_calls_ns;
+        c->paging_ns = c->near_refs ? count_paging_ns(t) : 0;
     }
     c->on = 0;
     c->alarm_cpu_ns = 0;
@@ -350,6 +359,7 @@ static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
     *aim = COUNT_MARK_REFS;
     set_timer(t, COUNT_TIMED_NS + COUNT_NEAR_NS);
     begin_part(t, total);
+    c->faults = c->mark[0].faults;
     return 0;
 }
 

@@ -71,35 +71,31 @@
 #define BURST_WORD_MOST_NS 20u
 #define BURST_BLOCK_MOST_NS 20000u
 /*
- * Counting before a burst: CPU time of an untimed part, in which code is translated and linked, then of a
- * timed one; and after how much of it in all they end as they are.
+ * Counting before a burst: CPU time of an untimed part, in which code is translated, linked, and brought near
+ * the processor, then of a timed one; and after how much of it in all they end as they are.
  *
- * What is met at a random moment of CPU time, and so with a chance by how slow it is, is what runs at
- * the trigger; the burst is weighed with the rate that was measured just before it. So these must not be far
- * apart. (gzip goes from slow to fast code and back every million references: with 450,000 between them
- * its curve was 1.7 points too low.) But the signals at its ends take some microseconds of a part.
+ * Warm for .1 ms only, code of many places is counted far slower than it runs (gnugo at .44 of its rate, cc1
+ * at .22), for 1 ms less so (.62, .37). Longer costs bursts, and signals wait meanwhile.
  */
-#define COUNT_WARM_NS 100000u
+#define COUNT_WARM_NS 1500000u
 #define COUNT_TIMED_NS 100000u
 /*
  * Behind these the burst begins after so many references at most, at random, and what it stands for is told
  * by the time that the COUNT_NEAR_REFS before it took. On the way the time is noted every COUNT_MARK_REFS.
  * Code that is slow, or never comes by a mark, is cut short after so long.
  */
-#define COUNT_NEAR_REFS 8192u
+#define COUNT_NEAR_REFS 32768u
 #define COUNT_MARK_REFS 2048u
-#define COUNT_MARKS 8u
-#define COUNT_NEAR_NS 400000u
-/* A page fault until it is measured, and how many measured ones are as good as this; and the least part of
- * the time that is not for them. */
+#define COUNT_MARKS 20u
+#define COUNT_NEAR_NS 800000u
+/* A page fault until it is measured, and how many measured ones are as good as this. */
 #define FAULT_USUAL_NS 1000u
 #define FAULT_USUAL_WEIGHT 100u
-#define FAULT_LEAST_SHARE 20u
 /* Counts turns in the same word as blocks. */
 #define COUNT_TURN (1ull << 32)
 /* A mark that is not to be met. */
 #define COUNT_NO_AIM (1ull << 50)
-#define COUNT_MOST_NS 2000000u
+#define COUNT_MOST_NS 8000000u
 /* Counting always: how long until a thread is looked at again, at most, for that is how long its signals may
  * have to wait; stopping it costs some 8 us. */
 #define COUNT_LAP_NS 2000000u

@@ -31,8 +31,14 @@ static void choose_length(struct thread *t, uint64_t page, uint64_t now)
     w->mini_page = page;
 }
 
+/* CPU time from the fault that the handler looked at the clock for, at `then`. */
+static uint64_t since_fault(uint64_t then)
+{
+    return cpu_ns() - then + watching()->fault_entry_ns;
+}
+
 /* Opens the page if it is closed. 1: it was; 0: it was not; negative: it is not there any more. */
-static int touch(uint64_t address, int *wanted)
+static int touch(uint64_t address, uint64_t now, int *wanted)
 {
     watch_lock();
     struct page *p = find_page(address);
@@ -41,7 +47,7 @@ static int touch(uint64_t address, int *wanted)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_UNMAPPED);
         closed = -1;
     } else if (closed) {
-        settle_range(address, address + 1, WIRE_WATCH_HIT);
+        hit_range(address, address + 1, since_fault(now));
         *wanted = page_is_wanted(p);
     }
     watch_unlock();
@@ -75,7 +81,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     were_many |= watch_many();
     uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_away(t) : 0;
     uint64_t before = __atomic_load_n(&closings, __ATOMIC_ACQUIRE);
-    closed = touch(address, &wanted);
+    closed = touch(address, now, &wanted);
     if (closed == 0)
         return were_many && is_past(address, write, before);
     if (closed < 0)
@@ -102,8 +108,8 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     return 1;
 }
 
-/* The watched lines of open pages are those that a short burst can have touched. */
-static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns)
+/* The watched lines of open pages are those that a short burst can have touched, so long ago. */
+static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns, uint64_t ago_ns)
 {
     uint64_t lines[WIRE_MAX_WATCHES];
     unsigned n = 0;
@@ -121,14 +127,14 @@ static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t 
     watch_lock();
     for (unsigned i = 0; i < n; i++)
         if (found >> i & 1)
-            settle_range(lines[i], lines[i] + 1, WIRE_WATCH_HIT);
+            hit_range(lines[i], lines[i] + 1, ago_ns);
     watch_unlock();
 }
 
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     count_add(&proc->count.watch_minis, 1);
-    settle_touched(t->buffer_start, end_of_words, last_insns);
+    settle_touched(t->buffer_start, end_of_words, last_insns, since_fault(t->mini_cpu_ns));
     watch_close(t, t->app_mask);
     t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
     /* Entering and leaving took a fault each. */

@@ -47,9 +47,9 @@ void settle(struct wire_watch *w, enum wire_watch_state state)
     settle_at(w, state, watch_own_ns());
 }
 
-void hit(struct wire_watch *w)
+static void hit_ago(struct wire_watch *w, uint64_t ago_ns)
 {
-    settle(w, WIRE_WATCH_HIT);
+    settle_at(w, WIRE_WATCH_HIT, watch_own_ns() - ago_ns);
     count_add(&proc->count.watch_hits, 1);
 }
 
@@ -60,15 +60,16 @@ static int lies_in(const struct wire_watch *w, uint64_t low, uint64_t high)
 
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
 {
-    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
-        struct wire_watch *w = &watching()->watch[i];
-        if (!lies_in(w, low, high))
-            continue;
-        if (state == WIRE_WATCH_HIT)
-            hit(w);
-        else
-            settle(w, state);
-    }
+    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
+        if (lies_in(&watching()->watch[i], low, high))
+            settle(&watching()->watch[i], state);
+}
+
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns)
+{
+    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
+        if (lies_in(&watching()->watch[i], low, high))
+            hit_ago(&watching()->watch[i], ago_ns);
 }
 
 void lose_all(void)
@@ -273,23 +274,23 @@ void watch_unmapped(uint64_t address, uint64_t bytes, int gone)
 
 /* --- after an answer --- */
 
-static void begin_lines(void)
+static void begin_lines(uint64_t own_ns)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
         if (is_wanted(&watching()->watch[i]) && since[i].id != watching()->watch[i].id) {
             since[i].id = watching()->watch[i].id;
-            since[i].own_ns = watch_own_ns();
+            since[i].own_ns = own_ns;
         }
 }
 
-void list_pages(void)
+void list_pages(uint64_t own_ns)
 {
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         lose_range(frames[i].low, frames[i].high);
     settle_own_memory();
     rseq_see((uint64_t)__builtin_thread_pointer());
     lose_changed();
-    begin_lines();
+    begin_lines(own_ns);
     for (unsigned i = 0; i < npages;) {
         if (page_is_wanted(&pages[i])) {
             i++;

@@ -238,7 +238,7 @@ void watch_ask(struct thread *t, uint32_t asks)
     watch_lock();
     if (answer > 0) {
         spending_starts_anew();
-        list_pages();
+        list_pages(watch_burst_own_ns(t));
         guard_is_worth_it();
     }
     asking = asks ? 0 : asking;

@@ -51,13 +51,15 @@ int page_overlaps(const struct page *p, uint64_t address, uint64_t bytes);
 int open_page(struct page *p);                    /* 0: it is not there any more, or not as it was */
 void open_pages(void);                            /* all of them */
 int open_range(uint64_t address, uint64_t bytes); /* nonzero: something of it was closed */
-void close_pages(void); /* those of wanted lines, where nothing and nobody keeps them open */
-void list_pages(void);  /* those of the wanted lines, after the table has changed */
+void close_pages(void);           /* those of wanted lines, where nothing and nobody keeps them open */
+void list_pages(uint64_t own_ns); /* those of the wanted lines, after the table has changed; new ones wait
+                                   * since then */
 /* Every watched line in [low, high) has met its fate. */
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state);
+/* Lines there were touched, so much CPU time ago that went into profiling. */
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns);
 void lose_range(uint64_t low, uint64_t high); /* that memory cannot be watched */
 void settle(struct wire_watch *w, enum wire_watch_state state);
-void hit(struct wire_watch *w);
 void lose_all(void);
 /* What the collector sees of mappings while it answers may be out of date by then. */
 void mapping_changes(uint64_t low, uint64_t high);

@@ -3,25 +3,22 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #define FAULTS 15
+#define FAULT_PAGE 4096u
+#define FAULT_APART (256u << 10)
+/* Should there be no memory to try it with. */
+#define FAULT_TYPICAL_NS 4000
 #define ALARMS 9
 #define ALARM_AFTER_NS 30000
 /* Should the alarm not come; and what is told then. */
 #define ALARM_PATIENCE_NS UINT64_C(10000000)
 #define ALARM_TYPICAL_NS 5000
-
-static volatile sig_atomic_t seen;
-
-static void on_trap(int sig)
-{
-    (void)sig;
-    seen++;
-}
 
 static uint64_t cpu_ns(void)
 {
@@ -36,28 +33,63 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-uint64_t fault_cost_ns(void)
+static char *closed_page;
+static volatile uint64_t handler_from, handler_to;
+
+static void on_fault(int sig)
 {
-    static uint64_t cost;
-    struct sigaction act = {.sa_handler = on_trap}, before;
-    uint64_t ns[FAULTS];
-    if (cost != 0)
-        return cost;
-    if (sigaction(SIGTRAP, &act, &before) != 0)
-        return cost = 2500;
-    for (size_t i = 0; i < FAULTS; i++) {
-        uint64_t start = cpu_ns();
-        raise(SIGTRAP);
-        uint64_t middle = cpu_ns();
-        uint64_t clock = cpu_ns() - middle; /* what asking takes */
-        ns[i] = middle - start > clock ? middle - start - clock : 1;
-    }
-    sigaction(SIGTRAP, &before, NULL);
-    qsort(ns, FAULTS, sizeof(ns[0]), compare);
-    return cost = ns[FAULTS / 2];
+    (void)sig;
+    handler_from = cpu_ns();
+    mprotect(closed_page, FAULT_PAGE, PROT_READ | PROT_WRITE);
+    handler_to = cpu_ns();
 }
 
-static volatile uint64_t handler_from, handler_to;
+/* Faults come apart, with other code in between: not out of a first-level cache. */
+static void leave_cache(volatile char *memory)
+{
+    for (size_t i = 0; i < FAULT_APART; i += 64)
+        memory[i]++;
+}
+
+/* Some faults on the closed page behind FAULT_APART bytes of memory. */
+static void measure_faults(char *memory, uint64_t *ns, uint64_t *entry_ns)
+{
+    closed_page = memory + FAULT_APART;
+    *closed_page = 1;
+    for (size_t i = 0; i < FAULTS; i++) {
+        leave_cache(memory);
+        mprotect(closed_page, FAULT_PAGE, PROT_NONE);
+        uint64_t before = cpu_ns();
+        *(volatile char *)closed_page = 1;
+        uint64_t after = cpu_ns(), clock = cpu_ns() - after; /* what asking takes */
+        uint64_t took = after - before, own = handler_to - handler_from + clock;
+        ns[i] = took > own ? took - own : 1;
+        entry_ns[i] = handler_from > before + clock ? handler_from - before - clock : 1;
+    }
+    qsort(ns, FAULTS, sizeof(ns[0]), compare);
+    qsort(entry_ns, FAULTS, sizeof(entry_ns[0]), compare);
+}
+
+struct fault_cost fault_cost(void)
+{
+    static struct fault_cost cost;
+    struct sigaction act = {.sa_handler = on_fault}, before;
+    uint64_t ns[FAULTS], entry_ns[FAULTS];
+    if (cost.ns != 0)
+        return cost;
+    cost = (struct fault_cost){FAULT_TYPICAL_NS, FAULT_TYPICAL_NS / 4 * 3};
+    char *memory =
+        mmap(NULL, FAULT_APART + FAULT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return cost;
+    if (sigaction(SIGSEGV, &act, &before) == 0) {
+        measure_faults(memory, ns, entry_ns);
+        sigaction(SIGSEGV, &before, NULL);
+        cost = (struct fault_cost){ns[FAULTS / 2], entry_ns[FAULTS / 2]};
+    }
+    munmap(memory, FAULT_APART + FAULT_PAGE);
+    return cost;
+}
 
 static uint64_t real_ns(void)
 {

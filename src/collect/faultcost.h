@@ -5,10 +5,13 @@
 #include <stdint.h>
 
 /*
- * CPU time that the kernel takes for a fault's way into a signal handler and back, as measured by the first
- * call (some 0.1 ms) on ourselves: what such a handler cannot see of its own cost.
+ * CPU time that the kernel takes for a fault's way into a signal handler and back, and of it the way in, as
+ * measured by the first call (some .5 ms) on ourselves: what such a handler cannot see of its own cost.
  */
-uint64_t fault_cost_ns(void);
+struct fault_cost {
+    uint64_t ns, entry_ns;
+};
+struct fault_cost fault_cost(void);
 
 /*
  * Time that goes by from where a timer interrupts a program to its signal handler, and from there back: some

@@ -108,9 +108,20 @@ static void take_stretches(struct thread *t, uint64_t start_ns)
         t->refs_per_ns = references / cpu_ns;
 }
 
-/* References per nanosecond in native code, from those counted before the burst; how much slower counting
- * code is was the same for the last of them. Of CPU time; the near ones without system calls, as bursts are
- * placed. */
+/*
+ * A stretch begins where native code is met at a moment of its time in user mode, and goes on in counting
+ * code's time: how much of the former there is in the latter, from the trigger to the burst.
+ */
+static double triggered_share(const struct wire_desc *desc)
+{
+    double ns = (double)(desc->warm_ns + desc->count_ns);
+    double native_ns = counting_native_ns(ns, (double)(desc->warm_blocks + desc->count_blocks),
+                                          (double)(desc->warm_turns + desc->count_turns));
+    return fmax(native_ns - (double)desc->paging_ns, native_ns * COLLECT_USER_LEAST) / ns;
+}
+
+/* References per nanosecond in native code, from those counted before the burst: of CPU time; and the near
+ * ones as bursts are placed. */
 static void native_rates(const struct wire_desc *desc, struct refclock_burst *out)
 {
     if (desc->count_refs == 0 || desc->count_ns == 0)
@@ -121,7 +132,7 @@ static void native_rates(const struct wire_desc *desc, struct refclock_burst *ou
     double native_ns = counting_native_ns(ns, (double)desc->count_blocks, (double)desc->count_turns);
     out->refs_per_ns = refs / (native_ns + (double)desc->count_call_ns);
     if (desc->near_refs > 0 && desc->near_ns > 0)
-        out->near_per_ns = (double)desc->near_refs / (double)desc->near_ns * ns / native_ns;
+        out->near_per_ns = (double)desc->near_refs / ((double)desc->near_ns * triggered_share(desc));
 }
 
 int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references,

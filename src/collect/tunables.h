@@ -48,6 +48,8 @@
 #define COLLECT_COUNT_BLOCK_NS 0.25
 #define COLLECT_COUNT_TURN_NS 0.75
 #define COLLECT_COUNT_LEAST 0.25
+/* Of what is left, the least share of user code, whatever pages are taken to have cost. */
+#define COLLECT_USER_LEAST 0.05
 /* How far a rate may be off for that, as a share: perl is told .56 of the true one, hmmsearch 1.18. */
 #define COLLECT_COUNT_ERROR 0.45
 

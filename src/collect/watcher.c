@@ -63,7 +63,8 @@ struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, struct watches
     w->live = COLLECT_WATCH_LIVE;
     w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
     /* With several threads calls cost something before the first question. */
-    proc->watching.fault_ns = fault_cost_ns();
+    proc->watching.fault_ns = fault_cost().ns;
+    proc->watching.fault_entry_ns = fault_cost().entry_ns;
     proc->watching.allowance_ns = w->allowance_ns;
     random_seed(&w->random, seed ^ pid);
     return w;
@@ -290,7 +291,8 @@ static int answer(struct watcher *w, struct error *err)
     }
     w->freed = 0;
     shared->allowance_ns = w->allowance_ns;
-    shared->fault_ns = fault_cost_ns();
+    shared->fault_ns = fault_cost().ns;
+    shared->fault_entry_ns = fault_cost().entry_ns;
     return status;
 }
 

@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 4u
+#define WIRE_VERSION 5u
 #define WIRE_PAGE 4096u
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
@@ -133,12 +133,15 @@ struct wire_desc {
     uint64_t own_ns; /* CPU time of the thread before the burst, less what profiling took of it */
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
      * counting translation (arch/x86_64/count.h), which is slower than native code; and system calls between
-     * them so much. 0: not told. */
+     * them took so much besides. 0: not told. */
     uint64_t count_refs, count_ns, count_call_ns;
     uint64_t count_blocks, count_turns; /* of that code: counting blocks, those that end with a return or an
                                          * indirect branch */
     /* The last of them. 0: not told; then an alarm ended the counting, else it ended at a mark. */
     uint64_t near_refs, near_ns;
+    /* What the thread executed before them to warm up, likewise, from the burst's trigger on; 0: not told.
+     * And the time, in both, in which the kernel made pages and could not be triggered. */
+    uint64_t warm_ns, warm_blocks, warm_turns, paging_ns;
     /* Clock `count-always`: references of the thread before the burst, those of other bursts not among them,
      * and the stratum of references that the burst stands for. */
     uint64_t count_before, count_gap;
@@ -187,8 +190,8 @@ struct wire_watching {
     uint32_t turn; /* futex: number of the question << WIRE_TURN_BITS | whose turn */
     uint32_t off;  /* nonzero: this process is not watched any more; enum wire_unwatched */
     /* Told by the collector: CPU time that watching may cost until the next question; and what the kernel
-     * takes for a fault or a diverted system call, to and fro. */
-    uint64_t allowance_ns, fault_ns;
+     * takes for a fault or a diverted system call, to and fro, and of that for the way in. */
+    uint64_t allowance_ns, fault_ns, fault_entry_ns;
     uint32_t threads; /* of the process that the agent knows, when it asks */
     uint32_t pad;
     struct wire_watch watch[WIRE_MAX_WATCHES];

@@ -107,6 +107,19 @@ static void test_agents_counts(void **state)
     told = ask(c, d, 10);
     assert_true(fabs(1 / told.refs_per_ns - counting_native_ns(100000, 40000, 2000) / 50000) < 1e-9);
     assert_true(fabs(told.near_per_ns - 2 * told.refs_per_ns) < 1e-9);
+    /* Half of its native time went into pages, where nothing is triggered; with warming up, a quarter. */
+    double without = told.near_per_ns, each = told.refs_per_ns;
+    d.paging_ns = (uint64_t)(counting_native_ns(100000, 40000, 2000) / 2);
+    told = ask(c, d, 10);
+    assert_true(fabs(told.near_per_ns / without - 2) < 1e-3 && told.refs_per_ns == each);
+    d.warm_ns = d.count_ns;
+    d.warm_blocks = d.count_blocks;
+    d.warm_turns = d.count_turns;
+    told = ask(c, d, 10);
+    assert_true(fabs(told.near_per_ns / without - 4. / 3) < 1e-3 && told.refs_per_ns == each);
+    d.paging_ns = 0;
+    told = ask(c, d, 10);
+    assert_true(fabs(told.near_per_ns / without - 1) < 1e-9);
     /* System calls: of the thread's time, but not of that between bursts. */
     double near = told.near_per_ns;
     d.count_call_ns = 100000;
