@@ -6,9 +6,10 @@ For each program (scripts/papers_programs.py, inputs of ten seconds): the exact 
 (some 35 times the native time; kept in --keep for the next call), then burst mode with each budget and way of
 watching, --runs times with different seeds. Told are, for 32 KB to 8 MB and 1 to 16 KB in steps of half a power of two,
 the mean and the largest absolute difference of miss ratios, in percentage points, of the sizes that the estimate answers;
-how many it does not ("not enough samples"); how many of all bands hold the exact value; bursts, watched lines; and the CPU
-time of bursts, watching and recorder in percent of the program's own, as the profile tells it. With --native also the
-CPU time of both processes against a native run right before, in pairs.
+how many it does not ("not enough samples"); how many of all bands hold the exact value; bursts, watched lines; the CPU
+time of bursts, watching and recorder in percent of the program's own, as the profile tells it; and the rate of references
+in CPU time over the run that the bursts' weights come from, as a share of the true one. With --native also the CPU time of
+both processes against a native run right before, in pairs.
 
     scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 1]
                               [--keep FOLDER] [--native]
@@ -66,7 +67,7 @@ def mrc(cachegram, db):
 
 def exact_curve(cachegram, argv, folder):
     kept = folder / "exact.csv"
-    if not kept.exists():
+    if not kept.exists() or not (folder / "full.db").exists():
         db = str(folder / "full.db")
         cpu_seconds([cachegram, "record", "-o", db, "--mode", "full", "--", *argv], folder)
         kept.write_text(mrc(cachegram, db))
@@ -76,6 +77,14 @@ def exact_curve(cachegram, argv, folder):
 def query(db, text):
     with contextlib.closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as con:
         return con.execute(text).fetchall()
+
+
+def rate_told(db, folder, own):
+    """Bursts are placed by time and told how fast code was there: the mean is the run's rate, if all of it is right."""
+    rows = query(db, "SELECT weight * 1.0 / min(refs, 4 * words), coalesce(near_per_ns, refs_per_ns) FROM burst"
+                     " WHERE coalesce(near_per_ns, refs_per_ns) IS NOT NULL")
+    true = float(query(folder / "full.db", "SELECT value FROM run WHERE key = 'references'")[0][0]) / own / 1e9
+    return sum(w * rate for w, rate in rows) / sum(w for w, _ in rows) / true if rows else None
 
 
 def one_run(cachegram, argv, folder, options, exact, native):
@@ -94,7 +103,7 @@ def one_run(cachegram, argv, folder, options, exact, native):
             "small": statistics.mean(small) if small else None, "silent": len(exact) - len(errors), "sizes": len(exact),
             "held": sum(estimate[s][1] <= exact[s][0] <= estimate[s][2] for s in exact if s in estimate),
             "bursts": int(float(run["bursts"])), "watches": query(db, "SELECT count(*) FROM watch")[0][0],
-            **{k: 100 * v / own for k, v in seconds.items()},
+            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_told(db, folder, own),
             "added": 100 * (spent / before - 1) if native else None}
 
 
@@ -109,7 +118,7 @@ def mean(runs, key):
 
 def row(name, runs, native):
     cells = [name, cell(mean(runs, "bursts"), 0), cell(mean(runs, "watches"), 0), cell(mean(runs, "burst")),
-             cell(mean(runs, "watch")), cell(mean(runs, "recorder"))]
+             cell(mean(runs, "watch")), cell(mean(runs, "recorder")), cell(mean(runs, "rate"))]
     if native:
         cells.append(cell(statistics.median(r["added"] for r in runs), 1))
     held = 100 * sum(r["held"] for r in runs) / sum(r["sizes"] for r in runs)
@@ -140,10 +149,10 @@ def main():
         cases[name] = argv, folder, exact_curve(cachegram, argv, folder)
     for overhead in options.overhead.split(","):
         for watch in options.watch.split(","):
-            print(f"\n--overhead {overhead} --watch {watch}\n\n| | bursts | watched | bursts % | watching % | recorder % |"
+            print(f"\n--overhead {overhead} --watch {watch}\n\n| | bursts | watched | bursts % | watching % | recorder % | rate |"
                   + (" added % |" if options.native else "")
                   + " error 32K-8M | largest | error 1K-16K | no answer | bands hold |")
-            print("| --- |" + " --- |" * (11 if options.native else 10))
+            print("| --- |" + " --- |" * (12 if options.native else 11))
             every = []
             for name, (argv, folder, exact) in cases.items():
                 runs = [one_run(cachegram, argv, folder,

@@ -50,7 +50,8 @@
 #define COLLECT_COUNT_LEAST 0.25
 /* Of what is left, the least share of user code, whatever pages are taken to have cost. */
 #define COLLECT_USER_LEAST 0.05
-/* How far a rate may be off for that, as a share: perl is told .56 of the true one, hmmsearch 1.18. */
+/* How far a rate may be off for that, as a share: cc1 is told .4 of the true one, gnugo and perl .7, python3
+ * 1.04. */
 #define COLLECT_COUNT_ERROR 0.45
 
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_kinds KIND N: some ten seconds of what profilers stumble over, for scripts/bench-accuracy.py. N is the
- * work.
+ * bench_kinds KIND N: some ten seconds of what profilers stumble over, for scripts/bench-accuracy.py. N is
+ * the work.
  *
  *  cold     maps 64 MB, writes each word once, unmaps, N times: nothing is ever reused
  *  stream   N times a[i] = b[i] + c[i] over arrays of 256 MB each

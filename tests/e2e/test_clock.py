@@ -114,11 +114,11 @@ def test_no_call_is_interrupted(built, record):
 
 def test_as_many_bursts_as_planned(built, record):
     """However long the recorder looks at each: at short gaps it is late with the next trigger."""
-    _, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"],
-                   [built / "micro", "random", str(4 << 20), "300000000"])
+    _, db = record(["--seed", "1", "--watch", "none", "--gap-us", "2500"],
+                   [built / "micro", "random", str(4 << 20), "600000000"])
     told = run_keys(db)
-    assert told["bursts"] > 300
-    assert told["bursts"] * 1.5e-3 < 1.15 * (told["cpu_seconds"] - told["burst_cpu_seconds"])
+    assert told["bursts"] > 200
+    assert told["bursts"] * 2.5e-3 < 1.15 * (told["cpu_seconds"] - told["burst_cpu_seconds"])
 
 
 def test_places_are_known_when_always_counting(built, record):
