@@ -12,7 +12,7 @@ in CPU time over the run that the bursts' weights come from, as a share of the t
 both processes against a native run right before, in pairs.
 
     scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 1]
-                              [--keep FOLDER] [--native]
+                              [--keep FOLDER] [--native] [--plot FILE.svg]
 """
 import argparse
 import contextlib
@@ -26,6 +26,7 @@ import subprocess
 import sys
 
 import bench
+import budget_plot
 import papers_programs
 
 # Ten to thirteen seconds each, natively, on the machine of docs/accuracy.md.
@@ -136,6 +137,7 @@ def main():
     parser.add_argument("--scale", type=float, default=1, help="times the input")
     parser.add_argument("--keep", default="/tmp/cachegram-accuracy")
     parser.add_argument("--native", action="store_true")
+    parser.add_argument("--plot", type=pathlib.Path, help="mean error against budget, of the last way of watching")
     options = parser.parse_args()
     cachegram = bench.find_cachegram()
     cases = {}
@@ -147,6 +149,7 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         argv = command_line(name, options.scale, folder)
         cases[name] = argv, folder, exact_curve(cachegram, argv, folder)
+    series = {"32 KB to 8 MB": [], "1 KB to 16 KB": []}
     for overhead in options.overhead.split(","):
         for watch in options.watch.split(","):
             print(f"\n--overhead {overhead} --watch {watch}\n\n| | bursts | watched | bursts % | watching % | recorder % | rate |"
@@ -161,6 +164,10 @@ def main():
                 every += runs
                 row(name, runs, options.native)
             row("all", every, options.native)
+        for key, points in zip(("large", "small"), series.values()):
+            points.append((float(overhead), mean(every, key)))
+    if options.plot:
+        options.plot.write_text(budget_plot.draw(series))
 
 
 if __name__ == "__main__":
