@@ -36,12 +36,13 @@ static struct segment segment(const struct counting *c, unsigned i)
 }
 
 /*
- * What pages have cost: segments with faults against those without in the same stretch. Of all threads; begun
- * with a usual cost, which a hundred faults outweigh.
+ * What pages have cost: segments with faults against those without in the same stretch. Of all threads. Until
+ * there are such, what they cost the collector (wire_session.page_ns), which as many faults as it made
+ * outweigh.
  */
 static struct {
     uint64_t ns, faults;
-} paging = {FAULT_USUAL_NS * FAULT_USUAL_WEIGHT, FAULT_USUAL_WEIGHT};
+} paging;
 
 static void learn_paging(const struct counting *c)
 {
@@ -89,6 +90,7 @@ uint64_t count_paging_ns(const struct thread *t)
 {
     const struct counting *c = &t->count;
     uint64_t faults = c->mark[(c->marks - 1) % COUNT_MARKS].faults - c->faults;
+    uint64_t ns = paging.ns + session->page_ns * WIRE_PAGES_TRIED, of = paging.faults + WIRE_PAGES_TRIED;
     int by_event = t->trigger && __atomic_load_n(&t->trigger->armed, __ATOMIC_RELAXED) == t->tid;
-    return by_event ? faults * (paging.ns / paging.faults) : 0;
+    return by_event ? faults * ns / of : 0;
 }

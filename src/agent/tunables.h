@@ -88,9 +88,6 @@
 #define COUNT_MARK_REFS 2048u
 #define COUNT_MARKS 20u
 #define COUNT_NEAR_NS 800000u
-/* A page fault until it is measured, and how many measured ones are as good as this. */
-#define FAULT_USUAL_NS 1000u
-#define FAULT_USUAL_WEIGHT 100u
 /* Counts turns in the same word as blocks. */
 #define COUNT_TURN (1ull << 32)
 /* A mark that is not to be met. */

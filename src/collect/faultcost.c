@@ -14,6 +14,7 @@
 #define FAULT_APART (256u << 10)
 /* Should there be no memory to try it with. */
 #define FAULT_TYPICAL_NS 4000
+#define PAGE_TYPICAL_NS 1000
 #define ALARMS 9
 #define ALARM_AFTER_NS 30000
 /* Should the alarm not come; and what is told then. */
@@ -96,6 +97,19 @@ static uint64_t real_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+uint64_t page_cost_ns(size_t pages)
+{
+    char *memory = mmap(NULL, pages * FAULT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return PAGE_TYPICAL_NS;
+    uint64_t before = cpu_ns();
+    for (size_t i = 0; i < pages; i++)
+        *(volatile char *)(memory + i * FAULT_PAGE) = 1;
+    uint64_t each = (cpu_ns() - before) / pages;
+    munmap(memory, pages * FAULT_PAGE);
+    return each;
 }
 
 static void on_alarm(int sig)

@@ -2,6 +2,7 @@
 #ifndef CACHEGRAM_FAULTCOST_H
 #define CACHEGRAM_FAULTCOST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -12,6 +13,9 @@ struct fault_cost {
     uint64_t ns, entry_ns;
 };
 struct fault_cost fault_cost(void);
+
+/* CPU time that the touch of a new page takes: the mean of so many, tried now. */
+uint64_t page_cost_ns(size_t pages);
 
 /*
  * Time that goes by from where a timer interrupts a program to its signal handler, and from there back: some

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "collect/faultcost.h"
 #include "collect/session.h"
 #include "collect/tunables.h"
 
@@ -53,6 +54,7 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
         .seed = seed,
         .follow = follow != 0,
         .collector_pid = (uint32_t)getpid(),
+        .page_ns = full ? 0 : page_cost_ns(WIRE_PAGES_TRIED),
     };
     w.buffer_offset = w.template_offset + w.template_bytes;
     w.buffer_bytes =

@@ -309,6 +309,8 @@ struct wire_session {
     uint32_t line_bytes;       /* of a watched line */
     uint32_t clock;            /* enum wire_clock */
     uint32_t count_vector;     /* number of the vector register that references are counted in */
+    uint64_t page_ns;          /* CPU time that a new page takes, of WIRE_PAGES_TRIED */
 };
+#define WIRE_PAGES_TRIED 128u
 
 #endif
