@@ -173,7 +173,7 @@ def print_tables(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", default=",".join(papers_programs.NAMES))
+    parser.add_argument("--programs", default=",".join(papers_programs.STUDIED))
     parser.add_argument("--repeats", type=int, default=32)
     parser.add_argument("--burst-repeats", type=int, default=32, help="0: no bursts")
     parser.add_argument("--scale", type=int, default=1, help="times the references, for other --results")

@@ -2,6 +2,8 @@
 """Error against budget as a small SVG, both logarithmic, for bench-accuracy.py."""
 import math
 
+from papers_plot import text
+
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 40, 60
 BUDGETS, ERRORS = (0.4, 25.0), (0.05, 5.0)
@@ -19,10 +21,6 @@ def across(budget):
 def up(error):
     error = min(max(error, ERRORS[0]), ERRORS[1])
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * between(error, *ERRORS)
-
-
-def text(x, y, body, anchor="middle"):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{body}</text>'
 
 
 def draw(series):

@@ -19,7 +19,7 @@
 /*
  * Rates that are measured without counters err, and much the same for all code of a kind: slow code is told
  * too fast beside fast code, or too slow. So they may be a power of 1 + this of what they are: with this
- * 94% of the bands of twelve programs hold the exact value, with .15 91%.
+ * and the floors above 92% of the bands of twelve programs hold the exact value at 5% overhead.
  */
 #define RATE_DOUBT 0.25
 

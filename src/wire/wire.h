@@ -29,6 +29,7 @@
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
 #define WIRE_VERSION 5u
 #define WIRE_PAGE 4096u
+#define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
 #define WIRE_MAX_BLOCKS (1u << 18) /* ids 1 .. WIRE_MAX_BLOCKS-1; 0 is never used */
@@ -309,8 +310,7 @@ struct wire_session {
     uint32_t line_bytes;       /* of a watched line */
     uint32_t clock;            /* enum wire_clock */
     uint32_t count_vector;     /* number of the vector register that references are counted in */
-    uint64_t page_ns;          /* CPU time that a new page takes, of WIRE_PAGES_TRIED */
+    uint64_t page_ns;          /* CPU time that a new page takes: the mean of WIRE_PAGES_TRIED */
 };
-#define WIRE_PAGES_TRIED 128u
 
 #endif

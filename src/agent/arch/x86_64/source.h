@@ -22,11 +22,11 @@ static inline void source_take(struct source *s, const struct insn *d)
     s->taken += d->in.length;
 }
 
-/* Whether an instruction copied to `place` or a little further on needs a register for its RIP-relative
- * operand, since that is out of reach. */
 /* If the instruction, of a block at pc, tells of a restartable sequence, the block is not to go on into it:
  * *stop. */
 void source_find_sequence(const struct insn *d, uint64_t pc, uint64_t *stop);
+/* Whether an instruction copied to `place` or a little further on needs a register for its RIP-relative
+ * operand, since that is out of reach. */
 int source_is_far(const struct insn *d, const uint8_t *place);
 /* Copies an instruction, setting a RIP-relative operand right for its new place; scratch: a low register that
  * the instruction does not use, needed if it is far. 0, or -1: cannot. */
