@@ -178,9 +178,9 @@ int main(int argc, char **argv)
             programs();
         else if (strcmp(what, "threads") == 0)
             threads();
-        else if (strcmp(what, "sharing") == 0 && i == 0)
+        else if (strcmp(what, "sharing") == 0 && i == 8)
             sharing();
-        else if (strcmp(what, "dispatch") == 0 && i == 0)
+        else if (strcmp(what, "dispatch") == 0 && i == 8)
             dispatch();
     }
     printf("wrong %ld\n", wrong);
