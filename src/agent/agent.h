@@ -339,6 +339,7 @@ uint64_t watch_own_ns(void); /* the process' CPU time, less what profiling took 
 /* Likewise, but as if the thread's burst that ends now had not been, from watch_burst_begins on. */
 uint64_t watch_burst_own_ns(const struct thread *t);
 void watch_burst_begins(struct thread *t); /* from here to watch_ask, CPU time is not the program's own */
+void watch_burst_so_far(struct thread *t); /* takes what has been of it off watch_own_ns already */
 int watch_was_in_fault(const struct thread *t); /* until right now, where signals had to wait */
 void watch_counted(struct thread *t);           /* a stretch of counting is over that was part of it */
 int watch_closed(void);                         /* some page is closed */

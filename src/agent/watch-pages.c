@@ -25,7 +25,7 @@ static uint64_t end_of(uint64_t address, uint64_t bytes)
 
 /* --- lines --- */
 
-/* Since when each is waited for, for the count of how long that was. */
+/* Since when each is waited for, for the count of how long that was; of lines that are not yet, nothing. */
 static struct {
     uint64_t id, own_ns;
 } since[WIRE_MAX_WATCHES];
@@ -34,6 +34,8 @@ static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_
 {
     uint32_t wanted = WIRE_WATCH_WANTED;
     unsigned i = (unsigned)(w - watching()->watch);
+    if (state == WIRE_WATCH_LOST && since[i].id != w->id)
+        state = WIRE_WATCH_REFUSED;
     w->own_ns = own_ns;
     /* The collector, answering another thread, may have settled it just now. */
     if (__atomic_compare_exchange_n(&w->state, &wanted, (uint32_t)state, 0, __ATOMIC_RELEASE,

@@ -54,6 +54,11 @@ uint64_t watch_burst_own_ns(const struct thread *t)
     return watch_own_ns() - burst_overhead_ns(t);
 }
 
+void watch_burst_so_far(struct thread *t)
+{
+    add_overhead(t, burst_overhead_ns(t));
+}
+
 void burst_is_over(struct thread *t)
 {
     add_overhead(t, burst_overhead_ns(t) + 2 * watching()->fault_ns);

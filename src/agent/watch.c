@@ -177,6 +177,7 @@ uint32_t watch_asks(struct thread *t, uint64_t number)
     uint32_t asks = (uint32_t)(number << WIRE_TURN_BITS) | WIRE_TURN_ASKED;
     if (!session->watch)
         return 0;
+    watch_burst_so_far(t); /* lines may be given up now */
     int fit = signals_ours() && !data_is_limited();
     watch_reap();
     if (watch_many())

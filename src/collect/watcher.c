@@ -117,6 +117,10 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
     case WIRE_WATCH_UNMAPPED:
         *outcome = PROFILE_UNMAPPED;
         break;
+    case WIRE_WATCH_REFUSED:
+        *outcome = PROFILE_REFUSED;
+        *at_ns = l->from_ns;
+        return 1;
     default:
         return 0;
     }
@@ -291,8 +295,6 @@ static int answer(struct watcher *w, struct error *err)
     }
     w->freed = 0;
     shared->allowance_ns = w->allowance_ns;
-    shared->fault_ns = fault_cost().ns;
-    shared->fault_entry_ns = fault_cost().entry_ns;
     return status;
 }
 

@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 5u
+#define WIRE_VERSION 6u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -176,6 +176,7 @@ enum wire_watch_state {
     WIRE_WATCH_HIT,      /* touched by the program, at cpu_ns */
     WIRE_WATCH_LOST,     /* given up by the agent, for reasons that have nothing to do with the line */
     WIRE_WATCH_UNMAPPED, /* the target gave the memory back */
+    WIRE_WATCH_REFUSED,  /* never watched: on a thread's stack, or in a mapping that changed in the burst */
 };
 struct wire_watch {
     uint32_t state;      /* enum wire_watch_state */

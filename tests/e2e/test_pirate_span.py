@@ -253,12 +253,14 @@ def test_traced_start_is_unseen(pirate, built, tmp_path):
     script = "trap 'echo got it; exit 7' USR1; kill -STOP $$; kill -USR1 $$; while :; do :; done"
     with subprocess.Popen([built / "no_perf", *pirate_argv(pirate), "--sizes", "4M", "--from", "exit", "--results", "r.txt",
                            "--", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as p:
-        done = []
         end = time.monotonic() + 30
         while p.poll() is None and time.monotonic() < end:  # each run stops itself once
             for path in pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
-                if path not in done and state_of(path) in "tT" and "sh" in pathlib.Path(f"/proc/{path}/comm").read_text():
-                    os.kill(int(path), signal.SIGCONT)
+                try:
+                    if state_of(path) in "tT" and "sh" in pathlib.Path(f"/proc/{path}/comm").read_text():
+                        os.kill(int(path), signal.SIGCONT)
+                except (FileNotFoundError, ProcessLookupError):
+                    pass  # it has ended meanwhile
             time.sleep(0.02)
         p.kill()
         out, err = p.communicate()
