@@ -268,9 +268,12 @@ def test_traced_start_is_unseen(pirate, built, tmp_path):
 
 
 def test_killed_while_tracing(pirate, built, tmp_path):
-    """The breakpoint does not outlive us: the program, which comes to the place later, goes on."""
+    """The breakpoint does not outlive us: the program, which comes to the place later, goes on.
+
+    A second later: what comes to it in the moment before the breakpoint is taken away is lost (docs/pirate.md).
+    """
     with subprocess.Popen([built / "no_perf", *pirate_argv(pirate), "--sizes", "4M", "--from", "end_here", "--",
-                           built / "span", str(5 * STEPS), "forever"], stdout=subprocess.DEVNULL,
+                           built / "span", str(15 * STEPS), "forever"], stdout=subprocess.DEVNULL,
                           stderr=(tmp_path / "err").open("wb")) as p:
         children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
 
@@ -284,7 +287,7 @@ def test_killed_while_tracing(pirate, built, tmp_path):
         p.wait()
         try:
             wait_until(lambda: tracer_of(pid) == "0")
-            wait_until(lambda: state_of(pid) == "Z" or cpu_seconds(pid) > 2, 60)  # it has been there several times
+            wait_until(lambda: state_of(pid) == "Z" or cpu_seconds(pid) > 4, 60)  # it has been there several times
             assert state_of(pid) == "R"
         finally:
             os.kill(pid, signal.SIGKILL)
