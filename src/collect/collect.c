@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "collect/budget.h"
 #include "collect/collect.h"
+#include "collect/debugreg.h"
 #include "collect/drain.h"
 #include "collect/launch.h"
 #include "collect/signals.h"
@@ -134,6 +135,20 @@ static int watches_lines(const struct collect_options *o)
     return !o->full && o->watch != COLLECT_WATCH_NONE && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
 }
 
+static enum watch_means watch_means(const struct collect_options *o)
+{
+    if (!watches_lines(o))
+        return WATCH_BY_NOTHING;
+    return o->watch == COLLECT_WATCH_DEBUGREG ? WATCH_BY_REGISTERS : WATCH_BY_PAGES;
+}
+
+static const char *watch_name(const struct collect_options *o)
+{
+    static const char *const names[] = {
+        [WATCH_BY_NOTHING] = "none", [WATCH_BY_PAGES] = "page", [WATCH_BY_REGISTERS] = "debugreg"};
+    return names[watch_means(o)];
+}
+
 static int describe(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
@@ -148,14 +163,10 @@ static int describe(struct run *r, struct error *err)
 
     const struct {
         const char *key, *value;
-    } words[] = {{"command", command},
-                 {"mode", o->full ? "full" : "burst"},
-                 {"watch", watches_lines(o) ? "page" : "none"},
-                 {"trigger", r->session.map->perf ? "perf" : "timer"},
-                 {"version", o->version},
-                 {"started", started},
-                 {"hostname", host},
-                 {"cpu", cpu}};
+    } words[] = {{"command", command},     {"mode", o->full ? "full" : "burst"},
+                 {"watch", watch_name(o)}, {"trigger", r->session.map->perf ? "perf" : "timer"},
+                 {"version", o->version},  {"started", started},
+                 {"hostname", host},       {"cpu", cpu}};
     const struct {
         const char *key;
         double value;
@@ -219,6 +230,8 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
+    if (watch_means(o) == WATCH_BY_REGISTERS && (status = debugreg_check(err)) < 0)
+        return status;
     if ((status = choose_clock(r, err)) < 0)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
@@ -245,7 +258,10 @@ static int prepare(struct run *r, struct error *err)
         r->session.map->watch = 1;
         r->session.map->line_bytes = o->line_bytes;
         reducer_watch(r->reducer, r->watches);
-        drain_watch(r->drain, r->watches, o->line_bytes, o->seed);
+        drain_watch(r->drain, &(struct watch_setting){.watches = r->watches,
+                                                      .means = watch_means(o),
+                                                      .line_bytes = o->line_bytes,
+                                                      .seed = o->seed});
         if (o->watch_lines != 0)
             drain_watch_limit(r->drain, WIRE_MAX_WATCHES, UINT64_MAX);
     }

@@ -8,7 +8,13 @@
 #include "base/error.h"
 
 /* How lines left behind by bursts are watched. */
-enum collect_watch { COLLECT_WATCH_AUTO, COLLECT_WATCH_PAGE, COLLECT_WATCH_NONE };
+enum collect_watch {
+    COLLECT_WATCH_AUTO, /* the same as PAGE: words that registers see are not quite lines (docs/accuracy.md)
+                         */
+    COLLECT_WATCH_PAGE,
+    COLLECT_WATCH_DEBUGREG,
+    COLLECT_WATCH_NONE
+};
 
 /* What becomes of the references; all but the last are there to measure what recording alone costs. */
 enum collect_reduce {

@@ -26,12 +26,10 @@ struct drain {
     const struct session *session;
     struct reducer *reducer;
     struct profile *profile;
-    struct tee *tee;         /* NULL: no trace */
-    struct watches *watches; /* NULL: none */
-    unsigned line_bytes;     /* of a watched line */
-    unsigned live;           /* see watcher_limit */
+    struct tee *tee;            /* NULL: no trace */
+    struct watch_setting watch; /* watches NULL: none */
+    unsigned live;              /* see watcher_limit */
     uint64_t allowance_ns;
-    uint64_t seed;
     struct watcher *asking;          /* whose burst is being reduced */
     const struct counters *counters; /* of the clock `pmu`; else NULL */
     uint64_t start_ns;

@@ -89,8 +89,8 @@ void drain_adopt(struct drain *d, uint32_t i)
         drain_set_trouble(d, &err);
     if (d->session->map->perf)
         slot->triggers = triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock);
-    if (d->watches != NULL && slot->process.decoder != NULL)
-        slot->watcher = slot->process.watcher = watcher_new(proc, pid, d->watches, d->line_bytes, d->seed);
+    if (d->watch.watches != NULL && slot->process.decoder != NULL)
+        slot->watcher = slot->process.watcher = watcher_new(proc, pid, &source, &d->watch);
     if (slot->watcher != NULL)
         watcher_limit(slot->watcher, d->live, d->allowance_ns);
     if (storing(d)) {

@@ -42,11 +42,9 @@ void drain_tee(struct drain *d, struct tee *t)
     d->tee = t;
 }
 
-void drain_watch(struct drain *d, struct watches *watches, unsigned line_bytes, uint64_t seed)
+void drain_watch(struct drain *d, const struct watch_setting *setting)
 {
-    d->watches = watches;
-    d->line_bytes = line_bytes;
-    d->seed = seed;
+    d->watch = *setting;
     d->live = COLLECT_WATCH_LIVE;
     d->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
 }
@@ -132,10 +130,10 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     }
     slot->cpu_ns = desc.cpu_end_ns > slot->cpu_ns ? desc.cpu_end_ns : slot->cpu_ns;
     d->asking = slot->watcher;
-    if (d->watches != NULL && d->reducer != NULL) /* nobody waits for a choice: none is made */
-        reducer_watch(d->reducer, desc.asks != 0 ? d->watches : NULL);
+    if (d->watch.watches != NULL && d->reducer != NULL) /* nobody waits for a choice: none is made */
+        reducer_watch(d->reducer, desc.asks != 0 ? d->watch.watches : NULL);
     if (slot->watcher != NULL)
-        watcher_begin(slot->watcher, &desc);
+        watcher_begin(slot->watcher, &desc, (const uint64_t *)(const void *)words, n);
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
         if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
             0)

@@ -10,6 +10,7 @@
 #include "collect/reduce.h"
 #include "collect/session.h"
 #include "collect/tee.h"
+#include "collect/watcher.h"
 
 struct drain;
 
@@ -18,7 +19,7 @@ struct drain *drain_new(const struct session *s, struct reducer *r, struct profi
                         struct error *err);
 /* Burst mode: lines that watches requests are watched in their processes. Before the first pass. Not owned.
  */
-void drain_watch(struct drain *d, struct watches *watches, unsigned line_bytes, uint64_t seed);
+void drain_watch(struct drain *d, const struct watch_setting *setting);
 /* As watch_request_fn, with the drain as ctx. */
 void drain_request(void *ctx, const struct watch_request *request);
 /* See watcher_limit: for all processes, those to come included. */

@@ -12,7 +12,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "collect/debugreg.h"
 #include "collect/faultcost.h"
+#include "collect/touched-words.h"
 #include "collect/tunables.h"
 #include "collect/vma.h"
 
@@ -26,6 +28,9 @@ struct line {
     uint64_t touched_ns; /* in a burst; 0: not */
     int protection;      /* of its page */
     int slot;            /* in the agent's table, -1: none yet */
+    uint64_t back_ns; /* CPU time of its process when that went back to its code after its burst; 0: not known
+                         yet */
+    struct debugreg registers; /* open: it is watched by these, and never gets a slot */
 };
 
 #define PAGE_BYTES UINT64_C(4096)
@@ -34,7 +39,10 @@ struct watcher {
     struct wire_proc *proc;
     struct watches *watches;
     struct vmas *vmas;
+    struct decode_source source;
+    struct touched_words *touched; /* NULL: not needed so far */
     uint32_t pid;
+    enum watch_means means;
     unsigned line_bytes, live;
     uint64_t allowance_ns, next_look_ns;
     uint64_t pages; /* of the address space, at the last look */
@@ -44,29 +52,33 @@ struct watcher {
     uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
     /* the burst in hand */
     struct wire_desc desc;
+    const uint64_t *words;
+    uint64_t nwords;
     uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
     uint64_t touches;                        /* so far */
     uint64_t position[2 * WIRE_MAX_WATCHES]; /* of lines[i]'s first touch in the burst, from 1; 0: none */
     unsigned old;                            /* lines before the burst's own */
 };
 
-struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, struct watches *watches,
-                            unsigned line_bytes, uint64_t seed)
+struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct decode_source *source,
+                            const struct watch_setting *setting)
 {
     struct watcher *w = calloc(1, sizeof(*w));
     if (w == NULL)
         return NULL;
     w->proc = proc;
     w->pid = pid;
-    w->watches = watches;
-    w->line_bytes = line_bytes;
+    w->source = *source;
+    w->watches = setting->watches;
+    w->means = setting->means;
+    w->line_bytes = setting->line_bytes;
     w->live = COLLECT_WATCH_LIVE;
     w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
     /* With several threads calls cost something before the first question. */
     proc->watching.fault_ns = fault_cost().ns;
     proc->watching.fault_entry_ns = fault_cost().entry_ns;
     proc->watching.allowance_ns = w->allowance_ns;
-    random_seed(&w->random, seed ^ pid);
+    random_seed(&w->random, setting->seed ^ pid);
     return w;
 }
 
@@ -94,16 +106,31 @@ static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, uin
         __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
         w->freed |= UINT64_C(1) << l->slot;
     }
+    debugreg_close(&l->registers);
     w->n--;
     w->lines[i] = w->lines[w->n];
     w->position[i] = w->position[w->n];
     return status;
 }
 
-/* What the agent saw of lines[i]; nonzero if that is the end of it. */
+/* What the debug registers saw; the process has one thread. What it took to go back
+ * to its own code is not its own. */
+static int registers_ended(const struct watcher *w, const struct line *l, enum profile_outcome *outcome,
+                           uint64_t *at_ns)
+{
+    uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : w->proc->watching.back_ns;
+    int touched = debugreg_touched(&l->registers, &cpu_ns);
+    *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_REFUSED;
+    *at_ns = l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0);
+    return touched != 0;
+}
+
+/* What was seen of lines[i] outside of bursts; nonzero if that is the end of it. */
 static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, uint64_t *at_ns)
 {
     const struct line *l = &w->lines[i];
+    if (l->registers.n > 0)
+        return registers_ended(w, l, outcome, at_ns);
     if (l->slot < 0)
         return 0;
     const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
@@ -130,9 +157,11 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
 
 /* --- a burst --- */
 
-void watcher_begin(struct watcher *w, const struct wire_desc *desc)
+void watcher_begin(struct watcher *w, const struct wire_desc *desc, const uint64_t *words, uint64_t n)
 {
     w->desc = *desc;
+    w->words = words;
+    w->nwords = n;
     w->touches = 0;
     w->old = w->n;
     memset(w->filter, 0, sizeof(w->filter));
@@ -140,6 +169,8 @@ void watcher_begin(struct watcher *w, const struct wire_desc *desc)
     for (unsigned i = 0; i < w->n; i++) {
         unsigned h = hash(w->lines[i].address / w->line_bytes);
         w->filter[h / 64] |= UINT64_C(1) << h % 64;
+        if (w->lines[i].registers.n > 0 && w->lines[i].back_ns == 0)
+            w->lines[i].back_ns = w->proc->watching.back_ns;
     }
 }
 
@@ -237,6 +268,39 @@ static int process_is_fit(struct watcher *w)
     return 1;
 }
 
+/* --- debug registers --- */
+
+static int registers_in_use(const struct watcher *w)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->lines[i].registers.n > 0)
+            return 1;
+    return 0;
+}
+
+/*
+ * Watches the words of the line that the burst touched, if there are registers for all of them: the same
+ * variables are most likely the next to be touched. One line at a time: each touch that is seen takes some 50
+ * us (virtual machine), which would be in the time of those behind it. Nonzero: it is watched.
+ */
+static int watch_words(struct watcher *w, struct line *l)
+{
+    uint64_t mask, word[DEBUGREG_WORDS];
+    unsigned n = 0;
+    struct error err;
+    if (registers_in_use(w) || w->line_bytes > TOUCHED_LINE_MOST)
+        return 0;
+    if (w->touched == NULL && (w->touched = touched_words_new(&w->source, &err)) == NULL)
+        return 0;
+    if (touched_words_find(w->touched, &w->desc, w->words, w->nwords, w->line_bytes, &l->address, &mask, 1) !=
+            0 ||
+        (unsigned)__builtin_popcountll(mask) > DEBUGREG_WORDS)
+        return 0;
+    for (; mask != 0; mask &= mask - 1)
+        word[n++] = l->address + TOUCHED_WORD_BYTES * (unsigned)__builtin_ctzll(mask);
+    return n > 0 && debugreg_open(&l->registers, (pid_t)w->pid, (pid_t)w->desc.tid, word, n) == 0;
+}
+
 /* --- answers --- */
 
 /* Gives up lines at random, whichever they are, until so many are left. */
@@ -265,6 +329,15 @@ static void put_in_table(struct watcher *w, struct line *l)
     __atomic_store_n(&t->state, WIRE_WATCH_WANTED, __ATOMIC_RELEASE);
 }
 
+/* Whether a line may be watched from now on, or still may. */
+static int goes_on(struct watcher *w, struct line *l, int is_new)
+{
+    int protection = l->protection;
+    if (w->means == WATCH_BY_REGISTERS)
+        return w->proc->watching.threads == 1 && (!is_new || watch_words(w, l));
+    return may_watch(w, l) && (is_new || l->protection == protection);
+}
+
 /*
  * The agent waits; its table is ours until the turn is its own again, but for lines that its other threads
  * touch meanwhile. One of these may look at a slot that was freed just now and not know: it is not used again
@@ -276,11 +349,13 @@ static int answer(struct watcher *w, struct error *err)
     int status = 0, fit = process_is_fit(w);
     for (unsigned i = 0; i < w->n && status == 0;) {
         struct line *l = &w->lines[i];
-        int is_new = l->slot < 0, protection = l->protection;
-        if (fit && may_watch(w, l) && (is_new || l->protection == protection))
+        int is_new = l->slot < 0 && l->registers.n == 0;
+        if (fit && goes_on(w, l, is_new))
             i++;
         else if (is_new)
             status = tell(w, i, PROFILE_REFUSED, w->desc.own_ns, err);
+        else if (l->registers.n > 0) /* another thread came, nobody knows when */
+            status = tell(w, i, PROFILE_DROPPED, l->from_ns, err);
         else /* unmapped, or something else by now, and the burst did not tell */
             status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, w->desc.own_ns, err);
     }
@@ -289,6 +364,8 @@ static int answer(struct watcher *w, struct error *err)
     if (shared->threads <= 1)
         w->freed = 0;
     for (unsigned i = w->n; i > 0 && status == 0; i--) {
+        if (w->lines[i - 1].registers.n > 0)
+            continue;
         put_in_table(w, &w->lines[i - 1]);
         if (w->lines[i - 1].slot < 0)
             status = tell(w, i - 1, PROFILE_REFUSED, w->desc.own_ns, err);
@@ -313,15 +390,17 @@ int watcher_end(struct watcher *w, struct error *err)
         enum profile_outcome outcome = PROFILE_REUSED;
         uint64_t at_ns = w->lines[i].touched_ns;
         if (at_ns == 0 && !ended(w, i, &outcome, &at_ns) && w->position[i] != 0)
-            at_ns = w->lines[i].touched_ns = w->desc.own_ns; /* give or take the burst itself */
-        if (at_ns != 0 && turn)                              /* else its slot is not ours to free */
+            at_ns = w->lines[i].touched_ns = w->desc.own_ns;       /* give or take the burst itself */
+        if (w->lines[i].registers.n > 0 && at_ns > w->desc.own_ns) /* it was in the burst */
+            at_ns = w->desc.own_ns;
+        if (at_ns != 0 && turn) /* else its slot is not ours to free */
             status = tell(w, i, outcome, at_ns, err);
         else
             i++;
     }
     if (!turn) { /* nobody waits: the burst's own are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
-            if (w->lines[i - 1].slot < 0)
+            if (w->lines[i - 1].slot < 0 && w->lines[i - 1].registers.n == 0)
                 status = tell(w, i - 1, PROFILE_REFUSED, w->desc.own_ns, err);
         return status;
     }
@@ -347,6 +426,7 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *e
         status = tell(w, 0, outcome, at_ns, err);
     }
     vmas_free(w->vmas);
+    touched_words_free(w->touched);
     free(w);
     return status;
 }

@@ -194,6 +194,7 @@ struct wire_watching {
     /* Told by the collector: CPU time that watching may cost until the next question; and what the kernel
      * takes for a fault or a diverted system call, to and fro, and of that for the way in. */
     uint64_t allowance_ns, fault_ns, fault_entry_ns;
+    uint64_t back_ns; /* CPU time of the process when a thread had its answer and went back to its code */
     uint32_t threads; /* of the process that the agent knows, when it asks */
     uint32_t pad;
     struct wire_watch watch[WIRE_MAX_WATCHES];
