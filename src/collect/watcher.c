@@ -301,6 +301,18 @@ static int watch_words(struct watcher *w, struct line *l)
     return n > 0 && debugreg_open(&l->registers, (pid_t)w->pid, (pid_t)w->desc.tid, word, n) == 0;
 }
 
+/* A line that is not touched again must not keep the registers for ever: they are taken from it by chance. */
+static int free_registers(struct watcher *w, struct error *err)
+{
+    int status = 0;
+    if (random_below(&w->random, COLLECT_REGISTER_BURSTS) != 0)
+        return 0;
+    for (unsigned i = w->n; i > 0 && status == 0; i--)
+        if (w->lines[i - 1].registers.n > 0)
+            status = tell(w, i - 1, PROFILE_DROPPED, w->desc.own_ns, err);
+    return status;
+}
+
 /* --- answers --- */
 
 /* Gives up lines at random, whichever they are, until so many are left. */
@@ -346,7 +358,7 @@ static int goes_on(struct watcher *w, struct line *l, int is_new)
 static int answer(struct watcher *w, struct error *err)
 {
     struct wire_watching *shared = &w->proc->watching;
-    int status = 0, fit = process_is_fit(w);
+    int fit = process_is_fit(w), status = registers_in_use(w) ? free_registers(w, err) : 0;
     for (unsigned i = 0; i < w->n && status == 0;) {
         struct line *l = &w->lines[i];
         int is_new = l->slot < 0 && l->registers.n == 0;

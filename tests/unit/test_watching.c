@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What watching is made of, outside the agent: drawing lines, mappings, rates and the clock made of them. */
+#include <errno.h>
 #include <linux/aio_abi.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,10 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "collect/choose.h"
+#include "collect/debugreg.h"
 #include "collect/vma.h"
 #include "model/clock.h"
 #include "model/rates.h"
@@ -153,6 +156,41 @@ static void rates_are_those_of_similar_bursts(void **state)
     assert_true(isnan(none.refs_per_ns));
 }
 
+static uint64_t process_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* Two of four words are touched, one of them twice: the first touch is told, when it was, and no other. */
+static void registers_tell_the_first_touch(void **state)
+{
+    (void)state;
+    static volatile uint64_t word[4];
+    const uint64_t words[] = {(uintptr_t)&word[0], (uintptr_t)&word[1], (uintptr_t)&word[2],
+                              (uintptr_t)&word[3]};
+    struct debugreg d;
+    struct error err;
+    uint64_t at_ns = 0;
+    if (debugreg_check(&err) != 0)
+        skip();
+    assert_int_equal(debugreg_open(&d, 0, 0, words, 4), 0);
+    for (uint64_t until = process_ns() + 2000000; process_ns() < until;)
+        ;
+    assert_int_equal(debugreg_touched(&d, &at_ns), 0);
+    uint64_t before = process_ns();
+    word[2] = 1;
+    uint64_t after = process_ns();
+    word[1] = word[2];
+    assert_int_equal(debugreg_touched(&d, &at_ns), 1);
+    assert_true(at_ns + 100000 > before && at_ns < after + 100000); /* the interrupt may be late */
+    debugreg_close(&d);
+    debugreg_close(&d);
+    assert_int_equal(debugreg_open(&d, 0, 0, (const uint64_t[]){words[0] + 1}, 1), -EINVAL); /* crooked */
+    assert_int_equal(d.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +199,7 @@ int main(void)
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
         cmocka_unit_test(rates_are_those_of_similar_bursts),
+        cmocka_unit_test(registers_tell_the_first_touch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
