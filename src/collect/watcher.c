@@ -120,9 +120,11 @@ static int registers_ended(const struct watcher *w, const struct line *l, enum p
 {
     uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : w->proc->watching.back_ns;
     int touched = debugreg_touched(&l->registers, &cpu_ns);
+    if (touched == 0)
+        return 0;
     *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_REFUSED;
     *at_ns = l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0);
-    return touched != 0;
+    return 1;
 }
 
 /* What was seen of lines[i] outside of bursts; nonzero if that is the end of it. */

@@ -217,6 +217,18 @@ def test_registers_do_no_harm(built, cachegram, record, target, what):
     assert counters(db)["watch_faults"] == 0
 
 
+def test_registers_wait(built, cachegram, record):
+    """For lines that are not touched again: until they are taken away by chance, or the end."""
+    if not has_registers(cachegram):
+        pytest.skip("no debug registers here")
+    _, db = record(["--burst-refs", "20000", "--gap-us", "5000", "--watch", "debugreg"], [built / "sweep", "stream", 20000000])
+    told = outcomes(db)
+    assert not told.keys() & {"reused", "open"} and told["dangling"] == 1, told
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        times = [ns for ns, in con.execute("select cpu_ns from watch where outcome != 'refused'")]
+    assert max(times) > 5e6, times
+
+
 def test_no_registers(built, record):
     result, _ = record(["--watch", "debugreg"], ["true"], wrap=[built / "no_perf"])
     assert result.status == 125 and b"--watch debugreg: the kernel gives us no debug registers" in result.summary
