@@ -69,6 +69,14 @@ static void on_fpe(int sig, siginfo_t *info, void *context)
     divided++;
 }
 
+/* Some microseconds of the program's own between two faults: these are the kernel's, in which no burst
+ * begins. */
+static void work(void)
+{
+    for (volatile int i = 0; i < 3000; i++)
+        ;
+}
+
 static void handle(int sig, void (*handler)(int, siginfo_t *, void *))
 {
     struct sigaction a = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
@@ -80,6 +88,7 @@ static void undefined(void)
     extern char undefined_here[];
     uint64_t rax = 41, sum = 0;
     for (int i = 0; i < ROUNDS; i++) {
+        work();
         __asm__ volatile("movq $0x5eed, %%rbx\n\tmovq $-3, %%r8\n\tmovq $0x123456789, %%r15\n\t"
                          "movq %%r15, %%xmm5\n\tpunpcklqdq %%xmm5, %%xmm5\n\tstc\n\t"
                          ".globl undefined_here\nundefined_here: ud2\n\tadcq $0, %0"
@@ -104,6 +113,7 @@ int main(void)
     handle(SIGSEGV, on_repair);
     unsigned sum = 0;
     for (int i = 0; i < ROUNDS; i++) {
+        work();
         mprotect(page, 4096, PROT_NONE);
         page[i % 300] = (char)i;
         mprotect(page, 4096, PROT_READ);
@@ -116,6 +126,7 @@ int main(void)
     handle(SIGSEGV, on_jump);
     volatile int jumps = 0;
     for (volatile int i = 0; i < ROUNDS; i++) {
+        work();
         if (sigsetjmp(env, 1) == SIGSEGV)
             jumps++;
         else
@@ -136,6 +147,7 @@ int main(void)
 
     handle(SIGTRAP, on_trap);
     for (int i = 0; i < ROUNDS; i++) {
+        work();
         extern char after_trap[];
         __asm__ volatile("int3\n.globl after_trap\nafter_trap: nop");
         if (fault_pc != (uintptr_t)after_trap)
@@ -146,6 +158,7 @@ int main(void)
     handle(SIGFPE, on_fpe);
     long quotients = 0;
     for (int i = 0; i < ROUNDS; i++) {
+        work();
         long q = 1000 + i, rest, divisor = 0;
         __asm__ volatile("cqo\n\tidivq %2" : "+a"(q), "=&d"(rest), "+c"(divisor));
         quotients += q * 10 + rest;
@@ -164,6 +177,7 @@ int main(void)
     handle(SIGBUS, on_jump);
     volatile int buses = 0;
     for (volatile int i = 0; i < ROUNDS; i++) {
+        work();
         if (sigsetjmp(env, 1) == SIGBUS)
             buses++;
         else

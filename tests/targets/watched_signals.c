@@ -192,7 +192,7 @@ static void blocked(void)
     handle(SIGSEGV, on_jump, 0, 0);
     sigemptyset(&set), sigaddset(&set, SIGSEGV);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 2000; i++)
         churn();
     if (sigsetjmp(env, 0) == 0)
         *(volatile int *)(uintptr_t)(alarms + 8) = 1;
@@ -213,7 +213,7 @@ static void raw_handler(void)
 {
     struct raw_action a = {on_barrier, SA_SIGINFO | 0x04000000, raw_restorer, 0};
     long ret;
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 1000; i++)
         churn();
     register long size __asm__("r10") = 8;
     __asm__ volatile("syscall"
