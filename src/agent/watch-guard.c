@@ -225,7 +225,13 @@ static void set_selectors(void)
 
 void guard_begins(struct thread *t)
 {
-    if (!watch_many() || !watch_used() || calls_prepare(t))
+    if (!watch_many() || !watch_used())
+        return;
+    if (session->watch == WIRE_WATCH_BY_REGISTERS) {
+        turn_off(WIRE_UNWATCHED_THREADS);
+        return;
+    }
+    if (calls_prepare(t))
         return;
     if (!guarding) {
         guarding = 1;

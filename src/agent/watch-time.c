@@ -61,7 +61,8 @@ void watch_burst_so_far(struct thread *t)
 
 void burst_is_over(struct thread *t)
 {
-    add_overhead(t, burst_overhead_ns(t) + 2 * watching()->fault_ns);
+    watch_burst_so_far(t);
+    add_overhead(t, 2 * watching()->fault_ns);
 }
 
 int watch_was_in_fault(const struct thread *t)

@@ -135,17 +135,18 @@ static int watches_lines(const struct collect_options *o)
     return !o->full && o->watch != COLLECT_WATCH_NONE && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
 }
 
-static enum watch_means watch_means(const struct collect_options *o)
+static enum wire_watch_means watch_means(const struct collect_options *o)
 {
     if (!watches_lines(o))
-        return WATCH_BY_NOTHING;
-    return o->watch == COLLECT_WATCH_DEBUGREG ? WATCH_BY_REGISTERS : WATCH_BY_PAGES;
+        return WIRE_WATCH_BY_NOTHING;
+    return o->watch == COLLECT_WATCH_DEBUGREG ? WIRE_WATCH_BY_REGISTERS : WIRE_WATCH_BY_PAGES;
 }
 
 static const char *watch_name(const struct collect_options *o)
 {
-    static const char *const names[] = {
-        [WATCH_BY_NOTHING] = "none", [WATCH_BY_PAGES] = "page", [WATCH_BY_REGISTERS] = "debugreg"};
+    static const char *const names[] = {[WIRE_WATCH_BY_NOTHING] = "none",
+                                        [WIRE_WATCH_BY_PAGES] = "page",
+                                        [WIRE_WATCH_BY_REGISTERS] = "debugreg"};
     return names[watch_means(o)];
 }
 
@@ -230,7 +231,7 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
-    if (watch_means(o) == WATCH_BY_REGISTERS && (status = debugreg_check(err)) < 0)
+    if (watch_means(o) == WIRE_WATCH_BY_REGISTERS && (status = debugreg_check(err)) < 0)
         return status;
     if ((status = choose_clock(r, err)) < 0)
         return status;
@@ -255,7 +256,7 @@ static int prepare(struct run *r, struct error *err)
         r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, drain_request, r->drain, err);
         if (r->watches == NULL)
             return -ENOMEM;
-        r->session.map->watch = 1;
+        r->session.map->watch = watch_means(o);
         r->session.map->line_bytes = o->line_bytes;
         reducer_watch(r->reducer, r->watches);
         drain_watch(r->drain, &(struct watch_setting){.watches = r->watches,

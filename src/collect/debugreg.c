@@ -7,25 +7,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#define WORD_BYTES 8
+#include "collect/process-time.h"
+
 #define TRIES 5
 
 /* How much of a touch's own time is in the time that it is told for: the exception, and the interrupt that
  * stops the clock. */
 static uint64_t touch_ns;
-
-/* The CPU time of a process; 0 when it is gone. */
-static uint64_t process_ns(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec t;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
-        return 0;
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
 
 static int open_word(pid_t tid, uint64_t word)
 {
@@ -34,7 +24,7 @@ static int open_word(pid_t tid, uint64_t word)
         .type = PERF_TYPE_BREAKPOINT,
         .bp_type = HW_BREAKPOINT_RW,
         .bp_addr = word,
-        .bp_len = WORD_BYTES,
+        .bp_len = HW_BREAKPOINT_LEN_8,
         .sample_period = 1,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
         .disabled = 1,
@@ -53,7 +43,7 @@ int debugreg_open(struct debugreg *d, pid_t pid, pid_t tid, const uint64_t *word
     while (d->n < n && code >= 0)
         if ((code = open_word(tid, words[d->n])) >= 0)
             d->fd[d->n++] = code;
-    d->from_ns = process_ns(pid);
+    process_cpu_ns(pid, &d->from_ns);
     /* Each until its first touch, with which its time stops, too. */
     for (unsigned i = 0; i < d->n && code >= 0; i++)
         if (ioctl(d->fd[i], PERF_EVENT_IOC_REFRESH, 1) != 0)
@@ -96,10 +86,10 @@ int debugreg_check(struct error *err)
     touch_ns = 0;
     for (int i = 0; i < TRIES && code == 0; i++) {
         struct debugreg d;
-        uint64_t at_ns;
+        uint64_t at_ns, before;
         if ((code = debugreg_open(&d, 0, 0, &address, 1)) != 0)
             break;
-        uint64_t before = process_ns(0);
+        process_cpu_ns(0, &before);
         word = 1;
         if (debugreg_touched(&d, &at_ns) != 1)
             code = -ENODEV;

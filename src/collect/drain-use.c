@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain-use.c - what profiling has cost the target so far. */
-#include <time.h>
 #include "collect/counting.h"
 #include "collect/drain-internal.h"
+#include "collect/process-time.h"
 #include "collect/tunables.h"
 
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count)
@@ -16,16 +16,6 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
                       counting_native_ns(slower, (double)count->count_blocks, (double)count->count_turns));
 }
 
-/* CPU time of a live process; 0 if it cannot be told. */
-static uint64_t process_cpu_ns(uint32_t pid)
-{
-    clockid_t clock;
-    struct timespec ts;
-    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
-        return 0;
-    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
-}
-
 struct budget_use drain_use(struct drain *d)
 {
     struct budget_use use = {.burst_ns = drain_burst_cpu_ns(d), .target_ns = d->ended_cpu_ns};
@@ -33,7 +23,8 @@ struct budget_use drain_use(struct drain *d)
         struct slot *slot = &d->slots[i];
         if (slot->proc == NULL)
             continue;
-        uint64_t ns = process_cpu_ns(slot->pid);
+        uint64_t ns;
+        process_cpu_ns((pid_t)slot->pid, &ns); /* 0 if it has ended */
         slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
         use.target_ns += slot->cpu_ns;
         use.bursts += slot->proc->count.bursts;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "collect/launch.h"
+#include "collect/process-time.h"
 #include "collect/signals.h"
 #include "collect/target-internal.h"
 
@@ -413,15 +414,9 @@ int target_is_stopped(const struct target *t)
 
 int target_cpu_ns(const struct target *t, uint64_t *ns)
 {
-    clockid_t clock;
-    struct timespec now;
     if (t->ended && t->child) {
         *ns = t->own_cpu_ns;
         return t->own_cpu_ns > 0 ? 0 : -ESRCH;
     }
-    int code = clock_getcpuclockid(t->pid, &clock);
-    if (code != 0 || clock_gettime(clock, &now) != 0)
-        return -ESRCH;
-    *ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    return 0;
+    return process_cpu_ns(t->pid, ns);
 }

@@ -42,7 +42,7 @@ struct watcher {
     struct decode_source source;
     struct touched_words *touched; /* NULL: not needed so far */
     uint32_t pid;
-    enum watch_means means;
+    enum wire_watch_means means;
     unsigned line_bytes, live;
     uint64_t allowance_ns, next_look_ns;
     uint64_t pages; /* of the address space, at the last look */
@@ -113,16 +113,20 @@ static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, uin
     return status;
 }
 
-/* What the debug registers saw; the process has one thread. What it took to go back
- * to its own code is not its own. */
+/*
+ * What the debug registers saw of the one thread; what it took to go back to its own code is not its own.
+ * Once there is another thread, which nobody would see touch the line, it is given up.
+ */
 static int registers_ended(const struct watcher *w, const struct line *l, enum profile_outcome *outcome,
                            uint64_t *at_ns)
 {
-    uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : w->proc->watching.back_ns;
-    int touched = debugreg_touched(&l->registers, &cpu_ns);
+    const struct wire_watching *shared = &w->proc->watching;
+    uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : shared->back_ns;
+    int alone = __atomic_load_n(&shared->off, __ATOMIC_RELAXED) == 0;
+    int touched = alone ? debugreg_touched(&l->registers, &cpu_ns) : -ESRCH;
     if (touched == 0)
         return 0;
-    *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_REFUSED;
+    *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_DROPPED;
     *at_ns = l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0);
     return 1;
 }
@@ -255,6 +259,8 @@ static int process_is_fit(struct watcher *w)
     struct wire_watching *shared = &w->proc->watching;
     if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_threads(w->pid, shared->threads))
         return 0;
+    if (w->means == WIRE_WATCH_BY_REGISTERS)
+        return shared->threads == 1;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
         return 0;
     uint64_t now = monotonic_ns(), pages = vmas_pages(w->vmas);
@@ -347,8 +353,8 @@ static void put_in_table(struct watcher *w, struct line *l)
 static int goes_on(struct watcher *w, struct line *l, int is_new)
 {
     int protection = l->protection;
-    if (w->means == WATCH_BY_REGISTERS)
-        return w->proc->watching.threads == 1 && (!is_new || watch_words(w, l));
+    if (w->means == WIRE_WATCH_BY_REGISTERS)
+        return !is_new || watch_words(w, l);
     return may_watch(w, l) && (is_new || l->protection == protection);
 }
 
@@ -407,7 +413,7 @@ int watcher_end(struct watcher *w, struct error *err)
             at_ns = w->lines[i].touched_ns = w->desc.own_ns;       /* give or take the burst itself */
         if (w->lines[i].registers.n > 0 && at_ns > w->desc.own_ns) /* it was in the burst */
             at_ns = w->desc.own_ns;
-        if (at_ns != 0 && turn) /* else its slot is not ours to free */
+        if (at_ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
             status = tell(w, i, outcome, at_ns, err);
         else
             i++;

@@ -18,12 +18,9 @@
 
 struct watcher;
 
-/* How lines are watched. */
-enum watch_means { WATCH_BY_NOTHING, WATCH_BY_PAGES, WATCH_BY_REGISTERS };
-
 struct watch_setting {
     struct watches *watches; /* where outcomes are told; not owned */
-    enum watch_means means;
+    enum wire_watch_means means;
     unsigned line_bytes;
     uint64_t seed;
 };

@@ -170,6 +170,12 @@ struct wire_trigger {
  * it answers, and only the agent at all other times. The agent closes the pages of the wanted lines until
  * the next burst, and notes what became of them.
  */
+enum wire_watch_means {
+    WIRE_WATCH_BY_NOTHING = 0,
+    WIRE_WATCH_BY_PAGES,
+    WIRE_WATCH_BY_REGISTERS /* the collector's alone: the agent asks, and closes nothing; of one thread only
+                             */
+};
 enum wire_watch_state {
     WIRE_WATCH_FREE = 0,
     WIRE_WATCH_WANTED,
@@ -206,7 +212,7 @@ enum wire_unwatched {
     WIRE_UNWATCHED_ASYNC,     /* the kernel may write to the target's memory on its own (io_uring, devices) */
     WIRE_UNWATCHED_DISPATCH,  /* the target uses syscall user dispatch itself */
     WIRE_UNWATCHED_COLLECTOR, /* no answer came for seconds */
-    WIRE_UNWATCHED_THREADS    /* too many of them, or made behind libc's back */
+    WIRE_UNWATCHED_THREADS    /* too many of them (by registers: two), or made behind libc's back */
 };
 
 struct wire_module {
@@ -308,7 +314,7 @@ struct wire_session {
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
-    uint32_t watch;            /* nonzero: lines are watched by closing their pages */
+    uint32_t watch;            /* enum wire_watch_means */
     uint32_t line_bytes;       /* of a watched line */
     uint32_t clock;            /* enum wire_clock */
     uint32_t count_vector;     /* number of the vector register that references are counted in */

@@ -205,7 +205,7 @@ def has_registers(cachegram):
 
 
 @pytest.mark.parametrize("target, what", [("watched_calls", []), ("watched_signals", ["altstack"]), ("watched_memory", ["heap"]),
-                                          ("watched_processes", ["fork"]), ("watched_processes", ["threads"])])
+                                          ("watched_processes", ["fork"]), ("watched_processes", ["programs"])])
 def test_registers_do_no_harm(built, cachegram, record, target, what):
     if not has_registers(cachegram):
         pytest.skip("no debug registers here")
@@ -227,6 +227,18 @@ def test_registers_wait(built, cachegram, record):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         times = [ns for ns, in con.execute("select cpu_ns from watch where outcome != 'refused'")]
     assert max(times) > 5e6, times
+
+
+def test_registers_are_of_one_thread(built, cachegram, record):
+    """With a second one nothing is watched any more, and no call is diverted for it."""
+    if not has_registers(cachegram):
+        pytest.skip("no debug registers here")
+    native = run([built / "watched_threads", "calls"])
+    result, db = record([*HARD, "--watch", "debugreg"], [built / "watched_threads", "calls"])
+    assert (result.status, result.out, result.err) == (native.status, native.out, native.err), result.summary
+    count = counters(db)
+    assert (count["watch_calls"], count["unwatched"]) == (0, 6) and count["bursts"] > 0, count
+    assert "open" not in outcomes(db) and "dangling" not in outcomes(db), outcomes(db)
 
 
 def test_no_registers(built, record):

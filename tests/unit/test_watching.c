@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "collect/choose.h"
 #include "collect/debugreg.h"
+#include "collect/process-time.h"
 #include "collect/vma.h"
 #include "model/clock.h"
 #include "model/rates.h"
@@ -158,9 +158,9 @@ static void rates_are_those_of_similar_bursts(void **state)
 
 static uint64_t process_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    uint64_t ns;
+    assert_int_equal(process_cpu_ns(0, &ns), 0);
+    return ns;
 }
 
 /* Two of four words are touched, one of them twice: the first touch is told, when it was, and no other. */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CACHEGRAM_PROCESS_TIME_H
+#define CACHEGRAM_PROCESS_TIME_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* *ns: CPU time of a live process, all of its threads; 0 is the caller. 0, or -ESRCH: *ns is 0. */
+int process_cpu_ns(pid_t pid, uint64_t *ns);
+
+#endif
