@@ -23,6 +23,7 @@
 #include "collect/signals.h"
 #include "collect/tee.h"
 #include "collect/trigger.h"
+#include "collect/touched-words.h"
 #include "collect/tunables.h"
 #include "machine/vectors.h"
 
@@ -217,6 +218,16 @@ static int choose_clock(struct run *r, struct error *err)
                                                   : 0;
 }
 
+static int may_use_registers(const struct collect_options *o, struct error *err)
+{
+    if (o->line_bytes > TOUCHED_LINE_MOST)
+        return error_set(err, -EINVAL,
+                         "--watch debugreg: of lines of %u bytes registers see next to nothing: "
+                         "use --watch page",
+                         o->line_bytes);
+    return debugreg_check(err);
+}
+
 /* Everything that can fail before the command is started. */
 static int prepare(struct run *r, struct error *err)
 {
@@ -231,7 +242,7 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
-    if (watch_means(o) == WIRE_WATCH_BY_REGISTERS && (status = debugreg_check(err)) < 0)
+    if (watch_means(o) == WIRE_WATCH_BY_REGISTERS && (status = may_use_registers(o, err)) < 0)
         return status;
     if ((status = choose_clock(r, err)) < 0)
         return status;

@@ -101,6 +101,11 @@ int debugreg_check(struct error *err)
         touch_ns = least;
         return 0;
     }
+    if (code == -ENOSPC)
+        return error_set(
+            err, code,
+            "--watch debugreg: all debug registers are in use, by a debugger or perf: use --watch "
+            "page, or end that");
     return error_set(err, -ENODEV,
                      "--watch debugreg: the kernel gives us no debug registers (%s): allow perf events "
                      "(kernel.perf_event_paranoid), or use --watch page",

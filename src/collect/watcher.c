@@ -296,7 +296,7 @@ static int watch_words(struct watcher *w, struct line *l)
     uint64_t mask, word[DEBUGREG_WORDS];
     unsigned n = 0;
     struct error err;
-    if (registers_in_use(w) || w->line_bytes > TOUCHED_LINE_MOST)
+    if (registers_in_use(w))
         return 0;
     if (w->touched == NULL && (w->touched = touched_words_new(&w->source, &err)) == NULL)
         return 0;

@@ -244,6 +244,8 @@ def test_registers_are_of_one_thread(built, cachegram, record):
 def test_no_registers(built, record):
     result, _ = record(["--watch", "debugreg"], ["true"], wrap=[built / "no_perf"])
     assert result.status == 125 and b"--watch debugreg: the kernel gives us no debug registers" in result.summary
+    result, _ = record(["--watch", "debugreg", "--line", "1024"], ["true"])
+    assert result.status == 125 and b"--watch debugreg: of lines of 1024 bytes" in result.summary
 
 
 def test_reuse_by_another_thread(built, cachegram, record):
