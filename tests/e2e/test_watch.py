@@ -200,6 +200,14 @@ def test_short_reuse_is_told_right(built, cachegram, record, how):
     assert -40 < statistics.median(late) < 80, statistics.median(late)
 
 
+def test_stacks_of_threads_are_refused(built, record):
+    """The kernel may write there. Nothing is learned of such lines: not even that they were not touched for a while."""
+    result, db = record(["--burst-refs", "1000", "--gap-us", "5000"], [built / "thread_stack", 30000])
+    assert result.status == 0
+    told = outcomes(db)
+    assert told["refused"] > 50 and told["refused"] > .9 * sum(told.values()), told
+
+
 def has_registers(cachegram):
     return re.search(rb"^yes +data breakpoints", run([cachegram, "doctor"]).out, re.M) is not None
 
