@@ -240,9 +240,18 @@ int thread_trigger_is_old(const struct thread *t);
 void thread_arm_again(struct thread *t);
 #define THREAD_TRIGGERED 1             /* si_errno of: */
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
-void threads_forked(void);             /* forget all but the caller */
-uint32_t threads_made(void);           /* structures of threads: as many as there ever were at a time */
-void threads_retire(void);             /* no thread is interrupted any more */
+/* Right before it executes another program, for which it may have to wait; and should that have failed. NULL:
+ * not followed. */
+void thread_leaves(struct thread *t);
+void thread_stays(struct thread *t);
+void threads_forked(void);   /* forget all but the caller */
+uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
+void threads_retire(void);   /* no thread is interrupted any more */
+
+/* exec.c */
+void exec_init(void);
+/* For the caller, right before it executes another program: thread_leaves. Whom thread_stays is for then. */
+struct thread *exec_begins(void);
 
 /* signals.c */
 int signals_init(void);

@@ -150,7 +150,12 @@ EXPORT long syscall(long number, ...)
         go_for_good(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
         before_dispatch();
-    return errno_of(make_call(number, (long[6]){b, c, d, e, f, g}));
+    int executes = number == SYS_execve || number == SYS_execveat;
+    struct thread *t = executes ? exec_begins() : NULL;
+    long result = make_call(number, (long[6]){b, c, d, e, f, g});
+    if (executes)
+        thread_stays(t);
+    return errno_of(result);
 }
 
 void agent_disable(enum wire_disabled why)
@@ -327,6 +332,7 @@ static int start(int fd)
 __attribute__((constructor)) static void init(void)
 {
     const char *name = getenv(WIRE_ENV);
+    exec_init();
     if (!name)
         return;
     int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);

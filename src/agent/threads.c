@@ -148,6 +148,33 @@ int thread_trigger_is_old(const struct thread *t)
                __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
 }
 
+void thread_leaves(struct thread *t)
+{
+    struct timespec moment = {0, HOLD_LOOK_NS};
+    uint32_t expected = WIRE_TRIGGER_FREE;
+    if (!t || !t->trigger)
+        return;
+    for (uint64_t waited = 0; !__atomic_compare_exchange_n(&t->trigger->hold, &expected, WIRE_TRIGGER_LEAVES,
+                                                           0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+                              expected == WIRE_TRIGGER_HELD;
+         expected = WIRE_TRIGGER_FREE, waited += HOLD_LOOK_NS) {
+        if (waited >= HOLD_MOST_NS) { /* it was stopped, or is gone */
+            __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
+            return;
+        }
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+}
+
+void thread_stays(struct thread *t)
+{
+    if (!t || !t->trigger)
+        return;
+    __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
+        want_trigger(t->trigger, __atomic_load_n(&t->trigger->gap_ns, __ATOMIC_RELAXED));
+}
+
 static void set_timer(struct thread *t, uint64_t at)
 {
     struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};

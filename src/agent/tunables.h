@@ -33,6 +33,10 @@
 #define NEVER_NS 3600000000000ull /* an hour */
 /* How much later than the collector's trigger the timer fires, for when there is none yet. */
 #define BACKSTOP_NS 20000000
+/* How often a thread that wants to execute another program looks whether the collector has opened its event,
+ * which takes some 20 us, and how long at most. */
+#define HOLD_LOOK_NS 20000
+#define HOLD_MOST_NS 200000000
 /* How long to wait for the collector to close its events before the target forbids system calls. */
 #define RETIRE_MS 500
 /* How long a burst's thread waits for the collector to choose what to watch: decoding takes it 1-2 ms. */

@@ -155,6 +155,29 @@ static void set_gap(struct triggers *t, uint32_t i, uint64_t gap_ns)
         pmu_begin(&t->of[i].pmu);
 }
 
+/* A new thread's event. Not for one that is about to execute another program; should that fail, it asks anew.
+ */
+static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
+{
+    struct wire_trigger *w = &proc->trigger[i];
+    uint32_t expected = WIRE_TRIGGER_FREE;
+    t->of[i].tid = tid;
+    t->of[i].fd = -1;
+    t->used = i < t->used ? t->used : i + 1;
+    if (!__atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_HELD, 0, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return;
+    t->of[i].fd = open_trigger(t, i, tid, gap_ns);
+    expected = WIRE_TRIGGER_HELD; /* who waited for long may have left all the same */
+    __atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_FREE, 0, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
+    if (t->of[i].fd >= 0 && same_program(tid, w->cookie_at, proc->cookie) &&
+        ioctl(t->of[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+        __atomic_store_n(&w->armed, tid, __ATOMIC_RELEASE);
+    if (t->of[i].fd >= 0 && t->counters != NULL)
+        pmu_begin(&t->of[i].pmu);
+}
+
 static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
 {
     struct wire_trigger *w = &proc->trigger[i];
@@ -168,14 +191,7 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
         __atomic_store_n(&w->armed, 0, __ATOMIC_RELEASE);
         if (tid == 0)
             return;
-        t->of[i].tid = tid;
-        t->of[i].fd = open_trigger(t, i, tid, gap_ns);
-        t->used = i < t->used ? t->used : i + 1;
-        if (t->of[i].fd >= 0 && same_program(tid, w->cookie_at, proc->cookie) &&
-            ioctl(t->of[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
-            __atomic_store_n(&w->armed, tid, __ATOMIC_RELEASE);
-        if (t->of[i].fd >= 0 && t->counters != NULL)
-            pmu_begin(&t->of[i].pmu);
+        open_held(t, i, proc, tid, gap_ns);
     } else if (t->of[i].fd >= 0) {
         set_gap(t, i, gap_ns);
     }

@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 6u
+#define WIRE_VERSION 7u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -149,6 +149,14 @@ struct wire_desc {
 };
 
 /*
+ * While the collector opens an event on a thread, that thread must not execute another program: Linux up
+ * to 6.18 at least takes the event off its owner's list before it is on it, and crashes. FREE -> (collector)
+ * HELD -> (it) FREE; FREE -> (thread) LEAVES, right before it executes a program -> (it, should that fail)
+ * FREE.
+ */
+enum wire_trigger_hold { WIRE_TRIGGER_FREE = 0, WIRE_TRIGGER_HELD, WIRE_TRIGGER_LEAVES };
+
+/*
  * A thread that wants to be interrupted. Where perf events are allowed (wire_session.perf) the collector
  * opens a cpu-clock event on it from outside and sets its period whenever `wanted` changes; the event's
  * SIGTRAP comes with WIRE_MAGIC as its data, and only in user code. `armed` says that there is one.
@@ -160,7 +168,10 @@ struct wire_trigger {
     uint32_t armed;     /* atomic; the collector's: the tid that it has an event for */
     uint32_t served;    /* atomic; the collector's: the last `wanted` that it has dealt with */
     uint64_t cookie_at; /* address of wire_proc.cookie's twin in private memory: gone once the process */
-};                      /* has executed another program, which would not survive the signal */
+                        /* has executed another program, which would not survive the signal */
+    uint32_t hold;      /* atomic; enum wire_trigger_hold */
+    uint32_t pad;
+};
 #define WIRE_MAX_TRIGGERS 512u
 
 /*

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec.c - a thread that is about to execute another program says so first (wire_trigger.hold). Programs that
+ * libc executes by itself (posix_spawn, system, popen) come from children that are not followed.
+ */
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include "agent/agent.h"
+
+typedef int (*with_environment)(const char *, char *const[], char *const[]);
+typedef int (*without)(const char *, char *const[]);
+typedef int (*by_descriptor)(int, char *const[], char *const[]);
+typedef int (*from_folder)(int, const char *, char *const[], char *const[], int);
+
+static struct {
+    with_environment execve, execvpe;
+    without execv, execvp;
+    by_descriptor fexecve;
+    from_folder execveat; /* since glibc 2.34 */
+} next;
+
+void exec_init(void)
+{
+    next.execve = (with_environment)dlsym(RTLD_NEXT, "execve");
+    next.execvpe = (with_environment)dlsym(RTLD_NEXT, "execvpe");
+    next.execv = (without)dlsym(RTLD_NEXT, "execv");
+    next.execvp = (without)dlsym(RTLD_NEXT, "execvp");
+    next.fexecve = (by_descriptor)dlsym(RTLD_NEXT, "fexecve");
+    next.execveat = (from_folder)dlsym(RTLD_NEXT, "execveat");
+}
+
+struct thread *exec_begins(void)
+{
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    thread_leaves(t);
+    return t;
+}
+
+/* libc's own function of that name. It only comes back if it fails. */
+#define EXECUTE(name, ...)                                                     \
+    do {                                                                       \
+        if (!next.name)                                                        \
+            exec_init(); /* not a profiled program, or before its beginning */ \
+        if (!next.name) {                                                      \
+            errno = ENOSYS;                                                    \
+            return -1;                                                         \
+        }                                                                      \
+        struct thread *t = exec_begins();                                      \
+        int result = next.name(__VA_ARGS__);                                   \
+        thread_stays(t);                                                       \
+        return result;                                                         \
+    } while (0)
+
+EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+    EXECUTE(execve, path, argv, envp);
+}
+
+EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    EXECUTE(execvpe, file, argv, envp);
+}
+
+EXPORT int execv(const char *path, char *const argv[])
+{
+    EXECUTE(execv, path, argv);
+}
+
+EXPORT int execvp(const char *file, char *const argv[])
+{
+    EXECUTE(execvp, file, argv);
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    EXECUTE(fexecve, fd, argv, envp);
+}
+
+EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    EXECUTE(execveat, folder, path, argv, envp, flags);
+}
+
+/* How many arguments there are with the first, and the NULL behind them. */
+static size_t count_arguments(const char *first, va_list list)
+{
+    size_t n = 1;
+    for (const char *a = first; a; a = va_arg(list, const char *))
+        n++;
+    return n;
+}
+
+/* The arguments of `first, ...` as an array argv on the caller's stack, and where they end. */
+#define ARGUMENTS(list)                                                \
+    va_list list;                                                      \
+    va_start(list, first);                                             \
+    char **argv = alloca(count_arguments(first, list) * sizeof *argv); \
+    va_end(list);                                                      \
+    va_start(list, first);                                             \
+    argv[0] = (char *)(uintptr_t)first;                                \
+    for (size_t i = 0; argv[i]; i++)                                   \
+    argv[i + 1] = va_arg(list, char *)
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    ARGUMENTS(list);
+    va_end(list);
+    return execv(path, argv);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+    ARGUMENTS(list);
+    va_end(list);
+    return execvp(file, argv);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    ARGUMENTS(list);
+    char *const *envp = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, argv, envp);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec of itself by every function there is, each right behind a fork, after one that fails, and with work
+ * behind that. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char *const ways[] = {"execve", "execv",  "execvp", "execvpe", "fexecve",    "execveat",
+                                   "execl",  "execlp", "execle", "syscall", "syscall-at", "spawned"};
+#define WAYS (sizeof ways / sizeof *ways)
+
+static unsigned work(unsigned h)
+{
+    static unsigned table[1024];
+    for (unsigned i = 0; i < 3000000; i++) {
+        table[i & 1023] += h;
+        h = h * 69069 + table[(h >> 8) & 1023];
+    }
+    return h;
+}
+
+/* Returns only if it fails. */
+static void execute(const char *way, const char *path, const char *mark)
+{
+    char *argv[] = {(char *)path, "was", (char *)way, (char *)mark, NULL};
+    char *envp[64] = {"EXECS=own"};
+    for (int i = 0; environ[i] && i < 60; i++)
+        envp[i + 1] = environ[i];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (strcmp(way, "execve") == 0)
+        execve(path, argv, envp);
+    else if (strcmp(way, "execv") == 0)
+        execv(path, argv);
+    else if (strcmp(way, "execvp") == 0)
+        execvp(path, argv);
+    else if (strcmp(way, "execvpe") == 0)
+        execvpe(path, argv, envp);
+    else if (strcmp(way, "fexecve") == 0)
+        fexecve(fd, argv, envp);
+    else if (strcmp(way, "execveat") == 0)
+        execveat(fd, "", argv, envp, AT_EMPTY_PATH);
+    else if (strcmp(way, "execl") == 0)
+        execl(path, path, "was", way, mark, (char *)NULL);
+    else if (strcmp(way, "execlp") == 0)
+        execlp(path, path, "was", way, mark, (char *)NULL);
+    else if (strcmp(way, "execle") == 0)
+        execle(path, path, "was", way, mark, (char *)NULL, envp);
+    else if (strcmp(way, "syscall") == 0)
+        syscall(SYS_execve, path, argv, envp);
+    else if (strcmp(way, "syscall-at") == 0)
+        syscall(SYS_execveat, AT_FDCWD, path, argv, envp, 0);
+    else
+        execv(path, argv);
+    int error = errno;
+    close(fd);
+    errno = error;
+}
+
+int main(int argc, char **argv)
+{
+    const char *own = getenv("EXECS");
+    if (argc > 3 && strcmp(argv[1], "was") == 0) {
+        printf("%s: %s, EXECS=%s\n", argv[2], argv[3], own ? own : "(none)");
+        return 0;
+    }
+    for (unsigned i = 0; i < WAYS * 4; i++) {
+        char mark[16];
+        snprintf(mark, sizeof mark, "%u", i);
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            execute(ways[i % WAYS], i / WAYS == 3 ? "/nowhere/at/all" : "/proc/self/exe", mark);
+            printf("%s failed: %s\n", ways[i % WAYS], strerror(errno));
+            exit(3);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        printf("status %d\n", status);
+    }
+    unsigned h = 1;
+    for (unsigned i = 0; i < WAYS; i++) {
+        execute(ways[i], "/nowhere/at/all", "0");
+        h = work(h); /* which is to have bursts all the same */
+        printf("%s: %s: %u\n", ways[i], strerror(errno), h);
+    }
+    return 0;
+}
