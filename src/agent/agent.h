@@ -167,6 +167,9 @@ struct thread {
     /* Thread CPU time at the last trigger that began a burst (0: it is armed again since), and when the next
      * one was planned. */
     uint64_t entered_ns, planned_ns;
+    int met;     /* that moment has come */
+    int exactly; /* it was asked for as such: no tick will do */
+    int late;    /* the next tick will do, however late it is */
     uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
 
@@ -233,9 +236,10 @@ int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
 void thread_forget(struct thread *t); /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
-/* The collector's event comes again and again until it is set anew, which a busy collector does late: nonzero
- * if it was not yet. What it interrupts then would follow from how long the last burst took to look at. */
-int thread_trigger_is_old(const struct thread *t);
+/* Whether what the collector's event interrupts is the moment that was planned. It comes again and again: by
+ * ticks, of which the one next to that moment is; or until it is set anew, which a busy collector does late,
+ * and what it interrupts meanwhile would follow from how long the last burst took to look at. */
+int thread_event_is_due(struct thread *t);
 /* What was interrupted is not what bursts are for: the next one as if its time had been met. */
 void thread_arm_again(struct thread *t);
 #define THREAD_TRIGGERED 1             /* si_errno of: */

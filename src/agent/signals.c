@@ -316,8 +316,11 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         return 0;
     }
     if (sig == SIGTRAP && is_trigger(info)) {
-        if (t && !t->ending && !in_handler(t, uc) &&
-            !(info->si_code == TRAP_PERF && thread_trigger_is_old(t)))
+        if (!t || t->ending || in_handler(t, uc))
+            return 0;
+        if (info->si_code == TRAP_PERF && !thread_event_is_due(t))
+            count_add(&proc->count.ticks, 1);
+        else
             trigger(t, uc, info->si_errno == THREAD_TRIGGERED);
         return 0;
     }

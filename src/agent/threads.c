@@ -132,20 +132,13 @@ static void claim_trigger(struct thread *t)
 }
 
 /* Asks the collector for an interrupt after gap_ns of CPU time. */
-static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns)
+static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exactly)
 {
     __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&trigger->exact, (uint32_t)exactly, __ATOMIC_RELAXED);
     __atomic_fetch_add(&trigger->wanted, 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
     doorbell();
-}
-
-int thread_trigger_is_old(const struct thread *t)
-{
-    /* Who is to stay in a burst is taken back by whatever comes. */
-    return t->trigger && !agent_stays() &&
-           __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) !=
-               __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
 }
 
 void thread_leaves(struct thread *t)
@@ -172,7 +165,7 @@ void thread_stays(struct thread *t)
         return;
     __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
     if (__atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
-        want_trigger(t->trigger, __atomic_load_n(&t->trigger->gap_ns, __ATOMIC_RELAXED));
+        want_trigger(t->trigger, __atomic_load_n(&t->trigger->gap_ns, __ATOMIC_RELAXED), 1);
 }
 
 static void set_timer(struct thread *t, uint64_t at)
@@ -186,6 +179,35 @@ static void set_timer(struct thread *t, uint64_t at)
 static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
 {
     return (from / gap + 1) * gap + random_next(&t->random) % gap;
+}
+
+/*
+ * A tick stands for the half of the time to its neighbours that is next to it: whoever is planned there is
+ * met by it. If that one came in the kernel, and with it the moment, there is no burst, and the next is
+ * drawn.
+ */
+static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
+{
+    uint64_t half = tick_ns / 2;
+    if (t->met) /* no burst came of it, nor another plan: once more, a gap later */
+        return now >= t->planned_ns + t->gap_ns;
+    while (!t->late && t->planned_ns + half < now)
+        t->planned_ns = place_after(t, t->planned_ns, t->gap_ns);
+    return now + half >= t->planned_ns;
+}
+
+int thread_event_is_due(struct thread *t)
+{
+    if (!t->trigger || agent_stays()) /* who is to stay in a burst is taken back by whatever comes */
+        return 1;
+    uint64_t tick_ns = __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE);
+    if (tick_ns == 0 || t->exactly)
+        return __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) ==
+               __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
+    if (!tick_is_due(t, tick_ns, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID)))
+        return 0;
+    t->met = 1;
+    return 1;
 }
 
 /* again: what was planned is to count as met. */
@@ -206,8 +228,10 @@ static void arm(struct thread *t, int again)
         at = place_after(t, at, gap);
     t->entered_ns = 0;
     /* The burst took so long that its next is over already: else slow code would be met too seldom. */
-    if (!again && at < now + AGAIN_NS)
+    t->late = !again && at < now + AGAIN_NS;
+    if (t->late)
         at = now + AGAIN_NS;
+    t->exactly = t->count.done || t->fresh;
     if (t->count.done) /* a stretch was cut short, which must not cost the burst: it comes a little later */
         at = now + AGAIN_NS + random_next(&t->random) % AGAIN_NS;
     if (t->fresh) { /* also the one that the thread starts in */
@@ -215,13 +239,15 @@ static void arm(struct thread *t, int again)
         t->fresh = 0;
     }
     t->planned_ns = at;
+    t->met = 0;
     if (!t->trigger) {
         set_timer(t, at);
         return;
     }
-    want_trigger(t->trigger, at - now);
-    /* Until the collector has its event; and should that fail. */
     int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
+    if (!armed || t->exactly || __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
+        want_trigger(t->trigger, at - now, t->exactly);
+    /* Until the collector has its event; and should that fail. */
     set_timer(t, armed ? 0 : at + BACKSTOP_NS);
 }
 

@@ -20,6 +20,7 @@
 #include "collect/debugreg.h"
 #include "collect/drain.h"
 #include "collect/launch.h"
+#include "collect/process-time.h"
 #include "collect/signals.h"
 #include "collect/tee.h"
 #include "collect/trigger.h"
@@ -61,13 +62,6 @@ struct run {
     int replaces;             /* there was a file where the profile goes; it is kept as .old */
     char agent[PATH_MAX];
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static double cpu_seconds(const struct rusage *u)
 {
@@ -248,7 +242,7 @@ static int prepare(struct run *r, struct error *err)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
-    r->start_ns = now_ns();
+    r->start_ns = monotonic_ns();
     r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);
     if (status >= 0)
@@ -345,7 +339,7 @@ static uint64_t commit(struct run *r)
         pause_ns = COLLECT_COMMIT_MS * UINT64_C(1000000);
     if (pause_ns > COLLECT_COMMIT_MOST_MS * UINT64_C(1000000))
         pause_ns = COLLECT_COMMIT_MOST_MS * UINT64_C(1000000);
-    return now_ns() + pause_ns;
+    return monotonic_ns() + pause_ns;
 }
 
 /* Until the command has ended. */
@@ -358,7 +352,7 @@ static void collect(struct run *r)
     uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
-        uint64_t now = now_ns();
+        uint64_t now = monotonic_ns();
         if (now >= next_look) {
             drain_look(r->drain);
             next_look = now + COLLECT_LOOK_MS * UINT64_C(1000000);
@@ -381,7 +375,7 @@ static void collect(struct run *r)
 /* What the command and those of its children that have ended left behind. */
 static void collect_rest(struct run *r)
 {
-    uint64_t until = now_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
+    uint64_t until = monotonic_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
     while (drain_pass(r->drain) != 0)
         ;
     drain_look(r->drain);
@@ -391,7 +385,7 @@ static void collect_rest(struct run *r)
         return;
     warn(r->result, "%u process%s still ran when the command ended; what %s did later was not recorded", live,
          live == 1 ? "" : "es", live == 1 ? "it" : "they");
-    while (drain_live(r->drain) != 0 && now_ns() < until) {
+    while (drain_live(r->drain) != 0 && monotonic_ns() < until) {
         drain_wait(r->drain, COLLECT_GRACE_MS / 5);
         drain_pass(r->drain);
         drain_look(r->drain);
@@ -440,7 +434,7 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"burst_cpu_seconds", bursts},
         {"watch_cpu_seconds", watching},
         {"memory_bytes", (double)drain_memory_bytes(r->drain)},
-        {"wall_seconds", (double)(now_ns() - r->start_ns) * 1e-9},
+        {"wall_seconds", (double)(monotonic_ns() - r->start_ns) * 1e-9},
         {"exit_status", exit_status},
     };
     int status = 0;

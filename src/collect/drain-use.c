@@ -2,16 +2,18 @@
 /* drain-use.c - what profiling has cost the target so far. */
 #include "collect/counting.h"
 #include "collect/drain-internal.h"
+#include "collect/faultcost.h"
 #include "collect/process-time.h"
 #include "collect/tunables.h"
 
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count)
 {
+    uint64_t ticks = count->ticks * alarm_cost_ns();
     if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
-        return count->burst_cpu_ns;
+        return count->burst_cpu_ns + ticks;
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
-    return count->burst_cpu_ns + (counting < away ? counting : away) +
+    return count->burst_cpu_ns + ticks + (counting < away ? counting : away) +
            (uint64_t)(slower -
                       counting_native_ns(slower, (double)count->count_blocks, (double)count->count_turns));
 }

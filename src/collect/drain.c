@@ -189,7 +189,8 @@ uint64_t drain_pass(struct drain *d)
             drain_adopt(d, i);
         if (slot->proc != NULL) {
             count_triggers(d, slot); /* before a new gap begins */
-            triggers_serve(slot->triggers, slot->proc);
+            triggers_serve(slot->triggers, slot->proc,
+                           __atomic_load_n(&d->session->map->gap_ns, __ATOMIC_RELAXED));
             taken += drain_slot(d, slot);
         }
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/faultcost.h"
+#include "collect/process-time.h"
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -92,13 +93,6 @@ struct fault_cost fault_cost(void)
     return cost;
 }
 
-static uint64_t real_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 uint64_t page_cost_ns(size_t pages)
 {
     char *memory = mmap(NULL, pages * FAULT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -115,8 +109,8 @@ uint64_t page_cost_ns(size_t pages)
 static void on_alarm(int sig)
 {
     (void)sig;
-    handler_from = real_ns();
-    handler_to = real_ns();
+    handler_from = monotonic_ns();
+    handler_to = monotonic_ns();
 }
 
 /* From the last look at the clock to the handler, and from there to the next look. 0: no alarm came. */
@@ -125,16 +119,16 @@ static uint64_t one_alarm(timer_t timer)
     struct itimerspec when = {.it_value = {0, ALARM_AFTER_NS}};
     handler_to = 0;
     timer_settime(timer, 0, &when, NULL);
-    uint64_t start = real_ns(), before = start, now = start;
+    uint64_t start = monotonic_ns(), before = start, now = start;
     while (handler_to == 0 && now - start < ALARM_PATIENCE_NS) {
         before = now;
-        now = real_ns();
+        now = monotonic_ns();
     }
     if (handler_to == 0)
         return 0;
     /* The handler may have run before the last look or behind it. */
     if (now < handler_from)
-        before = now, now = real_ns();
+        before = now, now = monotonic_ns();
     return handler_from - before + now - handler_to;
 }
 

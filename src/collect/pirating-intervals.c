@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "collect/pirating-internal.h"
+#include "collect/process-time.h"
 
 /* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
 #define TEST_BYTES (UINT64_C(1) << 19)
@@ -64,13 +65,13 @@ static int read_all(const struct state *s, struct reading *r)
 /* 1: the program has ended, or what is to be measured of it, or our time is up. */
 static int wait_ns(struct state *s, uint64_t ns)
 {
-    uint64_t until = target_now_ns() + ns;
+    uint64_t until = monotonic_ns() + ns;
     int code = 0;
     if (until > s->end_ns)
         until = s->end_ns;
-    while (code == 0 && target_now_ns() < until)
+    while (code == 0 && monotonic_ns() < until)
         code = target_wait_news(&s->target, until) != 0 || span_is_over(&s->span);
-    return code || target_now_ns() >= s->end_ns;
+    return code || monotonic_ns() >= s->end_ns;
 }
 
 /* While a signal has stopped the program there is nothing to measure, and nobody to keep cache from. */
@@ -93,7 +94,7 @@ static int wait_till_it_runs(struct state *s)
 static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, struct error *err)
 {
     uint64_t gained = s->stolen_bytes > stolen_bytes ? s->stolen_bytes - stolen_bytes : 0;
-    uint64_t before = target_now_ns(), small = s->p->result->llc_bytes / SMALL_GAIN;
+    uint64_t before = monotonic_ns(), small = s->p->result->llc_bytes / SMALL_GAIN;
     int stops = stolen_bytes > 0 && !s->cannot_stop, code = 0;
     if (stops) {
         code = target_stop(&s->target);
@@ -105,7 +106,7 @@ static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, stru
     s->stolen_bytes = stolen_bytes;
     target_continue(&s->target);
     if (stops)
-        s->stopped_ns += target_now_ns() - before;
+        s->stopped_ns += monotonic_ns() - before;
     if (code == 0 && gained > 0)
         code = wait_ns(s, gained > small ? WARM_NS : s->p->options->interval_ns);
     return code;
@@ -257,11 +258,11 @@ static void measure_span(struct state *s)
     }
     if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
         uint64_t own_ns = own_cpu_ns();
-        s->start_ns = target_now_ns();
+        s->start_ns = monotonic_ns();
         if (o->duration_s > 0)
             s->end_ns = s->start_ns + (uint64_t)(o->duration_s * 1e9);
         code = measure_all(s, &trouble);
-        double took_ns = (double)(target_now_ns() - s->start_ns);
+        double took_ns = (double)(monotonic_ns() - s->start_ns);
         p->result->stopped_share = (double)s->stopped_ns / took_ns;
         p->result->own_share = (double)(own_cpu_ns() - own_ns) / took_ns;
         if (p->result->cycles == 0 && code >= 0)
@@ -281,7 +282,7 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
     if (begin(&s, &status, err) != 0)
         return status;
     p->result->ran = 1;
-    uint64_t start_ns = target_now_ns();
+    uint64_t start_ns = monotonic_ns();
     measure_span(&s);
     if (s.cannot_stop)
         pirating_note(
@@ -293,7 +294,7 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
     if (o->argv) {
         target_wait(&s.target, UINT64_MAX); /* it goes on, alone */
         p->result->cpu_seconds = s.target.cpu_seconds;
-        p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
+        p->result->wall_seconds = (double)(monotonic_ns() - start_ns) * 1e-9;
     }
     span_is_over(&s.span);
     span_missed(&s.span, missed, sizeof missed);

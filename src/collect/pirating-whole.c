@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collect/pirating-internal.h"
+#include "collect/process-time.h"
 
 /* Every run reads what the first one read. */
 static int rewind_input(off_t start, struct error *err)
@@ -157,11 +158,11 @@ int pirating_whole_runs(struct pirating *p, struct error *err)
     p->result->threads = p->threads; /* no others were found, so the program gets their CPUs */
     if (o->tell)
         o->tell(o->ctx, 0, "alone");
-    uint64_t start_ns = target_now_ns();
+    uint64_t start_ns = monotonic_ns();
     code = run_once(p, 0, &first, err);
     if (code != 0 && !p->result->ran)
         return first.status;
-    p->result->wall_seconds = (double)(target_now_ns() - start_ns) * 1e-9;
+    p->result->wall_seconds = (double)(monotonic_ns() - start_ns) * 1e-9;
     p->result->cpu_seconds = first.cpu_seconds;
     p->result->alone_ns = first.cpu_seconds * 1e9;
     for (size_t i = 0; i < p->n && code == 0 && first.begun && !was_told_to_end(first.status); i++) {

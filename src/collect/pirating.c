@@ -19,6 +19,7 @@
 #include "base/sizes.h"
 #include "collect/launch.h"
 #include "collect/pirating-internal.h"
+#include "collect/process-time.h"
 
 #define DEFAULT_SIZES 16u
 /* How long the Pirate is watched alone, and how often it may fail before a size is given up: a neighbour's
@@ -316,9 +317,9 @@ static int set_up(struct pirating *p, struct error *err)
 static int wait_till_shared(struct pirating *p, struct error *err)
 {
     const struct timespec pause = {0, ALONE_NS};
-    uint64_t give_up = target_now_ns() + SHARED_WAIT_NS;
+    uint64_t give_up = monotonic_ns() + SHARED_WAIT_NS;
     while (!pirating_shared(p)) {
-        if (target_now_ns() > give_up)
+        if (monotonic_ns() > give_up)
             return error_set(
                 err, -ENOTSUP,
                 "a line takes %.0f ns from one CPU to the other, as from memory: they do not share their "

@@ -8,4 +8,7 @@
 /* *ns: CPU time of a live process, all of its threads; 0 is the caller. 0, or -ESRCH: *ns is 0. */
 int process_cpu_ns(pid_t pid, uint64_t *ns);
 
+/* CLOCK_MONOTONIC. */
+uint64_t monotonic_ns(void);
+
 #endif

@@ -27,13 +27,6 @@ static const int keyboard[] = {SIGINT, SIGQUIT}, forwarded[] = {SIGTERM, SIGHUP,
 static const int news[] = {SIGCHLD, SIGIO, SIGCONT};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-uint64_t target_now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* --- CPUs --- */
 
 struct thread_cpus {
@@ -367,7 +360,7 @@ static int pass_signals_on(struct target *t)
 int target_wait_once(struct target *t, uint64_t until_ns)
 {
     struct pollfd fds[2] = {{.fd = t->pidfd, .events = POLLIN}, {.fd = t->signals, .events = POLLIN}};
-    uint64_t now = target_now_ns(), rest_ns = until_ns > now ? until_ns - now : 0;
+    uint64_t now = monotonic_ns(), rest_ns = until_ns > now ? until_ns - now : 0;
     const struct timespec rest = {(time_t)(rest_ns / 1000000000u), (long)(rest_ns % 1000000000u)};
     if (ppoll(fds, 2, until_ns == UINT64_MAX ? NULL : &rest, NULL) > 0 && fds[1].revents &&
         pass_signals_on(t) == -EINTR)
@@ -388,7 +381,7 @@ int target_wait(struct target *t, uint64_t until_ns)
     int code;
     do
         code = target_wait_news(t, until_ns);
-    while (code == 0 && target_now_ns() < until_ns);
+    while (code == 0 && monotonic_ns() < until_ns);
     return code;
 }
 

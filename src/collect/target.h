@@ -94,6 +94,4 @@ void target_continue(struct target *t);
 /* CPU time of all its threads so far, not of its children; of our child, after its end too. -ESRCH. */
 int target_cpu_ns(const struct target *t, uint64_t *ns);
 
-uint64_t target_now_ns(void); /* CLOCK_MONOTONIC */
-
 #endif

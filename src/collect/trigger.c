@@ -10,11 +10,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "collect/trigger.h"
+#include "base/random.h"
 #include "collect/pmu.h"
+#include "collect/process-time.h"
 #include "collect/tunables.h"
 
 struct triggers {
     uint32_t changes; /* of the process, that have been dealt with */
+    uint64_t random;
     const struct counters *counters;
     struct refclock *clock;
     double references, first, cpu_ns; /* counted so far; of the first counter; the CPU time they took */
@@ -25,6 +28,8 @@ struct triggers {
         int fd;                /* -1: could not be opened */
         struct pmu pmu;        /* if there are counters; fd is its first */
         double trigger_per_ns; /* references for a nanosecond of the gap that is running */
+        uint64_t tick_ns;      /* 0: it does not tick */
+        uint64_t ticks_from;   /* CLOCK_MONOTONIC, when it was made to */
     } of[WIRE_MAX_TRIGGERS];
 };
 
@@ -61,12 +66,13 @@ int triggers_available(void)
     return 1;
 }
 
-struct triggers *triggers_new(const struct counters *counters, struct refclock *clock)
+struct triggers *triggers_new(const struct counters *counters, struct refclock *clock, uint64_t seed)
 {
     struct triggers *t = calloc(1, sizeof(struct triggers));
     if (t != NULL) {
         t->counters = counters;
         t->clock = clock;
+        t->random = seed;
     }
     return t;
 }
@@ -144,15 +150,42 @@ static int open_trigger(struct triggers *t, uint32_t i, uint32_t tid, uint64_t g
     return pmu_open(&t->of[i].pmu, t->counters, tid, period) == 0 ? t->of[i].pmu.fd[0] : -1;
 }
 
+static void set_period(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t period,
+                       uint64_t tick_ns)
+{
+    ioctl(t->of[i].fd, PERF_EVENT_IOC_PERIOD, &period);
+    t->of[i].tick_ns = tick_ns;
+    __atomic_store_n(&w->tick_ns, tick_ns, __ATOMIC_RELEASE);
+}
+
 /* A new gap, from now on. */
-static void set_gap(struct triggers *t, uint32_t i, uint64_t gap_ns)
+static void set_gap(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t gap_ns)
 {
     uint64_t period = gap_ns;
     if (t->counters != NULL)
         period = period_of(t, gap_ns, &t->of[i].trigger_per_ns);
-    ioctl(t->of[i].fd, PERF_EVENT_IOC_PERIOD, &period);
+    set_period(t, i, w, period, 0);
     if (t->counters != NULL)
         pmu_begin(&t->of[i].pmu);
+}
+
+/* Whether the event of thread i is to tick at this mean gap. */
+static int may_tick(const struct triggers *t, uint64_t mean_gap_ns)
+{
+    return t->counters == NULL && mean_gap_ns >= TICKS_IN_GAP * TICK_LEAST_NS;
+}
+
+/* Sets how often the event of thread i ticks, if that is not as it should be. */
+static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t mean_gap_ns)
+{
+    double wanted = (double)mean_gap_ns / TICKS_IN_GAP, off = (double)t->of[i].tick_ns / wanted;
+    uint64_t now = monotonic_ns();
+    if (off > 1 / TICK_MOST_OFF && off < TICK_MOST_OFF && now - t->of[i].ticks_from < TICK_GAPS * mean_gap_ns)
+        return;
+    /* What the program does as regularly would be met always, or never. */
+    wanted *= 1 + TICK_SPREAD * (2 * (double)(random_splitmix64(&t->random) >> 11) * 0x1p-53 - 1);
+    t->of[i].ticks_from = now;
+    set_period(t, i, w, (uint64_t)wanted, (uint64_t)wanted);
 }
 
 /* A new thread's event. Not for one that is about to execute another program; should that fail, it asks anew.
@@ -178,7 +211,7 @@ static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, ui
         pmu_begin(&t->of[i].pmu);
 }
 
-static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
+static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc, uint64_t mean_gap_ns)
 {
     struct wire_trigger *w = &proc->trigger[i];
     uint32_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
@@ -188,12 +221,17 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc)
     uint64_t gap_ns = bounded_gap(__atomic_load_n(&w->gap_ns, __ATOMIC_RELAXED));
     if (tid != t->of[i].tid || __atomic_load_n(&w->armed, __ATOMIC_ACQUIRE) != tid) {
         forget(t, i);
+        t->of[i].tick_ns = 0;
+        __atomic_store_n(&w->tick_ns, 0, __ATOMIC_RELEASE);
         __atomic_store_n(&w->armed, 0, __ATOMIC_RELEASE);
         if (tid == 0)
             return;
         open_held(t, i, proc, tid, gap_ns);
     } else if (t->of[i].fd >= 0) {
-        set_gap(t, i, gap_ns);
+        if (may_tick(t, mean_gap_ns) && !__atomic_load_n(&w->exact, __ATOMIC_RELAXED))
+            set_tick(t, i, w, mean_gap_ns);
+        else
+            set_gap(t, i, w, gap_ns);
     }
     t->of[i].wanted = wanted;
     __atomic_store_n(&w->served, wanted, __ATOMIC_RELEASE);
@@ -204,12 +242,25 @@ int triggers_pending(const struct triggers *t, const struct wire_proc *proc)
     return t != NULL && __atomic_load_n(&proc->triggers_changed, __ATOMIC_ACQUIRE) != t->changes;
 }
 
-void triggers_serve(struct triggers *t, struct wire_proc *proc)
+/* The mean gap may be another by now. */
+static void keep_ticking(struct triggers *t, struct wire_proc *proc, uint64_t mean_gap_ns)
 {
+    for (uint32_t i = 0; i < t->used; i++)
+        if (t->of[i].tid != 0 && t->of[i].tick_ns != 0 && may_tick(t, mean_gap_ns))
+            set_tick(t, i, &proc->trigger[i], mean_gap_ns);
+        else if (t->of[i].tid != 0 && t->of[i].tick_ns != 0)
+            set_gap(t, i, &proc->trigger[i], bounded_gap(mean_gap_ns));
+}
+
+void triggers_serve(struct triggers *t, struct wire_proc *proc, uint64_t mean_gap_ns)
+{
+    if (t == NULL)
+        return;
     uint32_t changes = __atomic_load_n(&proc->triggers_changed, __ATOMIC_ACQUIRE);
+    keep_ticking(t, proc, mean_gap_ns);
     if (!triggers_pending(t, proc))
         return;
     for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS; i++)
-        serve(t, i, proc);
+        serve(t, i, proc, mean_gap_ns);
     t->changes = changes;
 }

@@ -4,9 +4,11 @@
  *
  * A perf cpu-clock event on the thread sends it SIGTRAP after so much of its CPU time: to the
  * microsecond, where the kernel's CPU timers only fire on its tick; only in user code, so that no
- * system call of the target's is disturbed; and the descriptors are ours, not the target's. With the clock
- * `pmu` it comes after so many references instead (pmu.h): what the agent asks for in CPU time is taken at
- * the rate of references that the process has had so far.
+ * system call of the target's is disturbed; and the descriptors are ours, not the target's. While gaps are
+ * long it ticks by itself, since setting it anew interrupts the processor that the thread runs on (5 us; .02
+ * to 1.5 ms where that is a virtual one that must be woken), and most ticks are ignored. With the clock `pmu`
+ * it comes after so many references instead (pmu.h): what the agent asks for in CPU time is taken at the rate
+ * of references that the process has had so far.
  */
 #ifndef CACHEGRAM_COLLECT_TRIGGER_H
 #define CACHEGRAM_COLLECT_TRIGGER_H
@@ -25,7 +27,7 @@ int triggers_available(void);
  * neither is owned. NULL: out of memory. The caller owns it; triggers_free takes NULL and ends all
  * interrupts.
  */
-struct triggers *triggers_new(const struct counters *counters, struct refclock *clock);
+struct triggers *triggers_new(const struct counters *counters, struct refclock *clock, uint64_t seed);
 void triggers_free(struct triggers *t);
 
 /* Nonzero if there is something for triggers_serve to do. */
@@ -35,7 +37,8 @@ int triggers_pending(const struct triggers *t, const struct wire_proc *proc);
  * read. */
 int triggers_count(struct triggers *t);
 
-/* Does what the process' threads have asked for since the last call. */
-void triggers_serve(struct triggers *t, struct wire_proc *proc);
+/* Does what the process' threads have asked for since the last call, and has their events tick as is right
+ * for the mean gap (wire_session.gap_ns). t may be NULL. */
+void triggers_serve(struct triggers *t, struct wire_proc *proc, uint64_t mean_gap_ns);
 
 #endif

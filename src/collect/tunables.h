@@ -57,6 +57,17 @@
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
 #define TRIGGER_LEAST_NS UINT64_C(20000)
 
+/*
+ * Ticks: so many in a mean gap, unless they would come faster than that; another rate once it is so many
+ * times off, or after so many gaps; each drawn from that much about the right one. Four: the moments are met
+ * to an eighth of a gap, and three ignored ones cost 10 us or so.
+ */
+#define TICKS_IN_GAP 4
+#define TICK_LEAST_NS UINT64_C(1000000)
+#define TICK_MOST_OFF 1.4
+#define TICK_GAPS 128
+#define TICK_SPREAD .15
+
 /* Budget: how often the gap is set anew, over which stretch of the program's time a debt is paid back, and
  * the bounds of the gap: one burst a millisecond is a tracer, not a sampler; and a minute is as good as
  * never. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/process-time.h"
 #include "collect/watcher.h"
 #include <errno.h>
 #include <limits.h>
@@ -244,13 +245,6 @@ static int has_threads(uint32_t pid, uint32_t n)
     struct stat st;
     snprintf(path, sizeof(path), "/proc/%u/task", pid);
     return stat(path, &st) == 0 && st.st_nlink == n + UINT64_C(2);
-}
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
 /* Nonzero if lines of this process can be watched now. */

@@ -158,8 +158,10 @@ enum wire_trigger_hold { WIRE_TRIGGER_FREE = 0, WIRE_TRIGGER_HELD, WIRE_TRIGGER_
 
 /*
  * A thread that wants to be interrupted. Where perf events are allowed (wire_session.perf) the collector
- * opens a cpu-clock event on it from outside and sets its period whenever `wanted` changes; the event's
- * SIGTRAP comes with WIRE_MAGIC as its data, and only in user code. `armed` says that there is one.
+ * opens a cpu-clock event on it from outside; the event's SIGTRAP comes with WIRE_MAGIC as its data, and only
+ * in user code. `armed` says that there is one. Setting its period is dear, and done whenever `wanted`
+ * changes only while gaps are short, or the moment matters (`exact`). Else the event ticks, some times in a
+ * mean gap, and the agent obeys the tick next to the moment that it has planned (`tick_ns`).
  */
 struct wire_trigger {
     uint32_t tid;       /* atomic; 0: free */
@@ -170,7 +172,8 @@ struct wire_trigger {
     uint64_t cookie_at; /* address of wire_proc.cookie's twin in private memory: gone once the process */
                         /* has executed another program, which would not survive the signal */
     uint32_t hold;      /* atomic; enum wire_trigger_hold */
-    uint32_t pad;
+    uint32_t exact;     /* atomic; nonzero: in gap_ns, and not about then */
+    uint64_t tick_ns;   /* atomic; the collector's: from tick to tick; 0: it does not tick */
 };
 #define WIRE_MAX_TRIGGERS 512u
 
@@ -235,6 +238,7 @@ struct wire_module {
 /* Counters that the agent only ever increases; the profile shows them. */
 struct wire_counters {
     uint64_t triggers;       /* timer signals seen */
+    uint64_t ticks;          /* others, which were not obeyed */
     uint64_t bursts;         /* bursts entered */
     uint64_t skipped_buffer; /* triggers without a free buffer */
     uint64_t skipped_code;   /* triggers in code that is not translated */

@@ -2,6 +2,7 @@
 """The reference clock: counts are exact, local rates tell fast code from slow, and the profile says which clock."""
 import os
 import sqlite3
+import statistics
 
 import pytest
 
@@ -60,6 +61,23 @@ def test_local_rates(built, record, cachegram):
     assert run_keys(unweighted)["clock"] == "cputime" and "clock_error" not in run_keys(unweighted)
     assert counters(unweighted)["counts"] == 0
     assert slow_share(cachegram, unweighted) > 8 * truth
+
+
+def test_ticks(built, record):
+    """Where gaps are long the event ticks by itself: of every four, one is obeyed, at random places of the strata."""
+    gap = 20e6
+    result, db = record(["--gap-us", str(int(gap / 1000)), "--watch", "none"], [built / "two_speeds", "40"])
+    seen = counters(db)
+    if run_keys(db)["trigger"] != "perf":
+        pytest.skip("no perf events here: timers fire just once")
+    assert result.status == 0 and 2 < seen["ticks"] / seen["triggers"] < 4.5
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        starts = [ns for ns, in con.execute("select cpu_start_ns from burst order by 1")]
+        profiled = float(con.execute("select value from run where key = 'burst_cpu_seconds'").fetchone()[0]) * 1e9
+    assert len(starts) > 40
+    gaps = [b - a for a, b in zip(starts, starts[1:])]
+    assert 0.8 * gap < statistics.mean(gaps) - profiled / len(starts) < 1.25 * gap
+    assert 0.25 * gap < statistics.stdev(gaps) < 0.6 * gap
 
 
 @pytest.mark.parametrize("slow", [600, 6000])
