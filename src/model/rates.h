@@ -26,4 +26,16 @@ void rates_traits(struct rates_burst *b, double references, double lines, double
  */
 int rates_smooth(struct rates_burst *bursts, size_t n);
 
+/* What a burst is weighed with. */
+struct rates_near {
+    double near_per_ns; /* of the references right before it; NaN: not told */
+    double refs_per_ns; /* of the stretch that these are the end of; NaN: not told */
+};
+
+/*
+ * Bounds near_per_ns: a few references that were over in no time would have one burst stand for half of the
+ * run. 0, or -ENOMEM: then nothing is changed.
+ */
+int rates_bound(struct rates_near *near, size_t n);
+
 #endif

@@ -139,6 +139,23 @@ static int smooth_rates(struct loaded *l, struct error *err)
     return code;
 }
 
+/* What bursts are weighed with: no single one is to stand for half of the run by chance. */
+static int bound_weights(struct loaded *l, struct error *err)
+{
+    struct rates_near *near = calloc(l->nlist + 1, sizeof *near);
+    if (!near)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++)
+        near[i] = (struct rates_near){l->list[i].near_per_ns, l->list[i].refs_per_ns};
+    int code = rates_bound(near, l->nlist);
+    if (code < 0)
+        error_set(err, code, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++)
+        l->list[i].near_per_ns = near[i].near_per_ns;
+    free(near);
+    return code;
+}
+
 static int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
 {
     int code = profile_bursts(p, &l->list, &l->nlist, err);
@@ -152,7 +169,9 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
     if (!l->bursts || !l->times || !l->watches || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    code = smooth_rates(l, err);
+    code = bound_weights(l, err);
+    if (code == 0)
+        code = smooth_rates(l, err);
     return code != 0 ? code : make_clock(l, err);
 }
 

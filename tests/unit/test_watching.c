@@ -156,6 +156,30 @@ static void rates_are_those_of_similar_bursts(void **state)
     assert_true(isnan(none.refs_per_ns));
 }
 
+static void no_burst_stands_for_half_of_the_run(void **state)
+{
+    (void)state;
+    struct rates_near near[101];
+    for (size_t i = 0; i < 101; i++) /* slow code most of the time, but most references are in fast code */
+        near[i] = i < 70 ? (struct rates_near){.1, .1} : (struct rates_near){4, 3};
+    assert_int_equal(rates_bound(near, 101), 0);
+    for (size_t i = 0; i < 101; i++)
+        assert_true(near[i].near_per_ns == (i < 70 ? .1 : 4));
+    near[0].near_per_ns = 172; /* by its stretch */
+    near[80] = (struct rates_near){172, 100};
+    near[81].near_per_ns = 9.5; /* by the median, 4 */
+    near[82] = (struct rates_near){3, NAN};
+    near[83] = (struct rates_near){NAN, 3};
+    assert_int_equal(rates_bound(near, 101), 0);
+    assert_true(fabs(near[0].near_per_ns - .3) < 1e-9 && near[81].near_per_ns == 9);
+    assert_true(near[80].near_per_ns == 10);
+    assert_true(near[82].near_per_ns == 3 && isnan(near[83].near_per_ns));
+    struct rates_near one = {5, 4};
+    assert_int_equal(rates_bound(&one, 1), 0);
+    assert_true(one.near_per_ns == 5);
+    assert_int_equal(rates_bound(&one, 0), 0);
+}
+
 static uint64_t process_ns(void)
 {
     uint64_t ns;
@@ -199,6 +223,7 @@ int main(void)
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
         cmocka_unit_test(rates_are_those_of_similar_bursts),
+        cmocka_unit_test(no_burst_stands_for_half_of_the_run),
         cmocka_unit_test(registers_tell_the_first_touch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
