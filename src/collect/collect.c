@@ -353,7 +353,7 @@ static void collect(struct run *r)
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
         uint64_t now = monotonic_ns();
-        if (now >= next_look) {
+        if (now >= next_look || drain_crowded(r->drain)) {
             drain_look(r->drain);
             next_look = now + COLLECT_LOOK_MS * UINT64_C(1000000);
         }

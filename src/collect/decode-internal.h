@@ -67,7 +67,6 @@ struct decoder {
     struct block **blocks; /* by id */
     uint32_t ids;          /* those from here on were never seen: their memory was never touched */
     struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
-    void *first_memory;
     uint64_t *batch;
     size_t used;
     decode_sink *sink; /* of the call in progress, with its ctx and what it counts */

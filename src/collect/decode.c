@@ -19,7 +19,26 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "collect/decode-internal.h"
+
+#define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
+#define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
+
+/* A table of which only the pages of blocks that there are cost memory. calloc would fill all of it where
+ * another process' was freed before, which takes milliseconds. */
+static void *table_new(size_t bytes)
+{
+    void *table =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return table == MAP_FAILED ? NULL : table;
+}
+
+static void table_free(void *table, size_t bytes)
+{
+    if (table != NULL)
+        munmap(table, bytes);
+}
 
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err)
 {
@@ -29,16 +48,13 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     }
     struct decoder *d = calloc(1, sizeof(*d));
     if (d != NULL) {
-        d->blocks = calloc(WIRE_MAX_BLOCKS, sizeof(*d->blocks));
+        d->blocks = table_new(BLOCKS_BYTES);
         d->batch = malloc((BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG) * sizeof(*d->batch));
     }
-    if (d != NULL && decode_has_avx512()) {
-        /* Only the pages of blocks that there are cost memory. */
-        d->first_memory = calloc(WIRE_MAX_BLOCKS + 1, sizeof(*d->first));
-        d->first = (struct group *)(((uintptr_t)d->first_memory + sizeof(*d->first) - 1) &
-                                    -(uintptr_t)sizeof(*d->first));
-    }
-    if (d == NULL || d->blocks == NULL || d->batch == NULL || (d->first != NULL && d->first_memory == NULL)) {
+    int groups = decode_has_avx512();
+    if (d != NULL && groups)
+        d->first = table_new(FIRST_BYTES);
+    if (d == NULL || d->blocks == NULL || d->batch == NULL || (groups && d->first == NULL)) {
         decoder_free(d);
         error_set(err, -ENOMEM, "out of memory for the decoder of a process");
         return NULL;
@@ -59,8 +75,8 @@ void decoder_free(struct decoder *d)
             free(d->blocks[i]->groups);
             free(d->blocks[i]);
         }
-    free(d->blocks);
-    free(d->first_memory);
+    table_free(d->blocks, BLOCKS_BYTES);
+    table_free(d->first, FIRST_BYTES);
     free(d->batch);
     free(d);
 }

@@ -46,8 +46,17 @@ static int replaced(const struct drain *d, const struct slot *slot)
     return 0;
 }
 
+int drain_crowded(const struct drain *d)
+{
+    uint32_t used = 0, n = d->session->layout.nslots;
+    for (uint32_t i = 0; i < n && d->attached != d->looked; i++)
+        used += d->slots[i].proc != NULL;
+    return 2 * used > n;
+}
+
 void drain_look(struct drain *d)
 {
+    d->looked = d->attached;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
         struct slot *slot = &d->slots[i];
         /* Until the process is gone its threads can still write. */

@@ -35,6 +35,7 @@ struct drain {
     uint64_t start_ns;
     uint32_t rings;    /* wire_session.doorbell at the last pass */
     uint32_t attached; /* wire_session.attached when the slots were last looked through */
+    uint32_t looked;   /* likewise, when it was last looked for processes that are gone */
     struct error trouble;
     int in_trouble;
     int news; /* something was handed over since the last commit */

@@ -36,6 +36,10 @@ void drain_free(struct drain *d);
 /* What the target has used so far; recorder_ns is left 0. */
 struct budget_use drain_use(struct drain *d);
 
+/* Nonzero if most slots are taken and another was since drain_look: those that are gone should make room at
+ * once. */
+int drain_crowded(const struct drain *d);
+
 /*
  * One pass over all slots: reduces and frees every buffer that is ready. Number of buffers taken.
  * When the profile cannot be written or memory is short this is remembered (drain_trouble), agents

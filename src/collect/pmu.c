@@ -105,6 +105,16 @@ static void take(const struct pmu *p, uint64_t at, void *to, size_t n)
         ((char *)to)[i] = bytes[(at + i) % RING_BYTES];
 }
 
+/* Whether a reading is later than the other: a sample may be taken between that one's clock and its counts.
+ */
+static int is_later(const struct pmu *p, const struct pmu_reading *a, const struct pmu_reading *than)
+{
+    int later = a->at_ns > than->at_ns && a->cpu_ns >= than->cpu_ns;
+    for (unsigned i = 0; i < p->counters->n; i++)
+        later = later && a->count[i] >= than->count[i];
+    return later;
+}
+
 int pmu_ended(struct pmu *p, struct refclock_stretch *s, double *first)
 {
     struct perf_event_mmap_page *page = p->ring;
@@ -124,7 +134,7 @@ int pmu_ended(struct pmu *p, struct refclock_stretch *s, double *first)
             take(p, tail + sizeof(header), &record, body);
             struct pmu_reading to = reading_of(p, record.time_ns, &record.group);
             /* Those from before are of triggers that are over, or of the burst itself. */
-            if (to.at_ns > p->from.at_ns) {
+            if (is_later(p, &to, &p->from)) {
                 *s = (struct refclock_stretch){.start_ns = p->from.at_ns,
                                                .end_ns = to.at_ns,
                                                .cpu_ns = (double)(to.cpu_ns - p->from.cpu_ns)};
