@@ -144,19 +144,18 @@ static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exac
 void thread_leaves(struct thread *t)
 {
     struct timespec moment = {0, HOLD_LOOK_NS};
-    uint32_t expected = WIRE_TRIGGER_FREE;
     if (!t || !t->trigger)
         return;
-    for (uint64_t waited = 0; !__atomic_compare_exchange_n(&t->trigger->hold, &expected, WIRE_TRIGGER_LEAVES,
-                                                           0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
-                              expected == WIRE_TRIGGER_HELD;
-         expected = WIRE_TRIGGER_FREE, waited += HOLD_LOOK_NS) {
-        if (waited >= HOLD_MOST_NS) { /* it was stopped, or is gone */
-            __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
+    for (uint64_t waited = 0; waited < HOLD_MOST_NS; waited += HOLD_LOOK_NS) {
+        uint32_t expected = WIRE_TRIGGER_FREE;
+        if (__atomic_compare_exchange_n(&t->trigger->hold, &expected, WIRE_TRIGGER_LEAVES, 0,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) ||
+            expected != WIRE_TRIGGER_HELD)
             return;
-        }
         sys2(SYS_nanosleep, &moment, 0);
     }
+    /* The collector was stopped, or is gone. */
+    __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
 }
 
 void thread_stays(struct thread *t)

@@ -6,8 +6,9 @@
 #include "collect/tunables.h"
 
 #define STEPS 2000
-#define STEP_CYCLES \
-    4.0 /* of a multiplication whose factor is the last sum: 3 and 1 on all processors of these years */
+/* Of a multiplication and an addition, each waiting for the last: 3 and 1 on all processors of these years.
+ */
+#define STEP_CYCLES 4.0
 #define TRIES 16
 #define CYCLE_LEAST_NS .1
 #define CYCLE_MOST_NS 2.
@@ -33,6 +34,8 @@ static double cycle_ns(void)
 
 double counting_native_ns(double ns, double blocks, double turns)
 {
+    if (!(blocks > 0))
+        return ns;
     double rest_ns = fmax(ns - cycle_ns() * COLLECT_COUNT_BLOCK_CYCLES * blocks, COLLECT_COUNT_LEAST * ns);
-    return rest_ns / (1 + COLLECT_COUNT_TURN_TIMES * (blocks > turns ? turns / blocks : turns > 0));
+    return rest_ns / (1 + COLLECT_COUNT_TURN_TIMES * fmin(turns / blocks, 1));
 }

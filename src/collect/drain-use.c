@@ -8,7 +8,7 @@
 
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count)
 {
-    uint64_t ticks = count->ticks * alarm_cost_ns();
+    uint64_t ticks = count->ticks != 0 ? count->ticks * alarm_cost_ns() : 0; /* measured at the first call */
     if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
         return count->burst_cpu_ns + ticks;
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;

@@ -176,15 +176,16 @@ static int may_tick(const struct triggers *t, uint64_t mean_gap_ns)
 }
 
 /* Sets how often the event of thread i ticks, if that is not as it should be. */
-static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t mean_gap_ns)
+static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t mean_gap_ns,
+                     uint64_t now_ns)
 {
     double wanted = (double)mean_gap_ns / TICKS_IN_GAP, off = (double)t->of[i].tick_ns / wanted;
-    uint64_t now = monotonic_ns();
-    if (off > 1 / TICK_MOST_OFF && off < TICK_MOST_OFF && now - t->of[i].ticks_from < TICK_GAPS * mean_gap_ns)
+    if (off > 1 / TICK_MOST_OFF && off < TICK_MOST_OFF &&
+        now_ns - t->of[i].ticks_from < TICK_GAPS * mean_gap_ns)
         return;
     /* What the program does as regularly would be met always, or never. */
     wanted *= 1 + TICK_SPREAD * (2 * (double)(random_splitmix64(&t->random) >> 11) * 0x1p-53 - 1);
-    t->of[i].ticks_from = now;
+    t->of[i].ticks_from = now_ns;
     set_period(t, i, w, (uint64_t)wanted, (uint64_t)wanted);
 }
 
@@ -211,7 +212,8 @@ static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, ui
         pmu_begin(&t->of[i].pmu);
 }
 
-static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc, uint64_t mean_gap_ns)
+static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc, uint64_t mean_gap_ns,
+                  uint64_t now_ns)
 {
     struct wire_trigger *w = &proc->trigger[i];
     uint32_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
@@ -229,7 +231,7 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc, uint64
         open_held(t, i, proc, tid, gap_ns);
     } else if (t->of[i].fd >= 0) {
         if (may_tick(t, mean_gap_ns) && !__atomic_load_n(&w->exact, __ATOMIC_RELAXED))
-            set_tick(t, i, w, mean_gap_ns);
+            set_tick(t, i, w, mean_gap_ns, now_ns);
         else
             set_gap(t, i, w, gap_ns);
     }
@@ -243,12 +245,15 @@ int triggers_pending(const struct triggers *t, const struct wire_proc *proc)
 }
 
 /* The mean gap may be another by now. */
-static void keep_ticking(struct triggers *t, struct wire_proc *proc, uint64_t mean_gap_ns)
+static void keep_ticking(struct triggers *t, struct wire_proc *proc, uint64_t mean_gap_ns, uint64_t now_ns)
 {
+    int may = may_tick(t, mean_gap_ns);
     for (uint32_t i = 0; i < t->used; i++)
-        if (t->of[i].tid != 0 && t->of[i].tick_ns != 0 && may_tick(t, mean_gap_ns))
-            set_tick(t, i, &proc->trigger[i], mean_gap_ns);
-        else if (t->of[i].tid != 0 && t->of[i].tick_ns != 0)
+        if (t->of[i].tick_ns == 0)
+            continue;
+        else if (may)
+            set_tick(t, i, &proc->trigger[i], mean_gap_ns, now_ns);
+        else
             set_gap(t, i, &proc->trigger[i], bounded_gap(mean_gap_ns));
 }
 
@@ -257,10 +262,11 @@ void triggers_serve(struct triggers *t, struct wire_proc *proc, uint64_t mean_ga
     if (t == NULL)
         return;
     uint32_t changes = __atomic_load_n(&proc->triggers_changed, __ATOMIC_ACQUIRE);
-    keep_ticking(t, proc, mean_gap_ns);
+    uint64_t now_ns = monotonic_ns();
+    keep_ticking(t, proc, mean_gap_ns, now_ns);
     if (!triggers_pending(t, proc))
         return;
     for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS; i++)
-        serve(t, i, proc, mean_gap_ns);
+        serve(t, i, proc, mean_gap_ns, now_ns);
     t->changes = changes;
 }
