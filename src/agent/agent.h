@@ -7,6 +7,7 @@
  * native, and count it.
  *
  *   init.c       constructor, session, process slot, fork
+ *   surroundings.c  what forbids to profile a process
  *   threads.c    which threads there are, their timers and signal stacks
  *   signals.c    handlers, delivery to the target
  *   dispositions.c  what the target has asked for its signals
@@ -225,6 +226,9 @@ int agent_stays(void);
 /* init.c */
 void agent_disable(enum wire_disabled why);
 int collector_gone(void);
+
+/* surroundings.c */
+enum wire_disabled surroundings_forbid(void); /* WIRE_OFF_NOT: nothing does */
 
 void doorbell(void); /* wakes the collector */
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - how the agent comes to life in a process, and in its forked children. */
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <link.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -281,21 +279,6 @@ static void forked(void)
     threads_forked();
 }
 
-/* The Go runtime makes its own system calls, also to take over every signal. */
-static int is_go(struct dl_phdr_info *info, size_t size, void *found)
-{
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-        if (ph->p_type != PT_NOTE)
-            continue;
-        const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + ph->p_vaddr);
-        if (note->n_namesz == 3 && memcmp((const char *)(note + 1), "Go", 3) == 0)
-            *(int *)found = 1;
-    }
-    return 1; /* the program itself comes first, and is all we look at */
-}
-
 static struct wire_session *map_session(int fd)
 {
     long p = sys6(SYS_mmap, 0, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -310,13 +293,10 @@ static struct wire_session *map_session(int fd)
 
 static int start(int fd)
 {
-    int go = 0, why;
-    dl_iterate_phdr(is_go, &go);
-    if (go)
-        return -WIRE_OFF_TROUBLE;
-    if ((why = attach(fd)))
-        return why;
-    if ((why = arch_init()))
+    int why = attach(fd);
+    if (why == 0)
+        why = -(int)surroundings_forbid();
+    if (why != 0 || (why = arch_init()) != 0)
         return why;
     rseq_init();
     count_init();

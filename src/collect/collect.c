@@ -26,6 +26,7 @@
 #include "collect/trigger.h"
 #include "collect/touched-words.h"
 #include "collect/tunables.h"
+#include "collect/unprofiled.h"
 #include "machine/vectors.h"
 
 enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
@@ -466,6 +467,9 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         warn(result,
              "recorded without distances, as --reduce asked for: no curve can be made of this profile");
     drain_finish(r->drain);
+    char text[256];
+    for (unsigned why = 0; unprofiled_next(drain_unprofiled(r->drain), &why, text, sizeof(text));)
+        warn(result, "%s", text);
     if (r->tee != NULL) {
         result->trace_references = tee_references(r->tee);
         if (tee_finish(r->tee, &err) < 0)

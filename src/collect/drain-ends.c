@@ -80,6 +80,11 @@ uint32_t drain_live(const struct drain *d)
     return n;
 }
 
+const struct unprofiled *drain_unprofiled(const struct drain *d)
+{
+    return &d->unprofiled;
+}
+
 uint64_t drain_lost(const struct drain *d)
 {
     return d->lost;

@@ -5,6 +5,7 @@
 
 #include "collect/drain.h"
 #include "collect/trigger.h"
+#include "collect/unprofiled.h"
 
 /* A process that takes part: its slot of the session, and what is known of it. */
 struct slot {
@@ -40,6 +41,7 @@ struct drain {
     int in_trouble;
     int news; /* something was handed over since the last commit */
     uint64_t lost;
+    struct unprofiled unprofiled;
     uint64_t memory_bytes; /* of the ended process that was given most */
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns,
         counted; /* of slots that were given back */

@@ -66,6 +66,13 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         drain_set_trouble(d, &err);
 }
 
+/* Ours: the target may scribble over its own. */
+static void copy_exe(const struct wire_proc *proc, char exe[sizeof(proc->exe)])
+{
+    memcpy(exe, proc->exe, sizeof(proc->exe));
+    exe[sizeof(proc->exe) - 1] = '\0';
+}
+
 void drain_adopt(struct drain *d, uint32_t i)
 {
     struct slot *slot = &d->slots[i];
@@ -96,8 +103,7 @@ void drain_adopt(struct drain *d, uint32_t i)
         watcher_limit(slot->watcher, d->live, d->allowance_ns);
     if (storing(d)) {
         char exe[sizeof(proc->exe)];
-        memcpy(exe, proc->exe, sizeof(exe));
-        exe[sizeof(exe) - 1] = '\0';
+        copy_exe(proc, exe);
         uint64_t start_ns = slot->start_ns > d->start_ns ? slot->start_ns - d->start_ns : 0;
         if (profile_add_process(d->profile, pid, proc->ppid, exe, start_ns, &slot->process.id, &err) < 0)
             drain_set_trouble(d, &err);
@@ -107,10 +113,13 @@ void drain_adopt(struct drain *d, uint32_t i)
 void drain_drop(struct drain *d, struct slot *slot, int gone)
 {
     struct error err;
+    char exe[sizeof(slot->proc->exe)];
     drain_store_modules(d, slot);
     if (slot->watcher != NULL && watcher_finish(slot->watcher, slot->cpu_ns, gone, &err) < 0)
         drain_set_trouble(d, &err);
     drain_store_counters(d, slot);
+    copy_exe(slot->proc, exe);
+    unprofiled_add(&d->unprofiled, slot->proc->count.disabled, exe);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
     d->counted += slot->proc->count.count_refs;
     d->ended_cpu_ns += slot->cpu_ns;

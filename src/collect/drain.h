@@ -13,6 +13,7 @@
 #include "collect/watcher.h"
 
 struct drain;
+struct unprofiled;
 
 /* r NULL: buffers are freed without being read (to measure the agents alone). None of them is owned. */
 struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
@@ -56,6 +57,8 @@ void drain_look(struct drain *d);
 void drain_commit(struct drain *d);
 /* Processes that still run with an agent in them. */
 uint32_t drain_live(const struct drain *d);
+/* Of the processes that have ended; after drain_finish of all. */
+const struct unprofiled *drain_unprofiled(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that died in a burst */
 /* CPU time that bursts and counting cost the target, by the agents' own accounts. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);

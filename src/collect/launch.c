@@ -174,6 +174,19 @@ int launch_agent(char *path, size_t size, struct error *err)
     return 0;
 }
 
+/* A program with an address sanitizer of gcc's would refuse to run because the agent comes before it. */
+static int set_asan_options(void)
+{
+    const char *old = getenv("ASAN_OPTIONS");
+    char *value = NULL;
+    if (asprintf(&value, "%s%sverify_asan_link_order=0", old != NULL ? old : "",
+                 old != NULL && old[0] != '\0' ? ":" : "") < 0)
+        return -1;
+    int status = setenv("ASAN_OPTIONS", value, 1);
+    free(value);
+    return status;
+}
+
 static int set_preload(const char *agent, const char *session)
 {
     const char *old = getenv("LD_PRELOAD");
@@ -184,7 +197,7 @@ static int set_preload(const char *agent, const char *session)
         return -1;
     int status = setenv("LD_PRELOAD", value, 1) | setenv(WIRE_ENV, session, 1);
     free(value);
-    return status;
+    return status | set_asan_options();
 }
 
 int launch_begin(struct launching *l, char **argv, const char *agent, const char *session,

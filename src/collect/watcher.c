@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "collect/debugreg.h"
 #include "collect/faultcost.h"
+#include "collect/sharers.h"
 #include "collect/touched-words.h"
 #include "collect/tunables.h"
 #include "collect/vma.h"
@@ -255,6 +256,8 @@ static int process_is_fit(struct watcher *w)
         return 0;
     if (w->means == WIRE_WATCH_BY_REGISTERS)
         return shared->threads == 1;
+    if (sharers_exist(w->pid, w->desc.tid)) /* faults of theirs would be nobody's */
+        return 0;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
         return 0;
     uint64_t now = monotonic_ns(), pages = vmas_pages(w->vmas);

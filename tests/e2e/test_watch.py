@@ -56,7 +56,7 @@ def test_memory(built, record, what):
     assert count["watch_calls"] > 0
 
 
-@pytest.mark.parametrize("what", ["fork", "programs", "threads", "sharing", "dispatch"])
+@pytest.mark.parametrize("what", ["fork", "programs", "threads", "sharing", "unseen", "dispatch"])
 def test_processes(built, record, what):
     native, _ = same(record, [built / "watched_processes", what])
     assert b"wrong 0" in native.out

@@ -134,6 +134,42 @@ static void sharing(void)
     close(pipes[0]), close(pipes[1]);
 }
 
+/* In our memory, and nobody's thread: no fault of its own is its parent's. */
+static int reads(void)
+{
+    uint32_t s = 0;
+    for (int i = 0; i < 30000; i++)
+        s = s * 31 + sum();
+    return s == 0 ? 10 : 9;
+}
+
+/* By the bare instruction, while no page is closed yet, as the address sanitizer's leak detector does it. */
+static void unseen(void)
+{
+    enum { STACK = 1 << 16 };
+    uint8_t *stack = malloc(STACK);
+    uintptr_t top = ((uintptr_t)(stack + STACK) & ~(uintptr_t)15) - 8;
+    *(int (**)(void))top = reads;
+    long child = SYS_clone;
+    register long r10 __asm__("r10") = 0, r8 __asm__("r8") = 0;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "pop %%rax\n\t"
+                     "call *%%rax\n\t"
+                     "mov %%eax, %%edi\n\t"
+                     "mov $60, %%eax\n\t" /* exit */
+                     "syscall\n\t"
+                     "1:"
+                     : "+a"(child)
+                     : "D"((long)CLONE_VM | SIGCHLD), "S"(top), "d"(0L), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    for (int i = 0; i < 300; i++)
+        churn();
+    CHECK(child > 0 && status_of((pid_t)child) == 9);
+    free(stack);
+}
+
 /* Syscall user dispatch of the program's own. */
 static volatile char selector;
 static volatile long dispatched;
@@ -180,6 +216,8 @@ int main(int argc, char **argv)
             threads();
         else if (strcmp(what, "sharing") == 0 && i == 8)
             sharing();
+        else if (strcmp(what, "unseen") == 0 && i < 4)
+            unseen();
         else if (strcmp(what, "dispatch") == 0 && i == 8)
             dispatch();
     }

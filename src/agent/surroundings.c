@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* surroundings.c - what a process is run by or made of, and better not profiled for. */
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include "agent/agent.h"
+#include "agent/sys.h"
+
+/* The Go runtime makes its own system calls, also to take over every signal. */
+static int is_go(struct dl_phdr_info *info, size_t size, void *found)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_NOTE)
+            continue;
+        const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + ph->p_vaddr);
+        if (note->n_namesz == 3 && memcmp((const char *)(note + 1), "Go", 3) == 0)
+            *(int *)found = 1;
+    }
+    return 1; /* the program itself comes first, and is all we look at */
+}
+
+/* A debugger stops at each of our signals, and strace prints them. */
+static int is_traced(void)
+{
+    static const char key[] = "\nTracerPid:\t";
+    char status[512]; /* it is one of the first lines */
+    long fd = sys3(SYS_open, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long n = sys3(SYS_read, fd, status, sizeof status - 1);
+    sys1(SYS_close, fd);
+    status[n > 0 ? n : 0] = 0;
+    const char *at = strstr(status, key);
+    return at && at[sizeof key - 1] != '0';
+}
+
+/*
+ * Valgrind and qemu run translations of their own, in which a perf event's signal would find the emulator
+ * instead, and kill it, or have an agent of its own. They answer what a program asks of itself in /proc, but
+ * not what a thread asks; the kernel's random bytes lie on the stack that it made.
+ */
+static int is_emulated(void)
+{
+    Elf64_auxv_t entry[64];
+    long fd = sys3(SYS_open, "/proc/thread-self/auxv", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long n = sys3(SYS_read, fd, entry, sizeof entry);
+    sys1(SYS_close, fd);
+    for (long i = 0; i < n / (long)sizeof entry[0]; i++)
+        if (entry[i].a_type == AT_RANDOM)
+            return entry[i].a_un.a_val != getauxval(AT_RANDOM);
+    return 0;
+}
+
+enum wire_disabled surroundings_forbid(void)
+{
+    int go = 0;
+    dl_iterate_phdr(is_go, &go);
+    return go              ? WIRE_OFF_GO
+           : is_emulated() ? WIRE_OFF_EMULATED
+           : is_traced()   ? WIRE_OFF_TRACED
+                           : WIRE_OFF_NOT;
+}
+
+/*
+ * Asked by the address sanitizer's library, which would refuse to run a program because another library,
+ * ours, comes before it. A program's own function of that name is asked instead, or options in the
+ * environment are added: see launch.c.
+ */
+EXPORT const char *__asan_default_options(void);
+EXPORT const char *__asan_default_options(void)
+{
+    return "verify_asan_link_order=0";
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include "collect/unprofiled.h"
+
+/* What is missing here is told elsewhere, or only a note of the report: a program that filters its calls from
+ * some moment on has been profiled until then. */
+static const struct {
+    const char *extent, *why;
+} reasons[WIRE_OFF_COUNT] = {
+    [WIRE_OFF_CPU] = {"not", "the processor lacks SSE4.2 or XSAVE"},
+    [WIRE_OFF_MEMORY] = {"not", "there was no memory for the agent"},
+    [WIRE_OFF_TIMER] = {"only partly", "there were no more timers"},
+    [WIRE_OFF_TROUBLE] = {"only partly", "the agent met with an unexpected fault"},
+    [WIRE_OFF_GO] = {"not", "written in Go, whose runtime takes over every signal"},
+    [WIRE_OFF_EMULATED] = {"not", "run by an emulator, such as Valgrind or qemu"},
+    [WIRE_OFF_TRACED] = {"not", "traced by a debugger or strace, which would see the agent's signals"},
+};
+
+void unprofiled_add(struct unprofiled *u, uint64_t why, const char *exe)
+{
+    const char *slash = strrchr(exe, '/');
+    if (why == WIRE_OFF_NOT || why >= WIRE_OFF_COUNT)
+        return;
+    if (u->by[why].processes++ == 0)
+        snprintf(u->by[why].name, sizeof(u->by[why].name), "%s", slash != NULL ? slash + 1 : exe);
+}
+
+int unprofiled_next(const struct unprofiled *u, unsigned *why, char *text, size_t size)
+{
+    while (++*why < WIRE_OFF_COUNT) {
+        uint32_t n = u->by[*why].processes;
+        if (n == 0 || reasons[*why].why == NULL)
+            continue;
+        snprintf(text, size, "%u process%s %s profiled (%s%s): %s", n, n == 1 ? " was" : "es were",
+                 reasons[*why].extent, u->by[*why].name, n == 1 ? "" : ", ...", reasons[*why].why);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that something else has a hand in already: sanitizers, debuggers, emulators. Nothing gets into its way."""
+import os
+import re
+
+import pytest
+
+from conftest import FULL, need, run, run_keys, totals
+
+MODES = {"burst": ["--gap-us", "2000"], "full": FULL, "watched": ["--gap-us", "500", "--watch-lines", "32"]}
+
+
+def same(native, recorded):
+    """Output and status; addresses, process numbers and places of errors differ from run to run."""
+    def plain(text):
+        return re.sub(rb"==\d+==|0x[0-9a-f]+|\b\d{4,}\b", b"", text)
+    assert (plain(recorded.out), recorded.status) == (plain(native.out), native.status), recorded.err
+
+
+def environment(options):
+    """Ours, with these options of the address sanitizer; None: unset."""
+    rest = {k: v for k, v in os.environ.items() if k != "ASAN_OPTIONS"}
+    return rest if options is None else {**rest, "ASAN_OPTIONS": options}
+
+
+@pytest.mark.parametrize("options", [None, "detect_leaks=0"])
+@pytest.mark.parametrize("target", ["sanitized", "sanitized_own"])
+@pytest.mark.parametrize("mode", MODES)
+def test_address_sanitizer(record, built, mode, target, options):
+    env = environment(options)
+    native = run([built / target], env=env)
+    assert native.out.count(b"\n") == 3
+    recorded, db = record(MODES[mode], [built / target], env=env)
+    same(native, recorded)
+    assert totals(db)["references"] > 10000
+
+
+@pytest.mark.parametrize("target, status", [("sanitized", 1), ("sanitized_own", 7)])
+def test_address_sanitizer_finds_what_it_finds(record, built, target, status):
+    """A read behind a block of the heap, also from a script that sets options of its own."""
+    script = f"ASAN_OPTIONS=$ASAN_OPTIONS {built / target} overflow"
+    native = run(["sh", "-c", script], env=environment(None))
+    assert native.status == status and b"heap-buffer-overflow" in native.err
+    recorded, _ = record([], ["sh", "-c", script], env=environment(None))
+    same(native, recorded)
+    assert b"heap-buffer-overflow" in recorded.err
+    without, _ = record([], ["sh", "-c", f"unset ASAN_OPTIONS; {built / 'sanitized'} overflow"], env=environment(None))
+    assert b"heap-buffer-overflow" in without.err
+
+
+def warning(db):
+    return run_keys(db).get("warning", "")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_debugger(record, built, mode):
+    """It would stop at each signal of ours."""
+    session = [need("gdb"), "-nx", "-batch", "-ex", "run", "-ex", "print $_exitcode", "--args", built / "micro", "random", 65536,
+               20000000]
+    native = run(session)
+    assert b"$1 = 0" in native.out
+    recorded, db = record(MODES[mode], session)
+    assert b"$1 = 0" in recorded.out and b"SIG" not in recorded.out, recorded.out
+    assert "traced" in warning(db) and totals(db)["references"] > 0, "of gdb itself"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_strace(record, built, tmp_path, mode):
+    log = tmp_path / "log"
+    argv = [need("strace"), "-f", "-o", log, "sh", "-c", f"{built / 'micro'} random 65536 20000000; {built / 'micro'} random 64 1000"]
+    native = run(argv)
+    recorded, db = record(MODES[mode], argv)
+    same(native, recorded)
+    assert "--- SIGTRAP" not in log.read_text() and "--- SIGSEGV" not in log.read_text()
+    assert "processes were not profiled" in warning(db)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_valgrind(record, built, mode):
+    """What it runs is left alone, what runs beside it is not."""
+    micro = f"{built / 'micro'} random 65536"
+    argv = ["sh", "-c", f"{need('valgrind')} -q --tool=none {micro} 3000000 && {micro} 30000000"]
+    native = run(argv)
+    assert native.status == 0
+    recorded, db = record(MODES[mode], argv)
+    same(native, recorded)
+    assert "1 process was not profiled (micro): run by an emulator" in warning(db)
+    assert totals(db)["references"] > 10000
+
+
+def test_loader_by_name(record, built):
+    """The dynamic loader as a command changes what the kernel has told: no emulator."""
+    recorded, db = record(FULL, ["sh", "-c", f"/lib64/ld-linux-x86-64.so.2 {built / 'micro'} random 65536 100000"])
+    assert recorded.status == 0 and warning(db) == "" and totals(db)["references"] > 100000
