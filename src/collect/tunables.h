@@ -43,12 +43,13 @@
  * What counting adds to a block, in cycles of the processor; the least share of the time that is left after
  * that; and how many times longer all of it takes, for each turn (a return or an indirect branch) that comes
  * on a block: code with many is slow natively, too, and where it waits for its branches it waits longer here.
- * Fitted to eight programs whose bursts were placed by references as well: the mean error over 1-64 KB that
- * placing by time adds is .12 points with these, .22 with .25 ns a block and .75 a turn (docs/accuracy.md,
- * "The clock").
+ * Fitted to thirteen programs of a minute each (docs/accuracy.md, "The clock"). Shares of code hardly depend
+ * on them, as what is alike for all code cancels; but the time until a watched line is touched becomes
+ * references by these rates: with 2 and 4 these were told 1.2 times too fast, and large caches to miss too
+ * often.
  */
-#define COLLECT_COUNT_BLOCK_CYCLES 2.0
-#define COLLECT_COUNT_TURN_TIMES 4.0
+#define COLLECT_COUNT_BLOCK_CYCLES 1.5
+#define COLLECT_COUNT_TURN_TIMES 2.0
 #define COLLECT_COUNT_LEAST 0.35
 /* Of what is left, the least share of user code, whatever pages are taken to have cost. */
 #define COLLECT_USER_LEAST 0.05
