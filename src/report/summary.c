@@ -139,7 +139,7 @@ static void put_troubles(FILE *out, const struct report_summary *s)
         if (value > 0 && (double)value >= troubles[i].worth_telling * triggers)
             fprintf(out, "  note        %" PRIu64 " %s\n", value, troubles[i].meaning);
     }
-    if (counter_of(s, "disabled") && !*s->warning) /* which tells more, but only at the end of a run */
+    if (counter_of(s, "disabled"))
         fputs("  note        profiling turned itself off in at least one process\n", out);
 }
 
