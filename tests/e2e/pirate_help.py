@@ -10,7 +10,8 @@ import pytest
 
 from conftest import run
 
-CANNOT = ("no Pirate can run here", "cannot be told apart")
+NOT_NOW = "cannot be told apart by time here"
+CANNOT = ("no Pirate can run here", NOT_NOW)
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +28,18 @@ def able(cachegram, tmp_path_factory):
 def pirate(cachegram, tmp_path, able):
     def go(*args, wrap=(), **how):
         argv = [cachegram, "pirate", "--limit", "100", "-o", tmp_path / "p.db"]
-        return run([*wrap, *argv, *args], cwd=tmp_path, **how)
+        for _ in range(6):
+            result = run([*wrap, *argv, *args], cwd=tmp_path, **how)
+            if not is_not_now(result.status, result.err):
+                return result
+            time.sleep(5)
+        pytest.skip(result.err.decode().strip())
     return go
+
+
+def is_not_now(status, err):
+    """Neighbours slow the cache down so much that the Pirate refuses to begin: it may be another moment's `able`."""
+    return status == 125 and NOT_NOW.encode() in err
 
 
 def rows(text):

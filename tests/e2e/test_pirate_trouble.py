@@ -12,7 +12,7 @@ import time
 import pytest
 
 from conftest import run, run_keys
-from pirate_help import (able, children_of, cpu_seconds, pirate, pirate_argv, rows,  # noqa: F401 (fixtures)
+from pirate_help import (able, children_of, cpu_seconds, is_not_now, pirate, pirate_argv, rows,  # noqa: F401 (fixtures)
                          state_of, target_of, wait_until)
 
 RIVAL = "another cachegram pirate measured on this machine at the same time (process {})"
@@ -113,6 +113,10 @@ def test_whole_run_stopped(pirate, tmp_path):
         stopped = []
 
         def look():
+            if p.poll() == 125:
+                said = p.stderr.read()
+                assert is_not_now(125, said), said
+                pytest.skip(said.decode().strip())
             stopped[:] = [c for c in children_of(p.pid) if state_of(c, gone="") == "T"]
             return stopped
         wait_until(look)
