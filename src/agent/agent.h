@@ -118,7 +118,7 @@ struct watch_thread {
     uint64_t mini_page, mini_ended_ns;
     unsigned mini_words;
     /* CPU time: that was not its own; and when the burst in progress was begun */
-    uint64_t overhead_ns, burst_cpu_ns, burst_overhead_ns, counted_ns;
+    uint64_t overhead_ns, burst_cpu_ns, burst_overhead_ns;
     uint64_t fault_end_ns; /* when the last fault, or the short burst behind it, was over */
 };
 
@@ -355,10 +355,11 @@ int watch_many(void);        /* there are several threads, or will be in a momen
 uint64_t watch_own_ns(void); /* the process' CPU time, less what profiling took of it */
 /* Likewise, but as if the thread's burst that ends now had not been, from watch_burst_begins on. */
 uint64_t watch_burst_own_ns(const struct thread *t);
+/* References of the process that went through counting code and short bursts, whose time is none of these. */
+uint64_t watch_inside_refs(void);
 void watch_burst_begins(struct thread *t); /* from here to watch_ask, CPU time is not the program's own */
 void watch_burst_so_far(struct thread *t); /* takes what has been of it off watch_own_ns already */
 int watch_was_in_fault(const struct thread *t); /* until right now, where signals had to wait */
-void watch_counted(struct thread *t);           /* a stretch of counting is over that was part of it */
 int watch_closed(void);                         /* some page is closed */
 void watch_enters(struct thread *t);            /* the code cache, for the collector */
 void watch_leaves(struct thread *t);            /* it, in any case */
@@ -403,9 +404,14 @@ int watch_detached(struct thread *t); /* by one that will end; nonzero: watch_re
 void watch_exits(struct thread *t);   /* it is about to call exit */
 void watch_reap(void);                /* forgets threads that have ended */
 
-/* touched.c: which of the n <= 64 lines (addresses) the records' instructions touched: bit i is lines[i]. */
-uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
-                         const uint64_t *lines, unsigned n);
+/* touched.c: what a short burst's records tell. */
+struct touched {
+    uint64_t found;        /* which of the lines their instructions touched: bit i is lines[i] */
+    uint64_t refs, before; /* references that they made; and of these, before the first of the lines */
+};
+/* lines: addresses; n <= 64. */
+struct touched records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
+                               const uint64_t *lines, unsigned n);
 
 /* calls.c */
 #define SET_SYSCALL_USER_DISPATCH 59 /* PR_, which older headers do not name */

@@ -72,6 +72,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
     *d = (struct wire_desc){.asks = asks,
                             .own_ns = watch_burst_own_ns(t),
+                            .inside_refs = watch_inside_refs(),
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
@@ -155,7 +156,6 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     uint32_t asks = 0;
     if (counting) {
         count_end(t);
-        watch_counted(t);
         burst_forget(t);
     } else if (t->buffer >= 0) {
         asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
@@ -257,7 +257,6 @@ static uint64_t begin(struct thread *t, uint64_t pc)
 
 void burst_record(struct thread *t, ucontext_t *uc)
 {
-    watch_counted(t);
     start_buffer(t, t->buffer);
     uint64_t code = begin(t, arch_pc(uc));
     if (code) {

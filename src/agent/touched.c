@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * touched.c - a short burst's records, looked through for watched lines. What they mean is told in wire.h;
+ * touched.c - a short burst's records, counted, and looked through for watched lines. What they mean is told in wire.h;
  * the collector's decoders do the same for whole bursts (collect/references.c).
  */
 #include "agent/agent.h"
@@ -10,7 +10,7 @@
 struct search {
     const uint64_t *lines;
     unsigned n;
-    uint64_t found;
+    struct touched touched;
 };
 
 struct record {
@@ -35,8 +35,17 @@ static inline void touch(struct search *s, uint64_t address, uint64_t bytes)
 {
     uint64_t line = session->line_bytes;
     for (unsigned i = 0; i < s->n; i++)
-        if (__builtin_expect(address + bytes - 1 - s->lines[i] < line + bytes - 1, 0))
-            s->found |= 1ull << i;
+        if (__builtin_expect(address + bytes - 1 - s->lines[i] < line + bytes - 1, 0)) {
+            if (!s->touched.found)
+                s->touched.before = s->touched.refs;
+            s->touched.found |= 1ull << i;
+        }
+}
+
+static inline void touch_once(struct search *s, uint64_t address, uint64_t bytes)
+{
+    touch(s, address, bytes);
+    s->touched.refs++;
 }
 
 /* All elements from the pointer on, in its direction. */
@@ -44,6 +53,7 @@ static void touch_elements(struct search *s, uint64_t pointer, uint64_t elements
 {
     uint64_t all = elements * bytes;
     touch(s, down ? pointer + bytes - all : pointer, all);
+    s->touched.refs += elements;
 }
 
 static void touch_rep(struct search *s, const struct record *r, const struct wire_ref *ref)
@@ -70,7 +80,7 @@ static void touch_gather(struct search *s, const struct record *r, const struct 
         if (!(word(r, ref->slot2) >> i & 1))
             continue;
         int64_t index = ref->index_bytes == 8 ? (int64_t)w : (int32_t)(w >> at % 8 * 8);
-        touch(s, address_of(r, ref) + (uint64_t)(index * ref->scale), ref->elem_bytes);
+        touch_once(s, address_of(r, ref) + (uint64_t)(index * ref->scale), ref->elem_bytes);
     }
 }
 
@@ -89,20 +99,20 @@ static void look(struct search *s, const struct record *r)
             break;
         case WIRE_REF_MASKED: /* as if all elements were; a line too many at times */
             if (word(r, ref->slot2))
-                touch(s, address_of(r, ref), ref->size);
+                touch_once(s, address_of(r, ref), ref->size);
             break;
         default:
             if (ref->slot < r->have)
-                touch(s, address_of(r, ref), ref->size);
+                touch_once(s, address_of(r, ref), ref->size);
             break;
         }
     }
 }
 
-uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
-                         const uint64_t *lines, unsigned n_lines)
+struct touched records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
+                               const uint64_t *lines, unsigned n_lines)
 {
-    struct search s = {lines, n_lines, 0};
+    struct search s = {lines, n_lines, {0, 0, 0}};
     uint64_t fs_base = (uint64_t)__builtin_thread_pointer();
     while (words < end) {
         uint32_t id = (uint32_t)*words & WIRE_ID_MASK, n = (uint32_t)*words >> WIRE_ID_BITS;
@@ -119,5 +129,5 @@ uint64_t records_touched(const uint64_t *words, const uint64_t *end, uint32_t la
         look(&s, &r);
         words += n;
     }
-    return s.found;
+    return s.touched;
 }

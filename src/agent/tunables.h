@@ -118,8 +118,6 @@
  * then, in references per microsecond. */
 #define COUNT_RATE_REFS 1000000u
 #define COUNT_FIRST_RATE 1000u
-/* Of the CPU time of counting, what native code would have taken for the same. */
-#define COUNT_NATIVE_PERCENT 60
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
 

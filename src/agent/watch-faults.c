@@ -47,7 +47,7 @@ static int touch(uint64_t address, uint64_t now, int *wanted)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_UNMAPPED);
         closed = -1;
     } else if (closed) {
-        hit_range(address, address + 1, since_fault(now));
+        hit_range(address, address + 1, since_fault(now), watch_inside_refs());
         *wanted = page_is_wanted(p);
     }
     watch_unlock();
@@ -108,7 +108,8 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     return 1;
 }
 
-/* The watched lines of open pages are those that a short burst can have touched, so long ago. */
+/* Counts a short burst's references. The watched lines of open pages are those that it can have touched, so
+ * long ago. */
 static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns, uint64_t ago_ns)
 {
     uint64_t lines[WIRE_MAX_WATCHES];
@@ -121,14 +122,15 @@ static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t 
             lines[n++] = w->line;
     }
     watch_unlock();
-    uint64_t found = n ? records_touched(words, end, last_insns, lines, n) : 0;
-    if (!found)
-        return;
-    watch_lock();
-    for (unsigned i = 0; i < n; i++)
-        if (found >> i & 1)
-            hit_range(lines[i], lines[i] + 1, ago_ns);
-    watch_unlock();
+    struct touched touched = records_touched(words, end, last_insns, lines, n);
+    if (touched.found) {
+        watch_lock();
+        for (unsigned i = 0; i < n; i++)
+            if (touched.found >> i & 1)
+                hit_range(lines[i], lines[i] + 1, ago_ns, watch_inside_refs() + touched.before);
+        watch_unlock();
+    }
+    count_add(&proc->count.watch_refs, touched.refs);
 }
 
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
@@ -137,6 +139,6 @@ void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t las
     settle_touched(t->buffer_start, end_of_words, last_insns, since_fault(t->mini_cpu_ns));
     watch_close(t, t->app_mask);
     t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
-    /* Entering and leaving took a fault each. */
-    watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + 2 * watching()->fault_ns);
+    /* Of the two faults, by which it was entered and left, the former's way in and the latter's way out. */
+    watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + watching()->fault_ns);
 }

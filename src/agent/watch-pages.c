@@ -30,13 +30,15 @@ static struct {
     uint64_t id, own_ns;
 } since[WIRE_MAX_WATCHES];
 
-static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_t own_ns)
+static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_t own_ns,
+                      uint64_t inside_refs)
 {
     uint32_t wanted = WIRE_WATCH_WANTED;
     unsigned i = (unsigned)(w - watching()->watch);
     if (state == WIRE_WATCH_LOST && since[i].id != w->id)
         state = WIRE_WATCH_REFUSED;
     w->own_ns = own_ns;
+    w->inside_refs = inside_refs;
     /* The collector, answering another thread, may have settled it just now. */
     if (__atomic_compare_exchange_n(&w->state, &wanted, (uint32_t)state, 0, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED) &&
@@ -46,13 +48,7 @@ static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_
 
 void settle(struct wire_watch *w, enum wire_watch_state state)
 {
-    settle_at(w, state, watch_own_ns());
-}
-
-static void hit_ago(struct wire_watch *w, uint64_t ago_ns)
-{
-    settle_at(w, WIRE_WATCH_HIT, watch_own_ns() - ago_ns);
-    count_add(&proc->count.watch_hits, 1);
+    settle_at(w, state, watch_own_ns(), watch_inside_refs());
 }
 
 static int lies_in(const struct wire_watch *w, uint64_t low, uint64_t high)
@@ -67,11 +63,13 @@ void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
             settle(&watching()->watch[i], state);
 }
 
-void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns)
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t inside_refs)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
-        if (lies_in(&watching()->watch[i], low, high))
-            hit_ago(&watching()->watch[i], ago_ns);
+        if (lies_in(&watching()->watch[i], low, high)) {
+            settle_at(&watching()->watch[i], WIRE_WATCH_HIT, watch_own_ns() - ago_ns, inside_refs);
+            count_add(&proc->count.watch_hits, 1);
+        }
 }
 
 void lose_all(void)
@@ -161,7 +159,7 @@ static void ends_being_open(struct page *p)
         if (!lies_in(w, p->address, p->address + WIRE_PAGE))
             continue;
         if (unseen > UNSEEN_MOST_NS)
-            settle_at(w, WIRE_WATCH_LOST, p->opened_ns);
+            settle_at(w, WIRE_WATCH_LOST, p->opened_ns, watch_inside_refs());
         else
             count_add(&proc->count.watch_unseen_ns, unseen);
     }

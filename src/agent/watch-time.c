@@ -2,7 +2,8 @@
 /*
  * watch-time.c - the program's own CPU time, less what profiling took; and what watching may take.
  *
- * Time is that of the whole process: a line is touched again by whichever thread.
+ * Time is that of the whole process: a line is touched again by whichever thread. What runs in translated
+ * code has no time here: its references are counted.
  */
 #include <time.h>
 #include "agent/sys.h"
@@ -33,25 +34,23 @@ void watch_burst_begins(struct thread *t)
 {
     t->watch.burst_cpu_ns = cpu_ns();
     t->watch.burst_overhead_ns = t->watch.overhead_ns;
-    t->watch.counted_ns = 0;
 }
 
-void watch_counted(struct thread *t)
-{
-    t->watch.counted_ns += (cpu_ns() - t->count.cpu_start_ns) * COUNT_NATIVE_PERCENT / 100;
-}
-
-/* CPU time of the thread since watch_burst_begins that was not its own, and is not known as such yet. Its own
- * is what counted references would have taken; those of the burst are few. */
+/* CPU time of the thread since watch_burst_begins that is not known as not its own yet. */
 static uint64_t burst_overhead_ns(const struct thread *t)
 {
-    return cpu_ns() - t->watch.burst_cpu_ns - t->watch.counted_ns -
-           (t->watch.overhead_ns - t->watch.burst_overhead_ns);
+    return cpu_ns() - t->watch.burst_cpu_ns - (t->watch.overhead_ns - t->watch.burst_overhead_ns);
 }
 
 uint64_t watch_burst_own_ns(const struct thread *t)
 {
     return watch_own_ns() - burst_overhead_ns(t);
+}
+
+uint64_t watch_inside_refs(void)
+{
+    return __atomic_load_n(&proc->count.count_refs, __ATOMIC_RELAXED) +
+           __atomic_load_n(&proc->count.watch_refs, __ATOMIC_RELAXED);
 }
 
 void watch_burst_so_far(struct thread *t)
@@ -62,7 +61,7 @@ void watch_burst_so_far(struct thread *t)
 void burst_is_over(struct thread *t)
 {
     watch_burst_so_far(t);
-    add_overhead(t, 2 * watching()->fault_ns);
+    add_overhead(t, watching()->fault_ns);
 }
 
 int watch_was_in_fault(const struct thread *t)

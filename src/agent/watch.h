@@ -56,8 +56,9 @@ void list_pages(uint64_t own_ns); /* those of the wanted lines, after the table 
                                    * since then */
 /* Every watched line in [low, high) has met its fate. */
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state);
-/* Lines there were touched, so much CPU time ago that went into profiling. */
-void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns);
+/* Lines there were touched, so much CPU time ago that went into profiling, after so many references in
+ * translated code. */
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t inside_refs);
 void lose_range(uint64_t low, uint64_t high); /* that memory cannot be watched */
 void settle(struct wire_watch *w, enum wire_watch_state state);
 void lose_all(void);

@@ -167,7 +167,12 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
         now = w->drop_at;
     }
     double refs = clock_at(s, now) - clock_at(s, w->from);
-    return watches_outcome(s->watches, w->id, outcome, fmax(0, refs), NAN, s->options.clock_error, err);
+    struct watch_outcome told = {.outcome = outcome,
+                                 .refs = fmax(0, refs),
+                                 .cpu_ns = NAN,
+                                 .inside_refs = NAN,
+                                 .clock_error = s->options.clock_error};
+    return watches_outcome(s->watches, w->id, &told, err);
 }
 
 /* Every watch of the line ends with its touch by reference number `now`. */

@@ -105,6 +105,7 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
             .outcome = PROFILE_OPEN,
             .refs = NAN,
             .cpu_ns = NAN,
+            .inside_refs = NAN,
             .clock_error = NAN,
         };
         int status = profile_add_watch(w->profile, &watch, err);
@@ -126,11 +127,18 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
     return 0;
 }
 
-int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs, double cpu_ns,
-                    double clock_error, struct error *err)
+int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err)
 {
-    assert(outcome != PROFILE_OPEN && outcome < PROFILE_OUTCOMES);
-    int status = profile_set_outcome(w->profile, id, outcome, refs, cpu_ns, clock_error, err);
+    assert(outcome->outcome != PROFILE_OPEN && outcome->outcome < PROFILE_OUTCOMES);
+    struct profile_watch watch = {
+        .id = id,
+        .outcome = outcome->outcome,
+        .refs = outcome->refs,
+        .cpu_ns = outcome->cpu_ns,
+        .inside_refs = outcome->inside_refs,
+        .clock_error = outcome->clock_error,
+    };
+    int status = profile_set_outcome(w->profile, &watch, err);
     if (status == 0)
         w->open--;
     return status;

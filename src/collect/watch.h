@@ -64,15 +64,18 @@ void watches_set_per_burst(struct watches *w, unsigned per_burst);
 int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
                    const struct stackdist_survivor *survivors, size_t n, uint64_t touches, struct error *err);
 
-/*
- * What became of watch `id` (watch_request.id), told once. refs: references that the burst's thread executed
- * between the burst's end and that moment, by the reference clock, not counting the reusing one; 0 or more,
- * need not be whole; NaN: not known, to be told from cpu_ns later. cpu_ns: CPU time that the thread used in
- * between; NaN: not known. clock_error: how far refs may be off, as a share of it (.2: by 20%); NaN: not
- * known.
- */
-int watches_outcome(struct watches *w, uint64_t id, enum profile_outcome outcome, double refs, double cpu_ns,
-                    double clock_error, struct error *err);
+/* What became of a watch, between its burst's end and that moment. */
+struct watch_outcome {
+    enum profile_outcome outcome; /* not PROFILE_OPEN */
+    /* References by the reference clock, not counting the reusing one; 0 or more, need not be whole; NaN: not
+     * known, to be told from cpu_ns and inside_refs later. */
+    double refs;
+    double cpu_ns;      /* CPU time that the process used for code of its own, run natively; NaN: not known */
+    double inside_refs; /* references that it made besides, in translated code; NaN: not known */
+    double clock_error; /* how far refs may be off, as a share of it (.2: by 20%); NaN: not known */
+};
+/* What became of watch `id` (watch_request.id), told once. 0, or negative with err filled. */
+int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err);
 /* Watches that were requested and have no outcome yet. */
 uint64_t watches_open(const struct watches *w);
 

@@ -22,12 +22,19 @@
 
 #define FILTER_BITS 4096u
 
+/* CPU time of the process' own, and references that it made besides, in translated code, all bursts included.
+ */
+struct moment {
+    uint64_t ns, refs;
+};
+
 /* Each requested line, from its burst on until its outcome is told. */
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
     uint64_t from_ns;    /* the thread's own CPU time (wire_desc.own_ns) at its burst */
-    uint64_t touched_ns; /* in a burst; 0: not */
+    uint64_t from_refs;  /* references of the process in translated code at its burst's end */
+    struct moment touched; /* in a burst; ns 0: not */
     int protection;      /* of its page */
     int slot;            /* in the agent's table, -1: none yet */
     uint64_t back_ns; /* CPU time of its process when that went back to its code after its burst; 0: not known
@@ -58,6 +65,7 @@ struct watcher {
     uint64_t nwords;
     uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
     uint64_t touches;                        /* so far */
+    uint64_t burst_refs;                     /* touches of all bursts before */
     uint64_t position[2 * WIRE_MAX_WATCHES]; /* of lines[i]'s first touch in the burst, from 1; 0: none */
     unsigned old;                            /* lines before the burst's own */
 };
@@ -98,12 +106,18 @@ static inline unsigned hash(uint64_t line)
 /* --- outcomes --- */
 
 /* Tells what became of lines[i], and forgets it. */
-static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, uint64_t at_ns,
+static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
                 struct error *err)
 {
     struct line *l = &w->lines[i];
-    double ns = at_ns > l->from_ns ? (double)(at_ns - l->from_ns) : 0;
-    int status = watches_outcome(w->watches, l->id, outcome, NAN, ns, NAN, err);
+    struct watch_outcome told = {
+        .outcome = outcome,
+        .refs = NAN,
+        .cpu_ns = at.ns > l->from_ns ? (double)(at.ns - l->from_ns) : 0,
+        .inside_refs = at.refs > l->from_refs ? (double)(at.refs - l->from_refs) : 0,
+        .clock_error = NAN,
+    };
+    int status = watches_outcome(w->watches, l->id, &told, err);
     if (l->slot >= 0) {
         __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
         w->freed |= UINT64_C(1) << l->slot;
@@ -120,7 +134,7 @@ static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, uin
  * Once there is another thread, which nobody would see touch the line, it is given up.
  */
 static int registers_ended(const struct watcher *w, const struct line *l, enum profile_outcome *outcome,
-                           uint64_t *at_ns)
+                           struct moment *at)
 {
     const struct wire_watching *shared = &w->proc->watching;
     uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : shared->back_ns;
@@ -129,16 +143,17 @@ static int registers_ended(const struct watcher *w, const struct line *l, enum p
     if (touched == 0)
         return 0;
     *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_DROPPED;
-    *at_ns = l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0);
+    *at = (struct moment){l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0),
+                          l->from_refs};
     return 1;
 }
 
 /* What was seen of lines[i] outside of bursts; nonzero if that is the end of it. */
-static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, uint64_t *at_ns)
+static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, struct moment *at)
 {
     const struct line *l = &w->lines[i];
     if (l->registers.n > 0)
-        return registers_ended(w, l, outcome, at_ns);
+        return registers_ended(w, l, outcome, at);
     if (l->slot < 0)
         return 0;
     const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
@@ -154,16 +169,28 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
         break;
     case WIRE_WATCH_REFUSED:
         *outcome = PROFILE_REFUSED;
-        *at_ns = l->from_ns;
+        *at = (struct moment){l->from_ns, l->from_refs};
         return 1;
     default:
         return 0;
     }
-    *at_ns = seen->own_ns;
+    *at = (struct moment){seen->own_ns, seen->inside_refs + w->burst_refs};
     return 1;
 }
 
 /* --- a burst --- */
+
+/* When the burst in hand was over. */
+static struct moment burst_end(const struct watcher *w)
+{
+    return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->touches};
+}
+
+/* When it touched lines[i]. */
+static struct moment touch_of(const struct watcher *w, unsigned i)
+{
+    return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->position[i] - 1};
+}
 
 void watcher_begin(struct watcher *w, const struct wire_desc *desc, const uint64_t *words, uint64_t n)
 {
@@ -204,7 +231,12 @@ void watcher_request(struct watcher *w, const struct watch_request *request)
 {
     if (w->n < sizeof(w->lines) / sizeof(w->lines[0]))
         w->lines[w->n++] = (struct line){
-            .id = request->id, .address = request->address, .from_ns = w->desc.own_ns, .slot = -1};
+            .id = request->id,
+            .address = request->address,
+            .from_ns = w->desc.own_ns,
+            .from_refs = burst_end(w).refs,
+            .slot = -1,
+        };
 }
 
 /* --- what may be watched --- */
@@ -314,7 +346,7 @@ static int free_registers(struct watcher *w, struct error *err)
         return 0;
     for (unsigned i = w->n; i > 0 && status == 0; i--)
         if (w->lines[i - 1].registers.n > 0)
-            status = tell(w, i - 1, PROFILE_DROPPED, w->desc.own_ns, err);
+            status = tell(w, i - 1, PROFILE_DROPPED, burst_end(w), err);
     return status;
 }
 
@@ -325,7 +357,7 @@ static int thin_out(struct watcher *w, unsigned left, struct error *err)
 {
     int status = 0;
     while (w->n > left && status == 0)
-        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, w->desc.own_ns, err);
+        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, burst_end(w), err);
     return status;
 }
 
@@ -370,11 +402,11 @@ static int answer(struct watcher *w, struct error *err)
         if (fit && goes_on(w, l, is_new))
             i++;
         else if (is_new)
-            status = tell(w, i, PROFILE_REFUSED, w->desc.own_ns, err);
+            status = tell(w, i, PROFILE_REFUSED, burst_end(w), err);
         else if (l->registers.n > 0) /* another thread came, nobody knows when */
-            status = tell(w, i, PROFILE_DROPPED, l->from_ns, err);
+            status = tell(w, i, PROFILE_DROPPED, (struct moment){l->from_ns, l->from_refs}, err);
         else /* unmapped, or something else by now, and the burst did not tell */
-            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, w->desc.own_ns, err);
+            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
     }
     if (status == 0)
         status = thin_out(w, w->live, err);
@@ -385,7 +417,7 @@ static int answer(struct watcher *w, struct error *err)
             continue;
         put_in_table(w, &w->lines[i - 1]);
         if (w->lines[i - 1].slot < 0)
-            status = tell(w, i - 1, PROFILE_REFUSED, w->desc.own_ns, err);
+            status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
     }
     w->freed = 0;
     shared->allowance_ns = w->allowance_ns;
@@ -400,29 +432,38 @@ static int take_turn(struct watcher *w)
                                        0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-int watcher_end(struct watcher *w, struct error *err)
+/* Tells of all lines whose fate is known by now. turn: the agent waits. */
+static int tell_ended(struct watcher *w, int turn, struct error *err)
 {
-    int turn = take_turn(w), status = 0;
+    int status = 0;
     for (unsigned i = 0; i < w->n && status == 0;) {
         enum profile_outcome outcome = PROFILE_REUSED;
-        uint64_t at_ns = w->lines[i].touched_ns;
-        if (at_ns == 0 && !ended(w, i, &outcome, &at_ns) && w->position[i] != 0)
-            at_ns = w->lines[i].touched_ns = w->desc.own_ns;       /* give or take the burst itself */
-        if (w->lines[i].registers.n > 0 && at_ns > w->desc.own_ns) /* it was in the burst */
-            at_ns = w->desc.own_ns;
-        if (at_ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
-            status = tell(w, i, outcome, at_ns, err);
+        struct moment at = w->lines[i].touched;
+        if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0)
+            at = w->lines[i].touched = touch_of(w, i);
+        if (w->lines[i].registers.n > 0 && at.ns > w->desc.own_ns) /* it was in the burst */
+            at.ns = w->desc.own_ns;
+        if (at.ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
+            status = tell(w, i, outcome, at, err);
         else
             i++;
     }
-    if (!turn) { /* nobody waits: the burst's own are not watched */
+    return status;
+}
+
+int watcher_end(struct watcher *w, struct error *err)
+{
+    int turn = take_turn(w), status = tell_ended(w, turn, err);
+    if (!turn) /* nobody waits: the burst's own are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
             if (w->lines[i - 1].slot < 0 && w->lines[i - 1].registers.n == 0)
-                status = tell(w, i - 1, PROFILE_REFUSED, w->desc.own_ns, err);
-        return status;
-    }
-    if (status == 0)
+                status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
+    if (turn && status == 0)
         status = answer(w, err);
+    w->burst_refs += w->touches;
+    w->touches = 0;
+    if (!turn)
+        return status;
     __atomic_store_n(&w->proc->watching.turn, WIRE_TURN_AGENT, __ATOMIC_RELEASE);
     syscall(SYS_futex, &w->proc->watching.turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     return status;
@@ -433,14 +474,15 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *e
     int status = 0;
     while (w->n > 0 && status == 0) {
         enum profile_outcome outcome = gone ? PROFILE_ENDED : PROFILE_DROPPED;
-        uint64_t at_ns = cpu_ns;
-        if (w->lines[0].touched_ns != 0) {
+        const struct wire_counters *count = &w->proc->count;
+        struct moment at = {cpu_ns, count->count_refs + count->watch_refs + w->burst_refs};
+        if (w->lines[0].touched.ns != 0) {
             outcome = PROFILE_REUSED;
-            at_ns = w->lines[0].touched_ns;
+            at = w->lines[0].touched;
         } else {
-            ended(w, 0, &outcome, &at_ns);
+            ended(w, 0, &outcome, &at);
         }
-        status = tell(w, 0, outcome, at_ns, err);
+        status = tell(w, 0, outcome, at, err);
     }
     vmas_free(w->vmas);
     touched_words_free(w->touched);

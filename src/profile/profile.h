@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 4
+#define PROFILE_SCHEMA_VERSION 5
 
 struct profile; /* opaque */
 
@@ -66,7 +66,9 @@ struct profile_watch {
     double weight; /* survivors of the burst that it stands for; NaN: as many as the others (version 2) */
     enum profile_outcome outcome;
     double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
-    double cpu_ns;      /* CPU time of the thread from then on; NaN: open, not told, or version 2 */
+    double cpu_ns;      /* CPU time of the process' own code from then on; NaN: open, not told, or version 2 */
+    double inside_refs; /* references that it made besides, in translated code; NaN: likewise, or before
+                         * version 5 */
     double clock_error; /* share of refs; NaN: not told */
 };
 
@@ -120,9 +122,9 @@ int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint
                        uint64_t file_offset, const char *path, struct error *err);
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err);
 int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err);
-/* -ENOENT with err filled if there is no such watch. */
-int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome outcome, double refs,
-                        double cpu_ns, double clock_error, struct error *err);
+/* Of watch->id: outcome, refs, cpu_ns, inside_refs and clock_error, nothing else. -ENOENT with err filled if
+ * there is no such watch. */
+int profile_set_outcome(struct profile *p, const struct profile_watch *watch, struct error *err);
 /*
  * Per-set distances in `sets` sets (a power of two), a histogram of kind "setsN": not all bursts have them.
  */

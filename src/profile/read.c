@@ -402,17 +402,20 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
 {
     static const char *const sql[] = {
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, NULL, NULL"
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, NULL, NULL, NULL"
         " FROM watch ORDER BY burst, id",
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight"
-        " FROM watch ORDER BY burst, id"};
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight, NULL"
+        " FROM watch ORDER BY burst, id",
+        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight, "
+        "inside_refs FROM watch ORDER BY burst, id"};
+    size_t version = p->version >= 5 ? 2 : p->version >= 3;
     sqlite3_stmt *s = NULL;
     struct profile_watch *list = NULL;
     size_t used = 0, room = 0;
     int rc = SQLITE_DONE, code = 0;
 
     /* Version 1 had none. */
-    if (p->version >= 2 && sqlite3_prepare_v2(p->db, sql[p->version >= 3], -1, &s, NULL) != SQLITE_OK)
+    if (p->version >= 2 && sqlite3_prepare_v2(p->db, sql[version], -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     while (s && (rc = sqlite3_step(s)) == SQLITE_ROW) {
         if (used == room) {
@@ -438,6 +441,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
             .clock_error = column_or_nan(s, 7),
             .cpu_ns = column_or_nan(s, 8),
             .weight = column_or_nan(s, 9),
+            .inside_refs = column_or_nan(s, 10),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

@@ -286,28 +286,29 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
     sqlite3_bind_double(s, 8, watch->clock_error);
     sqlite3_bind_double(s, 9, watch->cpu_ns);
     sqlite3_bind_double(s, 10, watch->weight);
+    sqlite3_bind_double(s, 11, watch->inside_refs);
     int code = step_done(p, s, err);
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
 }
 
-int profile_set_outcome(struct profile *p, uint64_t watch, enum profile_outcome outcome, double refs,
-                        double cpu_ns, double clock_error, struct error *err)
+int profile_set_outcome(struct profile *p, const struct profile_watch *watch, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_OUTCOME, err);
     if (!s)
         return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)outcome);
-    sqlite3_bind_text(s, 2, profile_outcome_name(outcome), -1, SQLITE_STATIC);
-    sqlite3_bind_double(s, 3, refs);
-    sqlite3_bind_double(s, 4, clock_error);
-    sqlite3_bind_double(s, 5, cpu_ns);
-    sqlite3_bind_int64(s, 6, (sqlite3_int64)watch);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)watch->outcome);
+    sqlite3_bind_text(s, 2, profile_outcome_name(watch->outcome), -1, SQLITE_STATIC);
+    sqlite3_bind_double(s, 3, watch->refs);
+    sqlite3_bind_double(s, 4, watch->clock_error);
+    sqlite3_bind_double(s, 5, watch->cpu_ns);
+    sqlite3_bind_double(s, 6, watch->inside_refs);
+    sqlite3_bind_int64(s, 7, (sqlite3_int64)watch->id);
     int code = step_done(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watch %llu", p->path,
-                         (unsigned long long)watch);
+                         (unsigned long long)watch->id);
     return code;
 }
 

@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 7u
+#define WIRE_VERSION 8u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -131,7 +131,10 @@ struct wire_desc {
     uint64_t gap_ns;     /* mean CPU time between bursts when this one was planned: what it stands for */
     uint32_t asks;       /* nonzero: number of the question that the thread waits with (wire_watching.turn) */
     uint32_t pad;
-    uint64_t own_ns; /* CPU time of the thread before the burst, less what profiling took of it */
+    uint64_t own_ns; /* CPU time of the process before the burst, less what profiling took of it, the time of
+                      * all that ran in translated code included */
+    uint64_t inside_refs; /* references that the process made before the burst in translated code, bursts
+                           * handed over like this one not included */
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
      * counting translation (arch/x86_64/count.h), which is slower than native code; and system calls between
      * them took so much besides. 0: not told. */
@@ -203,6 +206,7 @@ struct wire_watch {
     uint32_t protection; /* PROT_* of its page; the collector's to find out */
     uint64_t line;       /* address of its first byte */
     uint64_t own_ns;     /* wire_desc.own_ns' clock at the moment at which the state ceased to be WANTED */
+    uint64_t inside_refs; /* wire_desc.inside_refs' count, likewise */
     uint64_t id;         /* the collector's */
 };
 #define WIRE_MAX_WATCHES 64u
@@ -257,6 +261,7 @@ struct wire_counters {
     uint64_t watch_faults;  /* touches of closed pages */
     uint64_t watch_hits;    /* of that, of watched lines */
     uint64_t watch_minis;   /* short bursts behind the others */
+    uint64_t watch_refs;    /* references made in these */
     uint64_t watch_calls;   /* system calls that were looked at first */
     uint64_t watch_unasked; /* bursts whose question was withdrawn, or could not be asked */
     uint64_t watch_cpu_ns;  /* CPU time that all of it took, the kernel's part estimated */
