@@ -58,8 +58,12 @@ struct counting {
     int timed;           /* the timer is set */
     int closed;          /* the page that blocks read is closed: the thread stops at the next one */
     int paused;          /* for a system call, behind which the stretch goes on */
-    uint64_t total;      /* references counted so far, but for those since it last stopped */
+    uint64_t total;      /* references counted so far, but for those since it last stopped; of a repeated
+                          * string instruction's operand, one */
     uint64_t taken;      /* of what the counter says, in `total` already */
+    uint64_t string_refs_taken; /* of what the thread's `strings` say, in the process' counters already */
+    /* At the last burst's end: what count_string_hits said, and `total`. */
+    uint64_t string_hits_before, string_total_before;
     uint64_t part_total; /* at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
@@ -142,12 +146,18 @@ struct thread {
     uint64_t app_mask;   /* the target's signal mask while in a burst */
     uint64_t burst_mask; /* what is blocked in a burst */
     /* For counting code (arch/x86_64/count.h): a register borrowed for one instruction, which bits of an
-     * address are its index in tables, what is added at once for a string instruction, and while the target's
-     * vector is back in its register, the counter; else that vector. */
+     * address are its index in tables, rcx before a string instruction, and while the target's vector is back
+     * in its register, the counter; else that vector. */
     uint64_t spill_extra, table_mask;
     uint64_t elements[2], counter[2];
     uint64_t goal; /* at which the counter is at its mark; a constant */
     uint64_t vector[8] __attribute__((aligned(64)));
+    /* Of repeated string instructions, by the size of their elements, 1, 2, 4 or 8 bytes: elements read or
+     * written, and operands for which the counter has counted one; and rcx behind such an instruction. */
+    struct string_count {
+        uint64_t elements, counted;
+    } strings[4];
+    uint64_t left[2];
 
     enum thread_state state;
     uint32_t tid;
@@ -311,6 +321,8 @@ int count_always(void); /* the thread counts whenever it is not in a recorded bu
 int count_wanted(struct thread *t, const ucontext_t *uc);
 void count_begin(struct thread *t);
 void count_take(struct thread *t, uint64_t counted); /* what the counter says since arch_count_in */
+/* So far: elements of repeated string instructions that lie in the line of the element before. */
+uint64_t count_string_hits(const struct thread *t);
 int count_is_alarm(const siginfo_t *info);
 void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
 /* Before what no alarm must come in, a system call that may wait or a step: the thread stops behind it. */

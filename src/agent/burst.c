@@ -95,6 +95,8 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .warm_blocks = t->count.warm_blocks % COUNT_TURN,
                             .warm_turns = t->count.warm_blocks / COUNT_TURN,
                             .paging_ns = t->count.paging_ns,
+                            .string_hits = count_string_hits(t) - t->count.string_hits_before,
+                            .string_steps = t->count.total - t->count.string_total_before,
                             .count_blocks = t->count.blocks,
                             .count_turns = t->count.turns,
                             .near_refs = t->count.near_refs,

@@ -198,12 +198,32 @@ void count_begin(struct thread *t)
     count_add(&proc->count.counts, 1);
 }
 
+/* Elements of repeated string instructions for which the counter has counted none. */
+static uint64_t string_refs(const struct thread *t)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
+        sum += t->strings[i].elements - t->strings[i].counted;
+    return sum;
+}
+
+uint64_t count_string_hits(const struct thread *t)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
+        bytes += (t->strings[i].elements - t->strings[i].counted) << i;
+    return string_refs(t) - bytes / session->line_bytes;
+}
+
 void count_take(struct thread *t, uint64_t counted)
 {
-    uint64_t more = counted - t->count.taken;
+    uint64_t more = counted - t->count.taken, strings = string_refs(t);
     t->count.taken = counted;
     t->count.total += more;
     count_add(&proc->count.count_refs, more);
+    if (strings != t->count.string_refs_taken)
+        count_add(&proc->count.count_string_refs, strings - t->count.string_refs_taken);
+    t->count.string_refs_taken = strings;
 }
 
 /* CPU time that the part has taken up to then, without what was spent in code of ours and in system calls. */
@@ -322,6 +342,8 @@ void count_forget(struct thread *t)
 {
     t->count.on = t->count.done = 0;
     t->count.refs = t->count.ns = t->count.near_refs = t->count.near_ns = 0;
+    t->count.string_hits_before = count_string_hits(t);
+    t->count.string_total_before = t->count.total;
 }
 
 /* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away

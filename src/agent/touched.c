@@ -53,7 +53,7 @@ static void touch_elements(struct search *s, uint64_t pointer, uint64_t elements
 {
     uint64_t all = elements * bytes;
     touch(s, down ? pointer + bytes - all : pointer, all);
-    s->touched.refs += elements;
+    s->touched.refs++;
 }
 
 static void touch_rep(struct search *s, const struct record *r, const struct wire_ref *ref)

@@ -140,5 +140,5 @@ void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t las
     watch_close(t, t->app_mask);
     t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
     /* Of the two faults, by which it was entered and left, the former's way in and the latter's way out. */
-    watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + watching()->fault_ns);
+    watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + watching()->fault_ns * MINI_BACK_PERCENT / 100);
 }

@@ -61,7 +61,7 @@ void watch_burst_so_far(struct thread *t)
 void burst_is_over(struct thread *t)
 {
     watch_burst_so_far(t);
-    add_overhead(t, watching()->fault_ns);
+    add_overhead(t, watching()->fault_ns * BURST_BACK_PERCENT / 100);
 }
 
 int watch_was_in_fault(const struct thread *t)

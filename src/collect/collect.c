@@ -242,6 +242,7 @@ static int prepare(struct run *r, struct error *err)
     if ((status = choose_clock(r, err)) < 0)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
+    r->session.map->line_bytes = o->line_bytes;
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     r->start_ns = monotonic_ns();
     r->replaces = access(o->output, F_OK) == 0;
@@ -263,7 +264,6 @@ static int prepare(struct run *r, struct error *err)
         if (r->watches == NULL)
             return -ENOMEM;
         r->session.map->watch = watch_means(o);
-        r->session.map->line_bytes = o->line_bytes;
         reducer_watch(r->reducer, r->watches);
         drain_watch(r->drain, &(struct watch_setting){.watches = r->watches,
                                                       .means = watch_means(o),

@@ -69,6 +69,7 @@ struct decoder {
     struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
     uint64_t *batch;
     size_t used;
+    int skip_string_hits;
     decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
     void *ctx;
     struct decode_counts *counts;

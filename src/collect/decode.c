@@ -81,6 +81,11 @@ void decoder_free(struct decoder *d)
     free(d);
 }
 
+void decoder_skip_string_hits(struct decoder *d)
+{
+    d->skip_string_hits = 1;
+}
+
 /* Bytes that a reference may span at most, or 0 if its description is broken. */
 static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
 {
@@ -213,6 +218,52 @@ static void put_masked(struct decoder *d, uint64_t address, uint64_t mask, unsig
     }
 }
 
+/* One operand of a repeated string instruction. */
+struct string_operand {
+    uint64_t address, last; /* of the next element; the last line it touched */
+    int used;
+};
+
+/* How many elements, from the next one on, lie wholly in its first line; or 1. */
+static uint64_t elements_of_line(const struct decoder *d, const struct string_operand *o, uint64_t step)
+{
+    uint64_t n = (int64_t)step < 0 ? 0 : (d->line_bytes - (o->address & (d->line_bytes - 1))) / step;
+    return n > 0 ? n : 1;
+}
+
+/* Lines of the next element that are not the last one touched. */
+static void put_element(struct decoder *d, struct string_operand *o, uint64_t bytes)
+{
+    uint64_t address = o->address & ADDRESS_MASK;
+    for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
+        if (line != o->last)
+            d->batch[d->used++] = o->last = line;
+}
+
+/* The lines of so many elements, without those that were touched last. Returns how many elements came. */
+static uint64_t put_string_lines(struct decoder *d, struct string_operand *source,
+                                 struct string_operand *target, uint64_t elements, uint64_t step,
+                                 uint64_t bytes, int *status)
+{
+    uint64_t i = 0;
+    while (i < elements) {
+        uint64_t go = elements - i;
+        if (d->used >= BATCH_LINES && (*status = flush(d)) < 0)
+            break;
+        struct string_operand *operands[] = {source, target};
+        for (unsigned k = 0; k < 2; k++)
+            if (operands[k]->used) {
+                uint64_t most = elements_of_line(d, operands[k], step);
+                put_element(d, operands[k], bytes);
+                go = most < go ? most : go;
+            }
+        source->address += go * step;
+        target->address += go * step;
+        i += go;
+    }
+    return i;
+}
+
 /* words: rcx, rsi, rdi before; rcx and a pointer after. */
 static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *words, uint64_t fs_base)
 {
@@ -229,8 +280,12 @@ static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *
     int reads = (r->flags & WIRE_REP_SRC) != 0, touches = (r->flags & WIRE_REP_DST) != 0;
     int dst_reads = (r->flags & WIRE_REP_DST_RD) != 0;
     int status = 0;
-    uint64_t i;
-    for (i = 0; i < elements; i++) {
+    uint64_t i = 0;
+    if (d->skip_string_hits && elements > 0) {
+        struct string_operand from = {source, UINT64_MAX, reads}, to = {target, UINT64_MAX, touches};
+        i = put_string_lines(d, &from, &to, elements, step, r->elem_bytes, &status);
+    }
+    for (; i < elements && status >= 0 && !d->skip_string_hits; i++) {
         if (d->used >= BATCH_LINES && (status = flush(d)) < 0)
             break;
         if (reads)
@@ -240,6 +295,7 @@ static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *
         source += step;
         target += step;
     }
+    d->counts->steps += (unsigned)(reads + touches) * (1 - i); /* the rest as for any other reference */
     d->counts->loads += i * (unsigned)(reads + (touches && dst_reads));
     d->counts->stores += touches && !dst_reads ? i : 0;
     return status;
@@ -416,5 +472,6 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     if (status >= 0)
         status = flush(d);
     counts->references += counts->loads + counts->stores - loads_and_stores;
+    counts->steps += counts->loads + counts->stores - loads_and_stores;
     return status < 0 ? status : 0;
 }

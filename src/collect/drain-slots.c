@@ -37,7 +37,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         COUNTER(burst_cpu_ns),    COUNTER(watch_faults),  COUNTER(watch_hits),   COUNTER(watch_minis),
         COUNTER(watch_calls),     COUNTER(watch_unasked), COUNTER(watch_rests),  COUNTER(watch_line_ns),
         COUNTER(watch_refs), COUNTER(watch_unseen_ns), COUNTER(watch_cpu_ns),  COUNTER(counts),       COUNTER(count_refs),
-        COUNTER(count_cpu_ns),    COUNTER(count_away_ns), COUNTER(count_blocks), COUNTER(count_turns),
+        COUNTER(count_string_refs), COUNTER(count_cpu_ns),    COUNTER(count_away_ns), COUNTER(count_blocks), COUNTER(count_turns),
         COUNTER(memory_bytes),    COUNTER(disabled),
 #undef COUNTER
     };
@@ -121,7 +121,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     copy_exe(slot->proc, exe);
     unprofiled_add(&d->unprofiled, slot->proc->count.disabled, exe);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
-    d->counted += slot->proc->count.count_refs;
+    d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
     d->ended_cpu_ns += slot->cpu_ns;
     d->ended_bursts += slot->proc->count.bursts;
     if (slot->proc->count.memory_bytes > d->memory_bytes)

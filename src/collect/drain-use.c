@@ -56,6 +56,6 @@ uint64_t drain_counted(const struct drain *d)
     uint64_t sum = d->counted;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
-            sum += d->slots[i].proc->count.count_refs;
+            sum += d->slots[i].proc->count.count_refs + d->slots[i].proc->count.count_string_refs;
     return sum;
 }

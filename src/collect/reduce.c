@@ -81,6 +81,8 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     process->decoder = decoder_new(r->line_bytes, source, err);
     if (process->decoder == NULL)
         return -ENOMEM;
+    if (!r->full)
+        decoder_skip_string_hits(process->decoder);
     if ((process->clock = refclock_new()) == NULL) {
         decoder_free(process->decoder);
         process->decoder = NULL;
@@ -170,20 +172,19 @@ static uint64_t since(uint64_t start_ns, uint64_t ns)
 
 /*
  * Nothing is known of the references between bursts; but where the budget set bursts further apart, each
- * stands for more. By references, so that a burst cut short counts for less; but one string instruction may
- * make millions of them, with which a burst must not outweigh all others: a word stands for a few at most.
+ * stands for more. By steps, so that a burst cut short counts for less, and one with a string instruction of
+ * millions of elements does not outweigh all others.
  */
-static double weight_of(const struct decode_counts *counts, uint64_t words, uint64_t gap_ns)
+static double weight_of(const struct decode_counts *counts, uint64_t gap_ns)
 {
-    double references = (double)counts->references, most = 4 * (double)words;
-    return (references < most ? references : most) * (double)gap_ns / (COLLECT_GAP_US * 1e3);
+    return (double)counts->steps * (double)gap_ns / (COLLECT_GAP_US * 1e3);
 }
 
 static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                        const struct decode_counts *counts, uint64_t words, struct error *err)
 {
     struct refclock_burst clock;
-    if (refclock_burst(process->clock, desc, counts->references, &clock) < 0)
+    if (refclock_burst(process->clock, desc, counts->steps, &clock) < 0)
         return error_set(err, -ENOMEM, "out of memory for a process' threads");
     struct profile_burst burst = {
         .process = process->id,
@@ -202,10 +203,12 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
         .pc = desc->pc,
         .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
         .end_detail = desc->end_detail,
-        .weight = isnan(clock.stratum_refs) ? weight_of(counts, words, desc->gap_ns) : clock.stratum_refs,
+        .weight = isnan(clock.stratum_refs) ? weight_of(counts, desc->gap_ns) : clock.stratum_refs,
         .start_refs = clock.start_refs,
         .refs_per_ns = clock.refs_per_ns,
         .near_per_ns = clock.near_per_ns,
+        .steps = counts->steps,
+        .string_hits = desc->string_steps > 0 ? (double)desc->string_hits / (double)desc->string_steps : NAN,
     };
     return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
                         : profile_add_burst(r->profile, &burst, err);

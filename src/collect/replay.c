@@ -269,6 +269,7 @@ static int end_burst(struct sampler *s, struct error *err)
         .start_refs = clock_at(s, s->start[s->index]),
         .refs_per_ns = NAN, /* a trace has no time */
         .near_per_ns = NAN,
+        .string_hits = NAN,
     };
     int status = burst_store(s->burst, s->profile, &row, s->watches, err);
     s->active = 0;

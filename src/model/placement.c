@@ -79,7 +79,8 @@ static void place_thread(const struct placed *placed, size_t n, double usual, st
         burst->start_refs = start;
         /* Not less than itself: of a thread that was met but once, right at its start, little more is known.
          */
-        burst->weight = fmax((double)burst->references, rate * total * share);
+        double each = time->references_each > 0 ? time->references_each : 1;
+        burst->weight = fmax((double)burst->references, rate * total * share * each);
         burst->log_rate = rate > 0 && usual > 0 ? log(rate / usual) : 0;
         before_ns = placed[i].cpu_ns;
         before_rate = rate;

@@ -34,10 +34,11 @@ int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_b
 
 /*
  * When a burst was, on its thread's CPU clock; how fast the thread ran natively around it (NaN: not known);
- * and how much CPU time the burst was planned to stand for, in any unit (all 0: each as much as the others).
+ * how much CPU time the burst was planned to stand for, in any unit (all 0: each as much as the others); and
+ * how many references it has for each of those that the rate counts, if these are not all (0: they are).
  */
 struct curve_time {
-    double cpu_ns, refs_per_ns, planned_ns;
+    double cpu_ns, refs_per_ns, planned_ns, references_each;
 };
 /*
  * Bursts placed by CPU time: sets weight and start_refs of all by the local rates, if no burst has a

@@ -44,6 +44,15 @@ struct profile_burst {
     /* ... in the few thousand references before it: by them it stands for more or less (also NaN: versions 2,
      * 3) */
     double near_per_ns;
+    /*
+     * References, but of a repeated string instruction one, or one of its source and one of its target: what
+     * weight, start_refs and both rates count, and the stack and reuse distances but for those that are 0
+     * within such an instruction. 0: they count references, all of them (also before version 5).
+     */
+    uint64_t steps;
+    /* Elements of such instructions that lie in the line of the element before, for each step, since the
+     * thread's last burst; NaN: not told. */
+    double string_hits;
 };
 
 /* What became of a watched line. The codes are part of the file format. */

@@ -335,16 +335,17 @@ static double column_or_nan(sqlite3_stmt *s, int column)
 
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err)
 {
-    char sql[300];
+    char sql[400];
     sqlite3_stmt *s = NULL;
     snprintf(sql, sizeof sql,
              "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
              " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, %s"
              " FROM burst ORDER BY id",
-             p->version >= 4   ? "start_refs, refs_per_ns, blocks, near_per_ns"
-             : p->version == 3 ? "start_refs, refs_per_ns, blocks, NULL"
-             : p->version == 2 ? "start_refs, refs_per_ns, 0, NULL"
-                               : "NULL, NULL, 0, NULL");
+             p->version >= 5   ? "start_refs, refs_per_ns, blocks, near_per_ns, steps, string_hits"
+             : p->version == 4 ? "start_refs, refs_per_ns, blocks, near_per_ns, 0, NULL"
+             : p->version == 3 ? "start_refs, refs_per_ns, blocks, NULL, 0, NULL"
+             : p->version == 2 ? "start_refs, refs_per_ns, 0, NULL, 0, NULL"
+                               : "NULL, NULL, 0, NULL, 0, NULL");
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     struct profile_burst *list = NULL;
@@ -385,6 +386,8 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
             .refs_per_ns = column_or_nan(s, 19),
             .blocks = (uint64_t)sqlite3_column_int64(s, 20),
             .near_per_ns = column_or_nan(s, 21),
+            .steps = (uint64_t)sqlite3_column_int64(s, 22),
+            .string_hits = column_or_nan(s, 23),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

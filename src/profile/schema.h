@@ -25,7 +25,7 @@ static const char profile_schema[] =
     " cpu_start_ns INTEGER, cpu_end_ns INTEGER, refs INTEGER, loads INTEGER, stores INTEGER,"
     " instructions INTEGER, words INTEGER, new_blocks INTEGER, lines INTEGER, pc INTEGER, end_code INTEGER,"
     " end_reason TEXT, end_detail INTEGER, weight REAL, start_refs REAL, refs_per_ns REAL, blocks INTEGER,"
-    " near_per_ns REAL);"
+    " near_per_ns REAL, steps INTEGER, string_hits REAL);"
     "CREATE TABLE watch(id INTEGER PRIMARY KEY, burst INTEGER, address INTEGER, position INTEGER, age "
     "INTEGER,"
     " outcome_code INTEGER, outcome TEXT, refs REAL, clock_error REAL, cpu_ns REAL, weight REAL,"

@@ -265,6 +265,8 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
     sqlite3_bind_double(s, ++column, burst->refs_per_ns);
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->blocks);
     sqlite3_bind_double(s, ++column, burst->near_per_ns);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->steps);
+    sqlite3_bind_double(s, ++column, burst->string_hits);
     int code = step_done(p, s, err);
     if (code == 0)
         burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);

@@ -74,10 +74,12 @@ static uint32_t thread_number(const struct profile_burst *list, size_t i)
 }
 
 /* The CPU time that a burst was planned to stand for, in units of the collector's; its weight is the product
- * of that and its references, or of a few for each word (collect/reduce.c). */
+ * of that and its steps (collect/reduce.c), before version 5 of its references, or of a few for each word. */
 static double planned(const struct profile_burst *b)
 {
     double references = (double)b->references, most = 4 * (double)b->words;
+    if (b->steps > 0)
+        return b->weight / (double)b->steps;
     if (most > 0 && most < references)
         references = most;
     return b->weight > 0 ? b->weight / references : 0;
@@ -127,7 +129,7 @@ static int smooth_rates(struct loaded *l, struct error *err)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++) {
         const struct profile_burst *b = &l->list[i];
-        rates_traits(&rates[i], (double)b->references, (double)b->lines, (double)b->blocks,
+        rates_traits(&rates[i], (double)(b->steps > 0 ? b->steps : b->references), (double)b->lines, (double)b->blocks,
                      (double)b->instructions, (double)b->stores);
         rates[i].refs_per_ns = b->refs_per_ns;
     }
@@ -201,6 +203,27 @@ static void note_watches(const struct loaded *l, size_t from, size_t to, struct 
     }
 }
 
+static uint64_t string_hits(const struct profile_burst *b)
+{
+    return isnan(b->string_hits) ? 0 : (uint64_t)(b->string_hits * (double)b->steps + .5);
+}
+
+/*
+ * Elements of repeated string instructions that lie in the line of the element before hit in any cache, and
+ * are neither in the burst's distances nor in what counts time and weights. There are as many of them as were
+ * counted before the burst: that saw far more of the program than the burst, and such instructions are few
+ * and have many elements. With them, what a burst stands for is references again.
+ */
+static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time)
+{
+    uint64_t hits = string_hits(from);
+    b->stack.count[0] += hits;
+    b->stack.total += hits;
+    b->references += hits;
+    time->references_each = (double)b->references / (double)from->steps;
+    b->weight *= time->references_each;
+}
+
 static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct report_curve *curve,
                        struct error *err)
 {
@@ -216,7 +239,7 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         struct curve_burst *b = &l->bursts[curve->bursts];
         l->times[curve->bursts] = (struct curve_time){
             (double)list[i].cpu_start_ns,
-            isnan(list[i].near_per_ns) ? list[i].refs_per_ns : list[i].near_per_ns, planned(&list[i])};
+            isnan(list[i].near_per_ns) ? list[i].refs_per_ns : list[i].near_per_ns, planned(&list[i]), 0};
         struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
                                      [PROFILE_HIST_REUSE] = &b->reuse,
                                      [PROFILE_HIST_FIRST] = &b->first,
@@ -235,8 +258,10 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
             code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
         /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
         uint64_t touches = b->stack.total + b->first.total;
-        if (touches > b->references)
+        if (touches > b->references || list[i].steps > 0)
             b->references = touches;
+        if (list[i].steps > 0)
+            add_string_hits(&list[i], b, &l->times[curve->bursts]);
         if (code == 0 && l->sets && (code = load_sets(p, list[i].id, scratch, &l->sets[i], err)) > 0) {
             b->sets = &l->sets[i];
             code = 0;
@@ -261,11 +286,14 @@ static void find_speed(const struct loaded *l, uint32_t tid, struct report_curve
         if ((tid && from->tid != tid) || from->references == 0)
             continue;
         const struct curve_burst *b = &l->bursts[next++];
-        double of_each = b->weight / (double)from->references, rate = from->refs_per_ns;
+        /* The burst's references are all touches from version 5 on. */
+        double counted = (double)(from->steps > 0 ? from->steps : from->references);
+        double of_each = b->weight / (double)(from->steps > 0 ? b->references : from->references),
+               rate = from->refs_per_ns;
         touches += of_each * (double)b->references;
         instructions += of_each * (double)from->instructions;
         if (rate > 0) {
-            ns += b->weight / rate;
+            ns += of_each * counted / rate;
             timed += of_each * (double)from->instructions;
         }
     }
@@ -273,6 +301,26 @@ static void find_speed(const struct loaded *l, uint32_t tid, struct report_curve
         curve->references_per_instruction = touches / instructions;
     if (timed > 0)
         curve->ns_per_instruction = ns / timed;
+}
+
+/* Reuse distances, and what random replacement makes of them, are those of references that are no hits within
+ * string instructions: l->bursts as in find_speed. */
+static void add_string_hits_to_random(const struct loaded *l, uint32_t tid, struct report_curve *curve)
+{
+    double all = 0, hits = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < l->nlist; i++) {
+        if ((tid && l->list[i].tid != tid) || l->list[i].references == 0)
+            continue;
+        const struct curve_burst *b = &l->bursts[next++];
+        all += b->weight;
+        hits += b->weight / (double)b->references * (double)string_hits(&l->list[i]);
+    }
+    for (size_t i = 0; i < curve->n && all > 0; i++) {
+        curve->points[i].miss_ratio *= 1 - hits / all;
+        curve->points[i].low *= 1 - hits / all;
+        curve->points[i].high *= 1 - hits / all;
+    }
 }
 
 /* A run recorded to its end was too short; why another one holds none, its warning tells, which is shown
@@ -293,9 +341,13 @@ static int model(const struct report_question *question, const struct loaded *l,
                  struct report_curve *curve, struct error *err)
 {
     find_speed(l, question->tid, curve);
-    if (question->model == REPORT_MODEL_RANDOM)
-        return curve_watched_statcache(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points,
-                                       curve->n, err);
+    if (question->model == REPORT_MODEL_RANDOM) {
+        int code = curve_watched_statcache(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points,
+                                           curve->n, err);
+        if (code == 0)
+            add_string_hits_to_random(l, question->tid, curve);
+        return code;
+    }
     if (question->ways)
         return curve_ways(l->bursts, curve->bursts, curve->line_bytes, question->ways, seed, curve->points,
                           curve->n, err);

@@ -149,6 +149,10 @@ struct wire_desc {
     /* Clock `count-always`: references of the thread before the burst, those of other bursts not among them,
      * and the stratum of references that the burst stands for. */
     uint64_t count_before, count_gap;
+    /* Of a repeated string instruction's elements all these counts have but one, or one of its source and one
+     * of its target: steps. Of the thread, since its last burst: steps counted; and elements besides that lie
+     * in the line of the element before. */
+    uint64_t string_steps, string_hits;
 };
 
 /*
@@ -269,7 +273,8 @@ struct wire_counters {
     /* CPU time of the program's own, summed over lines: watched; and of that, open to other threads unseen */
     uint64_t watch_line_ns, watch_unseen_ns;
     uint64_t counts;                    /* stretches of counting */
-    uint64_t count_refs;                /* references counted in them */
+    uint64_t count_refs;                /* references counted in them: of string instructions, steps */
+    uint64_t count_string_refs;         /* and elements of these besides */
     uint64_t count_blocks, count_turns; /* counting blocks; those that end with a return or indirect branch */
     uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */
     uint64_t memory_bytes;                /* that the agent takes, at most: all that it ever touched */
@@ -339,7 +344,7 @@ struct wire_session {
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
     uint32_t watch;            /* enum wire_watch_means */
-    uint32_t line_bytes;       /* of a watched line */
+    uint32_t line_bytes;       /* of a line */
     uint32_t clock;            /* enum wire_clock */
     uint32_t count_vector;     /* number of the vector register that references are counted in */
     uint64_t page_ns;          /* CPU time that a new page takes: the mean of WIRE_PAGES_TRIED */

@@ -122,7 +122,7 @@ static void test_round_trip(void **state)
     assert_int_equal(
         profile_add_module(p, first, UINT64_C(0xffffffffff600000), UINT64_MAX, 0, "[vsyscall]", &err), 0);
     struct profile_burst b = {0,  second, 3,  4,  5,          6, 7,  8,   9,   10,  11,
-                              12, 13,     14, 15, UINT64_MAX, 8, 16, 0.1, 1e9, 1.5, NAN};
+                              12, 13,     14, 15, UINT64_MAX, 8, 16, 0.1, 1e9, 1.5, NAN, 17, .25};
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     /* Both ends of the bins, neighbours, a gap, a count of 64 bits. */
     in->count[0] = 1;
@@ -183,7 +183,7 @@ static void test_watches(void **state)
     struct profile *p;
     struct error err;
     struct hist *in = calloc(1, sizeof *in), *out = malloc(sizeof *out);
-    struct profile_burst b = {.references = 1, .start_refs = NAN, .refs_per_ns = NAN};
+    struct profile_burst b = {.references = 1, .start_refs = NAN, .refs_per_ns = NAN, .string_hits = NAN};
     struct profile_watch w[3] = {
         {.burst = 2, .address = UINT64_MAX - 63, .position = 5, .age = 6, .refs = NAN, .clock_error = NAN},
         {.burst = 1, .address = 64, .position = 0, .age = 0, .refs = NAN, .clock_error = NAN},

@@ -19,8 +19,10 @@
 /* From `code_offset` on, instruction `insn` (at pc_offset) is being executed. */
 struct place {
     uint16_t code_offset, pc_offset, insn;
-    /* Counting blocks only: references of the block before it; how often rcx was added ahead; PLACE_... */
-    uint16_t refs, repeats;
+    /* Counting blocks only: references of the block before it; how often rcx was added ahead, to which of the
+     * thread's `strings`; PLACE_... */
+    uint16_t refs;
+    uint8_t repeats, string;
     uint8_t state;
     int8_t extra; /* register whose own value lies in T_SPILL_EXTRA; -1: none */
 };
@@ -45,7 +47,7 @@ struct block {
     uint16_t check_end;     /* offset behind the check of the source; 0: none, it cannot change */
     uint16_t stale;         /* the source has changed: not to be found any more */
     uint16_t counts;        /* nonzero: a counting block */
-    uint16_t refs;          /* that it counts each time, string instructions aside */
+    uint16_t refs;          /* that it counts each time */
 };
 
 enum exit_kind {

@@ -189,7 +189,9 @@ static void restore_counting(struct thread *t, ucontext_t *uc, const struct bloc
         *greg(uc, RAX) = (greg_t)t->spill_a;
     if (p->extra >= 0)
         *greg(uc, p->extra) = (greg_t)t->spill_extra;
-    count_take(t, counted - (b->refs - p->refs) - (uint64_t)*greg(uc, RCX) * p->repeats);
+    t->strings[p->string].elements -= (uint64_t)*greg(uc, RCX) * p->repeats;
+    t->strings[p->string].counted -= p->repeats;
+    count_take(t, counted - (b->refs - p->refs));
 }
 
 uint32_t arch_restore(struct thread *t, ucontext_t *uc)

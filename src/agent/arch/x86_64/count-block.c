@@ -15,7 +15,8 @@
 
 /* What an instruction adds. */
 struct addition {
-    uint16_t refs, repeats, masked;
+    uint16_t refs, masked;
+    uint8_t repeats, string; /* a repeated string instruction's operands; which of the thread's `strings` */
 };
 
 /* A call of the run: what its call instruction, whose displacement is at `patch`, leads to. */
@@ -46,15 +47,17 @@ static unsigned ncalls;
 static struct addition addition_of(const struct insn *d, unsigned index, uint64_t block_pc)
 {
     struct emitter nowhere = {unused};
-    struct addition sum = {0, 0, 0};
+    struct addition sum = {0};
     template_init(&template, &nowhere, NO_REG + 1, NO_REG + 1);
     template_record(&template, d, index, (uint32_t)(d->pc - block_pc));
     for (unsigned i = 0; i < template.nrefs; i++) {
         const struct wire_ref *r = &template.refs[i];
         unsigned each = r->rw == (WIRE_LOAD | WIRE_STORE) ? 2 : r->rw != 0;
-        if (r->kind == WIRE_REF_REP)
+        if (r->kind == WIRE_REF_REP) {
             sum.repeats = (r->flags & (WIRE_REP_SRC | WIRE_REP_DST)) == (WIRE_REP_SRC | WIRE_REP_DST) ? 2 : 1;
-        else if (r->kind == WIRE_REF_MASKED || r->kind == WIRE_REF_PACKED)
+            sum.string = (uint8_t)__builtin_ctz(r->elem_bytes);
+            sum.refs = (uint16_t)(sum.refs + sum.repeats);
+        } else if (r->kind == WIRE_REF_MASKED || r->kind == WIRE_REF_PACKED)
             sum.masked = (uint16_t)(sum.masked + each);
         else
             sum.refs =
@@ -78,7 +81,7 @@ static unsigned decode(uint64_t pc, int *last, unsigned *refs)
         if (!source_look(&source, d))
             break;
         source_find_sequence(d, pc, &stop);
-        additions[n] = silent || insn_is_native(d) ? (struct addition){0, 0, 0} : addition_of(d, n, pc);
+        additions[n] = silent || insn_is_native(d) ? (struct addition){0} : addition_of(d, n, pc);
         *refs += additions[n++].refs;
         if (d->class != INSN_PLAIN && d->class != INSN_REP) {
             *last = 1;
@@ -141,8 +144,9 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
     if (before_branch && !names && !far) /* a gap behind it would keep the two from being executed as one */
         emit_nop(&cache_out, emit_gap(cache_out.at + d->in.length + 2));
     p.repeats = a->repeats;
+    p.string = a->string;
     n = add_place(n, b, &p);
-    emit_count_elements(&cache_out, a->repeats, 0);
+    emit_count_elements(&cache_out, a->repeats, a->string, 0);
     if (a->masked) { /* what it adds may be where the thread stops, too */
         p.state = names ? 0 : PLACE_SAVED_RCX;
         n = add_place(n, b, &p);
@@ -167,7 +171,7 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
         emit_gs_load(&cache_out, p.extra, T_SPILL_EXTRA);
     if (names)
         emit_count_vector_in(&cache_out);
-    emit_count_elements(&cache_out, a->repeats, 1);
+    emit_count_elements(&cache_out, a->repeats, a->string, 1);
     return n;
 }
 

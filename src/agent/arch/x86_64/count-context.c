@@ -60,6 +60,7 @@ int arch_count_ready(struct thread *t)
         return 0;
     t->table_mask = (1u << COUNT_TABLE_BITS) - 1;
     t->goal = COUNT_GOAL;
+    t->elements[1] = 1;
     for (unsigned i = 0; i < COUNT_STEPS; i++) {
         t->steps[2 * i] = t->steps[2 * (i + COUNT_STEPS)] = i;
         t->steps[2 * i + 1] = 1;

@@ -191,13 +191,18 @@ void emit_count_add(struct emitter *e, unsigned n, int turns)
     emit_vector(e, V_ADD, PREFIX_66, 0, vector, T_STEPS + 16 * (int)(turns ? n + COUNT_STEPS : n));
 }
 
-void emit_count_elements(struct emitter *e, unsigned times, int back)
+void emit_count_elements(struct emitter *e, unsigned times, unsigned string, int back)
 {
+    int at = T_STRINGS + (int)(string * sizeof(struct string_count));
     if (!times)
         return;
-    emit_gs_store(e, T_ELEMENTS, RCX);
+    emit_gs_store(e, back ? T_LEFT : T_ELEMENTS, RCX);
+    emit_count_store(e);
+    emit_vector(e, V_LOAD, PREFIX_F3, 0, 0, at);
     while (times--)
-        emit_vector(e, back ? V_SUBTRACT : V_ADD, PREFIX_66, 0, vector, T_ELEMENTS);
+        emit_vector(e, back ? V_SUBTRACT : V_ADD, PREFIX_66, 0, vector, back ? T_LEFT : T_ELEMENTS);
+    emit_vector(e, V_STORE, PREFIX_F3, 0, 0, at);
+    emit_count_load(e);
 }
 
 void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n)

@@ -22,8 +22,9 @@
  *      jae mark                           mov gs:[scratch], rcx; vmovq rcx, xmm31; rorx rcx, rcx, 56
  *                                         movzx ecx, cl; jrcxz on; jmp mark; on: mov rcx, gs:[scratch]
  *
- * The elements of a repeated string instruction are added without flags: rcx before, and less what is left of
- * it behind. Blocks that follow each other are written one behind the other, without jumps.
+ * A repeated string instruction counts as one reference, or two if it has a source and a target: its elements
+ * are no steps of the program's, and one instruction may have millions. They are added up beside, without
+ * flags, by their size: rcx before, and less what is left of it behind. Blocks that follow each other are written one behind the other, without jumps.
  *
  * Calls and returns are calls and returns, for the sake of the processor's prediction of returns. A call
  * pushes the address of the `landing` behind it, at once overwritten with the target's own return address; a
@@ -84,8 +85,9 @@ void emit_count_compare(struct emitter *e);
 void emit_count_high_byte(struct emitter *e);
 /* Adds to the counter; n below COUNT_STEPS. turns: the block ends with a turn. */
 void emit_count_add(struct emitter *e, unsigned n, int turns);
-/* Adds the elements of a string instruction, `times` for each; back: takes off what is left. */
-void emit_count_elements(struct emitter *e, unsigned times, int back);
+/* Adds the elements of a string instruction to `strings` number `string`, `times` for each; back: takes off
+ * what is left. */
+void emit_count_elements(struct emitter *e, unsigned times, unsigned string, int back);
 /* Before an instruction with an element mask: adds n unless it is zero. */
 void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n);
 /* Around an instruction that names the register. */

@@ -23,6 +23,8 @@
 #define T_COUNTER 208
 #define T_GOAL 224
 #define T_VECTOR 256
+#define T_STRINGS 320
+#define T_LEFT 384
 #define T_STEPS 4096
 #define T_TARGETS 8192
 #define T_JUMPS (8192 + (16 << TARGET_BITS))
@@ -57,6 +59,8 @@ AT(elements, T_ELEMENTS);
 AT(counter, T_COUNTER);
 AT(goal, T_GOAL);
 AT(vector, T_VECTOR);
+AT(strings, T_STRINGS);
+AT(left, T_LEFT);
 AT(steps, T_STEPS);
 AT(targets, T_TARGETS);
 AT(jumps, T_JUMPS);
