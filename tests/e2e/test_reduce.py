@@ -34,6 +34,6 @@ def test_string_instructions_take_no_hours(record, built):
     result, db = record(["--gap-us", "20000"], argv)
     assert result.status == 0 and result.out == run(argv).out, result.err
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        bursts = con.execute("SELECT refs, words FROM burst").fetchall()
-    assert bursts and all(refs <= 8 * words + 65536 + 2 * 8192 for refs, words in bursts)
+        bursts = con.execute("SELECT lines, words FROM burst").fetchall()
+    assert bursts and all(lines <= 8 * words + 65536 + 2 * 8192 for lines, words in bursts)
     assert float(run_keys(db)["recorder_cpu_seconds"]) < 1

@@ -170,6 +170,64 @@ static void test_rep(void **state)
         assert_int_equal(t->lines[i], (0x10000 + 4 * i) / 64);
 }
 
+/* Of what every element touches, the lines that its operand has not just touched. `lines`: element by element,
+ * the source's before the target's; of each, `spans` says how many. */
+static size_t without_hits(uint64_t *lines, const uint8_t *spans, size_t elements, unsigned operands)
+{
+    uint64_t last[2] = {UINT64_MAX, UINT64_MAX};
+    size_t from = 0, to = 0;
+    for (size_t i = 0; i < elements * operands; i++)
+        for (unsigned k = 0; k < spans[i]; k++, from++)
+            if (lines[from] != last[i % operands])
+                lines[to++] = last[i % operands] = lines[from];
+    return to;
+}
+
+/* Elements in the line that their operand touched last are counted, and touch nothing: any size, any place,
+ * either direction, copies and fills. */
+static void test_string_hits(void **state)
+{
+    struct test *t = *state;
+    static uint64_t wanted[1 << 16];
+    static uint8_t spans[1 << 16];
+    struct random_state random;
+    random_seed(&random, 5);
+    for (uint32_t id = 1; id <= 8; id++) {
+        const struct wire_ref ref = {.kind = WIRE_REF_REP,
+                                     .slot = 1,
+                                     .elem_bytes = (uint8_t)(1u << id % 4),
+                                     .flags = id > 4 ? WIRE_REP_SRC | WIRE_REP_DST : WIRE_REP_DST};
+        block(t, id, 6, &ref, 1);
+    }
+    for (int round = 0; round < 400; round++) {
+        uint32_t id = 1 + (uint32_t)random_below(&random, 8);
+        unsigned operands = id > 4 ? 2 : 1;
+        uint64_t bytes = UINT64_C(1) << id % 4, elements = random_below(&random, 3000);
+        uint64_t step = random_below(&random, 4) == 0 ? -bytes : bytes;
+        uint64_t start[] = {0x100000 + random_below(&random, 4096), 0x800000 + random_below(&random, 4096)};
+        const uint64_t words[] = {HEADER(id, 6), elements, start[0], start[1], 0, start[1] + elements * step};
+        size_t n = 0;
+        for (uint64_t i = 0; i < elements; i++)
+            for (unsigned k = 0; k < operands; k++) {
+                uint64_t at = start[operands == 2 ? k : 1] + i * step;
+                uint64_t first = at / 64, last = (at + bytes - 1) / 64;
+                spans[i * operands + k] = (uint8_t)(last - first + 1);
+                wanted[n++] = first;
+                if (last != first)
+                    wanted[n++] = last;
+            }
+        t->decoder->skip_string_hits = 0;
+        decode(t, words, 6, UINT32_MAX);
+        check_lines(t, wanted, n);
+        assert_int_equal(t->counts.steps, operands);
+        decoder_skip_string_hits(t->decoder);
+        decode(t, words, 6, UINT32_MAX);
+        check_lines(t, wanted, without_hits(wanted, spans, elements, operands));
+        assert_int_equal(t->counts.references, elements * operands);
+        assert_int_equal(t->counts.steps, operands);
+    }
+}
+
 static void test_vectors(void **state)
 {
     struct test *t = *state;
@@ -372,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_plain, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rep, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_string_hits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vectors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_groups, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
