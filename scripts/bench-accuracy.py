@@ -11,8 +11,11 @@ time of bursts, watching and recorder in percent of the program's own, as the pr
 in CPU time over the run that the bursts' weights come from, as a share of the true one. With --native also the CPU time of
 both processes against a native run right before, in pairs.
 
+With --rounds S other programs: those of scripts/rounds.sh, which do the same work over and over, for S seconds each. The exact
+curve is that of a few rounds, and takes a minute instead of six.
+
     scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 1]
-                              [--keep FOLDER] [--native] [--plot FILE.svg]
+                              [--rounds SECONDS] [--keep FOLDER] [--native] [--plot FILE.svg]
 """
 import argparse
 import contextlib
@@ -37,6 +40,8 @@ KINDS = {"cold": 200, "stream": 60, "heap": 300, "churn": 300, "threads": 100}
 SIZES = "1K..64M"
 # Where stack and libraries lie decides which variables share lines: at 1 KB that is up to a point and a half from run to run.
 NOT_RANDOM = ["setarch", "-R"]
+ROUNDS = bench.ROOT / "scripts" / "rounds.sh"
+EXACT_ROUNDS = 8  # of which the program's start is a small part
 LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
 
 
@@ -68,11 +73,41 @@ def mrc(cachegram, db):
                           check=True).stdout
 
 
-def exact_curve(cachegram, argv, folder):
+def rounds_names():
+    return subprocess.run([ROUNDS, "programs"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def rounds_command(name, n, where):
+    return subprocess.run([ROUNDS, "command", name, str(n)], cwd=where, capture_output=True, text=True,
+                          check=True).stdout.split("\0")[:-1]
+
+
+def make_case(name, options, cachegram):
+    """What is recorded, in which folder it runs, which other is its own, its exact curve, and how many times what that is of
+    it does. None: not installed."""
+    if options.rounds:
+        where = pathlib.Path(options.keep) / "rounds"
+        folder = where / name
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([ROUNDS, "inputs"], cwd=where, check=True)
+        few = rounds_command(name, EXACT_ROUNDS, where)
+        took = cpu_seconds(few, where)
+        n = round(options.rounds * EXACT_ROUNDS / took) + 1
+        return rounds_command(name, n, where), where, folder, exact_curve(cachegram, few, where, folder), n / EXACT_ROUNDS
+    if name not in KINDS and not papers_programs.here(name):
+        print(f"bench-accuracy.py: {name} is not installed, left out", file=sys.stderr)
+        return None
+    folder = pathlib.Path(options.keep) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    argv = command_line(name, options.scale, folder)
+    return argv, folder, folder, exact_curve(cachegram, argv, folder, folder), 1
+
+
+def exact_curve(cachegram, argv, where, folder):
     kept = folder / "exact.csv"
     if not kept.exists() or not (folder / "full.db").exists():
         db = str(folder / "full.db")
-        cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, "--mode", "full", "--", *argv], folder)
+        cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, "--mode", "full", "--", *argv], where)
         kept.write_text(mrc(cachegram, db))
     return curve(kept.read_text())
 
@@ -82,18 +117,19 @@ def query(db, text):
         return con.execute(text).fetchall()
 
 
-def rate_told(db, folder, own):
-    """Bursts are placed by time and told how fast code was there: the mean is the run's rate, if all of it is right."""
+def rate_told(db, full_db, own, of_full):
+    """Of the run whose exact curve is known, of_full times as long: bursts are placed by time and told how fast code was there: the mean is the run's rate, if all of it is right."""
     rows = query(db, "SELECT weight * 1.0 / steps, coalesce(near_per_ns, refs_per_ns) * (1 + coalesce(string_hits, 0))"
                      " FROM burst WHERE coalesce(near_per_ns, refs_per_ns) IS NOT NULL")
-    true = float(query(folder / "full.db", "SELECT value FROM run WHERE key = 'references'")[0][0]) / own / 1e9
+    true = float(query(full_db, "SELECT value FROM run WHERE key = 'references'")[0][0]) * of_full / own / 1e9
     return sum(w * rate for w, rate in rows) / sum(w for w, _ in rows) / true if rows else None
 
 
-def one_run(cachegram, argv, folder, options, exact, native):
+def one_run(cachegram, case, options, native):
+    argv, where, folder, exact, of_full = case
     db = str(folder / "burst.db")
-    before = cpu_seconds([*NOT_RANDOM, *argv], folder) if native else None
-    spent = cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, *options, "--", *argv], folder)
+    before = cpu_seconds([*NOT_RANDOM, *argv], where) if native else None
+    spent = cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, *options, "--", *argv], where)
     run = dict(query(db, "SELECT key, value FROM run"))
     seconds = {k: float(run.get(f"{k}_cpu_seconds", 0)) for k in ("burst", "watch", "recorder")}
     own = float(run["cpu_seconds"]) - seconds["burst"] - seconds["watch"]
@@ -106,7 +142,7 @@ def one_run(cachegram, argv, folder, options, exact, native):
             "small": statistics.mean(small) if small else None, "silent": len(exact) - len(errors), "sizes": len(exact),
             "held": sum(estimate[s][1] <= exact[s][0] <= estimate[s][2] for s in exact if s in estimate),
             "bursts": int(float(run["bursts"])), "watches": query(db, "SELECT count(*) FROM watch")[0][0],
-            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_told(db, folder, own),
+            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_told(db, folder / "full.db", own, of_full),
             "added": 100 * (spent / before - 1) if native else None}
 
 
@@ -132,7 +168,8 @@ def row(name, runs, native):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", default=",".join(papers_programs.NAMES))
+    parser.add_argument("--programs")
+    parser.add_argument("--rounds", type=float, metavar="SECONDS", help="programs that repeat themselves, for so long")
     parser.add_argument("--overhead", default="5")
     parser.add_argument("--watch", default="page")
     parser.add_argument("--runs", type=int, default=1)
@@ -142,15 +179,8 @@ def main():
     parser.add_argument("--plot", type=pathlib.Path, help="mean error against budget, of the last way of watching")
     options = parser.parse_args()
     cachegram = bench.find_cachegram()
-    cases = {}
-    for name in options.programs.split(","):
-        if name not in KINDS and not papers_programs.here(name):
-            print(f"bench-accuracy.py: {name} is not installed, left out", file=sys.stderr)
-            continue
-        folder = pathlib.Path(options.keep) / name
-        folder.mkdir(parents=True, exist_ok=True)
-        argv = command_line(name, options.scale, folder)
-        cases[name] = argv, folder, exact_curve(cachegram, argv, folder)
+    names = options.programs.split(",") if options.programs else rounds_names() if options.rounds else papers_programs.NAMES
+    cases = {name: case for name in names if (case := make_case(name, options, cachegram))}
     series = {"32 KB to 8 MB": [], "1 KB to 16 KB": []}
     for overhead in options.overhead.split(","):
         for watch in options.watch.split(","):
@@ -159,9 +189,8 @@ def main():
                   + " error 32K-8M | largest | error 1K-16K | no answer | bands hold |")
             print("| --- |" + " --- |" * (12 if options.native else 11))
             every = []
-            for name, (argv, folder, exact) in cases.items():
-                runs = [one_run(cachegram, argv, folder,
-                                ["--overhead", overhead, "--watch", watch, "--seed", str(seed)], exact, options.native)
+            for name, case in cases.items():
+                runs = [one_run(cachegram, case, ["--overhead", overhead, "--watch", watch, "--seed", str(seed)], options.native)
                         for seed in range(1, options.runs + 1)]
                 every += runs
                 row(name, runs, options.native)

@@ -52,19 +52,19 @@ enum {
 
 /* count.c */
 struct counting {
-    int on;              /* the burst that the thread is in only counts */
-    int part;            /* 0: warms up. 1: is timed. */
-    int done;            /* the next burst is to be recorded: it was counted before it, if only in part */
-    int timed;           /* the timer is set */
-    int closed;          /* the page that blocks read is closed: the thread stops at the next one */
-    int paused;          /* for a system call, behind which the stretch goes on */
-    uint64_t total;      /* references counted so far, but for those since it last stopped; of a repeated
-                          * string instruction's operand, one */
-    uint64_t taken;      /* of what the counter says, in `total` already */
+    int on;         /* the burst that the thread is in only counts */
+    int part;       /* 0: warms up. 1: is timed. */
+    int done;       /* the next burst is to be recorded: it was counted before it, if only in part */
+    int timed;      /* the timer is set */
+    int closed;     /* the page that blocks read is closed: the thread stops at the next one */
+    int paused;     /* for a system call, behind which the stretch goes on */
+    uint64_t total; /* references counted so far, but for those since it last stopped; of a repeated
+                     * string instruction's operand, one */
+    uint64_t taken; /* of what the counter says, in `total` already */
     uint64_t string_refs_taken; /* of what the thread's `strings` say, in the process' counters already */
     /* At the last burst's end: what count_string_hits said, and `total`. */
     uint64_t string_hits_before, string_total_before;
-    uint64_t part_total; /* at the start of this part */
+    uint64_t part_total;                /* at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
     uint64_t aim;                       /* references from where the counter was last set to its mark */

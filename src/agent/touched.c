@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * touched.c - a short burst's records, counted, and looked through for watched lines. What they mean is told in wire.h;
- * the collector's decoders do the same for whole bursts (collect/references.c).
+ * touched.c - a short burst's records, counted, and looked through for watched lines. What they mean is told
+ * in wire.h; the collector's decoders do the same for whole bursts (collect/references.c).
  */
 #include "agent/agent.h"
 #include "agent/sys.h"

@@ -27,7 +27,7 @@ struct decode_counts {
     uint64_t references; /* loads + stores; one that straddles lines is one reference */
     uint64_t loads, stores;
     uint64_t touches; /* line ids handed to the sink; a straddling reference touches each of its lines */
-    uint64_t steps; /* references, but one of each operand of a repeated string instruction */
+    uint64_t steps;   /* references, but one of each operand of a repeated string instruction */
     uint64_t instructions;
     uint64_t records;
     uint64_t bad_records; /* made no sense; not decoded, or not completely */
@@ -42,7 +42,8 @@ typedef int decode_sink(void *ctx, const uint64_t *lines, size_t n);
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err);
 void decoder_free(struct decoder *d);
 /* From now on, elements of a repeated string instruction that lie in the line that its same operand touched
- * last are counted as references, but touch nothing: instructions with millions of elements are quick then. */
+ * last are counted as references, but touch nothing: instructions with millions of elements are quick then.
+ */
 void decoder_skip_string_hits(struct decoder *d);
 
 /*

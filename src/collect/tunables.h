@@ -48,8 +48,8 @@
  * references by these rates: with 2 and 4 these were told 1.2 times too fast, and large caches to miss too
  * often.
  */
-#define COLLECT_COUNT_BLOCK_CYCLES 1.5
-#define COLLECT_COUNT_TURN_TIMES 2.0
+#define COLLECT_COUNT_BLOCK_CYCLES 1.0
+#define COLLECT_COUNT_TURN_TIMES 1.0
 #define COLLECT_COUNT_LEAST 0.35
 /* Of what is left, the least share of user code, whatever pages are taken to have cost. */
 #define COLLECT_USER_LEAST 0.05

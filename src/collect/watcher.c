@@ -32,11 +32,11 @@ struct moment {
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
-    uint64_t from_ns;    /* the thread's own CPU time (wire_desc.own_ns) at its burst */
-    uint64_t from_refs;  /* references of the process in translated code at its burst's end */
+    uint64_t from_ns;      /* the thread's own CPU time (wire_desc.own_ns) at its burst */
+    uint64_t from_refs;    /* references of the process in translated code at its burst's end */
     struct moment touched; /* in a burst; ns 0: not */
-    int protection;      /* of its page */
-    int slot;            /* in the agent's table, -1: none yet */
+    int protection;        /* of its page */
+    int slot;              /* in the agent's table, -1: none yet */
     uint64_t back_ns; /* CPU time of its process when that went back to its code after its burst; 0: not known
                          yet */
     struct debugreg registers; /* open: it is watched by these, and never gets a slot */
@@ -143,8 +143,8 @@ static int registers_ended(const struct watcher *w, const struct line *l, enum p
     if (touched == 0)
         return 0;
     *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_DROPPED;
-    *at = (struct moment){l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0),
-                          l->from_refs};
+    *at =
+        (struct moment){l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0), l->from_refs};
     return 1;
 }
 

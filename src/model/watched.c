@@ -140,9 +140,14 @@ static void add_watches(struct work *w, const struct curve_burst *bursts, const 
 }
 
 struct estimate {
-    double far;      /* share of the survivors of smaller depth than `lines` that reach it; NaN: not known */
+    double far;      /* share of the survivors of smaller depth than `lines` that reach it */
+    int lost;        /* that many were followed as far as anybody was, which was not that far */
     size_t followed; /* watches that it comes from, less those given up at once */
 };
+
+/* What is lost may be this part of all references at most, or there is no answer: half of it, which is
+ * taken, is no farther off than what bands allow for in any case. */
+#define LOST_MOST 0.001
 
 /* Kaplan-Meier over the watches of depth below `lines`, at `lines`. */
 static struct estimate estimate_far(struct work *w, double lines)
@@ -169,8 +174,7 @@ static struct estimate estimate_far(struct work *w, double lines)
             result.far *= risk > least ? fmax(0, 1 - weight / risk) : 0;
         risk -= weight;
         /* Nobody is followed any further, and it was not the last one's reuse that ended it. */
-        if (i == last && seen->censored && result.far > 0)
-            result.far = NAN;
+        result.lost = i == last && seen->censored && result.far > 0;
     }
     return result;
 }
@@ -190,8 +194,10 @@ static double estimate_point(struct work *w, size_t i, double lines, size_t *fol
     struct estimate e = estimate_far(w, lines);
     if (followed)
         *followed = e.followed;
-    double ratio = (inside + deep + shallow * e.far) / total;
-    return ratio > 1 ? 1 : ratio; /* NaN stays NaN */
+    if (e.lost && shallow * e.far > LOST_MOST * total)
+        return NAN;
+    double ratio = (inside + deep + shallow * e.far * (e.lost ? .5 : 1)) / total;
+    return ratio > 1 ? 1 : ratio;
 }
 
 /* Points whose miss_ratio is NaN on entry (what watches do not tell) are left alone. */

@@ -74,8 +74,8 @@ struct profile_watch {
     uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
     double weight; /* survivors of the burst that it stands for; NaN: as many as the others (version 2) */
     enum profile_outcome outcome;
-    double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
-    double cpu_ns;      /* CPU time of the process' own code from then on; NaN: open, not told, or version 2 */
+    double refs;   /* references from the burst's end to the outcome; NaN: open, or not told */
+    double cpu_ns; /* CPU time of the process' own code from then on; NaN: open, not told, or version 2 */
     double inside_refs; /* references that it made besides, in translated code; NaN: likewise, or before
                          * version 5 */
     double clock_error; /* share of refs; NaN: not told */

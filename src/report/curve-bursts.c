@@ -129,8 +129,8 @@ static int smooth_rates(struct loaded *l, struct error *err)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++) {
         const struct profile_burst *b = &l->list[i];
-        rates_traits(&rates[i], (double)(b->steps > 0 ? b->steps : b->references), (double)b->lines, (double)b->blocks,
-                     (double)b->instructions, (double)b->stores);
+        rates_traits(&rates[i], (double)(b->steps > 0 ? b->steps : b->references), (double)b->lines,
+                     (double)b->blocks, (double)b->instructions, (double)b->stores);
         rates[i].refs_per_ns = b->refs_per_ns;
     }
     int code = rates_smooth(rates, l->nlist);

@@ -206,12 +206,12 @@ enum wire_watch_state {
     WIRE_WATCH_REFUSED,  /* never watched: on a thread's stack, or in a mapping that changed in the burst */
 };
 struct wire_watch {
-    uint32_t state;      /* enum wire_watch_state */
-    uint32_t protection; /* PROT_* of its page; the collector's to find out */
-    uint64_t line;       /* address of its first byte */
-    uint64_t own_ns;     /* wire_desc.own_ns' clock at the moment at which the state ceased to be WANTED */
+    uint32_t state;       /* enum wire_watch_state */
+    uint32_t protection;  /* PROT_* of its page; the collector's to find out */
+    uint64_t line;        /* address of its first byte */
+    uint64_t own_ns;      /* wire_desc.own_ns' clock at the moment at which the state ceased to be WANTED */
     uint64_t inside_refs; /* wire_desc.inside_refs' count, likewise */
-    uint64_t id;         /* the collector's */
+    uint64_t id;          /* the collector's */
 };
 #define WIRE_MAX_WATCHES 64u
 enum { WIRE_TURN_AGENT = 0, WIRE_TURN_ASKED = 1, WIRE_TURN_ANSWERING = 2 }; /* low bits of turn */

@@ -170,8 +170,8 @@ static void test_rep(void **state)
         assert_int_equal(t->lines[i], (0x10000 + 4 * i) / 64);
 }
 
-/* Of what every element touches, the lines that its operand has not just touched. `lines`: element by element,
- * the source's before the target's; of each, `spans` says how many. */
+/* Of what every element touches, the lines that its operand has not just touched. `lines`: element by
+ * element, the source's before the target's; of each, `spans` says how many. */
 static size_t without_hits(uint64_t *lines, const uint8_t *spans, size_t elements, unsigned operands)
 {
     uint64_t last[2] = {UINT64_MAX, UINT64_MAX};

@@ -121,8 +121,8 @@ static void test_round_trip(void **state)
     assert_int_equal(profile_set_counter(p, second, "triggers", 4, &err), 0);
     assert_int_equal(
         profile_add_module(p, first, UINT64_C(0xffffffffff600000), UINT64_MAX, 0, "[vsyscall]", &err), 0);
-    struct profile_burst b = {0,  second, 3,  4,  5,          6, 7,  8,   9,   10,  11,
-                              12, 13,     14, 15, UINT64_MAX, 8, 16, 0.1, 1e9, 1.5, NAN, 17, .25};
+    struct profile_burst b = {0,  second, 3,  4,          5, 6,  7,   8,   9,   10,  11, 12,
+                              13, 14,     15, UINT64_MAX, 8, 16, 0.1, 1e9, 1.5, NAN, 17, .25};
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     /* Both ends of the bins, neighbours, a gap, a count of 64 bits. */
     in->count[0] = 1;

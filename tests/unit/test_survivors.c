@@ -178,13 +178,13 @@ static void test_choice(void **state)
     for (int i = 0; i < 10; i++)
         assert_true(chosen[i] > 888 && chosen[i] < 1112 && first[i] > 133 && first[i] < 267);
     assert_int_equal(watches_open(w), 10000);
-    assert_int_equal(watches_outcome(w, requests.list[0].id,
-                                     &(struct watch_outcome){.outcome = PROFILE_REUSED,
-                                                             .refs = 7,
-                                                             .cpu_ns = 50,
-                                                             .inside_refs = 3,
-                                                             .clock_error = .5},
-                                     &err), 0);
+    assert_int_equal(
+        watches_outcome(
+            w, requests.list[0].id,
+            &(struct watch_outcome){
+                .outcome = PROFILE_REUSED, .refs = 7, .cpu_ns = 50, .inside_refs = 3, .clock_error = .5},
+            &err),
+        0);
     assert_int_equal(watches_open(w), 9999);
     /* No more than there are. */
     watches_set_per_burst(w, 40);

@@ -24,7 +24,8 @@
  *
  * A repeated string instruction counts as one reference, or two if it has a source and a target: its elements
  * are no steps of the program's, and one instruction may have millions. They are added up beside, without
- * flags, by their size: rcx before, and less what is left of it behind. Blocks that follow each other are written one behind the other, without jumps.
+ * flags, by their size: rcx before, and less what is left of it behind. Blocks that follow each other are
+ * written one behind the other, without jumps.
  *
  * Calls and returns are calls and returns, for the sake of the processor's prediction of returns. A call
  * pushes the address of the `landing` behind it, at once overwritten with the target's own return address; a
