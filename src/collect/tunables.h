@@ -43,8 +43,8 @@
  * What counting adds to a block, in cycles of the processor; the least share of the time that is left after
  * that; and how many times longer all of it takes, for each turn (a return or an indirect branch) that comes
  * on a block: code with many is slow natively, too, and where it waits for its branches it waits longer here.
- * Fitted to thirteen programs of a minute each (docs/accuracy.md, "The clock"). Shares of code hardly depend
- * on them, as what is alike for all code cancels; but the time until a watched line is touched becomes
+ * Fitted to thirteen programs of 45 seconds each (docs/accuracy.md, "The clock"). Shares of code hardly
+ * depend on them, as what is alike for all code cancels; but the time until a watched line is touched becomes
  * references by these rates: with 2 and 4 these were told 1.2 times too fast, and large caches to miss too
  * often.
  */

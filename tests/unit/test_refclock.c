@@ -101,10 +101,10 @@ static void test_agents_counts(void **state)
     assert_true(fabs(native - counting_native_ns(50000 * counted, 10000, 500) / 50000) < 1e-9);
     assert_true(native > .5 * counted && native < .99 * counted);
     assert_true(counting_native_ns(1000, 0, 0) == 1000 && counting_native_ns(1000, 1e9, 0) > 0);
-    /* A third of it if every block ends with a turn, and half of it if every other does. */
+    /* Half of it if every block ends with a turn, and two thirds if every other does. */
     double blocks_off = counting_native_ns(1000, 100, 0);
-    assert_true(blocks_off < 1000 && fabs(counting_native_ns(1000, 100, 100) * 3 - blocks_off) < 1e-9);
-    assert_true(fabs(counting_native_ns(1000, 100, 50) * 2 - blocks_off) < 1e-9);
+    assert_true(blocks_off < 1000 && fabs(counting_native_ns(1000, 100, 100) * 2 - blocks_off) < 1e-9);
+    assert_true(fabs(counting_native_ns(1000, 100, 50) * 1.5 - blocks_off) < 1e-9);
     /* A mark ended it; the last 10,000 went twice as fast. */
     d.near_refs = 10000;
     d.near_ns = 10000;
