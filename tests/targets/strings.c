@@ -2,6 +2,7 @@
 /* String instructions with many elements, one after each so many references at random in a table: of rounds
  * of four, one fills, one copies, one searches. Bursts hardly ever meet one. */
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

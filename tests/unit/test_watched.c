@@ -455,6 +455,44 @@ static void path_through_two_bursts(void **state)
     free(b);
 }
 
+/* Far from its burst a line meets what lines meet anywhere, though the burst that is nearest touched few
+ * lines. */
+static void path_fades(void **state)
+{
+    (void)state;
+    enum { W = 1000, POINTS = 100 };
+    static uint64_t line[W];
+    static struct curve_watch first[W], second[W];
+    struct curve_burst *b = calloc(2, sizeof *b);
+    for (size_t i = 0; i < W; i++)
+        line[i] = i < 980 ? 0 : i;
+    make_burst(&b[0], line, W, first);
+    for (size_t i = 0; i < W; i++)
+        line[i] = i;
+    make_burst(&b[1], line, W, second);
+    b[0].watches = first;
+    b[1].watches = second;
+    b[0].nwatches = b[1].nwatches = 20;
+    for (size_t i = 0; i < 20; i++) {
+        first[i].outcome = CURVE_REUSED;
+        first[i].refs = 200e6;
+        second[i].outcome = CURVE_ENDLESS;
+    }
+    struct curve_point known[POINTS], unknown[POINTS];
+    for (size_t i = 0; i < POINTS; i++)
+        known[i] = unknown[i] = at_lines(2e6 * (double)(i + 1));
+    b[0].start_refs = b[1].start_refs = NAN;
+    assert_int_equal(curve_watched(b, 2, LINE, 1, unknown, POINTS, NULL), 0);
+    b[0].start_refs = 0;
+    b[1].start_refs = 1e9;
+    assert_int_equal(curve_watched(b, 2, LINE, 1, known, POINTS, NULL), 0);
+    int differ = 0;
+    for (size_t i = 0; i < POINTS; i++)
+        differ += fabs(known[i].miss_ratio - unknown[i].miss_ratio) > 1e-9;
+    assert_true(differ <= 1 && known[0].miss_ratio > known[POINTS - 1].miss_ratio + .005);
+    free(b);
+}
+
 static void bands_cover_and_shrink(void **state)
 {
     (void)state;
@@ -652,6 +690,7 @@ int main(void)
         cmocka_unit_test(whole_run),
         cmocka_unit_test(cyclic_scan),
         cmocka_unit_test(path_through_two_bursts),
+        cmocka_unit_test(path_fades),
         cmocka_unit_test(bands_cover_and_shrink),
         cmocka_unit_test(ways_by_hand),
         cmocka_unit_test(placed_by_time),
