@@ -209,10 +209,10 @@ static uint64_t string_refs(const struct thread *t)
 
 uint64_t count_string_hits(const struct thread *t)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, line = session->line_bytes ? session->line_bytes : 1;
     for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
         bytes += (t->strings[i].elements - t->strings[i].counted) << i;
-    return string_refs(t) - bytes / session->line_bytes;
+    return string_refs(t) - bytes / line;
 }
 
 void count_take(struct thread *t, uint64_t counted)

@@ -258,9 +258,10 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
             code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
         /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
         uint64_t touches = b->stack.total + b->first.total;
-        if (touches > b->references || list[i].steps > 0)
+        int in_steps = list[i].steps > 0 && touches > 0; /* none: distances were not asked for */
+        if (touches > b->references || in_steps)
             b->references = touches;
-        if (list[i].steps > 0)
+        if (in_steps)
             add_string_hits(&list[i], b, &l->times[curve->bursts]);
         if (code == 0 && l->sets && (code = load_sets(p, list[i].id, scratch, &l->sets[i], err)) > 0) {
             b->sets = &l->sets[i];
