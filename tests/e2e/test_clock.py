@@ -95,8 +95,8 @@ def test_parts_shorter_than_a_stretch(built, record, cachegram, slow):
 
 @pytest.mark.parametrize("how", [["--clock", "count-always", "--gap-us", "2000"], OFTEN])
 def test_string_instructions(built, record, cachegram, how):
-    """Instructions of a million elements: 36% of the references, in one of a million instructions. Bursts hardly
-    ever meet one; without those elements a cache of 64 KB missed 20% of references instead of 15%."""
+    """Instructions of a million elements: a third of the references, in one of a million instructions. Bursts hardly
+    ever meet one; without those elements a cache of 64 KB would miss 39% of references instead of 25%."""
     _, exact_db = record(FULL, [built / "strings", "40"])
     result, db = record(["--seed", "1", *how], [built / "strings", "1200"])
     assert result.status == 0 and run_keys(db)["bursts"] > 100

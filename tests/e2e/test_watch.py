@@ -200,6 +200,21 @@ def test_short_reuse_is_told_right(built, cachegram, record, how):
     assert -40 < statistics.median(late) < 80, statistics.median(late)
 
 
+def test_busy_pages(built, record):
+    """Lines that are touched every 40,960 references, on pages that are every 640. Half of these and more are made in the
+    short bursts behind faults, and have no time: such lines were told as touched again at once. What is between a short
+    burst and the next fault is less than a fault is known to, so that half is told."""
+    result, db = record(["--burst-refs", "10000", "--gap-us", "10000"], [built / "busy_pages", 40000])
+    apart = int(result.out.split()[0])
+    assert result.status == 0
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        rows = con.execute("select w.cpu_ns * b.refs_per_ns, w.inside_refs, ? - w.age from watch w join burst b on b.id = w.burst"
+                           " where w.outcome = 'reused' and b.refs_per_ns > 0", (apart,)).fetchall()
+    assert len(rows) > 30, outcomes(db)
+    assert 0.3 < statistics.median((native + inside) / true for native, inside, true in rows) < 2
+    assert statistics.median(inside / true for _, inside, true in rows) > 0.1
+
+
 def test_stacks_of_threads_are_refused(built, record):
     """The kernel may write there. Nothing is learned of such lines: not even that they were not touched for a while."""
     result, db = record(["--burst-refs", "1000", "--gap-us", "5000"], [built / "thread_stack", 30000])
