@@ -95,6 +95,7 @@ struct loaded {
     struct curve_watch *watches;
     struct curve_sets *sets;
     struct curve_time *times; /* of bursts */
+    uint64_t *hits;           /* of bursts: within string instructions */
     struct clock *clock;
 };
 
@@ -106,6 +107,7 @@ static void loaded_clear(struct loaded *l)
     free(l->watches);
     free(l->sets);
     free(l->times);
+    free(l->hits);
     clock_free(l->clock);
 }
 
@@ -168,9 +170,10 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
         return code;
     l->bursts = calloc(l->nlist + 1, sizeof *l->bursts);
     l->times = calloc(l->nlist + 1, sizeof *l->times);
+    l->hits = calloc(l->nlist + 1, sizeof *l->hits);
     l->watches = calloc(l->nwatched + 1, sizeof *l->watches);
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
-    if (!l->bursts || !l->times || !l->watches || (sets && !l->sets))
+    if (!l->bursts || !l->times || !l->hits || !l->watches || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     code = bound_weights(l, err);
     if (code == 0)
@@ -203,9 +206,11 @@ static void note_watches(const struct loaded *l, size_t from, size_t to, struct 
     }
 }
 
-static uint64_t string_hits(const struct profile_burst *b)
+static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
 {
-    return isnan(b->string_hits) ? 0 : (uint64_t)(b->string_hits * (double)b->steps + .5);
+    if (isnan(b->string_hits)) /* nothing was counted: its own */
+        return b->references > touches ? b->references - touches : 0;
+    return (uint64_t)(b->string_hits * (double)b->steps + .5);
 }
 
 /*
@@ -214,12 +219,13 @@ static uint64_t string_hits(const struct profile_burst *b)
  * counted before the burst: that saw far more of the program than the burst, and such instructions are few
  * and have many elements. With them, what a burst stands for is references again.
  */
-static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time)
+static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time,
+                            uint64_t *hits)
 {
-    uint64_t hits = string_hits(from);
-    b->stack.count[0] += hits;
-    b->stack.total += hits;
-    b->references += hits;
+    *hits = string_hits(from, b->references);
+    b->stack.count[0] += *hits;
+    b->stack.total += *hits;
+    b->references += *hits;
     time->references_each = (double)b->references / (double)from->steps;
     b->weight *= time->references_each;
 }
@@ -262,7 +268,7 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         if (touches > b->references || in_steps)
             b->references = touches;
         if (in_steps)
-            add_string_hits(&list[i], b, &l->times[curve->bursts]);
+            add_string_hits(&list[i], b, &l->times[curve->bursts], &l->hits[curve->bursts]);
         if (code == 0 && l->sets && (code = load_sets(p, list[i].id, scratch, &l->sets[i], err)) > 0) {
             b->sets = &l->sets[i];
             code = 0;
@@ -305,17 +311,16 @@ static void find_speed(const struct loaded *l, uint32_t tid, struct report_curve
 }
 
 /* Reuse distances, and what random replacement makes of them, are those of references that are no hits within
- * string instructions: l->bursts as in find_speed. */
-static void add_string_hits_to_random(const struct loaded *l, uint32_t tid, struct report_curve *curve)
+ * string instructions. */
+static void add_string_hits_to_random(const struct loaded *l, struct report_curve *curve)
 {
     double all = 0, hits = 0;
-    size_t next = 0;
-    for (size_t i = 0; i < l->nlist; i++) {
-        if ((tid && l->list[i].tid != tid) || l->list[i].references == 0)
+    for (size_t i = 0; i < curve->bursts; i++) {
+        const struct curve_burst *b = &l->bursts[i];
+        if (b->references == 0)
             continue;
-        const struct curve_burst *b = &l->bursts[next++];
         all += b->weight;
-        hits += b->weight / (double)b->references * (double)string_hits(&l->list[i]);
+        hits += b->weight / (double)b->references * (double)l->hits[i];
     }
     for (size_t i = 0; i < curve->n && all > 0; i++) {
         curve->points[i].miss_ratio *= 1 - hits / all;
@@ -346,7 +351,7 @@ static int model(const struct report_question *question, const struct loaded *l,
         int code = curve_watched_statcache(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points,
                                            curve->n, err);
         if (code == 0)
-            add_string_hits_to_random(l, question->tid, curve);
+            add_string_hits_to_random(l, curve);
         return code;
     }
     if (question->ways)

@@ -411,33 +411,40 @@ static void cyclic_scan(void **state)
     free(b);
 }
 
+/* Two bursts of so many references, one that touches few lines and one that only touches new ones; 20 lines
+ * of each are watched. The caller frees them. */
+#define PAIR_REFS 1000
+static struct curve_burst *make_pair(struct curve_watch *first, struct curve_watch *second)
+{
+    static uint64_t line[PAIR_REFS];
+    struct curve_burst *b = calloc(2, sizeof *b);
+    for (size_t i = 0; i < PAIR_REFS; i++)
+        line[i] = i < 980 ? 0 : i;
+    make_burst(&b[0], line, PAIR_REFS, first);
+    for (size_t i = 0; i < PAIR_REFS; i++)
+        line[i] = i;
+    make_burst(&b[1], line, PAIR_REFS, second);
+    b[0].watches = first;
+    b[1].watches = second;
+    b[0].nwatches = b[1].nwatches = 20;
+    return b;
+}
+
 /* The path leads from a burst that touches few lines into one that only touches new ones. */
 static void path_through_two_bursts(void **state)
 {
     (void)state;
-    enum { W = 1000 };
-    static uint64_t line[W];
-    static struct curve_watch first[W], second[W];
-    struct curve_burst *b = calloc(2, sizeof *b);
-    for (size_t i = 0; i < W; i++)
-        line[i] = i < 980 ? 0 : i;
-    make_burst(&b[0], line, W, first);
-    for (size_t i = 0; i < W; i++)
-        line[i] = i;
-    make_burst(&b[1], line, W, second);
+    static struct curve_watch first[PAIR_REFS], second[PAIR_REFS];
+    struct curve_burst *b = make_pair(first, second);
     b[0].start_refs = 0;
     b[1].start_refs = 3000; /* their parts meet at 2000 */
-    b[0].watches = first;
-    b[0].nwatches = 20;
-    b[1].watches = second;
-    b[1].nwatches = 20;
     for (size_t i = 0; i < 20; i++) {
         first[i].outcome = CURVE_REUSED;
         first[i].refs = 3000; /* 1000 of them in the first part, 2000 in the second */
         second[i].outcome = CURVE_ENDLESS;
     }
-    b[1].weight = 1e-9;   /* it lends its growth, not its misses */
-    double own = 21. / W; /* survivors of the first burst */
+    b[1].weight = 1e-9;           /* it lends its growth, not its misses */
+    double own = 21. / PAIR_REFS; /* survivors of the first burst */
     struct curve_point p[2] = {at_lines(1950), at_lines(2100)};
     assert_int_equal(curve_watched(b, 2, LINE, 1, p, 2, NULL), 0);
     near(p[0].miss_ratio, own, 1e-6);
@@ -460,19 +467,9 @@ static void path_through_two_bursts(void **state)
 static void path_fades(void **state)
 {
     (void)state;
-    enum { W = 1000, POINTS = 100 };
-    static uint64_t line[W];
-    static struct curve_watch first[W], second[W];
-    struct curve_burst *b = calloc(2, sizeof *b);
-    for (size_t i = 0; i < W; i++)
-        line[i] = i < 980 ? 0 : i;
-    make_burst(&b[0], line, W, first);
-    for (size_t i = 0; i < W; i++)
-        line[i] = i;
-    make_burst(&b[1], line, W, second);
-    b[0].watches = first;
-    b[1].watches = second;
-    b[0].nwatches = b[1].nwatches = 20;
+    enum { POINTS = 100 };
+    static struct curve_watch first[PAIR_REFS], second[PAIR_REFS];
+    struct curve_burst *b = make_pair(first, second);
     for (size_t i = 0; i < 20; i++) {
         first[i].outcome = CURVE_REUSED;
         first[i].refs = 200e6;
