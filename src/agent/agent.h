@@ -123,6 +123,7 @@ struct watch_thread {
     unsigned mini_words;
     /* CPU time: that was not its own; and when the burst in progress was begun */
     uint64_t overhead_ns, burst_cpu_ns, burst_overhead_ns;
+    uint64_t others_ns;    /* own time of the other threads in the fault so far; 0: there are none */
     uint64_t fault_end_ns; /* when the last fault, or the short burst behind it, was over */
 };
 

@@ -66,6 +66,7 @@ static int begin_mini(struct thread *t, uint64_t page, uint64_t now, ucontext_t 
 {
     choose_length(t, page, now);
     t->mini_cpu_ns = now;
+    fault_begins(t);
     if (make_mini_buffer(t))
         return 0;
     uint64_t *end = t->watch.mini_buffer + MINI_WORDS;
@@ -136,8 +137,10 @@ static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t 
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     count_add(&proc->count.watch_minis, 1);
+    fault_goes_on(t);
     settle_touched(t->buffer_start, end_of_words, last_insns, since_fault(t->mini_cpu_ns));
     watch_close(t, t->app_mask);
+    fault_goes_on(t);
     t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
     /* Of the two faults, by which it was entered and left, the former's way in and the latter's way out. */
     watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + watching()->fault_ns * MINI_BACK_PERCENT / 100);

@@ -28,6 +28,7 @@ static uint64_t end_of(uint64_t address, uint64_t bytes)
 /* Since when each is waited for, for the count of how long that was; of lines that are not yet, nothing. */
 static struct {
     uint64_t id, own_ns;
+    uint32_t tid; /* of the thread that left it behind */
 } since[WIRE_MAX_WATCHES];
 
 static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_t own_ns,
@@ -274,23 +275,40 @@ void watch_unmapped(uint64_t address, uint64_t bytes, int gone)
 
 /* --- after an answer --- */
 
-static void begin_lines(uint64_t own_ns)
+static void begin_lines(const struct thread *t, uint64_t own_ns)
 {
-    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
-        if (is_wanted(&watching()->watch[i]) && since[i].id != watching()->watch[i].id) {
-            since[i].id = watching()->watch[i].id;
-            since[i].own_ns = own_ns;
+    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
+        struct wire_watch *w = &watching()->watch[i];
+        if (!is_wanted(w) || since[i].id == w->id)
+            continue;
+        since[i].id = w->id;
+        since[i].own_ns = own_ns;
+        since[i].tid = t->tid;
+        if (watch_many()) {
+            w->since_ns = own_ns;
+            w->since_refs = watch_inside_refs();
         }
+    }
 }
 
-void list_pages(uint64_t own_ns)
+void lines_wait(uint32_t tid, uint64_t page, uint64_t ns)
+{
+    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
+        struct wire_watch *w = &watching()->watch[i];
+        if (is_wanted(w) && since[i].id == w->id && w->since_ns &&
+            (since[i].tid == tid || page_of(w->line) == page))
+            w->since_ns += ns;
+    }
+}
+
+void list_pages(const struct thread *t, uint64_t own_ns)
 {
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         lose_range(frames[i].low, frames[i].high);
     settle_own_memory();
     rseq_see((uint64_t)__builtin_thread_pointer());
     lose_changed();
-    begin_lines(own_ns);
+    begin_lines(t, own_ns);
     for (unsigned i = 0; i < npages;) {
         if (page_is_wanted(&pages[i])) {
             i++;

@@ -64,6 +64,35 @@ void burst_is_over(struct thread *t)
     add_overhead(t, watching()->fault_ns * BURST_BACK_PERCENT / 100);
 }
 
+/* Of the process' own time, that of the other threads. */
+static uint64_t others_ns(const struct thread *t)
+{
+    return watch_own_ns() - (cpu_ns() - t->watch.overhead_ns);
+}
+
+void fault_begins(struct thread *t)
+{
+    t->watch.others_ns = watch_many() ? others_ns(t) : 0;
+}
+
+/*
+ * On a busy page a thread is held up a hundred times in the time that it would have taken; another one runs
+ * on meanwhile. Were that time, eight threads with a table of 256 KB each would seem to need megabytes. Nor
+ * is it time for the page's lines, whoever left them behind: others touch them unseen.
+ */
+void fault_goes_on(struct thread *t)
+{
+    if (!t->watch.others_ns)
+        return;
+    uint64_t now = others_ns(t);
+    if (now > t->watch.others_ns) {
+        watch_lock();
+        lines_wait(t->tid, t->watch.mini_page, now - t->watch.others_ns);
+        watch_unlock();
+    }
+    t->watch.others_ns = now;
+}
+
 int watch_was_in_fault(const struct thread *t)
 {
     return t->watch.fault_end_ns && cpu_ns() - t->watch.fault_end_ns < FAULT_RETURN_NS;

@@ -239,7 +239,7 @@ void watch_ask(struct thread *t, uint32_t asks)
     watch_lock();
     if (answer > 0) {
         spending_starts_anew();
-        list_pages(watch_burst_own_ns(t));
+        list_pages(t, watch_burst_own_ns(t));
         guard_is_worth_it();
     }
     asking = asks ? 0 : asking;

@@ -51,9 +51,11 @@ int page_overlaps(const struct page *p, uint64_t address, uint64_t bytes);
 int open_page(struct page *p);                    /* 0: it is not there any more, or not as it was */
 void open_pages(void);                            /* all of them */
 int open_range(uint64_t address, uint64_t bytes); /* nonzero: something of it was closed */
-void close_pages(void);           /* those of wanted lines, where nothing and nobody keeps them open */
-void list_pages(uint64_t own_ns); /* those of the wanted lines, after the table has changed; new ones wait
-                                   * since then */
+void close_pages(void); /* those of wanted lines, where nothing and nobody keeps them open */
+/* Those of the wanted lines, after the table has changed; new ones, of t's burst, wait since then. */
+void list_pages(const struct thread *t, uint64_t own_ns);
+/* Lines that the thread left behind, and those of the page, wait since so much later. */
+void lines_wait(uint32_t tid, uint64_t page, uint64_t ns);
 /* Every watched line in [low, high) has met its fate. */
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state);
 /* Lines there were touched, so much CPU time ago that went into profiling, after so many references in
@@ -92,6 +94,9 @@ void turn_off(enum wire_unwatched why);
 /* watch-time.c */
 uint64_t cpu_ns(void); /* of the thread */
 void burst_is_over(struct thread *t);
+/* A fault holds the thread up, and its page is open: what others run meanwhile is nothing to their lines. */
+void fault_begins(struct thread *t);
+void fault_goes_on(struct thread *t);
 void spending_starts_anew(void); /* from question to question */
 void watch_time_forked(void);
 

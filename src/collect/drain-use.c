@@ -9,11 +9,12 @@
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count)
 {
     uint64_t ticks = count->ticks != 0 ? count->ticks * alarm_cost_ns() : 0; /* measured at the first call */
+    uint64_t bursts = count->burst_cpu_ns + count->bursts * BUDGET_AFTER_BURST_NS + ticks;
     if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
-        return count->burst_cpu_ns + ticks;
+        return bursts;
     uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
     double slower = counting > away ? (double)(counting - away) : 0;
-    return count->burst_cpu_ns + ticks + (counting < away ? counting : away) +
+    return bursts + (counting < away ? counting : away) + counting * BUDGET_AFTER_COUNTING_PERCENT / 100 +
            (uint64_t)(slower -
                       counting_native_ns(slower, (double)count->count_blocks, (double)count->count_turns));
 }

@@ -34,6 +34,7 @@ struct line {
     uint64_t address;
     uint64_t from_ns;      /* the thread's own CPU time (wire_desc.own_ns) at its burst */
     uint64_t from_refs;    /* references of the process in translated code at its burst's end */
+    uint64_t inside_refs;  /* of these, what wire_desc.inside_refs counts */
     struct moment touched; /* in a burst; ns 0: not */
     int protection;        /* of its page */
     int slot;              /* in the agent's table, -1: none yet */
@@ -105,16 +106,29 @@ static inline unsigned hash(uint64_t line)
 
 /* --- outcomes --- */
 
+/* From when on a line's time counts. */
+static struct moment beginning(const struct watcher *w, const struct line *l)
+{
+    struct moment from = {l->from_ns, l->from_refs};
+    if (l->slot < 0)
+        return from;
+    const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
+    if (seen->since_ns > from.ns)
+        from = (struct moment){seen->since_ns, from.refs + seen->since_refs - l->inside_refs};
+    return from;
+}
+
 /* Tells what became of lines[i], and forgets it. */
 static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
                 struct error *err)
 {
     struct line *l = &w->lines[i];
+    struct moment from = beginning(w, l);
     struct watch_outcome told = {
         .outcome = outcome,
         .refs = NAN,
-        .cpu_ns = at.ns > l->from_ns ? (double)(at.ns - l->from_ns) : 0,
-        .inside_refs = at.refs > l->from_refs ? (double)(at.refs - l->from_refs) : 0,
+        .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
+        .inside_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
         .clock_error = NAN,
     };
     int status = watches_outcome(w->watches, l->id, &told, err);
@@ -235,6 +249,7 @@ void watcher_request(struct watcher *w, const struct watch_request *request)
             .address = request->address,
             .from_ns = w->desc.own_ns,
             .from_refs = burst_end(w).refs,
+            .inside_refs = w->desc.inside_refs,
             .slot = -1,
         };
 }
@@ -375,6 +390,7 @@ static void put_in_table(struct watcher *w, struct line *l)
     t->line = l->address;
     t->protection = (uint32_t)l->protection;
     t->id = l->id;
+    t->since_ns = t->since_refs = 0;
     __atomic_store_n(&t->state, WIRE_WATCH_WANTED, __ATOMIC_RELEASE);
 }
 

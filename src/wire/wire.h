@@ -211,7 +211,11 @@ struct wire_watch {
     uint64_t line;        /* address of its first byte */
     uint64_t own_ns;      /* wire_desc.own_ns' clock at the moment at which the state ceased to be WANTED */
     uint64_t inside_refs; /* wire_desc.inside_refs' count, likewise */
-    uint64_t id;          /* the collector's */
+    /* Both when the thread that left the line behind had its answer, if others ran while it waited for that;
+     * since_ns with what they ran while faults held it up later. Alone they would not have been ahead of it.
+     * 0: the burst's end will do. */
+    uint64_t since_ns, since_refs;
+    uint64_t id; /* the collector's */
 };
 #define WIRE_MAX_WATCHES 64u
 enum { WIRE_TURN_AGENT = 0, WIRE_TURN_ASKED = 1, WIRE_TURN_ANSWERING = 2 }; /* low bits of turn */

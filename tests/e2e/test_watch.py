@@ -215,6 +215,17 @@ def test_busy_pages(built, record):
     assert statistics.median(inside / true for _, inside, true in rows) > 0.1
 
 
+def test_more_threads_than_processors(built, record, cachegram):
+    """Each has 256 KB of its own and hits in it, natively, for milliseconds at a time. What others do while profiling holds
+    a thread up is nothing to its lines: else they seem to be far behind what all have."""
+    threads = 4 * os.cpu_count()
+    result, db = record(["--overhead", "20"], [built / "own_tables", threads, 3200 // threads])
+    assert result.status == 0 and outcomes(db)["reused"] > 20, outcomes(db)
+    shared = run([cachegram, "mrc", "--format", "csv", "--sizes", f"{threads * 256}K", db])
+    told = float(next(csv.DictReader(io.StringIO(shared.out.decode())))["miss_ratio"])
+    assert told < 0.05  # it was .1
+
+
 def test_stacks_of_threads_are_refused(built, record):
     """The kernel may write there. Nothing is learned of such lines: not even that they were not touched for a while."""
     result, db = record(["--burst-refs", "1000", "--gap-us", "5000"], [built / "thread_stack", 30000])
