@@ -285,8 +285,8 @@ static void begin_lines(const struct thread *t, uint64_t own_ns)
         since[i].own_ns = own_ns;
         since[i].tid = t->tid;
         if (watch_many()) {
-            w->since_ns = own_ns;
             w->since_refs = watch_inside_refs();
+            __atomic_store_n(&w->since_ns, own_ns, __ATOMIC_RELAXED);
         }
     }
 }
@@ -297,7 +297,7 @@ void lines_wait(uint32_t tid, uint64_t page, uint64_t ns)
         struct wire_watch *w = &watching()->watch[i];
         if (is_wanted(w) && since[i].id == w->id && w->since_ns &&
             (since[i].tid == tid || page_of(w->line) == page))
-            w->since_ns += ns;
+            __atomic_store_n(&w->since_ns, w->since_ns + ns, __ATOMIC_RELAXED);
     }
 }
 

@@ -113,8 +113,9 @@ static struct moment beginning(const struct watcher *w, const struct line *l)
     if (l->slot < 0)
         return from;
     const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
-    if (seen->since_ns > from.ns)
-        from = (struct moment){seen->since_ns, from.refs + seen->since_refs - l->inside_refs};
+    uint64_t since_ns = __atomic_load_n(&seen->since_ns, __ATOMIC_RELAXED);
+    if (since_ns > from.ns)
+        from = (struct moment){since_ns, from.refs + seen->since_refs - l->inside_refs};
     return from;
 }
 

@@ -74,9 +74,10 @@ struct curve_burst {
     uint64_t references;
     double weight;
     /* For watched.h only: */
-    uint32_t thread;   /* bursts of the same thread are on the same clock */
-    double start_refs; /* its beginning on that clock, in references; NaN: not known */
-    double log_rate;   /* if its weight is by a measured rate: logarithm of that over the average; else 0 */
+    uint32_t thread;    /* bursts of the same thread are on the same clock */
+    double start_refs;  /* its beginning on that clock, in references; NaN: not known */
+    double log_rate;    /* if its weight is by a measured rate: logarithm of that over the average; else 0 */
+    double persistence; /* references over which the program goes on as it is here; not above 0: not known */
     const struct curve_watch *watches;
     size_t nwatches;
     const struct curve_sets *sets; /* NULL: this burst did not look */

@@ -16,7 +16,7 @@
  * the burst's own reuses as far as it reaches, half its length, and from there on in proportion to that of
  * all bursts and watches together. Where the clock did not tell when bursts were, ES of all together is
  * taken; and the farther from a burst, the more of it, since programs go on to something else: t references
- * from the burst's beginning, all but exp(-t / FADE).
+ * from the burst's beginning, all but exp(-t / T), with T what is known of the program (rates.h), or FADE.
  *
  * Example: p = 3, a = 5, reused 10 references after the burst's end, all within the burst's own part, where
  * F(6) .. F(15) = 1/2: x = 3 + 10/2 = 8.
@@ -30,22 +30,23 @@
 /* At distances beyond half a burst few origins are seen to the end, and those at its beginning only. */
 #define OWN_PART 0.5
 /*
- * Bursts are a hundred times as far apart. Without, distances were spread too widely, and large caches told
- * to miss too often: mean error over 512 KB to 8 MB of thirteen programs, two recordings of half a minute and
- * one of a whole, .105, .118, .082 points; with 3e6 references .090, .113, .079; 1e6 .082, .104, .075; 3e5
- * .086; 1e5 .105. Smaller caches hardly depend on it.
+ * Bursts are a hundred times as far apart. Without any fading, distances were spread too widely, and large
+ * caches told to miss too often: mean error over 512 KB to 8 MB of thirteen programs, two recordings of half
+ * a minute and one of a whole, .105, .118, .082 points; with 3e6 references .090, .113, .079; 1e6 .082, .104,
+ * .075; 3e5 .086; 1e5 .105. Smaller caches hardly depend on it.
  */
 #define FADE 1e6
 /* A step of the sum over what fades: this part of the distance to the burst, or so many references. */
 #define FADE_PART .25
 #define FADE_LEAST 4096.
-/* Farther away than this nothing is left. */
-#define FADED (40 * FADE)
+/* Farther away than so many T nothing is left. */
+#define FADED 40.
 /* Fewer references at risk than this make no survival function: 7 points of standard error. */
 #define OWN_MIN_AT_RISK MODEL_MIN_AT_RISK
 
 struct place {
     double start, end; /* end: where its part of the run ends, half way to the next burst */
+    double fade;       /* T */
     uint32_t thread;
     size_t burst;
 };
@@ -81,7 +82,10 @@ static void find_places(struct path *p, const struct curve_burst *bursts, size_t
         if (isnan(bursts[b].start_refs) || bursts[b].references == 0)
             continue;
         p->place[p->nplaces++] =
-            (struct place){.start = bursts[b].start_refs, .thread = bursts[b].thread, .burst = b};
+            (struct place){.start = bursts[b].start_refs,
+                           .fade = bursts[b].persistence > 0 ? bursts[b].persistence : FADE,
+                           .thread = bursts[b].thread,
+                           .burst = b};
     }
     qsort(p->place, p->nplaces, sizeof *p->place, compare_places);
     for (size_t i = 0; i < p->nplaces; i++) {
@@ -126,16 +130,17 @@ static int find_growths(struct path *p, const struct curve_burst *bursts, size_t
 
 /* Lines that a line meets which is `age` references old at a burst's end, from `from` to `to` references
  * behind that, of the part of another burst that begins at `place` on that scale. */
-static double met(const struct path *p, const struct growth *own, double age, double from, double to,
+static double met(const struct path *p, const struct place *of, double age, double from, double to,
                   double place)
 {
+    const struct growth *own = &p->own[of->burst];
     double distance = 0;
     while (from < to) {
         double off = fabs(from - place), step = from + fmax(FADE_LEAST, FADE_PART * off);
-        if (off > FADED)
-            step = from > place ? to : place - FADED;
+        if (off > FADED * of->fade)
+            step = from > place ? to : place - FADED * of->fade;
         step = fmin(fmax(step, from + FADE_LEAST), to);
-        double left = exp(-fabs((from + step) / 2 - place) / FADE);
+        double left = exp(-fabs((from + step) / 2 - place) / of->fade);
         distance +=
             left * (growth_lines(own, age + step) - growth_lines(own, age + from)) +
             (1 - left) * (growth_lines(&p->pooled, age + step) - growth_lines(&p->pooled, age + from));
@@ -158,7 +163,7 @@ static double distance_of(const struct path *p, const struct curve_burst *bursts
     while (done < watch->refs) {
         const struct place *place = &p->place[at++];
         double until = fmin(watch->refs, fmax(done, place->end - end));
-        distance += met(p, &p->own[place->burst], age, done, until, place->start - end);
+        distance += met(p, place, age, done, until, place->start - end);
         done = until;
     }
     return distance;

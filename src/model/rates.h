@@ -38,4 +38,10 @@ struct rates_near {
  */
 int rates_bound(struct rates_near *near, size_t n);
 
+/*
+ * For how many references the program mostly goes on as it is at a burst: by how alike the two rates of a
+ * burst are, as they were measured. NaN: too few bursts tell.
+ */
+double rates_persistence(const struct rates_near *near, size_t n);
+
 #endif
