@@ -12,7 +12,7 @@ in CPU time over the run that the bursts' weights come from, as a share of the t
 both processes against a native run right before, in pairs.
 
 With --rounds S other programs: those of scripts/rounds.sh, which do the same work over and over, for S seconds each. The exact
-curve is that of a few rounds, and takes a minute instead of six.
+curve is that of the start and as many rounds, from two runs of a few: what the longer one has more is what rounds are.
 
     scripts/bench-accuracy.py [--programs perl,xz] [--overhead 1,5] [--watch page,none] [--runs 1] [--scale 1]
                               [--rounds SECONDS] [--keep FOLDER] [--native] [--plot FILE.svg]
@@ -41,7 +41,7 @@ SIZES = "1K..64M"
 # Where stack and libraries lie decides which variables share lines: at 1 KB that is up to a point and a half from run to run.
 NOT_RANDOM = ["setarch", "-R"]
 ROUNDS = bench.ROOT / "scripts" / "rounds.sh"
-EXACT_ROUNDS = 8  # of which the program's start is a small part
+FEW_ROUNDS, MORE_ROUNDS = 2, 8  # of which the exact curve of many is made
 LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
 
 
@@ -83,33 +83,42 @@ def rounds_command(name, n, where):
 
 
 def make_case(name, options, cachegram):
-    """What is recorded, in which folder it runs, which other is its own, its exact curve, and how many times what that is of
-    it does. None: not installed."""
+    """What is recorded, in which folder it runs, which other is its own, its exact curve, and how many references it makes.
+    None: not installed."""
     if options.rounds:
         where = pathlib.Path(options.keep) / "rounds"
         folder = where / name
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([ROUNDS, "inputs"], cwd=where, check=True)
-        few = rounds_command(name, EXACT_ROUNDS, where)
-        took = cpu_seconds(few, where)
-        n = round(options.rounds * EXACT_ROUNDS / took) + 1
-        return rounds_command(name, n, where), where, folder, exact_curve(cachegram, few, where, folder), n / EXACT_ROUNDS
+        few, more = rounds_command(name, FEW_ROUNDS, where), rounds_command(name, MORE_ROUNDS, where)
+        n = round(options.rounds * MORE_ROUNDS / cpu_seconds(more, where)) + 1
+        return (rounds_command(name, n, where), where, folder,
+                *of_many_rounds(exact_curve(cachegram, few, where, folder, "-few"),
+                                exact_curve(cachegram, more, where, folder), n))
     if name not in KINDS and not papers_programs.here(name):
         print(f"bench-accuracy.py: {name} is not installed, left out", file=sys.stderr)
         return None
     folder = pathlib.Path(options.keep) / name
     folder.mkdir(parents=True, exist_ok=True)
     argv = command_line(name, options.scale, folder)
-    return argv, folder, folder, exact_curve(cachegram, argv, folder, folder), 1
+    return argv, folder, folder, *exact_curve(cachegram, argv, folder, folder)
 
 
-def exact_curve(cachegram, argv, where, folder):
-    kept = folder / "exact.csv"
-    if not kept.exists() or not (folder / "full.db").exists():
-        db = str(folder / "full.db")
-        cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, "--mode", "full", "--", *argv], where)
-        kept.write_text(mrc(cachegram, db))
-    return curve(kept.read_text())
+def exact_curve(cachegram, argv, where, folder, which=""):
+    """The curve, and the number of references."""
+    kept, db = folder / f"exact{which}.csv", folder / f"full{which}.db"
+    if not kept.exists() or not db.exists():
+        cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", str(db), "--mode", "full", "--", *argv], where)
+        kept.write_text(mrc(cachegram, str(db)))
+    return curve(kept.read_text()), float(query(db, "SELECT value FROM run WHERE key = 'references'")[0][0])
+
+
+def of_many_rounds(few, more, n):
+    """Curve and references of n rounds: of the few, and what each further one adds."""
+    times = (n - FEW_ROUNDS) / (MORE_ROUNDS - FEW_ROUNDS)
+    references = few[1] + times * (more[1] - few[1])
+    misses = {s: max(0, few[0][s][0] * few[1] * (1 - times) + more[0][s][0] * more[1] * times) for s in more[0]}
+    return {s: (m / references, None, None) for s, m in misses.items()}, references
 
 
 def query(db, text):
@@ -117,16 +126,16 @@ def query(db, text):
         return con.execute(text).fetchall()
 
 
-def rate_told(db, full_db, own, of_full):
-    """Of the run whose exact curve is known, of_full times as long: bursts are placed by time and told how fast code was there: the mean is the run's rate, if all of it is right."""
+def rate_told(db, references, own):
+    """Bursts are placed by time and told how fast code was there: the mean is the run's rate, if all of it is right. As a
+    share of what it is."""
     rows = query(db, "SELECT weight * 1.0 / steps, coalesce(near_per_ns, refs_per_ns) * (1 + coalesce(string_hits, 0))"
                      " FROM burst WHERE coalesce(near_per_ns, refs_per_ns) IS NOT NULL")
-    true = float(query(full_db, "SELECT value FROM run WHERE key = 'references'")[0][0]) * of_full / own / 1e9
-    return sum(w * rate for w, rate in rows) / sum(w for w, _ in rows) / true if rows else None
+    return sum(w * rate for w, rate in rows) / sum(w for w, _ in rows) / (references / own / 1e9) if rows else None
 
 
 def one_run(cachegram, case, options, native):
-    argv, where, folder, exact, of_full = case
+    argv, where, folder, exact, references = case
     db = str(folder / "burst.db")
     before = cpu_seconds([*NOT_RANDOM, *argv], where) if native else None
     spent = cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, *options, "--", *argv], where)
@@ -142,7 +151,7 @@ def one_run(cachegram, case, options, native):
             "small": statistics.mean(small) if small else None, "silent": len(exact) - len(errors), "sizes": len(exact),
             "held": sum(estimate[s][1] <= exact[s][0] <= estimate[s][2] for s in exact if s in estimate),
             "bursts": int(float(run["bursts"])), "watches": query(db, "SELECT count(*) FROM watch")[0][0],
-            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_told(db, folder / "full.db", own, of_full),
+            **{k: 100 * v / own for k, v in seconds.items()}, "rate": rate_told(db, references, own),
             "added": 100 * (spent / before - 1) if native else None}
 
 
