@@ -259,7 +259,8 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
     if (!isnan(s->cpu_seconds) && !isnan(s->wall_seconds))
         fprintf(out, "  time        %.3f s of CPU, %.3f s in all\n", s->cpu_seconds, s->wall_seconds);
     if (!isnan(s->overhead_percent))
-        fprintf(out, "  overhead    %.2f%% of CPU time, cold caches after bursts included\n", s->overhead_percent);
+        fprintf(out, "  overhead    %.2f%% of CPU time, cold caches after bursts included\n",
+                s->overhead_percent);
     if (s->memory_bytes > 0)
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
     if (!isnan(s->exit_status))
