@@ -132,18 +132,34 @@ void hist_merge(struct hist *into, const struct hist *from)
     into->total += from->total;
 }
 
-double hist_at_least(const struct hist *h, double value)
+/* Values below 2^48, from 0 on: those of bins above the value's, and of its own what is linear within it. */
+static double from_above(const struct hist *h, double value, uint32_t bin, uint64_t above)
 {
-    if (!(value > 0))
-        return (double)h->total;
-    /* Values beyond the last edge share the last bin; nothing is known of them but that they reached it. */
-    if (value >= (double)hist_edge(HIST_BINS))
-        return 0;
-
-    uint32_t bin = hist_bin((uint64_t)value);
-    uint64_t above = 0;
-    for (uint32_t i = bin + 1; i < HIST_BINS; i++)
-        above += h->count[i];
     double low = (double)hist_edge(bin), high = (double)hist_edge(bin + 1);
     return (double)above + (double)h->count[bin] * (high - value) / (high - low);
+}
+
+void hist_at_least_each(const struct hist *h, const double *values, size_t n, double *at_least)
+{
+    uint32_t from = HIST_BINS; /* the bins from here on have been added up */
+    uint64_t above = 0;
+    for (size_t i = n; i-- > 0;) {
+        /* Values beyond the last edge share the last bin; nothing is known of them but that they reached it.
+         */
+        if (!(values[i] > 0) || values[i] >= (double)hist_edge(HIST_BINS)) {
+            at_least[i] = values[i] > 0 ? 0 : (double)h->total;
+            continue;
+        }
+        uint32_t bin = hist_bin((uint64_t)values[i]);
+        while (from > bin + 1)
+            above += h->count[--from];
+        at_least[i] = from_above(h, values[i], bin, above);
+    }
+}
+
+double hist_at_least(const struct hist *h, double value)
+{
+    double at_least;
+    hist_at_least_each(h, &value, 1, &at_least);
+    return at_least;
 }

@@ -9,6 +9,7 @@
 #ifndef CACHEGRAM_HIST_H
 #define CACHEGRAM_HIST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define HIST_EXACT 1024u
@@ -48,5 +49,7 @@ void hist_add(struct hist *h, uint64_t value, uint64_t count);
 void hist_merge(struct hist *into, const struct hist *from);
 /* Number of values >= value; exact if value is an edge, else linear within the bin. */
 double hist_at_least(const struct hist *h, double value);
+/* The same for n values, which must not fall, in one pass: at_least[n]. */
+void hist_at_least_each(const struct hist *h, const double *values, size_t n, double *at_least);
 
 #endif

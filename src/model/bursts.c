@@ -28,43 +28,6 @@
 
 #define RESAMPLES 200u
 
-/* A cache size as a cut through the histograms: bins above `bin` count in full, `bin` itself in part. */
-struct cut {
-    uint32_t bin;
-    double part;
-    size_t point;
-};
-
-static int compare_cuts(const void *a, const void *b)
-{
-    const struct cut *x = a, *y = b;
-
-    return (x->bin > y->bin) - (x->bin < y->bin);
-}
-
-static struct cut make_cut(double lines, size_t point)
-{
-    uint64_t value = lines < 0x1p48 ? (uint64_t)lines : (UINT64_C(1) << 48) - 1;
-    uint32_t bin = hist_bin(value);
-    double edge = (double)hist_edge(bin), next = (double)hist_edge(bin + 1);
-
-    return (struct cut){.bin = bin, .part = (next - (double)value) / (next - edge), .point = point};
-}
-
-/* hist_at_least for all cuts (ascending) in one pass: at_least[2 * i] += share * values >= cut i. */
-static void add_at_least(const struct hist *h, const struct cut *cuts, size_t n, double share,
-                         double *at_least)
-{
-    uint64_t above = 0;
-    uint32_t bin = HIST_BINS;
-
-    for (size_t i = n; i-- > 0;) {
-        while (bin > cuts[i].bin + 1)
-            above += h->count[--bin];
-        at_least[2 * i] += share * ((double)above + cuts[i].part * (double)h->count[cuts[i].bin]);
-    }
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -86,17 +49,21 @@ static double quantile(const double *sorted, size_t n, double q)
 /* Bounds at n sizes: bounds[2 * i] low, [2 * i + 1] high. */
 struct work {
     struct model_survival survival;
-    struct cut *cuts;
-    double *burst;  /* [b * 2 n]: bounds of burst b times its weight */
-    double *mean;   /* [2 n]: weighted mean of the sample, or of a resample */
-    double *sorted; /* [2 n][RESAMPLES] */
+    struct model_size *sizes; /* [n], ascending */
+    double *lines;            /* [n]: theirs */
+    double *found;            /* [n]: work space */
+    double *burst;            /* [b * 2 n]: bounds of burst b times its weight */
+    double *mean;             /* [2 n]: weighted mean of the sample, or of a resample */
+    double *sorted;           /* [2 n][RESAMPLES] */
 };
 
 static void work_free(struct work *w)
 {
     if (!w)
         return;
-    free(w->cuts);
+    free(w->sizes);
+    free(w->lines);
+    free(w->found);
     free(w->burst);
     free(w->mean);
     free(w->sorted);
@@ -109,14 +76,24 @@ static struct work *work_new(size_t n, size_t nbursts)
 
     if (!w)
         return NULL;
-    w->cuts = calloc(n + 1, sizeof *w->cuts);
+    w->sizes = calloc(n + 1, sizeof *w->sizes);
+    w->lines = calloc(n + 1, sizeof *w->lines);
+    w->found = calloc(n + 1, sizeof *w->found);
     w->burst = calloc(nbursts + 1, 2 * (n + 1) * sizeof *w->burst);
     w->mean = calloc(n + 1, 2 * sizeof *w->mean);
     w->sorted = calloc(n + 1, 2 * RESAMPLES * sizeof *w->sorted);
-    if (w->cuts && w->burst && w->mean && w->sorted)
+    if (w->sizes && w->lines && w->found && w->burst && w->mean && w->sorted)
         return w;
     work_free(w);
     return NULL;
+}
+
+/* bounds[2 * i] += share * values that reach size i. */
+static void add_at_least(struct work *w, const struct hist *h, size_t n, double share, double *bounds)
+{
+    hist_at_least_each(h, w->lines, n, w->found);
+    for (size_t i = 0; i < n; i++)
+        bounds[2 * i] += share * w->found[i];
 }
 
 /* One pass over each burst's histograms, which are large: they are not looked at again. */
@@ -128,10 +105,10 @@ static void reduce(struct work *w, const struct curve_burst *bursts, size_t nbur
         if (burst->references == 0 || burst->weight <= 0)
             continue;
         double share = burst->weight / (double)burst->references;
-        add_at_least(&burst->stack, w->cuts, n, share, bounds);
+        add_at_least(w, &burst->stack, n, share, bounds);
         for (size_t i = 0; i < n; i++)
             bounds[2 * i + 1] = bounds[2 * i] + share * (double)burst->first.total;
-        add_at_least(&burst->first, w->cuts, n, share, bounds);
+        add_at_least(w, &burst->first, n, share, bounds);
         model_survival_add(&w->survival, &burst->stack, &burst->first, share);
     }
 }
@@ -192,9 +169,7 @@ int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line
     if (!w)
         return error_set(err, -ENOMEM, "no memory for the curve of %zu bursts", nbursts);
 
-    for (size_t i = 0; i < n; i++)
-        w->cuts[i] = make_cut(model_lines(&points[i], line_bytes), i);
-    qsort(w->cuts, n, sizeof *w->cuts, compare_cuts);
+    model_rising_sizes(points, n, line_bytes, w->sizes, w->lines);
     reduce(w, bursts, nbursts, n);
     model_survival_estimate(&w->survival);
     resample(w, bursts, nbursts, n, seed);
@@ -204,7 +179,7 @@ int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line
             w->mean[i] += w->burst[b * 2 * n + i] / total;
 
     for (size_t i = 0; i < n; i++) {
-        struct curve_point *point = &points[w->cuts[i].point];
+        struct curve_point *point = &points[w->sizes[i].point];
         double low = clamp(w->mean[2 * i], 0, 1), high = clamp(w->mean[2 * i + 1], 0, 1);
         double centre = model_survival_at(&w->survival, model_lines(point, line_bytes));
         point->miss_ratio = clamp(centre, low, high);

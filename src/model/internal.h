@@ -18,6 +18,14 @@
 
 /* Lines in a cache of point.size_bytes: rounded down, but at least one. */
 double model_lines(const struct curve_point *point, unsigned line_bytes);
+/* A size of the n that a curve is wanted at: that of points[point], in lines. */
+struct model_size {
+    double lines;
+    size_t point;
+};
+/* All of them, the smallest first: sizes[n]; and their lines alone: lines[n]. */
+void model_rising_sizes(const struct curve_point *points, size_t n, unsigned line_bytes,
+                        struct model_size *sizes, double *lines);
 /* 0, or -EINVAL if a size is not above zero (or not finite), or line_bytes is 0. */
 int model_check_points(const struct curve_point *points, size_t n, unsigned line_bytes, struct error *err);
 /* All of the point but its size becomes one value. */

@@ -2,6 +2,7 @@
 /* Checks of what callers hand in, shared by all curves. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "model/internal.h"
 
@@ -10,6 +11,25 @@ double model_lines(const struct curve_point *point, unsigned line_bytes)
     double lines = floor(point->size_bytes / line_bytes);
 
     return lines < 1 ? 1 : lines;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct model_size *x = a, *y = b;
+
+    if (x->lines != y->lines)
+        return x->lines < y->lines ? -1 : 1;
+    return (x->point > y->point) - (x->point < y->point);
+}
+
+void model_rising_sizes(const struct curve_point *points, size_t n, unsigned line_bytes,
+                        struct model_size *sizes, double *lines)
+{
+    for (size_t i = 0; i < n; i++)
+        sizes[i] = (struct model_size){model_lines(&points[i], line_bytes), i};
+    qsort(sizes, n, sizeof *sizes, compare_sizes);
+    for (size_t i = 0; i < n; i++)
+        lines[i] = sizes[i].lines;
 }
 
 int model_check_points(const struct curve_point *points, size_t n, unsigned line_bytes, struct error *err)

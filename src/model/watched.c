@@ -48,8 +48,10 @@ struct work {
     double *deep;    /* the same: survivors at depths of L and more */
     double *shallow; /* and at smaller ones */
     const struct curve_burst *bursts;
-    double *times;    /* how often each burst is in the sample */
-    double *followed; /* scratch: of each watch */
+    struct model_size *sizes; /* of the points, ascending */
+    double *lines, *reached;  /* [n]: theirs; scratch */
+    double *times;            /* how often each burst is in the sample */
+    double *followed;         /* scratch: of each watch */
 };
 
 static int compare_seen(const void *a, const void *b)
@@ -71,6 +73,9 @@ static void work_free(struct work *w)
     free(w->inside);
     free(w->deep);
     free(w->shallow);
+    free(w->sizes);
+    free(w->lines);
+    free(w->reached);
     free(w->times);
     free(w->followed);
     free(w);
@@ -93,9 +98,13 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->inside = calloc(nbursts * n + 1, sizeof *w->inside);
     w->deep = calloc(nbursts * n + 1, sizeof *w->deep);
     w->shallow = calloc(nbursts * n + 1, sizeof *w->shallow);
+    w->sizes = calloc(n + 1, sizeof *w->sizes);
+    w->lines = calloc(n + 1, sizeof *w->lines);
+    w->reached = calloc(n + 1, sizeof *w->reached);
     w->times = calloc(nbursts + 1, sizeof *w->times);
     w->followed = calloc(watches + 1, sizeof *w->followed);
-    if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->times && w->followed)
+    if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes && w->lines &&
+        w->reached && w->times && w->followed)
         return w;
     work_free(w);
     return NULL;
@@ -105,15 +114,18 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
 static void add_bursts(struct work *w, const struct curve_burst *bursts, unsigned line_bytes,
                        const struct curve_point *points, size_t n)
 {
+    model_rising_sizes(points, n, line_bytes, w->sizes, w->lines);
     for (size_t b = 0; b < w->nbursts; b++) {
         const struct curve_burst *burst = &bursts[b];
         double share = watched_share(&bursts[b]), survivors = (double)burst->first.total;
         w->share[b] = share;
         w->total[b] = share * (double)burst->references;
+        if (share > 0)
+            hist_at_least_each(&burst->stack, w->lines, n, w->reached);
         for (size_t i = 0; i < n && share > 0; i++) {
-            double lines = model_lines(&points[i], line_bytes);
-            size_t at = i * w->nbursts + b;
-            w->inside[at] = share * hist_at_least(&burst->stack, lines);
+            double lines = w->lines[i];
+            size_t at = w->sizes[i].point * w->nbursts + b;
+            w->inside[at] = share * w->reached[i];
             w->deep[at] = share * fmax(0, survivors - lines);
             w->shallow[at] = share * fmin(survivors, lines);
         }
