@@ -5,6 +5,9 @@
 #include "agent/sys.h"
 
 #define NEAR_PARTS (COUNT_NEAR_REFS / COUNT_MARK_REFS)
+/* Times what it costs the collector, a page costs at most: what took longer was something else, a host that
+ * ran others. */
+#define PAGE_MOST_TIMES 3u
 _Static_assert(COUNT_MARKS >= NEAR_PARTS + 2, "their beginnings and ends, and the place of the burst");
 
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks)
@@ -55,8 +58,10 @@ static void learn_paging(const struct counting *c)
     }
     if (!without.refs || !with.faults)
         return;
-    uint64_t own = without.ns * with.refs / without.refs;
-    count_add(&paging.ns, with.ns > own ? with.ns - own : 0);
+    uint64_t own = without.ns * with.refs / without.refs,
+             most = with.faults * session->page_ns * PAGE_MOST_TIMES,
+             cost = with.ns > own ? with.ns - own : 0;
+    count_add(&paging.ns, cost < most ? cost : most);
     count_add(&paging.faults, with.faults);
 }
 

@@ -93,7 +93,7 @@ struct fault_cost fault_cost(void)
     return cost;
 }
 
-uint64_t page_cost_ns(size_t pages)
+static uint64_t touch_pages(size_t pages)
 {
     char *memory = mmap(NULL, pages * FAULT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
@@ -104,6 +104,12 @@ uint64_t page_cost_ns(size_t pages)
     uint64_t each = (cpu_ns() - before) / pages;
     munmap(memory, pages * FAULT_PAGE);
     return each;
+}
+
+uint64_t page_cost_ns(size_t pages)
+{
+    touch_pages(pages); /* the first ones take longer: the kernel's code is not at hand */
+    return touch_pages(pages);
 }
 
 static void on_alarm(int sig)

@@ -52,7 +52,7 @@
 #define COLLECT_COUNT_TURN_TIMES 1.0
 #define COLLECT_COUNT_LEAST 0.35
 /* Of what is left, the least share of user code, whatever pages are taken to have cost. */
-#define COLLECT_USER_LEAST 0.05
+#define COLLECT_USER_LEAST 0.15
 /* How far a rate may be off for that, as a share: cc1 is told .5 of the true one, gnugo .9, perl 1.1, bzip2
  * and python3 1.8. */
 #define COLLECT_COUNT_ERROR 0.45
