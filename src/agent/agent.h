@@ -63,7 +63,8 @@ struct counting {
     uint64_t taken; /* of what the counter says, in `total` already */
     uint64_t string_refs_taken; /* of what the thread's `strings` say, in the process' counters already */
     /* At the last burst's end: what count_string_hits said, and `total`. */
-    uint64_t string_hits_before, string_total_before;
+    int64_t string_hits_before;
+    uint64_t string_total_before;
     uint64_t part_total;                /* at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
@@ -323,7 +324,7 @@ int count_wanted(struct thread *t, const ucontext_t *uc);
 void count_begin(struct thread *t);
 void count_take(struct thread *t, uint64_t counted); /* what the counter says since arch_count_in */
 /* So far: elements of repeated string instructions that lie in the line of the element before. */
-uint64_t count_string_hits(const struct thread *t);
+int64_t count_string_hits(const struct thread *t);
 int count_is_alarm(const siginfo_t *info);
 void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
 /* Before what no alarm must come in, a system call that may wait or a step: the thread stops behind it. */

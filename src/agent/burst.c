@@ -55,6 +55,12 @@ static uint64_t memory_bytes(void)
            threads_made() * each;
 }
 
+static uint64_t string_hits_since_last(const struct thread *t)
+{
+    int64_t hits = count_string_hits(t) - t->count.string_hits_before;
+    return hits > 0 ? (uint64_t)hits : 0;
+}
+
 /* CPU time that the burst is to blame for. The rest of a long one is the program's own: a string instruction
  * over megabytes, or the kernel's making of pages for it (python3 has one of .3 s). */
 static uint64_t cost_of(const struct wire_desc *d)
@@ -95,7 +101,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .warm_blocks = t->count.warm_blocks % COUNT_TURN,
                             .warm_turns = t->count.warm_blocks / COUNT_TURN,
                             .paging_ns = t->count.paging_ns,
-                            .string_hits = count_string_hits(t) - t->count.string_hits_before,
+                            .string_hits = string_hits_since_last(t),
                             .string_steps = t->count.total - t->count.string_total_before,
                             .count_blocks = t->count.blocks,
                             .count_turns = t->count.turns,

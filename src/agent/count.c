@@ -198,26 +198,27 @@ void count_begin(struct thread *t)
     count_add(&proc->count.counts, 1);
 }
 
-/* Elements of repeated string instructions for which the counter has counted none. */
-static uint64_t string_refs(const struct thread *t)
+/* Elements of repeated string instructions for which the counter has counted none; less than 0 where most
+ * had none at all, which count as one each. */
+static int64_t string_refs(const struct thread *t)
 {
-    uint64_t sum = 0;
+    int64_t sum = 0;
     for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
-        sum += t->strings[i].elements - t->strings[i].counted;
+        sum += (int64_t)(t->strings[i].elements - t->strings[i].counted);
     return sum;
 }
 
-uint64_t count_string_hits(const struct thread *t)
+int64_t count_string_hits(const struct thread *t)
 {
-    uint64_t bytes = 0, line = session->line_bytes ? session->line_bytes : 1;
+    int64_t bytes = 0, line = session->line_bytes ? session->line_bytes : 1;
     for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
-        bytes += (t->strings[i].elements - t->strings[i].counted) << i;
+        bytes += (int64_t)((t->strings[i].elements - t->strings[i].counted) << i);
     return string_refs(t) - bytes / line;
 }
 
 void count_take(struct thread *t, uint64_t counted)
 {
-    uint64_t more = counted - t->count.taken, strings = string_refs(t);
+    uint64_t more = counted - t->count.taken, strings = (uint64_t)string_refs(t);
     t->count.taken = counted;
     t->count.total += more;
     count_add(&proc->count.count_refs, more);

@@ -7,8 +7,11 @@
  * only those for which the target has a handler.
  */
 #include <errno.h>
-#include <sys/auxv.h>
 #include "agent/signals.h"
+
+/* Smaller ones the kernel refuses; larger ones than this only a kernel with strict_sas_size, or one that has
+ * given the process AMX state. */
+#define ALTSTACK_LEAST 2048u
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
 static int handed_back; /* the kernel has the target's own again */
@@ -23,8 +26,8 @@ static long take_over(int sig, unsigned long flags)
     if (!is_fault(sig))
         k.flags |= flags & (unsigned long)(unsigned)SA_RESETHAND;
     else
-        k.mask = ~SIGNAL_BIT(SIGSEGV); /* safe_copy may fault in the handler, */
-    if (sig == SIGSEGV)
+        k.mask = ~(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS)); /* safe_copy may fault in the handler, */
+    if (sig == SIGSEGV || sig == SIGBUS)
         k.flags |= SA_NODEFER; /* also in that of a fault */
     return kernel_action(sig, &k, NULL);
 }
@@ -107,6 +110,8 @@ static int change_action_open(int sig, const struct kernel_sigaction *new, struc
             ret = kernel_action(sig, new, NULL);
         } else if (is_fault(sig)) {
             signals_target[sig] = *new;
+            if (sig != SIGTRAP) /* whose triggers are to interrupt no call */
+                ret = take_over(sig, handled ? new->flags : SA_RESTART);
         } else if (handled) {
             signals_target[sig] = *new;
             ret = take_over(sig, new->flags);
@@ -275,14 +280,13 @@ EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
     before.ss_flags = disabled ? SS_DISABLE : inside ? SS_ONSTACK : 0;
     if (new) {
         int mode = new->ss_flags & ~(int)(1u << 31); /* SS_AUTODISARM */
-        unsigned long least = getauxval(51 /* AT_MINSIGSTKSZ */);
         if (inside)
             return fail(EPERM);
         if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
             return fail(EINVAL);
         if (mode == SS_DISABLE)
             t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
-        else if (new->ss_size < (least ? least : 2048))
+        else if (new->ss_size < ALTSTACK_LEAST)
             return fail(ENOMEM);
         else
             t->app_altstack = (stack_t){.ss_sp = new->ss_sp, .ss_size = new->ss_size};

@@ -292,6 +292,12 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         }
     }
     struct thread *t = thread_self();
+    if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
+        /* Sent, not met: it waits until that handler returns. */
+        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(sig));
+        sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, info);
+        return 0;
+    }
     if (t && !in_handler(t, uc))
         watch_seen(t, mask_of(uc));
     if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <threads.h>
 #include <time.h>
@@ -278,6 +279,7 @@ int thread_attach(struct thread *t)
     t->fresh = 1;
     t->entered_ns = 0;
     t->count = (struct counting){0};
+    memset(t->strings, 0, sizeof t->strings); /* another thread's, or the parent's */
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);
     stack_t own = {.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES}, before;

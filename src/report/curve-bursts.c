@@ -13,6 +13,8 @@
 
 /* The bootstrap's seed where the profile names none: the same profile gives the same curve. */
 #define DEFAULT_SEED 1
+/* More of one burst's are none. */
+#define MOST_STRING_HITS 1e15
 
 /*
  * Add a stored histogram to one that is all zero. Only bins in use are touched: untouched pages of the
@@ -213,7 +215,8 @@ static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
 {
     if (isnan(b->string_hits)) /* nothing was counted: its own */
         return b->references > touches ? b->references - touches : 0;
-    return (uint64_t)(b->string_hits * (double)b->steps + .5);
+    double hits = b->string_hits * (double)b->steps;
+    return hits > 0 && hits < MOST_STRING_HITS ? (uint64_t)(hits + .5) : 0; /* else the file is damaged */
 }
 
 /*

@@ -107,6 +107,27 @@ def test_string_instructions(built, record, cachegram, how):
         assert abs(told / exact - 1) < 0.15, curves
 
 
+@pytest.mark.parametrize("how", [["--clock", "count-always", "--gap-us", "2000"], OFTEN])
+def test_string_instructions_of_no_elements(built, record, cachegram, how):
+    """Each counts as a step but makes no reference: fewer than none were wrapped, and outweighed all others."""
+    result, db = record(["--seed", "1", *how], [built / "empty_strings", "60000000"])
+    assert result.status == 0 and run_keys(db)["bursts"] > 10
+    told = float(run([cachegram, "mrc", "--sizes", "64K", "--format", "csv", db]).out.decode().splitlines()[1].split(",")[1])
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        loads, refs = con.execute("select sum(loads), sum(refs) from burst").fetchone()
+    assert 0.9 * loads / refs < told <= 1
+
+
+def test_string_instructions_of_other_threads(built, record):
+    """Threads that end leave their place, not their string instructions, to those that begin."""
+    result, db = record(["--clock", "count-always", "--gap-us", "2000"], [built / "string_threads"])
+    assert result.out == b"done\n"
+    true = 200 << 20
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        told, = con.execute("select sum(value) from counter where name = 'count_string_refs'").fetchone()
+    assert abs(told / true - 1) < 0.01
+
+
 def test_string_instructions_uncounted(built, record, cachegram):
     """Where nothing is counted, elements that hit are those that the bursts have: each burst stands for as much time."""
     result, db = record(["--clock", "cputime", *OFTEN], [built / "strings", "4000"])

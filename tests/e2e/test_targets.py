@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile little programs (tests/targets) behave under the profiler as they do alone."""
 import os
+import signal
 
 import pytest
 
@@ -11,7 +12,7 @@ MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"
          "counted": ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "2000"]}
 
 PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "threads_c11", "processes", "throw", "jump", "close_all", "blocking",
-         "jit", "exec_chain", "execs", "flags"]
+         "jit", "exec_chain", "execs", "flags", "segments"]
 DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe": 136, "trap": 133, "hlt": 139,
           "thread-abort": 134, "thread-exit": 33, "main-exits-first": 33, "_exit": 21, "syscall-exit": 22,
           "return": 20}
@@ -74,6 +75,18 @@ def test_restartable_sequences(built, record, kind, mode):
 def test_address_behind_a_file(built, record, mode):
     """What code names is looked at when it is translated, for it may be a sequence's descriptor."""
     same(built, record, mode, [built / "past_end", "20000000"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_kernels_code(built, record, mode):
+    same(built, record, mode, [built / "kernel_code", "30000000"])
+
+
+@pytest.mark.parametrize("mode", ["burst", "full"])
+@pytest.mark.parametrize("sig", [signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS])
+def test_fault_signals_that_are_sent(built, record, sig, mode):
+    native, _ = same(built, record, mode, [built / "sent_faults", str(int(sig))])
+    assert native.out == b"-1 1\n"
 
 
 @pytest.mark.parametrize("mode", MODES)

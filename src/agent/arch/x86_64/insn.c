@@ -47,9 +47,32 @@ static int has_strange_operand(const struct insn *d)
     return 0;
 }
 
+/* mov, pop, lfs and lgs: the segment's base changes with it. */
+static int loads_segment(const struct insn *d)
+{
+    for (unsigned i = 0; i < d->in.operand_count; i++)
+        if (d->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            (d->op[i].reg.value == ZYDIS_REGISTER_FS || d->op[i].reg.value == ZYDIS_REGISTER_GS) &&
+            d->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+            return 1;
+    return 0;
+}
+
+/* A near branch with an operand-size prefix: Intel's processors ignore it, AMD's cut target and displacement
+ * to 16 bits. */
+static int is_cut_branch(const ZydisDecodedInstruction *in)
+{
+    return in->meta.branch_type == ZYDIS_BRANCH_TYPE_NEAR && in->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE &&
+           !in->raw.rex.W;
+}
+
 static enum insn_class classify(const struct insn *d)
 {
     const ZydisDecodedInstruction *in = &d->in;
+    if (is_cut_branch(in))
+        return INSN_STEP;
+    if (loads_segment(d))
+        return INSN_END;
     int immediate = d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
     int far = in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
     switch (in->mnemonic) {
