@@ -325,8 +325,11 @@ __attribute__((constructor)) static void init(void)
         int why = start(fd);
         if (why) {
             agent_off = -why;
-            if (proc)
+            if (proc) {
                 proc->count.disabled = (uint64_t)-why;
+                sys2(SYS_munmap, slot + session->template_offset,
+                     session->slot_bytes - session->template_offset);
+            }
         }
     }
     sys1(SYS_close, fd);

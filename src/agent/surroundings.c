@@ -5,6 +5,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
 
@@ -57,14 +58,44 @@ static int is_emulated(void)
     return 0;
 }
 
+/* Bytes that the process maps already; with `data`, of these what RLIMIT_DATA counts. */
+static uint64_t mapped_bytes(int data)
+{
+    char text[256]; /* size resident shared text lib data dirty, in pages */
+    long fd = sys3(SYS_open, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long n = sys3(SYS_read, fd, text, sizeof text - 1);
+    sys1(SYS_close, fd);
+    uint64_t pages = 0;
+    int fields = data ? 5 : 0;
+    for (long i = 0; i < n && fields >= 0; i++)
+        if (text[i] < '0' || text[i] > '9')
+            fields--;
+        else if (fields == 0)
+            pages = 10 * pages + (uint64_t)(text[i] - '0');
+    return pages * WIRE_PAGE;
+}
+
+/* What the agent maps, nearly all of it never touched, would be missing to the program. */
+static int is_short_of(int resource)
+{
+    struct rlimit limit;
+    if (sys_failed(sys4(SYS_prlimit64, 0, resource, 0, &limit)) || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    uint64_t has = mapped_bytes(resource == RLIMIT_DATA);
+    return limit.rlim_cur < has + ROOM_TIMES * AGENT_ADDRESS_BYTES;
+}
+
 enum wire_disabled surroundings_forbid(void)
 {
     int go = 0;
     dl_iterate_phdr(is_go, &go);
-    return go              ? WIRE_OFF_GO
-           : is_emulated() ? WIRE_OFF_EMULATED
-           : is_traced()   ? WIRE_OFF_TRACED
-                           : WIRE_OFF_NOT;
+    return go                                                   ? WIRE_OFF_GO
+           : is_emulated()                                      ? WIRE_OFF_EMULATED
+           : is_traced()                                        ? WIRE_OFF_TRACED
+           : is_short_of(RLIMIT_AS) || is_short_of(RLIMIT_DATA) ? WIRE_OFF_MEMORY
+                                                                : WIRE_OFF_NOT;
 }
 
 /*

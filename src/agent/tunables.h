@@ -12,6 +12,10 @@
 #define TIME_EVERY 16
 /* Private data of the translator, some 150 bytes a block. */
 #define ARENA_BYTES (48u << 20)
+/* Addresses that all of it takes with a few threads; and how many times that a limited process must have
+ * left: it is not to meet its limit because of us. */
+#define AGENT_ADDRESS_BYTES (192ull << 20)
+#define ROOM_TIMES 4u
 /* Instructions in a block. Longer ones find no pair of free registers. */
 #define BLOCK_INSNS 40
 /* References and words of a block: bounds how far a record can run over the end of a buffer, which

@@ -9,7 +9,9 @@ static const struct {
     const char *extent, *why;
 } reasons[WIRE_OFF_COUNT] = {
     [WIRE_OFF_CPU] = {"not", "the processor lacks SSE4.2 or XSAVE"},
-    [WIRE_OFF_MEMORY] = {"not", "there was no memory for the agent"},
+    [WIRE_OFF_MEMORY] = {"not",
+                         "its limit on memory (ulimit -v or -d) is too close to give the agent 192 MB of "
+                         "addresses, or there is no memory"},
     [WIRE_OFF_TIMER] = {"only partly", "there were no more timers"},
     [WIRE_OFF_TROUBLE] = {"only partly", "the agent met with an unexpected fault"},
     [WIRE_OFF_GO] = {"not", "written in Go, whose runtime takes over every signal"},

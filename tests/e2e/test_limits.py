@@ -4,6 +4,8 @@ import re
 import resource
 import subprocess
 
+import pytest
+
 from conftest import find_cachegram
 
 SPIN = ["/usr/bin/python3", "-c", "print(sum(range(6000000)))"]
@@ -50,3 +52,13 @@ def test_traced_without_a_reducer(tmp_path):
     result = record(["-o", tmp_path / "a.db", "--reduce", "none", "--gap-us", "2000", "--trace", trace, "--", *SPIN])
     told = re.search(r"cachegram: (\d+) references in (\d+) bursts?,.* traced (\d+):", result.stderr)
     assert told and int(told[1]) > 0 and int(told[2]) > 0 and told[1] == told[3]
+
+
+@pytest.mark.parametrize("limit", ["v", "d"])
+def test_memory_is_the_programs(built, tmp_path, limit):
+    """Under a limit on addresses or data the agent, which takes 170 MB of them, keeps away, and says so."""
+    argv = ["sh", "-c", f"ulimit -{limit} 200000; exec {built / 'grow'}"]
+    native = int(subprocess.run(argv, capture_output=True, check=True).stdout)
+    result = record(["-o", tmp_path / "a.db", "--", *argv])
+    assert native < 200 and abs(int(result.stdout) - native) < 10
+    assert "(grow): its limit on memory" in result.stderr
