@@ -240,6 +240,7 @@ void agent_disable(enum wire_disabled why);
 int collector_gone(void);
 
 /* surroundings.c */
+int surroundings_foreign(void);               /* process numbers mean others here than to the collector */
 enum wire_disabled surroundings_forbid(void); /* WIRE_OFF_NOT: nothing does */
 
 void doorbell(void); /* wakes the collector */

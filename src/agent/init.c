@@ -263,13 +263,22 @@ static int attach(int fd)
     return -WIRE_OFF_SLOTS;
 }
 
+/* The collector asks the kernel about processes by their numbers: it would ask about, and signal, others. */
+static int is_foreign(void)
+{
+    int foreign = surroundings_foreign();
+    if (foreign)
+        __atomic_fetch_add(&session->refused_pids, 1, __ATOMIC_SEQ_CST);
+    return foreign;
+}
+
 /* In a forked child: the parent's slot is not ours. */
 static void forked(void)
 {
     if (!session)
         return;
     watch_forked();
-    if (agent_off || !session->follow || session->stop || attach(-1)) {
+    if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
         agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
         return;
     }
@@ -322,7 +331,7 @@ __attribute__((constructor)) static void init(void)
     if (session && !session->stop) {
         if (!session->follow)
             unsetenv(WIRE_ENV);
-        int why = start(fd);
+        int why = is_foreign() ? -WIRE_OFF_SLOTS : start(fd);
         if (why) {
             agent_off = -why;
             if (proc) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
 
@@ -56,6 +57,14 @@ static int is_emulated(void)
         if (entry[i].a_type == AT_RANDOM)
             return entry[i].a_un.a_val != getauxval(AT_RANDOM);
     return 0;
+}
+
+int surroundings_foreign(void)
+{
+    struct stat own;
+    return session->pid_namespace &&
+           !sys_failed(sys4(SYS_newfstatat, AT_FDCWD, (long)PID_NAMESPACE, (long)&own, 0)) &&
+           own.st_ino != session->pid_namespace;
 }
 
 /* Bytes that the process maps already; with `data`, of these what RLIMIT_DATA counts. */

@@ -456,6 +456,9 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
         if (__atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) == 0)
             warn(result, "the agent was never loaded into the program, nothing was recorded");
+        if (__atomic_load_n(&r->session.map->refused_pids, __ATOMIC_RELAXED) != 0)
+            warn(result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
+                         "record inside of it");
         if (refused != 0)
             warn(result, "%u processes were not recorded, as more than %u ran at the same time", refused,
                  COLLECT_SLOTS);

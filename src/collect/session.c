@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "collect/faultcost.h"
 #include "collect/session.h"
@@ -37,10 +39,28 @@ static int make_room(int fd, uint64_t bytes, rlim_t *limit)
 
 static_assert(sizeof(struct wire_session) <= WIRE_SESSION_BYTES, "the session page must hold its struct");
 
+/* Whether process numbers mean the same in /proc as to us. */
+static int proc_is_ours(void)
+{
+    char self[16] = "";
+    return readlink("/proc/self", self, sizeof(self) - 1) > 0 && atol(self) == (long)getpid();
+}
+
+static uint64_t pid_namespace(void)
+{
+    struct stat own;
+    return stat(PID_NAMESPACE, &own) == 0 ? (uint64_t)own.st_ino : 0;
+}
+
 int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
                  int follow, struct error *err)
 {
     int full = mode == WIRE_MODE_FULL;
+    *s = (struct session){.fd = -1};
+    if (!proc_is_ours())
+        return error_set(err, -ENOENT,
+                         "/proc is not there, or that of another PID namespace, and the program is found by "
+                         "it: mount it (mount -t proc proc /proc)");
     struct wire_session w = {
         .magic = WIRE_MAGIC,
         .version = WIRE_VERSION,
@@ -54,6 +74,7 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
         .seed = seed,
         .follow = follow != 0,
         .collector_pid = (uint32_t)getpid(),
+        .pid_namespace = pid_namespace(),
         .page_ns = full ? 0 : page_cost_ns(WIRE_PAGES_TRIED),
     };
     w.buffer_offset = w.template_offset + w.template_bytes;

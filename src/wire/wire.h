@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 8u
+#define WIRE_VERSION 9u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -327,6 +327,8 @@ struct wire_proc {
     uint32_t block_offset[WIRE_MAX_BLOCKS];
 };
 
+#define PID_NAMESPACE "/proc/self/ns/pid"
+
 struct wire_session {
     uint64_t magic;
     uint32_t version;
@@ -346,11 +348,13 @@ struct wire_session {
     uint32_t stop;             /* nonzero: agents go native and stay there */
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
+    uint32_t refused_pids;     /* atomic: that are in another PID namespace than the collector */
     uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
     uint32_t watch;            /* enum wire_watch_means */
     uint32_t line_bytes;       /* of a line */
     uint32_t clock;            /* enum wire_clock */
     uint32_t count_vector;     /* number of the vector register that references are counted in */
+    uint64_t pid_namespace;    /* the collector's, its inode number; 0: not known */
     uint64_t page_ns;          /* CPU time that a new page takes: the mean of WIRE_PAGES_TRIED */
 };
 

@@ -2,6 +2,7 @@
 """Programs that something else has a hand in already: sanitizers, debuggers, emulators. Nothing gets into its way."""
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -92,3 +93,28 @@ def test_loader_by_name(record, built):
     """The dynamic loader as a command changes what the kernel has told: no emulator."""
     recorded, db = record(FULL, ["sh", "-c", f"/lib64/ld-linux-x86-64.so.2 {built / 'micro'} random 65536 100000"])
     assert recorded.status == 0 and warning(db) == "" and totals(db)["references"] > 100000
+
+
+PIDS = ["unshare", "-p", "-f"]
+
+
+@pytest.mark.skipif(subprocess.run([*PIDS, "true"], capture_output=True, check=False).returncode != 0,
+                    reason="no PID namespace can be made")
+def test_other_process_numbers(record, built, cachegram, tmp_path):
+    """In another PID namespace process numbers name others, to whom the collector must do nothing."""
+    argv = [*PIDS, built / "micro", "random", str(1 << 20), "30000000"]
+    native = run(argv)
+    result, db = record(["--gap-us", "2000"], argv)
+    assert (result.status, result.out) == (native.status, native.out)
+    assert b"in another PID namespace" in result.err + result.summary
+    assert run_keys(db)["bursts"] == 0
+    result = run([*PIDS, cachegram, "record", "-o", tmp_path / "a.db", "--", "true"])
+    assert result.status == 125 and b"/proc" in result.err
+
+
+@pytest.mark.skipif(subprocess.run([*PIDS, "--mount-proc", "true"], capture_output=True, check=False).returncode != 0,
+                    reason="no /proc can be mounted")
+def test_recorder_in_a_namespace(record, built):
+    result, db = record(["--gap-us", "2000"], [built / "micro", "random", str(1 << 20), "30000000"],
+                        wrap=[*PIDS, "--mount-proc"])
+    assert result.status == 0 and run_keys(db)["bursts"] > 5
