@@ -240,7 +240,8 @@ void agent_disable(enum wire_disabled why);
 int collector_gone(void);
 
 /* surroundings.c */
-int surroundings_foreign(void);               /* process numbers mean others here than to the collector */
+int surroundings_foreign(void); /* process numbers mean others here than to the collector */
+int surroundings_go(void); /* a Go runtime is there; asked again, it looks only if there are new modules */
 enum wire_disabled surroundings_forbid(void); /* WIRE_OFF_NOT: nothing does */
 
 void doorbell(void); /* wakes the collector */

@@ -10,19 +10,60 @@
 #include "agent/agent.h"
 #include "agent/sys.h"
 
-/* The Go runtime makes its own system calls, also to take over every signal. */
-static int is_go(struct dl_phdr_info *info, size_t size, void *found)
+struct go {
+    unsigned long long loaded; /* modules that were ever loaded, when they were last looked at */
+    int found;
+};
+
+/* Whether one of the notes is Go's: its name is "Go" and two zeros, since Go counts what fills up to 4 bytes.
+ */
+static int has_go_note(const char *at, size_t bytes)
+{
+    ElfW(Nhdr) note;
+    while (bytes >= sizeof note) {
+        memcpy(&note, at, sizeof note);
+        size_t whole = sizeof note + ((note.n_namesz + (size_t)3) & ~(size_t)3) +
+                       ((note.n_descsz + (size_t)3) & ~(size_t)3);
+        if (whole > bytes)
+            return 0;
+        if ((note.n_namesz == 3 || note.n_namesz == 4) && memcmp(at + sizeof note, "Go", 3) == 0)
+            return 1;
+        at += whole;
+        bytes -= whole;
+    }
+    return 0;
+}
+
+/* The Go runtime makes its own system calls, also to take over every signal: in a program or in a library. */
+static int look_for_go(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct go *go = context;
+    (void)size;
+    if (go->loaded == info->dlpi_adds)
+        return 1; /* none is new */
+    for (int i = 0; i < info->dlpi_phnum && !go->found; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type == PT_NOTE)
+            go->found = has_go_note((const char *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+    }
+    return go->found;
+}
+
+static int count_modules(struct dl_phdr_info *info, size_t size, void *loaded)
 {
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-        if (ph->p_type != PT_NOTE)
-            continue;
-        const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + ph->p_vaddr);
-        if (note->n_namesz == 3 && memcmp((const char *)(note + 1), "Go", 3) == 0)
-            *(int *)found = 1;
-    }
-    return 1; /* the program itself comes first, and is all we look at */
+    *(unsigned long long *)loaded = info->dlpi_adds;
+    return 1;
+}
+
+int surroundings_go(void)
+{
+    static struct go go; /* two threads at once look twice */
+    unsigned long long loaded = 0;
+    dl_iterate_phdr(count_modules, &loaded);
+    dl_iterate_phdr(look_for_go, &go);
+    go.loaded = loaded;
+    return go.found;
 }
 
 /* A debugger stops at each of our signals, and strace prints them. */
@@ -98,9 +139,7 @@ static int is_short_of(int resource)
 
 enum wire_disabled surroundings_forbid(void)
 {
-    int go = 0;
-    dl_iterate_phdr(is_go, &go);
-    return go                                                   ? WIRE_OFF_GO
+    return surroundings_go()                                    ? WIRE_OFF_GO
            : is_emulated()                                      ? WIRE_OFF_EMULATED
            : is_traced()                                        ? WIRE_OFF_TRACED
            : is_short_of(RLIMIT_AS) || is_short_of(RLIMIT_DATA) ? WIRE_OFF_MEMORY

@@ -126,7 +126,9 @@ static const struct {
     {"skipped_code", "moments not sampled, as the code there may change (JIT) or is not a file's", .02},
     {"skipped_busy", "moments not sampled, as it was not safe there", .05},
     {"skipped_gs", "moments not sampled, in threads that use the GS register themselves", 0},
-    {"flushes", "times that all translated code was thrown away for lack of room", 0},
+    {"flushes",
+     "times that all translated code was thrown away, as libraries came and went or there was no more room",
+     0},
     {"lost_buffers", "buffers of references lost", 0},
     {"bad_records", "records that made no sense and were left out", 0},
 };

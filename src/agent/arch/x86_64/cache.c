@@ -115,7 +115,7 @@ uint64_t arch_memory(void)
            (hashed < all ? hashed : all) + count_tables_bytes();
 }
 
-void arch_flush(void)
+static void throw_away(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
         count_forget_landings(&blocks[i]);
@@ -123,6 +123,11 @@ void arch_flush(void)
     sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
     generation++;
     start_cache();
+}
+
+void arch_flush(void)
+{
+    throw_away();
     count_add(&proc->count.flushes, 1);
 }
 
@@ -130,7 +135,7 @@ void arch_forked(void)
 {
     lock = 0;
     count_tables_forked();
-    arch_flush();
+    throw_away();
 }
 
 int cache_has_room(void)
