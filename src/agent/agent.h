@@ -28,6 +28,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include "agent/calls.h"
 #include "agent/tunables.h"
@@ -252,7 +253,8 @@ struct thread *thread_self(void); /* NULL: not followed */
 struct thread *thread_new(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
-void thread_forget(struct thread *t); /* it is no more: its structure can be another's */
+void thread_leaves_burst(const struct thread *t); /* called by itself; it can begin the next one at once */
+void thread_forget(struct thread *t);             /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
 /* Whether what the collector's event interrupts is the moment that was planned. It comes again and again: by
  * ticks, of which the one next to that moment is; or until it is set anew, which a busy collector does late,
@@ -360,7 +362,11 @@ enum syscall_way {
     SYSCALL_DONE,   /* was carried out: result in *result */
     SYSCALL_SIGNAL, /* likewise, but a signal is to be seen before it returns */
 };
-#define SYSCALL_LEAVE 0x63677261 /* made by the agent itself: leave the burst */
+/* Made by the agent itself, with that argument: leave the burst. It is made again natively behind its end, so
+ * it is one that the kernel knows, and that the agent makes anyway: filters kill for numbers they have not
+ * heard of. */
+#define SYSCALL_LEAVE SYS_gettid
+#define LEAVE_MARK 0x6361636865677261
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result);
 
 int syscall_never_waits(long number); /* for anything that a signal could end */

@@ -70,7 +70,8 @@ static void go_for_good(enum wire_disabled why)
         watch_quiet_end(t);
     }
     agent_disable(why);
-    sys1(SYSCALL_LEAVE, 0);
+    if (t)
+        thread_leaves_burst(t);
     threads_retire();
 }
 

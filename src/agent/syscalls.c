@@ -81,11 +81,11 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
 {
     if (t->mini) /* pages may be closed: it is diverted */
         return end(t, WIRE_END_SYSCALL, number);
-    if (number != SYSCALL_LEAVE && calls_in_burst(t, number, args))
+    if (number == SYSCALL_LEAVE && args[0] == LEAVE_MARK)
+        return end(t, WIRE_END_EXIT, number);
+    if (calls_in_burst(t, number, args))
         return end(t, WIRE_END_SYSCALL, number);
     switch (number) {
-    case SYSCALL_LEAVE:
-        return end(t, WIRE_END_EXIT, number);
     case SYS_exit:
     case SYS_exit_group:
         return end(t, WIRE_END_EXIT, number);

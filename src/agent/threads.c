@@ -316,12 +316,18 @@ static void release_trigger(struct thread *t)
     doorbell();
 }
 
+void thread_leaves_burst(const struct thread *t)
+{
+    if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
+        sys1(SYSCALL_LEAVE, LEAVE_MARK);
+}
+
 void thread_detach(struct thread *t)
 {
     t->ending = 1;
     t->enter_after_step = 0;
     int stays = watch_detached(t);
-    sys1(SYSCALL_LEAVE, 0); /* in a burst, this ends it; natively, the kernel knows no such call */
+    thread_leaves_burst(t);
     if (t->has_timer)
         sys1(SYS_timer_delete, t->timer);
     t->has_timer = 0;

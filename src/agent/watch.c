@@ -134,9 +134,8 @@ void watch_quiet_end(struct thread *t)
 void watch_quiet_native(struct thread *t)
 {
     for (;;) {
-        /* In a burst this ends it; natively, the kernel knows no such call. */
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
-            sys1(SYSCALL_LEAVE, 0);
+            thread_leaves_burst(t);
         watch_quiet(t);
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
             return;

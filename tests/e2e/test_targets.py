@@ -98,6 +98,14 @@ def test_seccomp(built, record, how, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kills", ["process", "thread"])
+def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
+    result, db = record(MODES[mode], [built / "destructors"], wrap=[built / "known_calls", kills])
+    assert (result.status, result.out) == (3, b"".join(b"destructor %d\n" % i for i in range(1, 5)) + b"end\n")
+    assert totals(db)["references"] > 0 or mode == "counted"
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_dlopen_loop(built, record, mode):
     same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
 
