@@ -225,6 +225,9 @@ extern struct wire_session *session;
 extern struct wire_proc *proc;
 extern uint8_t *slot; /* start of this process' slot; == proc */
 extern int agent_off; /* nonzero: stays native for good; enum wire_disabled */
+/* Likewise, and no signal, timer or page is the agent's any more: what the target calls is made, and nothing
+ * else, for it may have forbidden that. */
+extern int agent_gone;
 extern uint32_t process_id;
 
 static inline void count_add(uint64_t *counter, uint64_t n)
@@ -270,7 +273,10 @@ void thread_leaves(struct thread *t);
 void thread_stays(struct thread *t);
 void threads_forked(void);   /* forget all but the caller */
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
-void threads_retire(void);   /* no thread is interrupted any more */
+/* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in
+ * a fault of ours. agent_off is set. */
+int threads_retire(void);
+struct thread *thread_own(void); /* as thread_self, without a system call, and wrong in a vfork child */
 
 /* exec.c */
 void exec_init(void);
@@ -279,8 +285,10 @@ struct thread *exec_begins(void);
 
 /* signals.c */
 int signals_init(void);
-void signals_hand_back(struct thread *t); /* NULL: not followed. From now on the target's are the kernel's. */
-int signals_ours(void);                   /* nonzero: our fault handlers are still in place */
+/* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). */
+void signals_hand_back(struct thread *t);
+void signals_give_back(void); /* only that, of a vfork child, without taking note */
+int signals_ours(void);       /* nonzero: our fault handlers are still in place */
 /* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by
  * system calls that nobody interposes; but they must not see a context inside of a call of ours. */
 void signals_take_libcs(void);
@@ -309,6 +317,8 @@ void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
 /* The context is the target's: runs one instruction natively, then burst_reenter follows. */
 void burst_step(struct thread *t, ucontext_t *uc);
 void burst_forked(void);
+void burst_forbid(int more); /* none begins until it was called with -1 as often as with 1 */
+int burst_none(void);        /* no thread is in one; none will be if that is forbidden */
 /* Full mode: hand over and take another buffer. 0, or negative when none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 void burst_forget(struct thread *t); /* give the buffer back unread */
@@ -381,10 +391,11 @@ uint64_t watch_burst_own_ns(const struct thread *t);
 uint64_t watch_inside_refs(void);
 void watch_burst_begins(struct thread *t); /* from here to watch_ask, CPU time is not the program's own */
 void watch_burst_so_far(struct thread *t); /* takes what has been of it off watch_own_ns already */
-int watch_was_in_fault(const struct thread *t); /* until right now, where signals had to wait */
-int watch_closed(void);                         /* some page is closed */
-void watch_enters(struct thread *t);            /* the code cache, for the collector */
-void watch_leaves(struct thread *t);            /* it, in any case */
+int watch_calls_last(const struct thread *self); /* another thread's call may yet end in a fault of ours */
+int watch_was_in_fault(const struct thread *t);  /* until right now, where signals had to wait */
+int watch_closed(void);                          /* some page is closed */
+void watch_enters(struct thread *t);             /* the code cache, for the collector */
+void watch_leaves(struct thread *t);             /* it, in any case */
 /* Before a burst's buffer is handed over: the number to hand over with it, 0: nothing is asked. */
 uint32_t watch_asks(struct thread *t, uint64_t number);
 void watch_ask(struct thread *t, uint32_t asks); /* behind it: waits for the answer, closes pages */

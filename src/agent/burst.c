@@ -12,6 +12,18 @@
 
 static uint32_t active; /* threads that are in a burst or step: flushing must wait for them */
 
+static int forbidden;
+
+/* Nonzero: the thread may enter the code cache, and is one of `active`, beside so many others. */
+static int may_enter(uint32_t *others)
+{
+    *others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+        return 1;
+    __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
 static uint64_t *buffer_address(int index)
 {
     return (uint64_t *)(void *)(slot + session->buffer_offset + (uint64_t)index * session->buffer_stride);
@@ -288,7 +300,9 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
-    uint32_t others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
+    uint32_t others;
+    if (!may_enter(&others))
+        return 0;
     if (regions_changed()) {
         /* Nobody may be in the cache while it is emptied; a thread that comes in the meantime
          * sees the same change and goes away again. */
@@ -325,7 +339,9 @@ int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t
 {
     if (agent_off || session->stop || arch_gs_in_use() || burst_must_wait(uc))
         return 0;
-    uint32_t others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
+    uint32_t others;
+    if (!may_enter(&others))
+        return 0;
     if (regions_are_stale()) {
         if (others) { /* see burst_enter */
             __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
@@ -424,6 +440,16 @@ void burst_step(struct thread *t, ucontext_t *uc)
     t->state = THREAD_STEPPING;
     t->leave_end = WIRE_END_CODE;
     arch_set_step(uc, 1);
+}
+
+void burst_forbid(int more)
+{
+    __atomic_fetch_add(&forbidden, more, __ATOMIC_SEQ_CST);
+}
+
+int burst_none(void)
+{
+    return __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 0;
 }
 
 void burst_forked(void)

@@ -14,7 +14,7 @@
 #define ALTSTACK_LEAST 2048u
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
-static int handed_back; /* the kernel has the target's own again */
+static int handed_back = 1; /* the kernel has the target's own: not yet ours, or again */
 
 static long take_over(int sig, unsigned long flags)
 {
@@ -40,6 +40,7 @@ int signals_init(void)
             if (sys_failed(take_over(sig, SA_RESTART)))
                 return -1;
         }
+    handed_back = 0;
     return 0;
 }
 
@@ -71,16 +72,21 @@ uint64_t signals_hidden(const struct thread *t, uint64_t mask)
     return t->hidden_beside & ~mask ? 0 : t->hidden;
 }
 
-void signals_hand_back(struct thread *t)
+void signals_give_back(void)
 {
-    if (handed_back)
-        return;
-    handed_back = 1;
-    for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
+    for (int sig = 1; sig <= LAST_SIGNAL && !handed_back; sig++) {
         struct kernel_sigaction k;
         if (!sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry)
             kernel_action(sig, &signals_target[sig], NULL);
     }
+}
+
+void signals_hand_back(struct thread *t)
+{
+    if (handed_back)
+        return;
+    signals_give_back();
+    handed_back = 1;
     if (!t)
         return;
     stack_t none = {.ss_flags = SS_DISABLE};
@@ -99,16 +105,14 @@ static int change_action_open(int sig, const struct kernel_sigaction *new, struc
     if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
         return fail(EINVAL);
     struct kernel_sigaction now = {NULL, 0, NULL, 0};
-    long ret = kernel_action(sig, NULL, &now);
+    long ret = kernel_action(sig, handed_back ? new : NULL, &now);
     if (sys_failed(ret))
         return fail((int)-ret);
     if (!handed_back && (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry))
         now = signals_target[sig];
-    if (new) {
+    if (new && !handed_back) {
         int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
-        if (handed_back) {
-            ret = kernel_action(sig, new, NULL);
-        } else if (is_fault(sig)) {
+        if (is_fault(sig)) {
             signals_target[sig] = *new;
             if (sig != SIGTRAP) /* whose triggers are to interrupt no call */
                 ret = take_over(sig, handled ? new->flags : SA_RESTART);
@@ -271,6 +275,9 @@ EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
     struct thread *t = agent_off || !session ? NULL : thread_self();
     if (!t) {
         long ret = sys2(SYS_sigaltstack, new, old);
+        t = session ? thread_own() : NULL;
+        if (t && old && !sys_failed(ret) && old->ss_sp == t->signal_stack) /* it could not be handed back */
+            *old = t->app_altstack;
         return sys_failed(ret) ? fail((int)-ret) : 0;
     }
     uint64_t sp = (uint64_t)__builtin_frame_address(0), low = (uint64_t)t->app_altstack.ss_sp;

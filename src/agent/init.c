@@ -18,7 +18,8 @@
 struct wire_session *session;
 struct wire_proc *proc;
 uint8_t *slot;
-int agent_off = 1;
+int agent_off = 1, agent_gone;
+static int lives; /* timers, bursts and pages are of this process, not of one that it was forked by */
 uint32_t process_id;
 
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
@@ -44,7 +45,9 @@ static long errno_of(long result)
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
     long result;
-    if (watch_many()) { /* diverted, it tells watching itself */
+    if (agent_gone) {
+        result = sys3(SYS_mprotect, address, bytes, protection);
+    } else if (watch_many()) { /* diverted, it tells watching itself */
         result = calls_outside(SYS_mprotect, (long[6]){(long)address, (long)bytes, protection, 0, 0, 0});
     } else {
         struct thread *t = session && session->watch ? thread_self() : NULL;
@@ -58,34 +61,38 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
     return (int)errno_of(result);
 }
 
-/* A filter of system calls may kill for those that the agent makes: it goes for good before there is one. */
+/*
+ * A filter of system calls may kill for those that the agent makes, and dispatch of the target's own would
+ * send it those, even the ones that our handlers make for signals of the target's: it goes for good before
+ * there is one, and the target gets its signals by itself from then on. Unless a filter comes while other
+ * threads are in bursts or calls that do not end: they need our handlers, and most filters are for the caller
+ * alone.
+ */
 static void go_for_good(enum wire_disabled why)
 {
-    if (agent_off || !session)
+    if (agent_gone || !session)
         return;
+    if ((uint32_t)sys0(SYS_getpid) != process_id) { /* a vfork child, whose memory is its parent's */
+        signals_give_back();
+        return;
+    }
     struct thread *t = thread_self();
-    if (t) {
+    int alone = 1;
+    if (t && !agent_off) {
         watch_quiet_native(t);
         watch_off(t, WIRE_UNWATCHED_DISPATCH); /* of no thread are calls diverted any more */
         watch_quiet_end(t);
     }
     agent_disable(why);
+    burst_forbid(1);
     if (t)
         thread_leaves_burst(t);
-    threads_retire();
-}
-
-/*
- * Dispatch of the target's own would send it those, too, even the ones that our handlers make for signals of
- * the target's: it gets these by itself from then on.
- */
-static void before_dispatch(void)
-{
-    if (!session)
+    if (lives)
+        alone = threads_retire();
+    if (!alone && why == WIRE_OFF_SECCOMP)
         return;
-    struct thread *t = thread_self();
-    go_for_good(WIRE_OFF_DISPATCH);
-    signals_hand_back(t);
+    signals_hand_back(t ? t : thread_own());
+    agent_gone = 1;
 }
 
 /* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
@@ -134,7 +141,7 @@ EXPORT int prctl(int option, ...)
     if (option == PR_SET_SECCOMP)
         go_for_good(WIRE_OFF_SECCOMP);
     if (option == SET_SYSCALL_USER_DISPATCH && b)
-        before_dispatch();
+        go_for_good(WIRE_OFF_DISPATCH);
     return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
 }
 
@@ -148,7 +155,7 @@ EXPORT long syscall(long number, ...)
     if (number == SYS_seccomp)
         go_for_good(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
-        before_dispatch();
+        go_for_good(WIRE_OFF_DISPATCH);
     int executes = number == SYS_execve || number == SYS_execveat;
     struct thread *t = executes ? exec_begins() : NULL;
     long result = make_call(number, (long[6]){b, c, d, e, f, g});
@@ -159,8 +166,9 @@ EXPORT long syscall(long number, ...)
 
 void agent_disable(enum wire_disabled why)
 {
-    if (!agent_off)
-        proc->count.disabled = why;
+    if (agent_off)
+        return;
+    proc->count.disabled = why;
     agent_off = (int)why;
 }
 
@@ -229,7 +237,6 @@ static void describe_process(void)
     proc->ppid = (uint32_t)sys0(SYS_getppid);
     long n = sys3(SYS_readlink, "/proc/self/exe", proc->exe, sizeof proc->exe - 1);
     proc->exe[n > 0 ? n : 0] = 0;
-    process_id = (uint32_t)sys0(SYS_getpid);
     uint64_t state = proc->start_ns ^ (uint64_t)process_id << 40 ^ session->seed;
     proc->cookie = random_next(&state);
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
@@ -278,8 +285,11 @@ static void forked(void)
 {
     if (!session)
         return;
+    if (!agent_gone)
+        process_id = (uint32_t)sys0(SYS_getpid);
     watch_forked();
     if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
+        lives = 0;
         agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
         return;
     }
@@ -316,6 +326,7 @@ static int start(int fd)
     if (!t)
         return -WIRE_OFF_MEMORY;
     agent_off = 0;
+    lives = 1;
     return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;
 }
 
@@ -329,6 +340,7 @@ __attribute__((constructor)) static void init(void)
     if (fd < 0)
         return;
     session = map_session(fd);
+    process_id = (uint32_t)sys0(SYS_getpid);
     if (session && !session->stop) {
         if (!session->follow)
             unsetenv(WIRE_ENV);

@@ -199,7 +199,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             count_stop(t, uc);
             return 0;
         }
-        if (session->mode == WIRE_MODE_FULL && !session->stop) {
+        if (session->mode == WIRE_MODE_FULL && !session->stop && !agent_off) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
             size_t words = (size_t)(end - record);

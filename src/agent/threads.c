@@ -23,6 +23,7 @@ static struct {
 static struct thread *free_threads;
 static int lock;
 static pthread_key_t exit_key;
+static int has_key;
 static uint64_t thread_number;
 static unsigned structures; /* made so far */
 
@@ -55,6 +56,11 @@ struct thread *thread_self(void)
             return NULL;
     }
     return NULL;
+}
+
+struct thread *thread_own(void)
+{
+    return has_key ? pthread_getspecific(exit_key) : NULL;
 }
 
 uint32_t threads_made(void)
@@ -369,7 +375,7 @@ void threads_forked(void)
     t->app_altstack = altstack;
 }
 
-void threads_retire(void)
+int threads_retire(void)
 {
     take_lock();
     for (uint32_t i = 0; i < TABLE; i++)
@@ -382,23 +388,33 @@ void threads_retire(void)
         }
     drop_lock();
     struct timespec moment = {0, 1000000};
-    for (uint32_t i = 0, waited = 0; i < WIRE_MAX_TRIGGERS && waited < RETIRE_MS;)
+    uint32_t waited = 0;
+    for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS && waited < RETIRE_MS;)
         if (__atomic_load_n(&proc->trigger[i].armed, __ATOMIC_ACQUIRE) == 0)
             i++;
         else if (waited++, collector_gone())
             break; /* its events went with it */
         else
             sys2(SYS_nanosleep, &moment, 0);
+    struct thread *self = thread_self();
+    for (waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
+        if (burst_none() && !watch_calls_last(self))
+            return 1;
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 0;
 }
 
 static void at_thread_exit(void *thread)
 {
-    thread_detach(thread);
+    if (!agent_gone) /* its structure stays: the kernel may have its signal stack */
+        thread_detach(thread);
 }
 
 int threads_init(void)
 {
-    return pthread_key_create(&exit_key, at_thread_exit) ? -1 : 0;
+    has_key = pthread_key_create(&exit_key, at_thread_exit) == 0;
+    return has_key ? 0 : -1;
 }
 
 static struct thread *begin(void *thread)

@@ -43,6 +43,9 @@
 #define HOLD_MOST_NS 200000000
 /* How long to wait for the collector to close its events before the target forbids system calls. */
 #define RETIRE_MS 500
+/* And for other threads to leave their bursts: as long as those take that compute, for who waits in a system
+ * call may do so for ever. */
+#define RETIRE_BURSTS_MS 100
 /* How long a burst's thread waits for the collector to choose what to watch: decoding takes it 1-2 ms. */
 #define ANSWER_WAIT_NS 20000000
 /* And for one that was begun: longer than a slow disk takes, but whoever stops the recorder must not stop the

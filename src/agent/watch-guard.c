@@ -70,6 +70,18 @@ static int lets_close(const struct thread *t)
     return w->guard == guard_number || w->in_burst || w->exits;
 }
 
+int watch_calls_last(const struct thread *self)
+{
+    int last = 0;
+    if (!session->watch || !watch_many())
+        return 0;
+    watch_lock();
+    for (const struct thread *t = threads; t; t = t->watch.next)
+        last |= t != self && !t->watch.exits && t->watch.call == CALL_OPEN_ENDED;
+    watch_unlock();
+    return last;
+}
+
 int threads_let_close(void)
 {
     if (!watch_used() || session->stop)

@@ -98,6 +98,15 @@ def test_seccomp(built, record, how, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["signals", "traps", "calls"])
+def test_after_seccomp(built, record, how, mode):
+    """Nothing of the agent's is left where calls are forbidden: neither handlers nor calls of its own."""
+    native, total = same(built, record, mode, [built / "seccomp_after", how])
+    assert native.status == {"signals": 5, "traps": 5, "calls": 4}[how], native.out
+    assert total["references"] > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kills", ["process", "thread"])
 def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
     result, db = record(MODES[mode], [built / "destructors"], wrap=[built / "known_calls", kills])
