@@ -280,6 +280,13 @@ struct thread *thread_own(void); /* as thread_self, without a system call, and w
 
 /* exec.c */
 void exec_init(void);
+/* From now on the agent is not to come to life in what the process executes; or in what this vfork child
+ * does. */
+void exec_silences(int vfork_child);
+int exec_is_silent(void);
+/* An environment without the session; room for it: as many as exec_silent_count says. */
+char **exec_silent(char *const *envp, char **room);
+size_t exec_silent_count(char *const *envp);
 /* For the caller, right before it executes another program: thread_leaves. Whom thread_stays is for then. */
 struct thread *exec_begins(void);
 

@@ -7,7 +7,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "agent/agent.h"
+#include "agent/sys.h"
 
 typedef int (*with_environment)(const char *, char *const[], char *const[]);
 typedef int (*without)(const char *, char *const[]);
@@ -31,12 +35,61 @@ void exec_init(void)
     next.execveat = (from_folder)dlsym(RTLD_NEXT, "execveat");
 }
 
+static int silent;
+static uint32_t silent_child;
+
+void exec_silences(int vfork_child)
+{
+    static const char none = 0;
+    char *value = getenv(WIRE_ENV);
+    if (vfork_child) {
+        silent_child = (uint32_t)sys0(SYS_getpid);
+        return;
+    }
+    /* Also for programs that libc executes by itself. Not by unsetenv, whose lock somebody may hold. */
+    if (value)
+        safe_copy(value, &none, 1);
+    silent = 1;
+}
+
+int exec_is_silent(void)
+{
+    return silent || (silent_child && (uint32_t)sys0(SYS_getpid) == silent_child);
+}
+
+size_t exec_silent_count(char *const *envp)
+{
+    size_t n = 1;
+    while (envp && envp[n - 1])
+        n++;
+    return n;
+}
+
+char **exec_silent(char *const *envp, char **room)
+{
+    size_t n = 0, length = strlen(WIRE_ENV);
+    for (; envp && *envp; envp++)
+        if (strncmp(*envp, WIRE_ENV, length) != 0 || (*envp)[length] != '=')
+            room[n++] = *envp;
+    room[n] = NULL;
+    return room;
+}
+
 struct thread *exec_begins(void)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
     thread_leaves(t);
     return t;
 }
+
+/* Replaces envp where what is executed is not to be profiled. */
+#define SILENCE(envp)                                                     \
+    do {                                                                  \
+        if ((envp) && exec_is_silent()) {                                 \
+            char **room = alloca(exec_silent_count(envp) * sizeof *room); \
+            (envp) = exec_silent((envp), room);                           \
+        }                                                                 \
+    } while (0)
 
 /* libc's own function of that name. It only comes back if it fails. */
 #define EXECUTE(name, ...)                                                     \
@@ -55,31 +108,39 @@ struct thread *exec_begins(void)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
+    SILENCE(envp);
     EXECUTE(execve, path, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
+    SILENCE(envp);
     EXECUTE(execvpe, file, argv, envp);
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
+    if (exec_is_silent())
+        return execve(path, argv, environ);
     EXECUTE(execv, path, argv);
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
+    if (exec_is_silent())
+        return execvpe(file, argv, environ);
     EXECUTE(execvp, file, argv);
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
+    SILENCE(envp);
     EXECUTE(fexecve, fd, argv, envp);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
+    SILENCE(envp);
     EXECUTE(execveat, folder, path, argv, envp, flags);
 }
 

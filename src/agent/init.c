@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - how the agent comes to life in a process, and in its forked children. */
+#include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -70,6 +72,12 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
  */
 static void go_for_good(enum wire_disabled why)
 {
+    static int is_silent;
+    if (session && why == WIRE_OFF_SECCOMP && !is_silent) { /* a filter is inherited */
+        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id;
+        exec_silences(vfork_child);
+        is_silent = !vfork_child;
+    }
     if (agent_gone || !session)
         return;
     if ((uint32_t)sys0(SYS_getpid) != process_id) { /* a vfork child, whose memory is its parent's */
@@ -132,6 +140,13 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     return next(function, stack, flags, argument, parent_tid, tls, child_tid);
 }
 
+/* Not one of the questions by which libraries find out what the kernel can do. */
+static int sets_filter(long operation, long argument)
+{
+    return operation == SECCOMP_SET_MODE_STRICT || (operation == SECCOMP_SET_MODE_FILTER && argument) ||
+           operation > SECCOMP_GET_NOTIF_SIZES;
+}
+
 EXPORT int prctl(int option, ...)
 {
     va_list a;
@@ -152,12 +167,17 @@ EXPORT long syscall(long number, ...)
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),
          f = va_arg(a, long), g = va_arg(a, long);
     va_end(a);
-    if (number == SYS_seccomp)
+    if (number == SYS_seccomp && sets_filter(b, d))
         go_for_good(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
         go_for_good(WIRE_OFF_DISPATCH);
     int executes = number == SYS_execve || number == SYS_execveat;
     struct thread *t = executes ? exec_begins() : NULL;
+    long *envp = number == SYS_execve ? &d : &e;
+    if (executes && *envp && exec_is_silent()) {
+        char **room = alloca(exec_silent_count((char **)*envp) * sizeof *room);
+        *envp = (long)exec_silent((char **)*envp, room);
+    }
     long result = make_call(number, (long[6]){b, c, d, e, f, g});
     if (executes)
         thread_stays(t);
@@ -334,7 +354,7 @@ __attribute__((constructor)) static void init(void)
 {
     const char *name = getenv(WIRE_ENV);
     exec_init();
-    if (!name)
+    if (!name || !*name)
         return;
     int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0)

@@ -106,6 +106,15 @@ def test_after_seccomp(built, record, how, mode):
     assert total["references"] > 0
 
 
+@pytest.mark.parametrize("how", ["execv", "execve", "execlp", "exec-syscall", "spawn"])
+def test_exec_after_seccomp(built, record, how):
+    """The filter is inherited, and the agent would not live with it: what is executed goes unprofiled."""
+    native, total = same(built, record, "burst", [built / "seccomp_after", how])
+    assert native.status == (4 if how == "spawn" else 3), native.out
+    assert b"executed: " in native.out
+    assert total["references"] > 0
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kills", ["process", "thread"])
 def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
