@@ -228,6 +228,7 @@ extern int agent_off; /* nonzero: stays native for good; enum wire_disabled */
 /* Likewise, and no signal, timer or page is the agent's any more: what the target calls is made, and nothing
  * else, for it may have forbidden that. */
 extern int agent_gone;
+extern int agent_lives; /* timers, bursts and pages are of this process, not of one that it was forked by */
 extern uint32_t process_id;
 
 static inline void count_add(uint64_t *counter, uint64_t n)
@@ -276,6 +277,9 @@ uint32_t threads_made(void); /* structures of threads: as many as there ever wer
 /* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in
  * a fault of ours. agent_off is set. */
 int threads_retire(void);
+/* Once bursts are forbidden, and nothing is watched: nonzero if no thread is in one, or in a call that ends
+ * in a fault of ours, not at once, but soon. */
+int threads_are_native(void);
 struct thread *thread_own(void); /* as thread_self, without a system call, and wrong in a vfork child */
 
 /* exec.c */
@@ -287,13 +291,24 @@ int exec_is_silent(void);
 /* An environment without the session; room for it: as many as exec_silent_count says. */
 char **exec_silent(char *const *envp, char **room);
 size_t exec_silent_count(char *const *envp);
-/* For the caller, right before it executes another program: thread_leaves. Whom thread_stays is for then. */
-struct thread *exec_begins(void);
+/* For the caller, right before it executes another program, for which thread_leaves waits; and if that fails.
+ */
+struct executing {
+    struct thread *thread;
+    uint64_t ignored; /* signals that the kernel ignores meanwhile, as the target does */
+    int forbids;      /* and so bursts are forbidden */
+};
+void exec_begins(struct executing *e);
+void exec_failed(struct executing *e);
 
 /* signals.c */
 int signals_init(void);
 /* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). */
 void signals_hand_back(struct thread *t);
+/* Of the signals that are always ours in the kernel, those that the target ignores; and have the kernel
+ * ignore them, too, as a program that is executed is to inherit it, or not any more. */
+uint64_t signals_ignored(void);
+void signals_ignore(uint64_t which, int really);
 void signals_give_back(void); /* only that, of a vfork child, without taking note */
 int signals_ours(void);       /* nonzero: our fault handlers are still in place */
 /* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by
@@ -325,7 +340,8 @@ void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
 void burst_step(struct thread *t, ucontext_t *uc);
 void burst_forked(void);
 void burst_forbid(int more); /* none begins until it was called with -1 as often as with 1 */
-int burst_none(void);        /* no thread is in one; none will be if that is forbidden */
+int burst_forbidden(void);
+int burst_none(void); /* no thread is in one; none will be if that is forbidden */
 /* Full mode: hand over and take another buffer. 0, or negative when none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 void burst_forget(struct thread *t); /* give the buffer back unread */

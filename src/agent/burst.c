@@ -447,6 +447,11 @@ void burst_forbid(int more)
     __atomic_fetch_add(&forbidden, more, __ATOMIC_SEQ_CST);
 }
 
+int burst_forbidden(void)
+{
+    return __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST) != 0;
+}
+
 int burst_none(void)
 {
     return __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 0;

@@ -81,6 +81,28 @@ void signals_give_back(void)
     }
 }
 
+uint64_t signals_ignored(void)
+{
+    uint64_t ignored = 0;
+    for (int sig = 1; sig <= LAST_SIGNAL && !handed_back; sig++)
+        if (is_fault(sig) && signals_target[sig].handler == (void *)SIG_IGN)
+            ignored |= SIGNAL_BIT(sig);
+    return ignored;
+}
+
+void signals_ignore(uint64_t which, int really)
+{
+    static const struct kernel_sigaction ignore = {(void *)SIG_IGN, SA_RESTORER_FLAG,
+                                                   (void *)(uintptr_t)signal_restorer, 0};
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++)
+        if (which & SIGNAL_BIT(sig)) {
+            if (really)
+                kernel_action(sig, &ignore, NULL);
+            else
+                take_over(sig, SA_RESTART);
+        }
+}
+
 void signals_hand_back(struct thread *t)
 {
     if (handed_back)

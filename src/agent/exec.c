@@ -75,11 +75,65 @@ char **exec_silent(char *const *envp, char **room)
     return room;
 }
 
-struct thread *exec_begins(void)
+/*
+ * Nothing of ours can come that needs the kernel not to ignore a signal: neither the fault at a burst's end,
+ * nor one of a closed page, nor a call diverted. 0: that cannot be had.
+ */
+static int comes_to_rest(struct executing *e)
 {
-    struct thread *t = agent_off || !session ? NULL : thread_self();
-    thread_leaves(t);
-    return t;
+    struct thread *t = e->thread;
+    if (!agent_lives || (uint32_t)sys0(SYS_getpid) != process_id) /* signals of its own, and none of ours */
+        return 1;
+    burst_forbid(1);
+    e->forbids = 1;
+    if (t) {
+        watch_quiet_native(t);
+        if (watch_many())
+            watch_off(t, WIRE_UNWATCHED_SIGNALS);
+        else
+            watch_pause(t);
+        watch_quiet_end(t);
+    }
+    return threads_are_native();
+}
+
+static void go_on(struct executing *e)
+{
+    struct thread *t = e->thread;
+    if (!e->forbids)
+        return;
+    burst_forbid(-1);
+    watch_quiet(t);
+    if (t && !agent_off) { /* its trigger may have been ignored */
+        if (agent_stays())
+            thread_trigger(t);
+        else
+            thread_arm(t);
+    }
+    watch_quiet_end(t);
+}
+
+void exec_begins(struct executing *e)
+{
+    *e = (struct executing){.thread = agent_off || !session ? NULL : thread_self()};
+    thread_leaves(e->thread);
+    uint64_t ignored = signals_ignored();
+    if (!ignored)
+        return;
+    if (!comes_to_rest(e)) {
+        go_on(e);
+        e->forbids = 0;
+        return;
+    }
+    signals_ignore(ignored, 1);
+    e->ignored = ignored;
+}
+
+void exec_failed(struct executing *e)
+{
+    signals_ignore(e->ignored, 0);
+    go_on(e);
+    thread_stays(e->thread);
 }
 
 /* Replaces envp where what is executed is not to be profiled. */
@@ -100,9 +154,10 @@ struct thread *exec_begins(void)
             errno = ENOSYS;                                                    \
             return -1;                                                         \
         }                                                                      \
-        struct thread *t = exec_begins();                                      \
+        struct executing executing;                                            \
+        exec_begins(&executing);                                               \
         int result = next.name(__VA_ARGS__);                                   \
-        thread_stays(t);                                                       \
+        exec_failed(&executing);                                               \
         return result;                                                         \
     } while (0)
 

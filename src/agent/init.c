@@ -20,8 +20,7 @@
 struct wire_session *session;
 struct wire_proc *proc;
 uint8_t *slot;
-int agent_off = 1, agent_gone;
-static int lives; /* timers, bursts and pages are of this process, not of one that it was forked by */
+int agent_off = 1, agent_gone, agent_lives;
 uint32_t process_id;
 
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
@@ -95,7 +94,7 @@ static void go_for_good(enum wire_disabled why)
     burst_forbid(1);
     if (t)
         thread_leaves_burst(t);
-    if (lives)
+    if (agent_lives)
         alone = threads_retire();
     if (!alone && why == WIRE_OFF_SECCOMP)
         return;
@@ -172,7 +171,9 @@ EXPORT long syscall(long number, ...)
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
         go_for_good(WIRE_OFF_DISPATCH);
     int executes = number == SYS_execve || number == SYS_execveat;
-    struct thread *t = executes ? exec_begins() : NULL;
+    struct executing executing;
+    if (executes)
+        exec_begins(&executing);
     long *envp = number == SYS_execve ? &d : &e;
     if (executes && *envp && exec_is_silent()) {
         char **room = alloca(exec_silent_count((char **)*envp) * sizeof *room);
@@ -180,7 +181,7 @@ EXPORT long syscall(long number, ...)
     }
     long result = make_call(number, (long[6]){b, c, d, e, f, g});
     if (executes)
-        thread_stays(t);
+        exec_failed(&executing);
     return errno_of(result);
 }
 
@@ -309,7 +310,7 @@ static void forked(void)
         process_id = (uint32_t)sys0(SYS_getpid);
     watch_forked();
     if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
-        lives = 0;
+        agent_lives = 0;
         agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
         return;
     }
@@ -346,7 +347,7 @@ static int start(int fd)
     if (!t)
         return -WIRE_OFF_MEMORY;
     agent_off = 0;
-    lives = 1;
+    agent_lives = 1;
     return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;
 }
 

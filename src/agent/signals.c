@@ -160,7 +160,7 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
     }
     if (t->watch.let_through)
         calls_stepped(t, uc);
-    if (!agent_off && burst_must_wait(uc)) {
+    if (!agent_off && !burst_forbidden() && burst_must_wait(uc)) {
         /* Its handler runs first, then one instruction, then we are here again; unless the handler jumps
          * out: the timer is for that. */
         t->enter_after_step = 1;
@@ -199,7 +199,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             count_stop(t, uc);
             return 0;
         }
-        if (session->mode == WIRE_MODE_FULL && !session->stop && !agent_off) {
+        if (session->mode == WIRE_MODE_FULL && !session->stop && !agent_off && !burst_forbidden()) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
             size_t words = (size_t)(end - record);

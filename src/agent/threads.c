@@ -375,6 +375,18 @@ void threads_forked(void)
     t->app_altstack = altstack;
 }
 
+int threads_are_native(void)
+{
+    struct timespec moment = {0, 1000000};
+    struct thread *self = thread_self();
+    for (int waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
+        if (burst_none() && !watch_calls_last(self))
+            return 1;
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 0;
+}
+
 int threads_retire(void)
 {
     take_lock();
@@ -396,13 +408,7 @@ int threads_retire(void)
             break; /* its events went with it */
         else
             sys2(SYS_nanosleep, &moment, 0);
-    struct thread *self = thread_self();
-    for (waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
-        if (burst_none() && !watch_calls_last(self))
-            return 1;
-        sys2(SYS_nanosleep, &moment, 0);
-    }
-    return 0;
+    return threads_are_native();
 }
 
 static void at_thread_exit(void *thread)

@@ -116,6 +116,15 @@ def test_exec_after_seccomp(built, record, how):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("which", [[], [11, 31], [5]], ids=["all", "faults", "trap"])
+@pytest.mark.parametrize("how", ["alone", "followed", "child", "vfork", "thread"])
+def test_ignored_signals_are_inherited(built, record, how, which, mode):
+    native, total = same(built, record, mode, [built / "ignored", how, *which])
+    assert native.status == 3 and (b"SigIgn" in native.out or how == "followed")
+    assert total["references"] > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kills", ["process", "thread"])
 def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
     result, db = record(MODES[mode], [built / "destructors"], wrap=[built / "known_calls", kills])
