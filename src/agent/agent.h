@@ -241,6 +241,8 @@ uint64_t random_next(uint64_t *state); /* splitmix64 */
 int agent_stays(void);
 
 /* init.c */
+void go_for_good(
+    enum wire_disabled why); /* native for good, the target's signals the kernel's business again */
 void agent_disable(enum wire_disabled why);
 int collector_gone(void);
 

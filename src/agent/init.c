@@ -69,7 +69,7 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
  * threads are in bursts or calls that do not end: they need our handlers, and most filters are for the caller
  * alone.
  */
-static void go_for_good(enum wire_disabled why)
+void go_for_good(enum wire_disabled why)
 {
     static int is_silent;
     if (session && why == WIRE_OFF_SECCOMP && !is_silent) { /* a filter is inherited */

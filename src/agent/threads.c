@@ -461,6 +461,9 @@ static uint64_t stack_bytes(const pthread_attr_t *attributes)
 /* For a thread that is about to be made; NULL: it goes unprofiled. */
 static struct thread *prepare(const pthread_attr_t *attributes, struct thread *self, void *argument)
 {
+    /* A library that was loaded may have brought it: its start makes a thread, too. */
+    if (!agent_off && session && surroundings_go())
+        go_for_good(WIRE_OFF_GO);
     struct thread *t = agent_off || !session ? NULL : thread_new();
     if (t) {
         watch_starts(self, t, stack_bytes(attributes));

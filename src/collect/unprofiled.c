@@ -14,7 +14,7 @@ static const struct {
                          "addresses, or there is no memory"},
     [WIRE_OFF_TIMER] = {"only partly", "there were no more timers"},
     [WIRE_OFF_TROUBLE] = {"only partly", "the agent met with an unexpected fault"},
-    [WIRE_OFF_GO] = {"not", "written in Go, whose runtime takes over every signal"},
+    [WIRE_OFF_GO] = {"not", "the Go runtime, in it or in a library that it loaded, takes over every signal"},
     [WIRE_OFF_EMULATED] = {"not", "run by an emulator, such as Valgrind or qemu"},
     [WIRE_OFF_TRACED] = {"not", "traced by a debugger or strace, which would see the agent's signals"},
 };

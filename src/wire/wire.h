@@ -294,7 +294,7 @@ enum wire_disabled {
     WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */,
     WIRE_OFF_SECCOMP,  /* the target is about to forbid system calls, ours among them */
     WIRE_OFF_DISPATCH, /* or to have them sent to itself */
-    WIRE_OFF_GO,       /* the program is written in Go */
+    WIRE_OFF_GO,       /* a Go runtime is in the program, or came with a library */
     WIRE_OFF_EMULATED, /* Valgrind or qemu runs it */
     WIRE_OFF_TRACED,   /* another process traces it */
     WIRE_OFF_COUNT

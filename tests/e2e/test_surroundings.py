@@ -95,6 +95,17 @@ def test_loader_by_name(record, built):
     assert recorded.status == 0 and warning(db) == "" and totals(db)["references"] > 100000
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_go_library(record, built, mode):
+    """A Go runtime that comes with a library takes over signals: from then on the program is left alone."""
+    argv = [built / "go_like", built / "lib_go_note.so"]
+    native = run(argv)
+    result, db = record(MODES[mode], argv)
+    assert (result.status, result.out) == (native.status, native.out)
+    assert b"Go runtime" in result.err + result.summary
+    assert totals(db)["references"] > 0
+
+
 PIDS = ["unshare", "-p", "-f"]
 
 
