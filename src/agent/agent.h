@@ -494,7 +494,11 @@ int region_may_change(uint64_t pc); /* translated code must check its source: wr
 int region_is_agent(uint64_t pc);   /* the agent's own code: its references are not the target's */
 int regions_changed(void);          /* something known has gone or changed: translations are stale */
 int regions_are_stale(void);        /* likewise, as far as was noticed without looking */
+/* At the process' start, for it may leave /proc behind. What was known is kept for as long as the list cannot
+ * be read again. */
+void regions_read(void);
 void regions_forget(void);
+void regions_forked(const struct wire_proc *parent); /* likewise; told to our own slot */
 void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
 int regions_touch(uint64_t address,

@@ -308,6 +308,7 @@ static void forked(void)
         return;
     if (!agent_gone)
         process_id = (uint32_t)sys0(SYS_getpid);
+    const struct wire_proc *parent = proc;
     watch_forked();
     if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
         agent_lives = 0;
@@ -316,7 +317,7 @@ static void forked(void)
     }
     burst_forked();
     arch_forked();
-    regions_forget();
+    regions_forked(parent);
     threads_forked();
 }
 
@@ -346,6 +347,7 @@ static int start(int fd)
     struct thread *t = thread_new();
     if (!t)
         return -WIRE_OFF_MEMORY;
+    regions_read();
     agent_off = 0;
     agent_lives = 1;
     return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;

@@ -23,6 +23,7 @@ struct region {
 
 static struct region regions[MAX_REGIONS];
 static int nregions, changed;
+static int nbefore;     /* that were forgotten, and the list not read since */
 static uint32_t misses; /* since the list was last read */
 
 static uint64_t probe_address(const struct region *r, int i)
@@ -116,12 +117,36 @@ static void add_line(const char *line, size_t length)
         rseq_module(proc->module[r->module].path, number[0], number[2]);
 }
 
+/*
+ * The list cannot be read any more: the process has left /proc behind, or may open nothing. Where the same is
+ * still there, what was known of it holds; other code is taken for such that may change.
+ */
+static void remember(void)
+{
+    int n = nbefore;
+    nbefore = 0;
+    for (int i = 0; i < n; i++) {
+        struct region *r = &regions[i];
+        uint8_t now[PROBE_BYTES];
+        r->used = 0;
+        for (int p = 0; p < PROBES && r->start < r->end; p++)
+            if (safe_copy(now, (const void *)probe_address(r, p), PROBE_BYTES))
+                r->end = r->start; /* covers nothing */
+            else if (!r->may_change && memcmp(now, r->probe[p], PROBE_BYTES) != 0)
+                r->may_change = 1;
+    }
+    nregions = n;
+}
+
 static void read_maps(void)
 {
     static char text[8192];
     long fd = sys3(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    if (sys_failed(fd))
+    if (sys_failed(fd)) {
+        remember();
         return;
+    }
+    nbefore = 0;
     size_t have = 0;
     for (;;) {
         long got = sys3(SYS_read, fd, text + have, sizeof text - have);
@@ -142,6 +167,17 @@ static void read_maps(void)
     sys1(SYS_close, fd);
 }
 
+/* At the places where we look. */
+static int is_as_it_was(const struct region *r)
+{
+    uint8_t now[PROBE_BYTES];
+    for (int p = 0; p < PROBES && !r->may_change; p++)
+        if (safe_copy(now, (const void *)probe_address(r, p), PROBE_BYTES) ||
+            memcmp(now, r->probe[p], PROBE_BYTES) != 0)
+            return 0;
+    return 1;
+}
+
 /* Called under the translator's lock. */
 int region_may_translate(uint64_t pc)
 {
@@ -156,6 +192,10 @@ int region_may_translate(uint64_t pc)
         if (!r)
             return 0;
         misses = 0;
+    }
+    if (!r->used && !is_as_it_was(r)) { /* the list was read long ago */
+        changed = 1;
+        return 0;
     }
     r->used = 1;
     return 1;
@@ -182,14 +222,8 @@ uint32_t region_module(uint64_t pc)
 
 int regions_changed(void)
 {
-    uint8_t now[PROBE_BYTES];
     for (int i = 0; i < nregions && !changed; i++)
-        for (int p = 0; p < PROBES && regions[i].used && !regions[i].may_change; p++)
-            if (safe_copy(now, (const void *)probe_address(&regions[i], p), PROBE_BYTES) ||
-                memcmp(now, regions[i].probe[p], PROBE_BYTES) != 0) {
-                changed = 1;
-                break;
-            }
+        changed = regions[i].used && !is_as_it_was(&regions[i]);
     return changed;
 }
 
@@ -203,8 +237,25 @@ void regions_stale(void)
     changed = 1;
 }
 
+void regions_read(void)
+{
+    read_maps();
+}
+
+void regions_forked(const struct wire_proc *parent)
+{
+    for (int i = 0; i < nregions; i++)
+        if (regions[i].module != UINT32_MAX) {
+            const struct wire_module *m = &parent->module[regions[i].module];
+            regions[i].module = add_module(m->start, m->end, m->file_offset, m->path, strlen(m->path));
+        }
+    regions_forget();
+}
+
 void regions_forget(void)
 {
+    if (nregions)
+        nbefore = nregions;
     nregions = 0;
     changed = 0;
     misses = 0;

@@ -124,6 +124,21 @@ def test_ignored_signals_are_inherited(built, record, how, which, mode):
     assert total["references"] > 0
 
 
+@pytest.mark.parametrize("who", [[], ["child"]], ids=["itself", "child"])
+@pytest.mark.parametrize("how", ["files", "chroot"])
+def test_without_proc(built, record, tmp_path, how, who):
+    """Which code there is, is known from the start."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    if how == "chroot" and os.getuid() != 0:
+        pytest.skip("chroot needs root")
+    argv = [built / "no_proc", empty if how == "chroot" else how, *who]
+    native = run(argv)
+    result, db = record(["--gap-us", "20000"], argv)
+    assert (result.status, result.out) == (3, native.out)
+    assert totals(db)["bursts"] > 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kills", ["process", "thread"])
 def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
