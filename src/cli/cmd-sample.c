@@ -194,11 +194,17 @@ static int write_profile(const struct sample_options *o, const struct found *fou
     }
     if (code == 0)
         code = write_run(p, o, found, dangling, warning, err);
-    int closed = profile_close(p, code == 0, code == 0 ? err : NULL);
-    if (code == 0 && closed == 0)
+    if (code == 0)
+        code = profile_commit(p, err);
+    if (code != 0) {
+        profile_abandon(p);
+        return code;
+    }
+    int closed = profile_close(p, 1, err);
+    if (closed == 0)
         fprintf(stderr, "cachegram: %llu references, %zu samples in %zu windows, %zu dangling: %s\n",
                 (unsigned long long)found->references, nsamples, nwindows, dangling, o->output);
-    return code != 0 ? code : closed;
+    return closed;
 }
 
 /* What another sampler has found, in a profile as of ours. */

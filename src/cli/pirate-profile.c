@@ -94,15 +94,6 @@ void pirate_profile_unsaved(struct pirating_result *result, const struct piratin
     result->n = 0;
 }
 
-/* Until the first commit, which is also the last, a profile is an empty file: of one that failed nothing
- * stays. */
-static void drop_empty(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
-        unlink(path);
-}
-
 int pirate_profile_save(const char *path, const char *command, const struct pirating_options *options,
                         const struct pirating_result *r, struct error *err)
 {
@@ -110,10 +101,8 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     const char *by = options->resctrl ? "resctrl" : "pirate";
     int adds = is_of_command(path, command);
     int code = adds ? profile_append(path, &p, err) : profile_create(path, &p, err);
-    if (code != 0) {
-        drop_empty(path);
+    if (code != 0)
         return code;
-    }
     const struct {
         const char *key;
         double value;
@@ -145,11 +134,14 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
         code = profile_set(p, "pirate_notes", r->notes, err);
     if (code == 0)
         code = profile_put_pirates(p, by, r->rows, r->n, err);
+    if (code == 0 && !adds) /* the first one: what fails now leaves no half profile */
+        code = profile_commit(p, err);
+    if (code != 0 && !adds) {
+        profile_abandon(p);
+        return code;
+    }
     int closed = profile_close(p, code == 0 && !adds, code == 0 ? err : NULL);
-    code = code != 0 ? code : closed;
-    if (code != 0 && !adds)
-        drop_empty(path);
-    return code;
+    return code != 0 ? code : closed;
 }
 
 int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,

@@ -293,16 +293,16 @@ static int add_samplers(struct replay *replay, const struct settings *o, const c
     return status;
 }
 
-/* Of an incomplete replay nothing is left. */
+/* Of an incomplete replay nothing is left, and earlier profiles are back. */
 static int close_profiles(struct sampled *list, size_t n, int complete, struct error *err)
 {
     int status = 0;
     for (size_t i = 0; i < n; i++) {
-        if (list[i].profile) {
-            int code = profile_close(list[i].profile, complete, status == 0 ? err : NULL);
+        if (list[i].profile && complete) {
+            int code = profile_close(list[i].profile, 1, status == 0 ? err : NULL);
             status = status == 0 ? code : status;
-            if (!complete)
-                unlink(list[i].path);
+        } else {
+            profile_abandon(list[i].profile);
         }
         free(list[i].path);
     }

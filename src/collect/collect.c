@@ -60,7 +60,6 @@ struct run {
     const char *obstacle;
     enum collect_clock clock; /* options->clock, but never AUTO */
     struct counters counters; /* of the clock `pmu` */
-    int replaces;             /* there was a file where the profile goes; it is kept as .old */
     char agent[PATH_MAX];
 };
 
@@ -245,7 +244,6 @@ static int prepare(struct run *r, struct error *err)
     r->session.map->line_bytes = o->line_bytes;
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     r->start_ns = monotonic_ns();
-    r->replaces = access(o->output, F_OK) == 0;
     status = profile_create(o->output, &r->profile, err);
     if (status >= 0)
         status = describe(r, err);
@@ -295,17 +293,10 @@ static void clear(struct run *r)
 /* The command was not started after all: the folder looks as it did before. */
 static void take_back_files(struct run *r)
 {
-    char old[PATH_MAX + 8];
     tee_abandon(r->tee);
     r->tee = NULL;
-    if (r->profile == NULL)
-        return;
-    profile_close(r->profile, 0, NULL);
+    profile_abandon(r->profile);
     r->profile = NULL;
-    unlink(r->options->output);
-    snprintf(old, sizeof(old), "%s.old", r->options->output);
-    if (r->replaces)
-        rename(old, r->options->output);
 }
 
 /* which: CLOCK_PROCESS_CPUTIME_ID, or CLOCK_THREAD_CPUTIME_ID */
@@ -530,6 +521,9 @@ int collect_run(const struct collect_options *options, struct collect_result *re
                                                         : STATUS_NOT_EXECUTABLE;
     }
     result->ran = 1;
+    profile_keep(r.profile);
+    if (r.tee != NULL)
+        tee_keep(r.tee);
     /* A trace whose reader has gone must not end the recording. */
     signal(SIGPIPE, SIG_IGN);
     collect(&r);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/moves.h"
 #include "collect/tee.h"
 
 #include <errno.h>
@@ -13,8 +14,8 @@ struct tee {
     int full;
     int failed;
     struct error why;
-    char path[PATH_MAX], old[PATH_MAX + 8]; /* old: "" if there was no such file */
-    struct trace_segment segment;           /* of the buffer in progress */
+    struct moves moves;           /* that made way for it */
+    struct trace_segment segment; /* of the buffer in progress */
 };
 
 struct tee *tee_new(const char *path, const char *source, int full, struct error *err)
@@ -27,11 +28,12 @@ struct tee *tee_new(const char *path, const char *source, int full, struct error
         return NULL;
     }
     t->full = full;
-    snprintf(t->path, sizeof(t->path), "%s", path);
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-        snprintf(t->old, sizeof(t->old), "%s.old", path);
-        if (rename(path, t->old) < 0) {
-            error_set(err, -errno, "cannot rename %s to %s: %s", path, t->old, strerror(errno));
+        char old[PATH_MAX + 8];
+        snprintf(old, sizeof(old), "%s.old", path);
+        int code = moves_rename(&t->moves, path, old);
+        if (code < 0) {
+            error_set(err, code, "cannot rename %s to %s: %s", path, old, strerror(-code));
             free(t);
             return NULL;
         }
@@ -93,6 +95,7 @@ int tee_finish(struct tee *t, struct error *err)
     int status = trace_finish(t->writer, NULL, err);
     if (status == 0 && t->failed)
         status = error_set(err, -ENOMEM, "%s", t->why.text);
+    moves_keep(&t->moves);
     free(t);
     return status;
 }
@@ -102,7 +105,11 @@ void tee_abandon(struct tee *t)
     if (t == NULL)
         return;
     trace_abandon(t->writer);
-    if (t->old[0] != '\0')
-        rename(t->old, t->path);
+    moves_undo(&t->moves);
     free(t);
+}
+
+void tee_keep(struct tee *t)
+{
+    moves_keep(&t->moves);
 }

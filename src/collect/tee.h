@@ -27,6 +27,8 @@ uint64_t tee_references(const struct tee *t);
 void tee_flush(struct tee *t);
 /* Completes the trace and frees. 0, or negative with err filled: why the trace is incomplete. */
 int tee_finish(struct tee *t, struct error *err);
+/* It will not be abandoned: an earlier PATH.old, kept for that till now, goes. */
+void tee_keep(struct tee *t);
 /* Puts things back as they were, and frees. NULL is allowed. */
 void tee_abandon(struct tee *t);
 

@@ -91,6 +91,8 @@ void profile_free(struct profile *p)
     for (int i = 0; i < STMT_COUNT; i++)
         sqlite3_finalize(p->stmt[i]);
     sqlite3_close(p->db);
+    moves_keep(&p->moves);
+    free(p->journal);
     free(p->path);
     free(p);
 }

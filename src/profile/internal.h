@@ -6,6 +6,7 @@
 #define CACHEGRAM_PROFILE_INTERNAL_H
 
 #include <sqlite3.h>
+#include "base/moves.h"
 #include "profile/profile.h"
 
 /* "Cgrm", in the SQLite header at byte 68: file(1) and we tell a profile from another database by it. */
@@ -32,6 +33,9 @@ struct profile {
     sqlite3 *db;
     char *path; /* as the caller named it, for messages */
     int writing;
+    char *journal;                  /* of a profile that was created */
+    int made;                       /* its file is ours */
+    struct moves moves;             /* that made way for it */
     uint32_t version;               /* of the file, when reading */
     sqlite3_stmt *stmt[STMT_COUNT]; /* prepared on first use */
 };

@@ -112,9 +112,13 @@ struct profile_pirate {
 };
 
 /* --- writing --- */
-/* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be. The file is
- * ours at once, but empty until the first commit. */
+/* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be, and all
+ * files are as they were. The file is ours at once, but empty until the first commit. */
 int profile_create(const char *path, struct profile **profile, struct error *err);
+/* Instead of profile_close, of one that was created: all files are as they were before. NULL is allowed. */
+void profile_abandon(struct profile *p);
+/* It will not be abandoned: an earlier PATH.old, kept for that till now, goes. profile_close does it, too. */
+void profile_keep(struct profile *p);
 /* Opens an existing profile to add to it. As profile_open; -EBUSY if it is being written. */
 int profile_append(const char *path, struct profile **profile, struct error *err);
 /* Key and value of the run: "command", "mode", "line_bytes", "seed", "exit_status", "warning"... */

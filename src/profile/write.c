@@ -15,9 +15,12 @@
 #include "profile/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +33,8 @@
 #define COMMIT_WAIT_MS 50
 /* The last commit has no next one. */
 #define CLOSE_WAIT_MS 10000
+/* Another cachegram has the folder for some milliseconds. */
+#define LOCK_WAIT_MS 2000
 
 static int exec(struct profile *p, const char *sql, struct error *err)
 {
@@ -56,21 +61,58 @@ static int in_use(const char *name)
     return busy;
 }
 
-/* Move what is at `path` out of the way, its journal with it: a journal must never meet another file. */
-static int move_old(const char *path, const char *name, struct error *err)
+/* Of all that create profiles in a folder, one at a time looks whether a name is free, and takes it. A
+ * descriptor of the locked folder, or -1 where that cannot be had: then O_EXCL must do. */
+static int lock_folder(const char *path)
 {
+    char *folder = strdup(path);
+    if (!folder)
+        return -1;
+    int fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC), tries = LOCK_WAIT_MS;
+    free(folder);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK || tries-- == 0) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return fd;
+}
+
+static void unlock_folder(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static int cannot_create(const char *path, int code, struct error *err)
+{
+    return error_set(err, code, "cannot create the profile '%s': %s", path, strerror(-code));
+}
+
+/* Move what is at `path` out of the way, its journal with it: a journal must never meet another file. */
+static int move_old(struct profile *p, const char *name, struct error *err)
+{
+    const char *path = p->path;
     struct stat st;
     int code = 0;
-    char *old = NULL, *journal = NULL, *old_journal = NULL;
-    if (asprintf(&journal, "%s-journal", path) < 0 || asprintf(&old, "%s.old", path) < 0 ||
-        asprintf(&old_journal, "%s.old-journal", path) < 0) {
-        code = error_set(err, -ENOMEM, "out of memory creating the profile '%s'", path);
+    char *old = NULL, *old_journal = NULL;
+    if (asprintf(&p->journal, "%s-journal", path) < 0) {
+        p->journal = NULL;
+        code = -ENOMEM;
+    } else if (asprintf(&old, "%s.old", path) < 0) {
+        old = NULL;
+        code = -ENOMEM;
+    } else if (asprintf(&old_journal, "%s.old-journal", path) < 0) {
+        old_journal = NULL;
+        code = -ENOMEM;
+    }
+    if (code != 0) {
+        error_set(err, code, "out of memory creating the profile '%s'", path);
     } else if (lstat(path, &st) != 0) {
-        code = errno == ENOENT
-                   ? 0
-                   : error_set(err, -errno, "cannot create the profile '%s': %s", path, strerror(errno));
-        if (code == 0)
-            unlink(journal);
+        if (errno != ENOENT)
+            code = cannot_create(path, -errno, err);
     } else if (!S_ISREG(st.st_mode)) {
         code = error_set(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
                          "cannot create the profile '%s': it is %s; name a file with -o", path,
@@ -78,15 +120,85 @@ static int move_old(const char *path, const char *name, struct error *err)
     } else if (in_use(name)) {
         code = error_set(err, -EBUSY, "another cachegram is writing the profile '%s': choose another with -o",
                          path);
-    } else if ((rename(journal, old_journal) != 0 && unlink(old_journal) != 0 && errno != ENOENT) ||
-               rename(path, old) != 0) {
-        code = error_set(err, -errno, "cannot move the earlier profile '%s' to '%s': %s", path, old,
-                         strerror(errno));
+    }
+    if (code == 0) {
+        int there = lstat(path, &st) == 0;
+        /* Nothing must be in the journal's way either: SQLite would find out while recording. */
+        if (lstat(p->journal, &st) != 0 && errno != ENOENT)
+            code = -errno;
+        if (code == 0 && there)
+            code = moves_rename(&p->moves, old_journal, NULL);
+        if (code == 0)
+            code = moves_rename(&p->moves, p->journal, there ? old_journal : NULL);
+        if (code < 0)
+            error_set(err, code, "cannot create the profile '%s': no way to keep its journal in '%s': %s",
+                      path, p->journal, strerror(-code));
+        else if (there && (code = moves_rename(&p->moves, path, old)) < 0)
+            error_set(err, code, "cannot move the earlier profile '%s' to '%s': %s", path, old,
+                      strerror(-code));
     }
     free(old);
-    free(journal);
     free(old_journal);
     return code;
+}
+
+/* The file, empty: SQLite would tell of a failure what came of its second, read-only try. */
+static int make_file(struct profile *p, const char *name, struct error *err)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST)
+        return error_set(err, -EBUSY, "another cachegram is writing the profile '%s': choose another with -o",
+                         p->path);
+    if (fd < 0)
+        return cannot_create(p->path, -errno, err);
+    close(fd);
+    p->made = 1;
+    if (sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+        return 0;
+    int why = p->db ? sqlite3_system_errno(p->db) : ENOMEM;
+    return why ? cannot_create(p->path, -why, err)
+               : error_set(err, -EIO, "cannot create the profile '%s': the file could not be opened",
+                           p->path);
+}
+
+static int begin(struct profile *p, struct error *err)
+{
+    char pragmas[400], started[32];
+    struct tm tm;
+    time_t now = time(NULL);
+    gmtime_r(&now, &tm);
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    sqlite3_extended_result_codes(p->db, 1);
+    sqlite3_busy_timeout(p->db, CLOSE_WAIT_MS);
+    snprintf(pragmas, sizeof pragmas,
+             "PRAGMA page_size=4096; PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF;"
+             "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;"
+             "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+             PROFILE_APPLICATION_ID, PROFILE_SCHEMA_VERSION);
+    /* Schema and header stay in one commit, the caller's first: a file that is not empty is a whole
+     * profile, and a commit costs a millisecond. That one is not flushed to the disk (a kill does no
+     * harm, a power failure takes a profile without data), all later ones are. */
+    int code = exec(p, pragmas, err);
+    if (code == 0 && (code = exec(p, profile_schema, err)) == 0 &&
+        (code = profile_set(p, "started", started, err)) == 0 &&
+        (code = profile_set(p, "complete", "no", err)) == 0)
+        sqlite3_busy_timeout(p->db, COMMIT_WAIT_MS);
+    return code;
+}
+
+/* The folder is locked. */
+static void abandon(struct profile *p)
+{
+    struct moves moves = p->moves;
+    p->moves = (struct moves){0};
+    if (p->made) {
+        unlink(p->path); /* while it is still locked */
+        if (p->db && !sqlite3_get_autocommit(p->db))
+            sqlite3_exec(p->db, "ROLLBACK", NULL, NULL, NULL);
+        unlink(p->journal);
+    }
+    profile_free(p);
+    moves_undo(&moves);
 }
 
 int profile_create(const char *path, struct profile **profile, struct error *err)
@@ -101,42 +213,33 @@ int profile_create(const char *path, struct profile **profile, struct error *err
         return error_set(err, -ENOMEM, "out of memory creating the profile '%s'", path);
     }
     p->writing = 1;
-    int code = move_old(path, name, err);
-    if (code == 0 &&
-        sqlite3_open_v2(name, &p->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK) {
-        int why = p->db ? sqlite3_system_errno(p->db) : ENOMEM;
-        code = error_set(err, why ? -why : -EIO, "cannot create the profile '%s': %s", path,
-                         why ? strerror(why) : "the file could not be opened");
-    }
+    int folder = lock_folder(path);
+    int code = move_old(p, name, err);
+    if (code == 0)
+        code = make_file(p, name, err);
+    if (code == 0)
+        code = begin(p, err);
     free(name);
-    if (code == 0) {
-        char pragmas[400], started[32];
-        struct tm tm;
-        time_t now = time(NULL);
-        gmtime_r(&now, &tm);
-        strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &tm);
-        sqlite3_extended_result_codes(p->db, 1);
-        sqlite3_busy_timeout(p->db, CLOSE_WAIT_MS);
-        snprintf(pragmas, sizeof pragmas,
-                 "PRAGMA page_size=4096; PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF;"
-                 "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;"
-                 "PRAGMA application_id=%d; PRAGMA user_version=%d;",
-                 PROFILE_APPLICATION_ID, PROFILE_SCHEMA_VERSION);
-        /* Schema and header stay in one commit, the caller's first: a file that is not empty is a whole
-         * profile, and a commit costs a millisecond. That one is not flushed to the disk (a kill does no
-         * harm, a power failure takes a profile without data), all later ones are. */
-        if ((code = exec(p, pragmas, err)) == 0 && (code = exec(p, profile_schema, err)) == 0 &&
-            (code = profile_set(p, "started", started, err)) == 0 &&
-            (code = profile_set(p, "complete", "no", err)) == 0)
-            sqlite3_busy_timeout(p->db, COMMIT_WAIT_MS);
-    }
-    if (code != 0) {
-        profile_free(p);
-        return code;
-    }
-    *profile = p;
-    return 0;
+    if (code != 0)
+        abandon(p);
+    unlock_folder(folder);
+    if (code == 0)
+        *profile = p;
+    return code;
+}
+
+void profile_keep(struct profile *p)
+{
+    moves_keep(&p->moves);
+}
+
+void profile_abandon(struct profile *p)
+{
+    if (!p)
+        return;
+    int folder = lock_folder(p->path);
+    abandon(p);
+    unlock_folder(folder);
 }
 
 int profile_append(const char *path, struct profile **profile, struct error *err)

@@ -62,3 +62,79 @@ def test_memory_is_the_programs(built, tmp_path, limit):
     result = record(["-o", tmp_path / "a.db", "--", *argv])
     assert native < 200 and abs(int(result.stdout) - native) < 10
     assert "(grow): its limit on memory" in result.stderr
+
+
+# --- what fails before the command runs leaves all files as they were ---
+
+OLD_FILES = {"p.db": b"", "p.db.old": b"older", "t": b"trace", "t.old": b"older trace"}
+
+
+def fill_folder(folder):
+    """A good profile and an earlier one, a trace and an earlier one."""
+    assert record(["-o", folder / "p.db", "--", "true"]).returncode == 0
+    for name, text in OLD_FILES.items():
+        if text:
+            (folder / name).write_bytes(text)
+    return contents(folder)
+
+
+def contents(folder):
+    return {f.name: f.read_bytes() if f.is_file() else None for f in folder.iterdir()}
+
+
+def test_too_few_descriptors(tmp_path):
+    """Whatever it was that could not be opened."""
+    before = fill_folder(tmp_path)
+    failed = 0
+    for most in range(4, 12):
+        result = subprocess.run(["prlimit", f"--nofile={most}", find_cachegram(), "record", "-o", "p.db", "--trace", "t",
+                                 "--", "true"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        if "references" in result.stderr:
+            break
+        failed += 1
+        assert result.returncode in (125, 126), (most, result.stderr)
+        assert result.stderr.count("\n") == 1, (most, result.stderr)
+        assert contents(tmp_path) == before, most
+    assert failed > 2
+
+
+@pytest.mark.parametrize("fill,least", [("dd if=/dev/zero of=fill bs=4k 2>/dev/null", "size=4m"),
+                                        ("touch fill", "nr_inodes=4"), ("touch fill", "nr_inodes=5")])
+def test_no_room_to_begin(tmp_path, fill, least):
+    """A full disk; no inode for the profile, or for its journal."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = f"""mount -t tmpfs -o size=4m none {disk} && cd {disk} || exit 99
+        "$1" record -o p.db true 2>/dev/null && echo older > p.db.old && cp p.db ../good
+        {fill}; mount -o remount,{least} none {disk} && "$1" record -o p.db true; echo $?
+        ls -A; cat p.db.old; cmp p.db ../good"""
+    result = subprocess.run(["unshare", "-rm", "sh", "-c", script, "-", find_cachegram()], capture_output=True, text=True,
+                            timeout=60, check=False)
+    if result.returncode == 99:
+        pytest.skip("no right to mount a small disk")
+    assert result.stdout.split() == ["125", "fill", "p.db", "p.db.old", "older"], (result.stdout, result.stderr)
+    assert result.stderr.count("\n") == 1 and "p.db" in result.stderr
+
+
+@pytest.mark.parametrize("made", ["p.db-journal", "p.db.old", None])
+def test_names_that_cannot_be_had(tmp_path, made):
+    name = "p.db" if made else "n" * 250
+    (tmp_path / name).write_bytes(b"")
+    if made:
+        (tmp_path / made).mkdir()
+    before = contents(tmp_path)
+    result = record(["-o", tmp_path / name, "--", "echo", "ran"])
+    assert (result.returncode, result.stdout) == (125, "") and result.stderr.count("\n") == 1
+    assert contents(tmp_path) == before
+
+
+def test_two_at_once(tmp_path):
+    """One of them records; the others do not run, and touch nothing."""
+    (tmp_path / "p.db").write_bytes(b"")
+    (tmp_path / "p.db.old").write_bytes(b"older")
+    many = [subprocess.Popen([find_cachegram(), "record", "-o", "p.db", "--", "sleep", "3"], cwd=tmp_path,
+                             stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    told = [(p.communicate(timeout=60)[1], p.returncode) for p in many]
+    assert sorted(status for _, status in told) == [0, 125, 125, 125], told
+    assert all("another cachegram is writing" in text for text, status in told if status == 125)
+    assert sorted(contents(tmp_path)) == ["p.db", "p.db.old"] and (tmp_path / "p.db.old").read_bytes() == b""
