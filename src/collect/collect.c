@@ -509,14 +509,18 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mask);
     signals_bell(r.session.map);
-    status =
-        launch(options->argv, r.obstacle == NULL ? r.agent : NULL, name, &mask, signals_end, &r.command, err);
+    struct launching started = {0};
+    int failed = launch_begin(&started, options->argv, r.obstacle == NULL ? r.agent : NULL, name, &mask,
+                              signals_end, err);
+    status = failed < 0 ? failed : launch_finish(&started, err);
+    r.command = started.pid;
     sigprocmask(SIG_SETMASK, &mask, NULL);
     if (status < 0) {
         signals_end();
         take_back_files(&r);
         clear(&r);
-        return status == -ENOENT                        ? STATUS_NOT_FOUND
+        return failed < 0          ? STATUS_FAILED /* before the program had a part in it */
+               : status == -ENOENT ? STATUS_NOT_FOUND
                : status == -EAGAIN || status == -ENOMEM ? STATUS_FAILED
                                                         : STATUS_NOT_EXECUTABLE;
     }
