@@ -260,6 +260,7 @@ static void describe_process(void)
     proc->exe[n > 0 ? n : 0] = 0;
     uint64_t state = proc->start_ns ^ (uint64_t)process_id << 40 ^ session->seed;
     proc->cookie = random_next(&state);
+    proc->mapped_at = (uint64_t)proc;
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 

@@ -341,13 +341,21 @@ static void collect(struct run *r)
     uint64_t own_before_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), next_budget = 0;
     struct budget budget;
     budget_init(&budget, r->options->overhead_percent, COLLECT_GAP_US * UINT64_C(1000));
-    uint64_t next_look = 0, next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
+    uint64_t next_look = 0, look_ms = COLLECT_SLEEP_MS,
+             next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
         uint64_t now = monotonic_ns();
+        if (drain_fresh(r->drain) && look_ms > COLLECT_FIRST_LOOK_MS) {
+            /* New ones are looked at soon, then less and less often: most that execute another program, which
+             * may have no agent, do it early. */
+            look_ms = COLLECT_FIRST_LOOK_MS;
+            next_look = now + look_ms * UINT64_C(1000000);
+        }
         if (now >= next_look || drain_crowded(r->drain)) {
             drain_look(r->drain);
-            next_look = now + COLLECT_LOOK_MS * UINT64_C(1000000);
+            look_ms = 2 * look_ms < COLLECT_SLEEP_MS ? 2 * look_ms : COLLECT_SLEEP_MS;
+            next_look = now + (look_ms < COLLECT_LOOK_MS ? look_ms : COLLECT_LOOK_MS) * UINT64_C(1000000);
         }
         if (now >= next_commit)
             next_commit = commit(r);
@@ -356,11 +364,16 @@ static void collect(struct run *r)
             next_budget = now + BUDGET_EVERY_MS * UINT64_C(1000000);
         }
         signals_forward(r->command);
-        pid_t ended = wait4(r->command, &r->wait_status, WNOHANG, &r->usage);
-        if (ended == r->command || (ended < 0 && errno != EINTR))
+        siginfo_t end = {0};
+        int failed = waitid(P_PID, (id_t)r->command, &end, WEXITED | WNOHANG | WNOWAIT) != 0;
+        if (failed ? errno != EINTR : end.si_pid == r->command) {
+            drain_look(r->drain); /* while its own CPU time, without its children's, can be asked for */
+            while (wait4(r->command, &r->wait_status, 0, &r->usage) < 0 && errno == EINTR)
+                ;
             return;
+        }
         if (taken == 0)
-            drain_wait(r->drain, COLLECT_SLEEP_MS);
+            drain_wait(r->drain, (int)look_ms);
     }
 }
 
@@ -438,6 +451,24 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     return status;
 }
 
+/* Programs that the agent could not be loaded into, among the command's children or in its place. */
+static void tell_unprofiled_time(struct run *r, struct error *err)
+{
+    double all = cpu_seconds(&r->usage), profiled = (double)drain_agent_ns(r->drain) * 1e-9;
+    double rest = r->obstacle == NULL ? all - profiled : all;
+    uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
+    if (!r->options->follow || refused != 0 || drain_trouble(r->drain) != NULL ||
+        rest < COLLECT_UNPROFILED_SHARE * all || rest < COLLECT_UNPROFILED_SECONDS)
+        return;
+    if (profile_set_number(r->profile, "unprofiled_cpu_seconds", rest, err) < 0)
+        return;
+    if (r->obstacle == NULL && __atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) != 0)
+        warn(r->result,
+             "%.2f s of the %.2f s of CPU time were not profiled: they went into programs that the agent "
+             "could not be loaded into (" UNPROFILED_KINDS ")",
+             rest, all);
+}
+
 static void finish(struct run *r, int exit_status, double own_seconds)
 {
     struct collect_result *result = r->result;
@@ -464,6 +495,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
     char text[256];
     for (unsigned why = 0; unprofiled_next(drain_unprofiled(r->drain), &why, text, sizeof(text));)
         warn(result, "%s", text);
+    tell_unprofiled_time(r, &err);
     if (r->tee != NULL) {
         result->trace_references = tee_references(r->tee);
         if (tee_finish(r->tee, &err) < 0)

@@ -54,13 +54,21 @@ int drain_crowded(const struct drain *d)
     return 2 * used > n;
 }
 
+int drain_fresh(const struct drain *d)
+{
+    return d->attached != d->looked;
+}
+
 void drain_look(struct drain *d)
 {
     d->looked = d->attached;
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
         struct slot *slot = &d->slots[i];
+        if (slot->proc == NULL)
+            continue;
+        agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
         /* Until the process is gone its threads can still write. */
-        if (slot->proc == NULL || (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot)))
+        if ((!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot)))
             continue;
         while (drain_slot(d, slot) != 0)
             ;

@@ -3,6 +3,7 @@
 #ifndef CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
 #define CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
 
+#include "collect/agent-time.h"
 #include "collect/drain.h"
 #include "collect/trigger.h"
 #include "collect/unprofiled.h"
@@ -18,6 +19,7 @@ struct slot {
     uint64_t lost;
     struct triggers *triggers; /* NULL: none */
     uint64_t cpu_ns;           /* of the process, when last asked */
+    struct agent_time agent;
     struct reduce_process process;
     struct references *references; /* for the trace */
     struct watcher *watcher;       /* NULL: none */
@@ -42,6 +44,7 @@ struct drain {
     int news; /* something was handed over since the last commit */
     uint64_t lost;
     struct unprofiled unprofiled;
+    uint64_t agent_ns;     /* of the processes that have ended: CPU time with the agent in them, at most */
     uint64_t memory_bytes; /* of the ended process that was given most */
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns,
         counted; /* of slots that were given back */

@@ -93,6 +93,7 @@ void drain_adopt(struct drain *d, uint32_t i)
     }
     *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
     slot->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    agent_time_begin(&slot->agent, proc, (pid_t)pid);
     d->news = 1;
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
@@ -126,6 +127,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
     d->ended_cpu_ns += slot->cpu_ns;
+    d->agent_ns += gone ? slot->agent.ns : 0;
     d->ended_bursts += slot->proc->count.bursts;
     if (slot->proc->count.memory_bytes > d->memory_bytes)
         d->memory_bytes = slot->proc->count.memory_bytes;

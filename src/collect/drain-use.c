@@ -60,3 +60,8 @@ uint64_t drain_counted(const struct drain *d)
             sum += d->slots[i].proc->count.count_refs + d->slots[i].proc->count.count_string_refs;
     return sum;
 }
+
+uint64_t drain_agent_ns(const struct drain *d)
+{
+    return d->agent_ns;
+}

@@ -51,6 +51,8 @@ uint64_t drain_pass(struct drain *d);
 void drain_wait(struct drain *d, int timeout_ms);
 /* Ends a drain_wait, also one that is about to begin. Async-signal-safe. */
 void drain_ring(struct wire_session *session);
+/* Nonzero if processes came since drain_look. */
+int drain_fresh(const struct drain *d);
 /* Finds processes that are gone: takes their last buffers, gives their slots back. */
 void drain_look(struct drain *d);
 /* Stores counters and, in full mode, the histograms so far; commits. Does nothing if there is nothing new. */
@@ -60,6 +62,8 @@ uint32_t drain_live(const struct drain *d);
 /* Of the processes that have ended; after drain_finish of all. */
 const struct unprofiled *drain_unprofiled(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that died in a burst */
+/* CPU time that processes that have ended spent in programs with an agent, at most. */
+uint64_t drain_agent_ns(const struct drain *d);
 /* CPU time that bursts and counting cost the target, by the agents' own accounts. */
 uint64_t drain_burst_cpu_ns(const struct drain *d);
 /* What was added to the memory of the process that was given most, at most, once all have ended. */

@@ -127,6 +127,8 @@
 #define COLLECT_SLEEP_MS 500
 /* How often, at most, it is looked whether processes are still there. */
 #define COLLECT_LOOK_MS 100
+/* After a process has come; the time to the next look doubles then. */
+#define COLLECT_FIRST_LOOK_MS 20
 /*
  * How often, at most, the profile is made durable: what a kill of the recorder can cost. One that takes long
  * comes as many times later: 3 ms of CPU time, as were measured, are .1% every 3 s, but were an eighth of
@@ -136,6 +138,10 @@
 #define COLLECT_COMMIT_PAUSE 1000
 #define COLLECT_COMMIT_MOST_MS 10000
 #define COLLECT_FIRST_COMMIT_MS 200
+/* CPU time without an agent that is worth a warning: so large a share of the command's, and so much. Less may
+ * be what short processes spend before the agent is loaded, or what was not seen of their last moments. */
+#define COLLECT_UNPROFILED_SHARE .25
+#define COLLECT_UNPROFILED_SECONDS .1
 /* After the command's end: how long processes that it left behind may take to hand over the last. */
 #define COLLECT_GRACE_MS 50
 

@@ -111,6 +111,11 @@ struct profile_pirate {
     double lost_share;         /* of the time: the Pirate did not run */
 };
 
+/* What programs may be whose CPU time "unprofiled_cpu_seconds" is: for sentences. */
+#define UNPROFILED_KINDS                                                                              \
+    "statically linked, set-uid, 32-bit, of another user, in a container, or started with a cleared " \
+    "environment"
+
 /* --- writing --- */
 /* Creates `path` (an existing file moves to PATH.old). Fails with one sentence if that cannot be, and all
  * files are as they were. The file is ours at once, but empty until the first commit. */

@@ -341,6 +341,14 @@ static void add_string_hits_to_random(const struct loaded *l, struct report_curv
 static int no_bursts(struct profile *p, const char *name, struct error *err)
 {
     char complete[8] = "";
+    double all = 0, unprofiled = 0;
+    if (profile_get_number(p, "unprofiled_cpu_seconds", &unprofiled, NULL) == 0 &&
+        profile_get_number(p, "cpu_seconds", &all, NULL) == 0 && unprofiled > 0)
+        return error_set(
+            err, -ENODATA,
+            "the profile '%s' holds no bursts: %.2f s of the %.2f s of CPU time went into programs "
+            "that cannot be profiled (" UNPROFILED_KINDS ")",
+            name, unprofiled, all);
     if (profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0)
         return error_set(err, -ENODATA,
                          "the profile '%s' holds no bursts: the program was too short to be sampled; "

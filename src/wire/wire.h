@@ -317,6 +317,7 @@ struct wire_proc {
     uint32_t buf_freed;                   /* futex: the collector increments it when it frees one */
     uint32_t triggers_changed;            /* atomic; incremented after any change of trigger[] */
     uint64_t cookie;                      /* a random number */
+    uint64_t mapped_at;                   /* where this struct is in the process */
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_module module[WIRE_MAX_MODULES];

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPU time that went into programs without the agent is told, and not taken for a short run; other time is not."""
+import os
+import subprocess
+
+import pytest
+
+from conftest import BURST, FULL, TARGETS, need, run, run_keys, totals
+
+SPIN = ["random", "8388608", "120000000"]
+
+
+@pytest.fixture(scope="module")
+def spin(built):
+    """Some half a second of CPU time: linked dynamically, and statically."""
+    static = built / "micro-static"
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-static", "-o", static, TARGETS / "micro.c"], check=True)
+    for folder in [built, *built.parents[:2]]:  # for another user
+        if folder.stat().st_uid == os.getuid() and folder.stat().st_mode & 0o005 != 0o005:
+            folder.chmod(0o755)
+    return {"micro": " ".join([str(built / "micro"), *SPIN]), "static": " ".join([str(static), *SPIN])}
+
+
+@pytest.mark.parametrize("script", ["{static}; exit 4", "{static} & wait; exit 4", "exec {static}", "env -i {micro}; exit 4",
+                                    "exec env -i {micro}",
+                                    "setpriv --reuid=65534 --clear-groups {micro}; exit 4"])
+def test_told(record, cachegram, spin, script):
+    if "setpriv" in script and os.getuid() != 0:
+        pytest.skip("only root can be another user")
+    native = run(["sh", "-c", script.format(**spin)])
+    result, db = record(BURST, ["sh", "-c", script.format(**spin)])
+    assert result.status == native.status and result.out == native.out
+    assert b"of CPU time were not profiled" in result.summary and b"statically linked" in result.summary
+    keys = run_keys(db)
+    assert .5 * float(keys["cpu_seconds"]) < float(keys["unprofiled_cpu_seconds"]) <= float(keys["cpu_seconds"])
+    assert "not profiled" in keys["warning"]
+    for command in ("report", "mrc"):
+        told = run([cachegram, command, db])
+        if command == "report" or totals(db)["bursts"] == 0:  # of what was before the program without the agent
+            assert b"CPU time" in told.out + told.err and b"statically linked" in told.out + told.err
+        assert b"too short" not in told.out + told.err
+
+
+def test_told_once_of_the_command_itself(record, cachegram, spin):
+    result, db = record(BURST, spin["static"].split())
+    assert b"is statically linked" in result.summary and b"CPU time were" not in result.summary
+    assert b"too short" not in run([cachegram, "mrc", db]).err
+
+
+FORKS = """import os
+for i in range(3):
+    if os.fork() == 0:
+        sum(range(4000000))
+        os._exit(0)
+for i in range(3):
+    os.wait()
+"""
+THREADS = """import threading, zlib
+data = bytes(range(256)) * 100000
+many = [threading.Thread(target=zlib.compress, args=(data,)) for i in range(4)]
+[t.start() for t in many]
+[t.join() for t in many]
+"""
+
+
+@pytest.mark.parametrize("options", [BURST, FULL, ["--overhead", "0.1"], [*BURST, "--no-follow"]])
+@pytest.mark.parametrize("script", ["{micro}; exit 4", "exec {micro}", "{micro} & {micro} & wait",
+                                    "timeout -s KILL .3 {micro}; exit 4", "for i in $(seq 200); do ls > /dev/null; done",
+                                    "exec python3 -c '{forks}'", "exec python3 -c '{threads}'",
+                                    "dd if=/dev/zero of=/dev/null bs=1M count=10000; exit 4"])
+def test_no_false_alarm(record, spin, script, options):
+    need("python3")
+    if options == FULL and script != "{micro}; exit 4":
+        pytest.skip("slow")
+    result, db = record(options, ["sh", "-c", script.format(**spin, forks=FORKS, threads=THREADS)])
+    assert b"not profiled" not in result.summary
+    assert "unprofiled_cpu_seconds" not in run_keys(db)
