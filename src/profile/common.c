@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static const char *const stmt_text[STMT_COUNT] = {
     [STMT_SET] = "INSERT OR REPLACE INTO run(key, value) VALUES(?, ?)",
@@ -34,7 +35,8 @@ static const char *const stmt_text[STMT_COUNT] = {
 
 int profile_fail(const struct profile *p, struct error *err)
 {
-    int code = sqlite3_errcode(p->db);
+    int code = sqlite3_errcode(p->db), failed = 0;
+    struct rlimit limit;
     const char *why = sqlite3_errmsg(p->db);
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
@@ -57,8 +59,16 @@ int profile_fail(const struct profile *p, struct error *err)
     case SQLITE_CANTOPEN:
         return error_set(err, -EACCES, "cannot open the profile '%s' or its journal (%s)", p->path, why);
     case SQLITE_IOERR:
+        /* SQLite knows of full disks only. Its file does not forget what failed, as errno does meanwhile. */
+        if (p->writing)
+            sqlite3_file_control(p->db, "main", SQLITE_FCNTL_LAST_ERRNO, &failed);
+        if (failed == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0)
+            return error_set(err, -EFBIG,
+                             "the profile '%s' reached the limit on the size of files (ulimit -f, %llu KB): "
+                             "raise it",
+                             p->path, (unsigned long long)limit.rlim_cur >> 10);
         return error_set(err, -EIO, "cannot %s the profile '%s' (%s): check its disk",
-                         p->writing ? "write" : "read", p->path, why);
+                         p->writing ? "write" : "read", p->path, sqlite3_errstr(code));
     default:
         /* While reading, this is a table or column that is not there. */
         if (!p->writing)
