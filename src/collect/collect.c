@@ -497,6 +497,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         warn(result, "%s", text);
     tell_unprofiled_time(r, &err);
     if (r->tee != NULL) {
+        tee_flush(r->tee);
         result->trace_references = tee_references(r->tee);
         if (tee_finish(r->tee, &err) < 0)
             warn(result, "the trace is incomplete: %s", err.text);

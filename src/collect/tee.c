@@ -80,7 +80,7 @@ void tee_buffer(struct tee *t, struct references **references, const struct deco
 
 uint64_t tee_references(const struct tee *t)
 {
-    return trace_written_references(t->writer);
+    return trace_stored_references(t->writer);
 }
 
 void tee_flush(struct tee *t)

@@ -21,7 +21,7 @@ struct tee *tee_new(const char *path, const char *source, int full, struct error
  */
 void tee_buffer(struct tee *t, struct references **references, const struct decode_source *source,
                 uint32_t pid, const struct wire_desc *desc, const uint64_t *words, uint64_t n);
-/* References taken so far. */
+/* References in the file; of all that were taken, after tee_flush. */
 uint64_t tee_references(const struct tee *t);
 /* What was written so far can be read, whatever happens. */
 void tee_flush(struct tee *t);

@@ -59,6 +59,7 @@ struct trace_writer {
     int sampled;
     unsigned line_bytes;
     uint64_t references, instructions;
+    uint64_t stored; /* references that a reader finds if nothing more can be written; own format only */
     struct trace_background *background; /* NULL: none */
     int failed;                          /* code of the first failure, with its text */
     struct error failure;

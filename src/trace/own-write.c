@@ -170,6 +170,8 @@ static int end_block(struct trace_writer *w, struct error *err)
         return no_memory(err);
     int status = put_whole(w, o->payload, used, err);
     o->first += o->references;
+    if (status == 0)
+        w->stored = o->first;
     o->references = 0;
     o->segment_bytes = 0;
     column_encoder_reset(o->encoder);

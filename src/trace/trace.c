@@ -365,6 +365,11 @@ uint64_t trace_written_references(const struct trace_writer *w)
     return w->references;
 }
 
+uint64_t trace_stored_references(const struct trace_writer *w)
+{
+    return w->stored;
+}
+
 int trace_finish(struct trace_writer *w, uint64_t *bytes, struct error *err)
 {
     int status = call(w, w->format->finish, err);

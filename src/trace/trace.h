@@ -126,6 +126,8 @@ void trace_writer_instructions(struct trace_writer *w, uint64_t count);
 int trace_flush(struct trace_writer *w, struct error *err);
 /* References taken so far. */
 uint64_t trace_written_references(const struct trace_writer *w);
+/* Own format: of these, what the file holds in any case; after trace_flush, whether that failed or not. */
+uint64_t trace_stored_references(const struct trace_writer *w);
 /*
  * Completes the file and frees the writer. *bytes (NULL is allowed) is the length of the file. 0, or negative
  * with err filled: the file is incomplete.

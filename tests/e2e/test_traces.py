@@ -272,6 +272,7 @@ def test_full_disk(cachegram, tmp_path):
     assert (tmp_path / "status").read_text() == "1\n"
     answer = json.loads((tmp_path / "answer").read_text())
     assert 0 < answer["references"] < totals(tmp_path / "p.db")["references"]
+    assert f", traced {answer['references']}: ".encode() in result.err
     assert run([cachegram, "mrc", tmp_path / "p.db"]).status == 0
 
 
