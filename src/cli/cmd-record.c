@@ -3,12 +3,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include "base/sizes.h"
 #include "cli/cli.h"
@@ -215,6 +217,26 @@ static int parse_option(int option, const char *value, struct collect_options *o
     }
 }
 
+/* Also under two names, or of files that are not there yet. */
+static int same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (stat(a, &x) == 0)
+        return stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    char *copy_a = strdup(a), *copy_b = strdup(b); /* dirname and basename may write to them */
+    int same = 0;
+    if (copy_a != NULL && copy_b != NULL) {
+        same = strcmp(basename(copy_a), basename(copy_b)) == 0;
+        strcpy(copy_a, a);
+        strcpy(copy_b, b);
+        same = same && stat(dirname(copy_a), &x) == 0 && stat(dirname(copy_b), &y) == 0 &&
+               x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    }
+    free(copy_a);
+    free(copy_b);
+    return same;
+}
+
 /* The one line at the end, and a second one if the profile is not what was asked for. */
 static void print_summary(const struct collect_options *o, const struct collect_result *r)
 {
@@ -265,6 +287,8 @@ int cmd_record(int argc, char **argv)
     if (optind >= argc)
         return cli_misuse("record", "no command to run");
     o.argv = argv + optind;
+    if (o.trace != NULL && same_file(o.trace, o.output))
+        return cli_misuse("record", "--trace %s: that is the profile's file; name another", o.trace);
 
     struct collect_result result;
     struct error err = {""};

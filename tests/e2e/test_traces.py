@@ -206,6 +206,8 @@ def test_damage(cachegram, traced, tmp_path):
     (["export", "--to", "csv"], 2, b"which trace"),
     (["export", "--to", "csv", "--line", "7", "t"], 2, b"power of two"),
     (["record", "--trace", "-", "true"], 2, b"--trace"),
+    (["record", "-o", "x", "--trace", "x", "echo", "ran"], 2, b"--trace x: that is the profile's file"),
+    (["record", "--trace", "./cachegram.db", "echo", "ran"], 2, b"that is the profile's file"),
     (["record", "--trace", "/nonexistent/t", "true"], 125, b"/nonexistent/t"),
     (["record", "--trace", "/dev/full", "true"], 125, b"No space left"),
 ])
