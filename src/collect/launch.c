@@ -63,6 +63,27 @@ int launch_find(const char *command, char *path, size_t size, struct error *err)
     return result;
 }
 
+/* Is it the dynamic loader itself, by its SONAME? A loader's addresses are offsets into its file up to the
+ * end of its strings: they are in the first segment, which begins at 0. */
+static int is_loader(int fd, const Elf64_Phdr *dynamic)
+{
+    static const char name[] = "ld-linux";
+    Elf64_Dyn entry;
+    uint64_t strings = 0, soname = 0;
+    char found[sizeof(name) - 1];
+    for (uint64_t at = 0; at + sizeof(entry) <= dynamic->p_filesz; at += sizeof(entry)) {
+        if (pread(fd, &entry, sizeof(entry), (off_t)(dynamic->p_offset + at)) != sizeof(entry) ||
+            entry.d_tag == DT_NULL)
+            break;
+        if (entry.d_tag == DT_STRTAB)
+            strings = entry.d_un.d_ptr;
+        else if (entry.d_tag == DT_SONAME)
+            soname = entry.d_un.d_val;
+    }
+    return soname != 0 && pread(fd, found, sizeof(found), (off_t)(strings + soname)) == sizeof(found) &&
+           memcmp(found, name, sizeof(found)) == 0;
+}
+
 /* Does the dynamic loader take part? Unknown counts as yes: then the agent's absence is noticed later. */
 static const char *elf_obstacle(int fd, const unsigned char *head)
 {
@@ -73,14 +94,18 @@ static const char *elf_obstacle(int fd, const unsigned char *head)
         return NULL;
     if (elf.e_machine != EM_X86_64)
         return "is a program for another processor";
+    Elf64_Phdr segment, dynamic = {.p_type = PT_NULL};
     for (unsigned i = 0; i < elf.e_phnum; i++) {
-        Elf64_Phdr segment;
         if (pread(fd, &segment, sizeof(segment), (off_t)(elf.e_phoff + i * sizeof(segment))) !=
             sizeof(segment))
             return NULL;
         if (segment.p_type == PT_INTERP)
             return NULL;
+        if (segment.p_type == PT_DYNAMIC)
+            dynamic = segment;
     }
+    if (elf.e_type == ET_DYN && dynamic.p_type == PT_DYNAMIC && is_loader(fd, &dynamic))
+        return "is the dynamic loader, run by hand (name the program itself instead)";
     return "is statically linked";
 }
 

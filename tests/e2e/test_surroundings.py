@@ -129,3 +129,11 @@ def test_recorder_in_a_namespace(record, built):
     result, db = record(["--gap-us", "2000"], [built / "micro", "random", str(1 << 20), "30000000"],
                         wrap=[*PIDS, "--mount-proc"])
     assert result.status == 0 and run_keys(db)["bursts"] > 5
+
+
+def test_loader_as_the_command(record, built):
+    """Not a static program: there is something that the user can do."""
+    recorded, db = record(FULL, ["/lib64/ld-linux-x86-64.so.2", built / "micro", "random", "65536", "1000"])
+    assert recorded.status == 0
+    assert "the dynamic loader, run by hand" in warning(db) and "name the program itself" in warning(db)
+    assert "statically" not in warning(db)
