@@ -107,6 +107,10 @@ void signals_hand_back(struct thread *t)
 {
     if (handed_back)
         return;
+    /* Ignored for a moment, it is thrown away where it waits for other threads: triggers of ours that would
+     * end the program. */
+    signals_ignore(SIGNAL_BIT(SIGTRAP), 1);
+    signals_ignore(SIGNAL_BIT(SIGTRAP), 0);
     signals_give_back();
     handed_back = 1;
     if (!t)
