@@ -8,6 +8,7 @@
  *
  *   init.c       constructor, session, process slot, fork
  *   surroundings.c  what forbids to profile a process
+ *   children.c   processes made behind our back
  *   threads.c    which threads there are, their timers and signal stacks
  *   signals.c    handlers, delivery to the target
  *   dispositions.c  what the target has asked for its signals
@@ -251,11 +252,21 @@ int surroundings_foreign(void); /* process numbers mean others here than to the 
 int surroundings_go(void); /* a Go runtime is there; asked again, it looks only if there are new modules */
 enum wire_disabled surroundings_forbid(void); /* WIRE_OFF_NOT: nothing does */
 
+/* children.c */
+void children_init(void);
+void child_is_followed(void); /* from now on it is what process_id says */
+void child_is_left(void);     /* it is not to be followed */
+/* The caller is of a process that the agent does not know of, whose handlers are its own; the memory may be
+ * its parent's. */
+int child_is_strange(void);
+void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
+
 void doorbell(void); /* wakes the collector */
 
 /* threads.c */
 int threads_init(void);
-struct thread *thread_self(void); /* NULL: not followed */
+struct thread *thread_self(void);                         /* NULL: not followed */
+struct thread *thread_of_stack(const void *signal_stack); /* whose that is, or NULL */
 struct thread *thread_new(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);

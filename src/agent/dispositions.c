@@ -34,13 +34,19 @@ static long take_over(int sig, unsigned long flags)
 
 int signals_init(void)
 {
-    for (int sig = 1; sig <= LAST_SIGNAL; sig++)
-        if (is_fault(sig)) {
-            kernel_action(sig, NULL, &signals_target[sig]);
-            if (sys_failed(take_over(sig, SA_RESTART)))
-                return -1;
-        }
     handed_back = 0;
+    for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
+        struct kernel_sigaction k;
+        if (sig == 32 || sig == 33 || sys_failed(kernel_action(sig, NULL, &k)))
+            continue;
+        /* Libraries may have asked for some before the agent came to life. */
+        int handled = k.handler != (void *)SIG_DFL && k.handler != (void *)SIG_IGN;
+        if (is_fault(sig) || handled)
+            signals_target[sig] = k;
+        if ((is_fault(sig) && sys_failed(take_over(sig, SA_RESTART))) ||
+            (!is_fault(sig) && handled && sys_failed(take_over(sig, k.flags))))
+            return -1;
+    }
     return 0;
 }
 
@@ -126,19 +132,34 @@ static int fail(int code)
     return -1;
 }
 
+/* The kernel is to have the target's own alternate stack, which the caller's parent had. */
+static void hand_back_altstack(void)
+{
+    stack_t now, none = {.ss_flags = SS_DISABLE};
+    struct thread *was = sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp);
+    if (was)
+        sys2(SYS_sigaltstack, was->app_altstack.ss_flags & SS_DISABLE ? &none : &was->app_altstack, 0);
+}
+
 static int change_action_open(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
     if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
         return fail(EINVAL);
     struct kernel_sigaction now = {NULL, 0, NULL, 0};
+    child_settles();
     long ret = kernel_action(sig, handed_back ? new : NULL, &now);
     if (sys_failed(ret))
         return fail((int)-ret);
-    if (!handed_back && (is_fault(sig) || now.handler == (void *)(uintptr_t)signal_entry))
+    int strange = !handed_back && child_is_strange();
+    if (!handed_back && ((is_fault(sig) && !strange) || now.handler == (void *)(uintptr_t)signal_entry))
         now = signals_target[sig];
     if (new && !handed_back) {
         int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
-        if (is_fault(sig)) {
+        if (strange && handled && new->flags &SA_ONSTACK)
+            hand_back_altstack();
+        if (strange) { /* what is noted is, perhaps, the parent's */
+            ret = kernel_action(sig, new, NULL);
+        } else if (is_fault(sig)) {
             signals_target[sig] = *new;
             if (sig != SIGTRAP) /* whose triggers are to interrupt no call */
                 ret = take_over(sig, handled ? new->flags : SA_RESTART);
@@ -263,6 +284,8 @@ void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before)
 static int change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
+    if (!t)
+        child_settles();
     uint64_t asked = 0, mask = 0, before = 0;
     /* The stack may be one that the target made, whose pages may be closed to the kernel. */
     uint64_t *in = t ? &t->mask_asked : &mask, *out = t ? &t->mask_before : &before;
@@ -300,10 +323,12 @@ EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
     if (!t) {
-        long ret = sys2(SYS_sigaltstack, new, old);
-        t = session ? thread_own() : NULL;
-        if (t && old && !sys_failed(ret) && old->ss_sp == t->signal_stack) /* it could not be handed back */
-            *old = t->app_altstack;
+        stack_t now;
+        child_settles();
+        long ret = sys2(SYS_sigaltstack, new, &now);
+        struct thread *was = sys_failed(ret) || !old ? NULL : thread_of_stack(now.ss_sp);
+        if (old && !sys_failed(ret)) /* ours: it could not be handed back */
+            *old = was ? was->app_altstack : now;
         return sys_failed(ret) ? fail((int)-ret) : 0;
     }
     uint64_t sp = (uint64_t)__builtin_frame_address(0), low = (uint64_t)t->app_altstack.ss_sp;

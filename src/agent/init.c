@@ -313,9 +313,10 @@ static void forked(void)
     watch_forked();
     if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
         agent_lives = 0;
-        agent_off = agent_off ? agent_off : WIRE_OFF_SLOTS;
+        child_is_left();
         return;
     }
+    child_is_followed();
     burst_forked();
     arch_forked();
     regions_forked(parent);
@@ -343,6 +344,7 @@ static int start(int fd)
         return why;
     rseq_init();
     count_init();
+    children_init();
     if (threads_init() || signals_init() || pthread_atfork(NULL, NULL, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();

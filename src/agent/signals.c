@@ -63,6 +63,27 @@ static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, ui
     return mask & ~ours;
 }
 
+/* A handler with these flags, for what came in at sp, runs below: sp or the end of its alternate stack. */
+static uint64_t stack_of(const stack_t *alternate, uint64_t flags, uint64_t sp)
+{
+    uint64_t low = (uint64_t)alternate->ss_sp, size = alternate->ss_size;
+    return flags & SA_ONSTACK && !(alternate->ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size)
+               ? low + size
+               : sp;
+}
+
+/* Where the frame is to be moved to of a thread that is not followed, perhaps because nobody knows of its
+ * process (children.c); 0: nowhere. */
+static uint64_t strange_stack(const ucontext_t *uc, uint64_t flags)
+{
+    const stack_t *now = &uc->uc_stack;
+    const struct thread *was = thread_of_stack(now->ss_sp);
+    uint64_t low = (uint64_t)now->ss_sp, size = now->ss_size, sp = arch_sp(uc);
+    if ((uint64_t)uc - low >= size || sp - low <= size) /* on its own stack, or has come from that one */
+        return 0;
+    return was ? stack_of(&was->app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
+}
+
 static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     struct kernel_sigaction act = signals_target[sig];
@@ -76,18 +97,20 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         default_action(sig, !raised_by_kernel || sig == SIGTRAP || sig == SIGSYS);
         return 0;
     }
-    if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND)
-        signals_target[sig].handler = (void *)SIG_DFL;
+    if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND) {
+        if (t || !child_is_strange())
+            signals_target[sig].handler = (void *)SIG_DFL;
+        else
+            default_action(sig, 0);
+    }
     d->mask = mask_of(uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
-    if (t) {
-        uint64_t sp = arch_sp(uc), low = (uint64_t)t->app_altstack.ss_sp, size = t->app_altstack.ss_size;
-        if (act.flags & SA_ONSTACK && !(t->app_altstack.ss_flags & SS_DISABLE) &&
-            !(sp > low && sp <= low + size))
-            sp = low + size;
+    uint64_t sp = t ? stack_of(&t->app_altstack, act.flags, arch_sp(uc)) : strange_stack(uc, act.flags);
+    if (sp) {
         /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
          */
-        watch_avoid(sp - FRAME_MOST_BYTES, sp);
+        if (t)
+            watch_avoid(sp - FRAME_MOST_BYTES, sp);
         d->sp = arch_move_frame(&uc, &info, sp);
         if (!d->sp) { /* no room for the frame: what the kernel does then */
             sig = SIGSEGV;

@@ -63,6 +63,16 @@ struct thread *thread_own(void)
     return has_key ? pthread_getspecific(exit_key) : NULL;
 }
 
+struct thread *thread_of_stack(const void *signal_stack)
+{
+    for (uint32_t i = 0; i < TABLE; i++) { /* those that are gone, too: in a child, all but one are */
+        struct thread *t = table[i].thread;
+        if (t && t->signal_stack == signal_stack)
+            return t;
+    }
+    return NULL;
+}
+
 uint32_t threads_made(void)
 {
     return __atomic_load_n(&structures, __ATOMIC_RELAXED);
@@ -330,6 +340,8 @@ void thread_leaves_burst(const struct thread *t)
 
 void thread_detach(struct thread *t)
 {
+    if (child_is_strange()) /* a copy of that thread */
+        return;
     t->ending = 1;
     t->enter_after_step = 0;
     int stays = watch_detached(t);
@@ -462,9 +474,10 @@ static uint64_t stack_bytes(const pthread_attr_t *attributes)
 static struct thread *prepare(const pthread_attr_t *attributes, struct thread *self, void *argument)
 {
     /* A library that was loaded may have brought it: its start makes a thread, too. */
-    if (!agent_off && session && surroundings_go())
+    int strange = child_is_strange();
+    if (!agent_off && session && !strange && surroundings_go())
         go_for_good(WIRE_OFF_GO);
-    struct thread *t = agent_off || !session ? NULL : thread_new();
+    struct thread *t = agent_off || !session || strange ? NULL : thread_new();
     if (t) {
         watch_starts(self, t, stack_bytes(attributes));
         t->hidden = self ? self->hidden : 0;

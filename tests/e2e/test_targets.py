@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile little programs (tests/targets) behave under the profiler as they do alone."""
 import os
+import re
 import signal
+import sqlite3
 
 import pytest
 
@@ -12,7 +14,7 @@ MODES = {"burst": ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "500"
          "counted": ["--clock", "count-always", "--burst-refs", "30000", "--gap-us", "2000"]}
 
 PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "threads_c11", "processes", "throw", "jump", "close_all", "blocking",
-         "jit", "exec_chain", "execs", "flags", "segments"]
+         "jit", "exec_chain", "execs", "flags", "segments", "strange_children"]
 DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe": 136, "trap": 133, "hlt": 139,
           "thread-abort": 134, "thread-exit": 33, "main-exits-first": 33, "_exit": 21, "syscall-exit": 22,
           "return": 20}
@@ -20,7 +22,7 @@ DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe"
 
 def same(built, record, mode, argv):
     native = run(argv)
-    result, db = record(MODES[mode], argv)
+    result, db = record(MODES[mode] if isinstance(mode, str) else mode, argv)
     assert result.status == native.status, result.summary
     assert result.out == native.out
     assert result.err == native.err
@@ -54,6 +56,32 @@ def test_what_is_done_before_a_fault_is_recorded(built, cachegram, record, tmp_p
         if reference in wanted:
             seen.append(reference)
     assert seen == told
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_children_that_are_not_followed(built, record, mode):
+    """Their handlers have the stack that they would have."""
+    native, _ = same(built, record, [*MODES[mode], "--no-follow"], [built / "strange_children"])
+    assert b"exit 98" not in native.out
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_thread_of_a_child_that_is_not_followed(built, record, mode):
+    """It has no slot of its own, and must not take its parent's."""
+    result, db = record(MODES[mode], [built / "strange_children", "thread"])
+    told = dict(line.rsplit(" ", 1) for line in result.out.decode().splitlines())
+    assert result.status == 0 and told["thread: exit"] == "0", result.out
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        assert con.execute("select count(*) from burst where tid = ?", (int(told["thread"]),)).fetchone() == (0,)
+        assert con.execute("select count(*) from process").fetchone() == (1,)
+        assert dict(con.execute("select name, value from counter"))["threads"] == 1
+
+
+def test_left_alone(built, record):
+    """Without an agent at work, in a program that it leaves alone, handlers of faults are the kernel's to run."""
+    agent = re.search(rb"LD_PRELOAD=(\S+)", record(FULL, ["/usr/bin/env"])[0].out).group(1).decode()
+    argv = [built / "strange_children"]
+    assert run(["env", f"LD_PRELOAD={agent}", *argv]).out == run(argv).out
 
 
 @pytest.mark.parametrize("mode", MODES)

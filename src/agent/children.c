@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * children.c - processes in which the agent finds itself without having been told: those made by vfork, by
+ * clone, by _Fork or by a system call of the program's own. Nothing in them is followed.
+ *
+ * Who has a copy of the memory sets everything right for itself: what the target has asked for its signals
+ * becomes the kernel's, as in a child of libc's fork that is not followed. Who shares the memory with its
+ * parent must leave it as it is, and change the kernel's books only, which are its own.
+ */
+#include <sys/mman.h>
+#include "agent/signals.h"
+
+#define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
+#define SAME_HANDLERS 4 /* KCMP_SIGHAND */
+
+/* 0 where the memory is a copy that we do not know of; NULL: that is not to be told. */
+static volatile uint32_t *mark;
+
+void children_init(void)
+{
+    mark = sys_map(NULL, WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (mark && sys_failed(sys3(SYS_madvise, mark, WIRE_PAGE, WIPE_ON_FORK)))
+        mark = NULL;
+    child_is_followed();
+}
+
+void child_is_followed(void)
+{
+    if (mark)
+        *mark = 1;
+}
+
+void child_is_left(void)
+{
+    stack_t now;
+    if (!agent_off)
+        agent_off = WIRE_OFF_SLOTS;
+    if (mark)
+        *mark = 1;
+    if (agent_off != WIRE_OFF_SECCOMP) /* which may kill for that; deliver() does what it can */
+        signals_hand_back(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp));
+}
+
+static int is_another(long *pid)
+{
+    if (!session || !process_id || agent_off == WIRE_OFF_SECCOMP) /* which may kill for asking */
+        return 0;
+    *pid = sys0(SYS_getpid);
+    return *pid != process_id;
+}
+
+int child_is_strange(void)
+{
+    long pid;
+    /* If it was made by clone so that it has its parent's handlers, too, what holds there holds here. */
+    return is_another(&pid) && sys6(SYS_kcmp, pid, process_id, SAME_HANDLERS, 0, 0, 0) != 0;
+}
+
+void child_settles(void)
+{
+    long pid;
+    if (mark && *mark == 0 && is_another(&pid))
+        child_is_left();
+}
