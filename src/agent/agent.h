@@ -492,6 +492,7 @@ int calls_in_burst(struct thread *t, long number, const uint64_t *args);
 void calls_stepped(struct thread *t, const ucontext_t *uc); /* the step behind a call that was let through */
 /* A call made for the target, in none of our text that calls are never diverted from. */
 long calls_outside(long number, const long *args);
+long calls_inside(long number, const long *args); /* likewise, from where they are not */
 /* A call that we make for the target, with all pages open: what it changes is noted. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);
 /* On the SIGSYS of such a call; foreign: not by this architecture's own numbers. */
@@ -599,6 +600,11 @@ int arch_call_interrupted(struct thread *t, ucontext_t *uc); /* likewise, anywhe
 int arch_at_call(const ucontext_t *uc);                      /* a system call instruction comes next */
 /* Right behind one: what interrupts there did so in the call, if it may. */
 int arch_behind_call(const ucontext_t *uc);
+/* What a signal interrupted may be a call, which ended by that. */
+int arch_behind_wait(const ucontext_t *uc);
+/* Then, if it is one that waits with a mask of its own: that mask. 0: it is not. To be asked once, by whoever
+ * starts the handler. */
+int arch_waiting_mask(ucontext_t *uc, uint64_t *mask);
 /* The mask that the frame tells which rt_sigreturn is about to return to; 0, or -1: it cannot be read. */
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
 int arch_fault_writes(const ucontext_t *uc); /* the access that faulted was a store */

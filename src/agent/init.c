@@ -109,10 +109,10 @@ static long make_call(long number, const long *a)
         return calls_outside(number, a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (!t)
-        return sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        return calls_inside(number, a);
     watch_hold(t);
     calls_announce(t, number, (const uint64_t *)a);
-    long result = sys6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    long result = calls_inside(number, a);
     watch_release(t);
     return result;
 }

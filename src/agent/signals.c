@@ -84,6 +84,20 @@ static uint64_t strange_stack(const ucontext_t *uc, uint64_t flags)
     return was ? stack_of(&was->app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
 }
 
+/* The mask that was in force when the signal came: in sigsuspend, ppoll and the like it is not the one that a
+ * return from the handler puts back. */
+static uint64_t mask_at(int sig, ucontext_t *uc)
+{
+    static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
+    uint64_t mask, ours, before = mask_of(uc);
+    if (is_fault(sig) || !arch_behind_wait(uc))
+        return before;
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, &ours, 8); /* it may lie on a closed page */
+    int waiting = arch_waiting_mask(uc, &mask);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &ours, NULL, 8);
+    return waiting && !(mask & SIGNAL_BIT(sig)) ? mask : before;
+}
+
 static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     struct kernel_sigaction act = signals_target[sig];
@@ -103,7 +117,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         else
             default_action(sig, 0);
     }
-    d->mask = mask_of(uc) | act.mask;
+    d->mask = mask_at(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     uint64_t sp = t ? stack_of(&t->app_altstack, act.flags, arch_sp(uc)) : strange_stack(uc, act.flags);
     if (sp) {

@@ -72,14 +72,19 @@ safe_probe_fails:
 	.size	safe_probe, .-safe_probe
 
 /*
- * long calls_outside(number, args): behind all other text of ours, so that the call is diverted like the target's
- * own, and, in a burst, seen as one of them.
+ * A call of these numbers says so right before, like those of libc's functions, by which a handler that interrupts it
+ * is given the right mask (arch_waiting_mask).
  */
-	.section .outside, "ax", @progbits
-	.globl	calls_outside
-	.hidden	calls_outside
-	.type	calls_outside, @function
-calls_outside:
+	.macro	make_waiting_call number
+	cmp	$\number, %rax
+	jne	1f
+	mov	$\number, %eax
+	syscall
+	ret
+1:
+	.endm
+
+	.macro	make_call
 	mov	%rdi, %rax
 	mov	%rsi, %r11
 	mov	(%r11), %rdi
@@ -88,8 +93,34 @@ calls_outside:
 	mov	24(%r11), %r10
 	mov	32(%r11), %r8
 	mov	40(%r11), %r9
+	make_waiting_call 130		/* rt_sigsuspend */
+	make_waiting_call 270		/* pselect6 */
+	make_waiting_call 271		/* ppoll */
+	make_waiting_call 281		/* epoll_pwait */
+	make_waiting_call 333		/* io_pgetevents */
+	make_waiting_call 441		/* epoll_pwait2 */
 	syscall
 	ret
+	.endm
+
+/* long calls_inside(number, args): for calls that are not to be diverted */
+	.globl	calls_inside
+	.hidden	calls_inside
+	.type	calls_inside, @function
+calls_inside:
+	make_call
+	.size	calls_inside, .-calls_inside
+
+/*
+ * long calls_outside(number, args): behind all other text of ours, so that the call is diverted like the target's
+ * own, and, in a burst, seen as one of them.
+ */
+	.section .outside, "ax", @progbits
+	.globl	calls_outside
+	.hidden	calls_outside
+	.type	calls_outside, @function
+calls_outside:
+	make_call
 	.size	calls_outside, .-calls_outside
 
 	.section .note.GNU-stack, "", @progbits

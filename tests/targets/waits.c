@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that wait with a mask of their own: all signals that it lets in are handled, with it in force, and
+ * those that come when they are over are not. Then once more with a second thread.
+ */
+/* build: -pthread */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { SIGSUSPEND, PPOLL, PSELECT, EPOLL_PWAIT, SYSCALL, WAYS };
+static const char *const names[] = {"sigsuspend", "ppoll", "pselect", "epoll_pwait", "syscall"};
+static char order[16];
+static sigset_t within[3];
+static int epoll;
+static volatile int hangs_up; /* SIGUSR1's handler sends SIGHUP, which waits */
+
+static uint32_t churn(int rounds)
+{
+    static uint32_t table[4096], h = 1;
+    for (int i = 0; i < rounds; i++) {
+        table[h & 4095] += (uint32_t)i;
+        h = h * 69069u + table[(h >> 7) & 4095];
+    }
+    return h;
+}
+
+static void note(int sig)
+{
+    int which = sig == SIGUSR1 ? 0 : sig == SIGUSR2 ? 1 : 2;
+    sigset_t now;
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    within[which] = now;
+    order[strlen(order)] = (char)('1' + which);
+    if (hangs_up && sig == SIGUSR1)
+        pthread_kill(pthread_self(), SIGHUP);
+}
+
+static void wait_with(int way, const sigset_t *mask)
+{
+    struct timespec most = {5, 0};
+    struct epoll_event event;
+    int result = way == SIGSUSPEND    ? sigsuspend(mask)
+                 : way == PPOLL       ? ppoll(NULL, 0, &most, mask)
+                 : way == PSELECT     ? pselect(0, NULL, NULL, NULL, &most, mask)
+                 : way == EPOLL_PWAIT ? epoll_pwait(epoll, &event, 1, 5000, mask)
+                                      : (int)syscall(SYS_ppoll, NULL, 0, &most, mask, 8);
+    printf("%s: %d %s;", names[way], result, strerror(errno));
+}
+
+static void show(const char *what)
+{
+    sigset_t now;
+    printf(" %s: order %s, blocked in them:", what, order);
+    for (int i = 0; i < 3; i++)
+        printf(" %d%d%d", sigismember(&within[i], SIGUSR1), sigismember(&within[i], SIGUSR2),
+               sigismember(&within[i], SIGHUP));
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    printf(", afterwards %d%d%d\n", sigismember(&now, SIGUSR1), sigismember(&now, SIGUSR2),
+           sigismember(&now, SIGHUP));
+    fflush(stdout);
+    memset(order, 0, sizeof order);
+    memset(within, 0, sizeof within);
+}
+
+static void try_all(void)
+{
+    sigset_t users, hup, none;
+    sigemptyset(&none);
+    sigemptyset(&users);
+    sigaddset(&users, SIGUSR1);
+    sigaddset(&users, SIGUSR2);
+    sigemptyset(&hup);
+    sigaddset(&hup, SIGHUP);
+    for (int round = 0; round < 3; round++)
+        for (int way = 0; way < WAYS; way++) {
+            pthread_sigmask(SIG_SETMASK, &users, NULL);
+            pthread_kill(pthread_self(), SIGUSR1);
+            pthread_kill(pthread_self(), SIGUSR2);
+            churn(300000);
+            wait_with(way, &none);
+            show("two");
+            /* Comes while the call waits. */
+            struct itimerval soon = {.it_value = {0, 3000}};
+            sigset_t rest = users;
+            sigaddset(&rest, SIGALRM);
+            pthread_sigmask(SIG_SETMASK, &rest, NULL);
+            pthread_kill(pthread_self(), SIGUSR2);
+            rest = none;
+            sigaddset(&rest, SIGUSR2);
+            setitimer(ITIMER_REAL, &soon, NULL);
+            wait_with(way, &rest);
+            show("later");
+            pthread_sigmask(SIG_SETMASK, &none, NULL);
+            show("still there");
+            /* SIGHUP is let in when the call is over, and finds the others blocked again. */
+            pthread_sigmask(SIG_SETMASK, &users, NULL);
+            pthread_kill(pthread_self(), SIGUSR1);
+            hangs_up = 1;
+            wait_with(way, &hup);
+            hangs_up = 0;
+            show("behind");
+        }
+}
+
+static void *in_thread(void *unused)
+{
+    try_all();
+    return unused;
+}
+
+int main(void)
+{
+    struct sigaction a = {.sa_handler = note};
+    sigaction(SIGUSR1, &a, NULL);
+    sigaction(SIGUSR2, &a, NULL);
+    sigaction(SIGHUP, &a, NULL);
+    sigaction(SIGALRM, &a, NULL);
+    epoll = epoll_create1(0);
+    try_all();
+    pthread_t t;
+    pthread_create(&t, NULL, in_thread, NULL);
+    /* The timer's signal is the thread's. */
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL);
+    pthread_join(t, NULL);
+    churn(10000000);
+    return 0;
+}
