@@ -209,7 +209,10 @@ struct thread {
     int (*start_c11)(void *);
     void *start_argument;
     struct thread *next_free;
-    stack_t app_altstack; /* what the target believes */
+    stack_t app_altstack; /* what the target believes; with SS_AUTODISARM, while it is armed, */
+    /* which the size of what the kernel has tells, as it puts that back at sigreturn. [0]: disarmed, [1]:
+     * armed, or without that flag; and room for what it has. */
+    stack_t kernel_altstack[2], altstack_now;
     uint8_t *signal_stack;
 
     struct counting count;
@@ -328,6 +331,7 @@ int signals_ours(void);       /* nonzero: our fault handlers are still in place 
  * system calls that nobody interposes; but they must not see a context inside of a call of ours. */
 void signals_take_libcs(void);
 #define SIGNAL_BIT(s) (1ull << ((s)-1))
+#define ALTSTACK_AUTODISARM (1u << 31) /* SS_AUTODISARM, which older headers do not name */
 #define FAULT_SIGNALS                                                                     \
     (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
      SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSYS))

@@ -229,9 +229,28 @@ static handler_function simple(int sig, handler_function handler, unsigned long 
     return change_action(sig, &new, &old) ? SIG_ERR : (handler_function)old.handler;
 }
 
+static uint64_t interrupting; /* what siginterrupt was asked for */
+
+EXPORT int siginterrupt(int sig, int interrupt)
+{
+    struct kernel_sigaction k;
+    if (change_action(sig, NULL, &k))
+        return -1;
+    if (interrupt) {
+        __atomic_fetch_or(&interrupting, SIGNAL_BIT(sig), __ATOMIC_RELAXED);
+        k.flags &= ~(unsigned long)SA_RESTART;
+    } else {
+        __atomic_fetch_and(&interrupting, ~SIGNAL_BIT(sig), __ATOMIC_RELAXED);
+        k.flags |= SA_RESTART;
+    }
+    return change_action(sig, &k, NULL);
+}
+
 EXPORT handler_function signal(int sig, handler_function handler)
 {
-    return simple(sig, handler, SA_RESTART, sig >= 1 && sig <= LAST_SIGNAL ? SIGNAL_BIT(sig) : 0);
+    int restarts = sig < 1 || sig > LAST_SIGNAL || !(interrupting & SIGNAL_BIT(sig));
+    return simple(sig, handler, restarts ? SA_RESTART : 0,
+                  sig >= 1 && sig <= LAST_SIGNAL ? SIGNAL_BIT(sig) : 0);
 }
 EXPORT handler_function bsd_signal(int sig, handler_function handler);
 EXPORT handler_function bsd_signal(int sig, handler_function handler)
@@ -332,12 +351,15 @@ EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
         return sys_failed(ret) ? fail((int)-ret) : 0;
     }
     uint64_t sp = (uint64_t)__builtin_frame_address(0), low = (uint64_t)t->app_altstack.ss_sp;
-    int disabled = (t->app_altstack.ss_flags & SS_DISABLE) != 0;
-    int inside = !disabled && sp > low && sp <= low + t->app_altstack.ss_size;
-    stack_t before = t->app_altstack;
-    before.ss_flags = disabled ? SS_DISABLE : inside ? SS_ONSTACK : 0;
+    int disarms = (int)((unsigned)t->app_altstack.ss_flags & ALTSTACK_AUTODISARM), disarmed = 0;
+    if (disarms && !sys_failed(sys2(SYS_sigaltstack, 0, &t->altstack_now)))
+        disarmed = t->altstack_now.ss_size != t->kernel_altstack[1].ss_size;
+    int disabled = disarmed || (t->app_altstack.ss_flags & SS_DISABLE) != 0;
+    int inside = !disabled && !disarms && sp > low && sp <= low + t->app_altstack.ss_size;
+    stack_t before = disarmed ? (stack_t){0} : t->app_altstack;
+    before.ss_flags = disabled ? SS_DISABLE : (inside ? SS_ONSTACK : 0) | disarms;
     if (new) {
-        int mode = new->ss_flags & ~(int)(1u << 31); /* SS_AUTODISARM */
+        int mode = new->ss_flags & ~(int)ALTSTACK_AUTODISARM;
         if (inside)
             return fail(EPERM);
         if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
@@ -347,7 +369,11 @@ EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
         else if (new->ss_size < ALTSTACK_LEAST)
             return fail(ENOMEM);
         else
-            t->app_altstack = (stack_t){.ss_sp = new->ss_sp, .ss_size = new->ss_size};
+            t->app_altstack = (stack_t){.ss_sp = new->ss_sp,
+                                        .ss_size = new->ss_size,
+                                        .ss_flags = (int)((unsigned)new->ss_flags &ALTSTACK_AUTODISARM)};
+        if (disarmed)
+            sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0);
     }
     if (old)
         *old = before;

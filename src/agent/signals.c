@@ -17,11 +17,12 @@ struct delivery {
     long sig;
     siginfo_t *info;
     ucontext_t *uc;
-    uint64_t sp;   /* as at its first instruction */
-    uint64_t mask; /* while it runs */
+    uint64_t sp;             /* as at its first instruction */
+    uint64_t mask;           /* while it runs */
+    const stack_t *altstack; /* for the kernel, once off the one that it has; NULL: that stays */
 };
 
-_Static_assert(sizeof(struct delivery) == 40, "signal_entry makes room for it");
+_Static_assert(sizeof(struct delivery) == 48, "signal_entry makes room for it");
 
 HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
 
@@ -67,6 +68,8 @@ static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, ui
 static uint64_t stack_of(const stack_t *alternate, uint64_t flags, uint64_t sp)
 {
     uint64_t low = (uint64_t)alternate->ss_sp, size = alternate->ss_size;
+    if ((unsigned)alternate->ss_flags & ALTSTACK_AUTODISARM) /* whoever is on it still has disarmed it */
+        return flags & SA_ONSTACK ? low + size : sp;
     return flags & SA_ONSTACK && !(alternate->ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size)
                ? low + size
                : sp;
@@ -98,6 +101,17 @@ static uint64_t mask_at(int sig, ucontext_t *uc)
     return waiting && !(mask & SIGNAL_BIT(sig)) ? mask : before;
 }
 
+/* Where a thread's frame is to be moved to. */
+static uint64_t own_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc, struct delivery *d)
+{
+    if (!((unsigned)t->app_altstack.ss_flags & ALTSTACK_AUTODISARM))
+        return stack_of(&t->app_altstack, flags, arch_sp(uc));
+    if (uc->uc_stack.ss_size != t->kernel_altstack[1].ss_size) /* disarmed */
+        return arch_sp(uc);
+    d->altstack = &t->kernel_altstack[0];
+    return stack_of(&t->app_altstack, flags, arch_sp(uc));
+}
+
 static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     struct kernel_sigaction act = signals_target[sig];
@@ -119,7 +133,8 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     }
     d->mask = mask_at(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
-    uint64_t sp = t ? stack_of(&t->app_altstack, act.flags, arch_sp(uc)) : strange_stack(uc, act.flags);
+    d->altstack = NULL;
+    uint64_t sp = t ? own_stack(t, act.flags, uc, d) : strange_stack(uc, act.flags);
     if (sp) {
         /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
          */

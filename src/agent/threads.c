@@ -102,6 +102,8 @@ struct thread *thread_new(void)
     t->dispatch_stack = (uint64_t)(memory + bytes);
     t->buffer = -1;
     t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
+    t->kernel_altstack[1] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES};
+    t->kernel_altstack[0] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES - 64};
     arch_thread_init(t);
     return t;
 }
@@ -298,10 +300,10 @@ int thread_attach(struct thread *t)
     memset(t->strings, 0, sizeof t->strings); /* another thread's, or the parent's */
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);
-    stack_t own = {.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES}, before;
+    stack_t before;
     sys2(SYS_sigaltstack, 0, &before);
     t->app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
-    if (sys_failed(sys2(SYS_sigaltstack, &own, 0)) || register_thread(t))
+    if (sys_failed(sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0)) || register_thread(t))
         return -1;
     watch_attached(t);
     create_timer(t);

@@ -68,6 +68,7 @@ dispatch_entry:
  */
 #define SAVED(n) %gs:T_SAVED + 8 * (n)
 #define NR_rt_sigprocmask 14
+#define NR_sigaltstack 131
 #define SIG_SETMASK 2
 
 /* The mask at that place of struct thread, then the saved registers again. Changes no flags. */
@@ -130,11 +131,18 @@ signal_entry:
 	test	%rax, %rax
 	jz	1f
 	mov	%rax, %rbx
-	mov	(%rsp), %rbp		/* struct delivery: sig, info, uc, sp, mask */
+	mov	(%rsp), %rbp		/* struct delivery: sig, info, uc, sp, mask, altstack */
 	mov	8(%rsp), %r12
 	mov	16(%rsp), %r13
-	lea	32(%rsp), %rsi
+	mov	40(%rsp), %rdi
+	lea	32(%rsp), %r14
 	mov	24(%rsp), %rsp
+	test	%rdi, %rdi
+	jz	2f
+	mov	$NR_sigaltstack, %eax
+	xor	%esi, %esi
+	syscall
+2:	mov	%r14, %rsi
 	mov	$NR_rt_sigprocmask, %eax
 	mov	$SIG_SETMASK, %edi
 	xor	%edx, %edx
