@@ -262,6 +262,14 @@ void child_is_left(void);     /* it is not to be followed */
 /* The caller is of a process that the agent does not know of, whose handlers are its own; the memory may be
  * its parent's. */
 int child_is_strange(void);
+/* Around a fork of libc's, in the parent; and in the child. */
+void fork_begins(void);
+void fork_ends(void);
+void fork_made(void);
+/* Files that the agent reads, so that no child is left with them; path: until own_close. May fail at any
+ * time. */
+long own_open(const char *path);
+void own_close(long fd);
 void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
 
 void doorbell(void); /* wakes the collector */
@@ -522,6 +530,7 @@ int regions_touch(uint64_t address,
 
 /* rseq.c: restartable sequences. The caller holds the translator's lock. */
 void rseq_init(void);
+void rseq_forked(void);
 void rseq_module(const char *path, uint64_t start, uint64_t file_offset); /* learns those of a module */
 int rseq_learn(uint64_t fs_base); /* the one that this thread is in, if any; nonzero: it was not known */
 /* The instruction at pc names that address. Nonzero if a sequence was learned. */

@@ -209,11 +209,11 @@ int collector_gone(void)
         if (pid >= unit)
             path[n++] = (char)('0' + pid / unit % 10);
     memcpy(path + n, "/stat", sizeof "/stat");
-    long fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+    long fd = own_open(path);
     if (sys_failed(fd))
         return 0;
     long got = sys3(SYS_read, fd, stat, sizeof stat);
-    sys1(SYS_close, fd);
+    own_close(fd);
     while (got > 0 && stat[got - 1] != ')')
         got--;
     return got > 0 && got + 1 < (long)sizeof stat && (stat[got + 1] == 'Z' || stat[got + 1] == 'X');
@@ -310,6 +310,7 @@ static void forked(void)
     if (!agent_gone)
         process_id = (uint32_t)sys0(SYS_getpid);
     const struct wire_proc *parent = proc;
+    fork_made();
     watch_forked();
     if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
         agent_lives = 0;
@@ -318,6 +319,7 @@ static void forked(void)
     }
     child_is_followed();
     burst_forked();
+    rseq_forked();
     arch_forked();
     regions_forked(parent);
     threads_forked();
@@ -345,7 +347,7 @@ static int start(int fd)
     rseq_init();
     count_init();
     children_init();
-    if (threads_init() || signals_init() || pthread_atfork(NULL, NULL, forked))
+    if (threads_init() || signals_init() || pthread_atfork(fork_begins, fork_ends, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();
     if (!t)

@@ -5,7 +5,6 @@
  * /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few places of each region is
  * compared at the start of every burst, which sees a library that was unloaded or replaced.
  */
-#include <fcntl.h>
 #include <string.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
@@ -141,7 +140,7 @@ static void remember(void)
 static void read_maps(void)
 {
     static char text[8192];
-    long fd = sys3(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+    long fd = own_open("/proc/self/maps");
     if (sys_failed(fd)) {
         remember();
         return;
@@ -164,7 +163,7 @@ static void read_maps(void)
         if (have == sizeof text)
             break;
     }
-    sys1(SYS_close, fd);
+    own_close(fd);
 }
 
 /* At the places where we look. */

@@ -15,7 +15,6 @@
  */
 #include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <string.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
@@ -52,10 +51,11 @@ void rseq_init(void)
     }
 }
 
+static int lock; /* of: */
+
 /* Has a lock of its own, which readers do not need: they see a page once it is whole. */
 static void add_page(uint64_t address)
 {
-    static int lock;
     while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
         sys0(SYS_sched_yield);
     if (!rseq_owns(address) && npages < MAX_SEQUENCES) {
@@ -63,6 +63,11 @@ static void add_page(uint64_t address)
         __atomic_store_n(&npages, npages + 1, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+void rseq_forked(void)
+{
+    lock = 0; /* another thread may have had it */
 }
 
 int rseq_owns(uint64_t address)
@@ -129,11 +134,11 @@ static uint64_t find_section(int fd, uint64_t start, uint64_t file_offset, uint6
 void rseq_module(const char *path, uint64_t start, uint64_t file_offset)
 {
     uint64_t address = 0;
-    long fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
+    long fd = own_open(path);
     if (sys_failed(fd))
         return;
     uint64_t bytes = find_section((int)fd, start, file_offset, &address);
-    sys1(SYS_close, fd);
+    own_close(fd);
     for (uint64_t i = 0; i + sizeof(struct descriptor) <= bytes; i += sizeof(struct descriptor)) {
         struct descriptor d;
         if (safe_copy(&d, (const void *)(address + i), sizeof d) == 0)

@@ -180,6 +180,13 @@ def test_dlopen_loop(built, record, mode):
     same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
 
 
+def test_forks_while_the_agent_reads(built, record):
+    """What the agent has open for a moment is not for a child made by another thread then."""
+    native, _ = same(built, record, ["--burst-refs", "30000", "--gap-us", "1000"],
+                     [built / "forks_meanwhile", "5", built / "lib_one.so"])
+    assert native.out.endswith(b" 0\n")
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("how", DEATHS)
 def test_death(built, record, how, mode):
