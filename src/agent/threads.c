@@ -128,9 +128,12 @@ static void create_timer(struct thread *t)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
     event.sigev_value.sival_ptr = session;
     event._sigev_un._tid = (int)t->tid;
-    t->has_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timer));
-    if (!t->has_timer)
-        count_add(&proc->count.disabled, WIRE_OFF_TIMER);
+    long made = sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timer);
+    t->has_timer = !sys_failed(made);
+    if (t->has_timer)
+        return;
+    proc->timer_errno = (uint32_t)-made;
+    proc->count.disabled = WIRE_OFF_TIMER; /* not added: other threads may have none either */
 }
 
 static void claim_trigger(struct thread *t)

@@ -123,7 +123,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
         drain_set_trouble(d, &err);
     drain_store_counters(d, slot);
     copy_exe(slot->proc, exe);
-    unprofiled_add(&d->unprofiled, slot->proc->count.disabled, exe);
+    unprofiled_add(&d->unprofiled, slot->proc, exe);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
     d->ended_cpu_ns += slot->cpu_ns;

@@ -10,12 +10,14 @@
 struct unprofiled {
     struct {
         uint32_t processes;
-        char name[64]; /* of the first one's program */
+        char name[64];   /* of the first one's program */
+        uint32_t partly; /* of them, these handed something over */
+        uint32_t code;   /* errno of the first one; 0: none is known */
     } by[WIRE_OFF_COUNT];
 };
 
-/* A process has ended, or the recording has. why: its counter `disabled`; exe: its program. */
-void unprofiled_add(struct unprofiled *u, uint64_t why, const char *exe);
+/* A process has ended, or the recording has. exe: its program. */
+void unprofiled_add(struct unprofiled *u, const struct wire_proc *proc, const char *exe);
 /*
  * The next reason that a user should know of, as words for a warning. *why: 0 for the first one; set to what
  * was told. Returns 0 when there is no more.

@@ -336,6 +336,12 @@ static void add_string_hits_to_random(const struct loaded *l, struct report_curv
     }
 }
 
+static void add_disabled(void *ctx, const char *name, uint64_t value)
+{
+    if (strcmp(name, "disabled") == 0)
+        *(uint64_t *)ctx += value;
+}
+
 /* A run recorded to its end was too short; why another one holds none, its warning tells, which is shown
  * beside. */
 static int no_bursts(struct profile *p, const char *name, struct error *err)
@@ -349,6 +355,13 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
             "the profile '%s' holds no bursts: %.2f s of the %.2f s of CPU time went into programs "
             "that cannot be profiled (" UNPROFILED_KINDS ")",
             name, unprofiled, all);
+    uint64_t disabled = 0;
+    if (profile_counters(p, add_disabled, &disabled, NULL) == 0 && disabled != 0)
+        return error_set(
+            err, -ENODATA,
+            "the profile '%s' holds no bursts: processes could not be profiled; the warning that "
+            "'cachegram report' shows tells why",
+            name);
     if (profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0)
         return error_set(err, -ENODATA,
                          "the profile '%s' holds no bursts: the program was too short to be sampled; "

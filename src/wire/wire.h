@@ -317,6 +317,7 @@ struct wire_proc {
     uint32_t buf_freed;                   /* futex: the collector increments it when it frees one */
     uint32_t triggers_changed;            /* atomic; incremented after any change of trigger[] */
     uint64_t cookie;                      /* a random number */
+    uint32_t timer_errno;                 /* why there was no timer (WIRE_OFF_TIMER); 0: not known */
     uint64_t mapped_at;                   /* where this struct is in the process */
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];

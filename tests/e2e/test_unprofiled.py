@@ -47,6 +47,15 @@ def test_told_once_of_the_command_itself(record, cachegram, spin):
     assert b"too short" not in run([cachegram, "mrc", db]).err
 
 
+@pytest.mark.parametrize("script", ["exec {micro}", "exec python3 -c '{threads}'"])
+def test_neither_perf_events_nor_timers(record, cachegram, built, spin, script):
+    """Nothing was profiled, in however many threads: not a part of it."""
+    result, db = record(BURST, ["sh", "-c", script.format(**spin, threads=THREADS)], wrap=[built / "no_perf", "--no-timers"])
+    assert b"not profiled" in result.summary and b"partly" not in result.summary
+    assert b"timer_create: Operation not permitted" in result.summary and b"emulator" not in result.summary
+    assert totals(db)["bursts"] == 0 and b"too short" not in run([cachegram, "mrc", db]).err
+
+
 FORKS = """import os
 for i in range(3):
     if os.fork() == 0:
