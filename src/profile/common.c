@@ -63,10 +63,11 @@ int profile_fail(const struct profile *p, struct error *err)
         if (p->writing)
             sqlite3_file_control(p->db, "main", SQLITE_FCNTL_LAST_ERRNO, &failed);
         if (failed == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0)
-            return error_set(err, -EFBIG,
-                             "the profile '%s' reached the limit on the size of files (ulimit -f, %llu KB): "
-                             "raise it",
-                             p->path, (unsigned long long)limit.rlim_cur >> 10);
+            return error_set(
+                err, -EFBIG,
+                "cannot write the profile '%s': the limit on the size of files (ulimit -f, %llu KB) "
+                "is reached; raise it",
+                p->path, (unsigned long long)limit.rlim_cur >> 10);
         return error_set(err, -EIO, "cannot %s the profile '%s' (%s): check its disk",
                          p->writing ? "write" : "read", p->path, sqlite3_errstr(code));
     default:
