@@ -140,6 +140,7 @@ void child_is_followed(void)
 void child_is_left(void)
 {
     stack_t now;
+    agent_lives = 0;
     if (!agent_off)
         agent_off = WIRE_OFF_SLOTS;
     if (mark)

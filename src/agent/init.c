@@ -313,7 +313,6 @@ static void forked(void)
     fork_made();
     watch_forked();
     if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
-        agent_lives = 0;
         child_is_left();
         return;
     }
