@@ -360,6 +360,8 @@ void burst_reenter(struct thread *t, ucontext_t *uc); /* after a step */
 /* The context is already the target's own; ends the burst and hands the buffer over. */
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns);
+/* The thread runs natively, but had no end of its burst: libc jumped out of a call that it made in it. */
+void burst_left(struct thread *t);
 void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
 /* The context is the target's: runs one instruction natively, then burst_reenter follows. */
 void burst_step(struct thread *t, ucontext_t *uc);

@@ -190,6 +190,19 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         thread_trigger(t);
 }
 
+void burst_left(struct thread *t)
+{
+    if (t->state == THREAD_NATIVE)
+        return;
+    t->step_trap_blocked = 0;
+    if (t->mini) {
+        go_native(t);
+        t->mini = t->trigger_waits = 0;
+        return;
+    }
+    burst_end(t, WIRE_END_EXIT, 0, t->cursor, UINT32_MAX);
+}
+
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
 {
     publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX, 0);

@@ -349,6 +349,12 @@ void thread_detach(struct thread *t)
         return;
     t->ending = 1;
     t->enter_after_step = 0;
+    thread_leaves_burst(t);
+    if (t->state != THREAD_NATIVE) { /* cancelled in a call */
+        watch_quiet(t);
+        burst_left(t);
+        watch_quiet_end(t);
+    }
     int stays = watch_detached(t);
     thread_leaves_burst(t);
     if (t->has_timer)

@@ -180,6 +180,19 @@ def test_dlopen_loop(built, record, mode):
     same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
 
 
+@pytest.mark.parametrize("mode, watch", [("burst", "none"), ("burst", "auto"), ("full", "none"), ("counted", "none")])
+def test_cancelled_in_a_call(built, record, mode, watch):
+    """Their bursts are over, or there would be none any more behind the library's end."""
+    options = [*MODES[mode], "--watch", watch] if mode == "burst" else MODES[mode]
+    argv = [built / "cancelled", built / "lib_one.so"]
+    native = run(argv)
+    result, db = record(options, argv)
+    assert (result.status, result.out) == (0, native.out) and b"cleaned 20 destroyed 20" in native.out
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        counters = dict(con.execute("select name, sum(value) from counter group by name"))
+    assert counters["skipped_busy"] <= counters["bursts"] / 4, counters
+
+
 def test_forks_while_the_agent_reads(built, record):
     """What the agent has open for a moment is not for a child made by another thread then."""
     native, _ = same(built, record, ["--burst-refs", "30000", "--gap-us", "1000"],
