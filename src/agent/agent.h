@@ -245,8 +245,8 @@ uint64_t random_next(uint64_t *state); /* splitmix64 */
 int agent_stays(void);
 
 /* init.c */
-void go_for_good(
-    enum wire_disabled why); /* native for good, the target's signals the kernel's business again */
+/* Native for good, and the target's signals the kernel's business again. */
+void go_for_good(enum wire_disabled why);
 void agent_disable(enum wire_disabled why);
 int collector_gone(void);
 
@@ -262,6 +262,7 @@ void child_is_left(void);     /* it is not to be followed */
 /* The caller is of a process that the agent does not know of, whose handlers are its own; the memory may be
  * its parent's. */
 int child_is_strange(void);
+void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
 /* Around a fork of libc's, in the parent; and in the child. */
 void fork_begins(void);
 void fork_ends(void);
@@ -270,7 +271,6 @@ void fork_made(void);
  * time. */
 long own_open(const char *path);
 void own_close(long fd);
-void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
 
 void doorbell(void); /* wakes the collector */
 
@@ -322,6 +322,14 @@ struct executing {
     uint64_t ignored; /* signals that the kernel ignores meanwhile, as the target does */
     int forbids;      /* and so bursts are forbidden */
 };
+/* Replaces envp, on the caller's stack, where what is executed is not to be profiled. */
+#define EXEC_SILENCE(envp)                                                \
+    do {                                                                  \
+        if ((envp) && exec_is_silent()) {                                 \
+            char **room = alloca(exec_silent_count(envp) * sizeof *room); \
+            (envp) = exec_silent((envp), room);                           \
+        }                                                                 \
+    } while (0)
 void exec_begins(struct executing *e);
 void exec_failed(struct executing *e);
 

@@ -136,15 +136,6 @@ void exec_failed(struct executing *e)
     thread_stays(e->thread);
 }
 
-/* Replaces envp where what is executed is not to be profiled. */
-#define SILENCE(envp)                                                     \
-    do {                                                                  \
-        if ((envp) && exec_is_silent()) {                                 \
-            char **room = alloca(exec_silent_count(envp) * sizeof *room); \
-            (envp) = exec_silent((envp), room);                           \
-        }                                                                 \
-    } while (0)
-
 /* libc's own function of that name. It only comes back if it fails. */
 #define EXECUTE(name, ...)                                                     \
     do {                                                                       \
@@ -163,13 +154,13 @@ void exec_failed(struct executing *e)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-    SILENCE(envp);
+    EXEC_SILENCE(envp);
     EXECUTE(execve, path, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    SILENCE(envp);
+    EXEC_SILENCE(envp);
     EXECUTE(execvpe, file, argv, envp);
 }
 
@@ -189,13 +180,13 @@ EXPORT int execvp(const char *file, char *const argv[])
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    SILENCE(envp);
+    EXEC_SILENCE(envp);
     EXECUTE(fexecve, fd, argv, envp);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    SILENCE(envp);
+    EXEC_SILENCE(envp);
     EXECUTE(execveat, folder, path, argv, envp, flags);
 }
 

@@ -172,12 +172,12 @@ EXPORT long syscall(long number, ...)
         go_for_good(WIRE_OFF_DISPATCH);
     int executes = number == SYS_execve || number == SYS_execveat;
     struct executing executing;
-    if (executes)
+    if (executes) {
         exec_begins(&executing);
-    long *envp = number == SYS_execve ? &d : &e;
-    if (executes && *envp && exec_is_silent()) {
-        char **room = alloca(exec_silent_count((char **)*envp) * sizeof *room);
-        *envp = (long)exec_silent((char **)*envp, room);
+        long *at = number == SYS_execve ? &d : &e;
+        char *const *envp = (char *const *)*at;
+        EXEC_SILENCE(envp);
+        *at = (long)envp;
     }
     long result = make_call(number, (long[6]){b, c, d, e, f, g});
     if (executes)

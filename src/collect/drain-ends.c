@@ -68,7 +68,7 @@ void drain_look(struct drain *d)
             continue;
         agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
         /* Until the process is gone its threads can still write. */
-        if ((!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot)))
+        if (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot))
             continue;
         while (drain_slot(d, slot) != 0)
             ;

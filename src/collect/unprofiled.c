@@ -16,7 +16,8 @@ static const struct {
                          "addresses, or there is no memory"},
     [WIRE_OFF_TIMER] = {"only partly", "neither perf events nor enough timers were to be had"},
     [WIRE_OFF_TROUBLE] = {"only partly", "the agent met with an unexpected fault"},
-    [WIRE_OFF_GO] = {"not", "the Go runtime, in it or in a library that it loaded, takes over every signal"},
+    [WIRE_OFF_GO] = {"only partly",
+                     "the Go runtime, in it or in a library that it loaded, takes over every signal"},
     [WIRE_OFF_EMULATED] = {"not", "run by an emulator, such as Valgrind or qemu"},
     [WIRE_OFF_TRACED] = {"not", "traced by a debugger or strace, which would see the agent's signals"},
 };

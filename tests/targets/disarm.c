@@ -8,6 +8,7 @@
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include "work.h"
 
 #define AUTODISARM (1u << 31)
 
@@ -15,16 +16,6 @@ static ucontext_t of_handler, other;
 static char of_other[65536], alternate[65536];
 static volatile int depth, wrong;
 static sigjmp_buf out;
-
-static uint32_t churn(int rounds)
-{
-    static uint32_t table[4096], h = 1;
-    for (int i = 0; i < rounds; i++) {
-        table[h & 4095] += (uint32_t)i;
-        h = h * 69069u + table[(h >> 7) & 4095];
-    }
-    return h;
-}
 
 static int on_alternate(const volatile void *p)
 {

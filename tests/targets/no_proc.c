@@ -7,16 +7,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "work.h"
 
-static uint64_t work(uint64_t x)
-{
-    static uint64_t table[65536];
-    for (int i = 0; i < 100000000; i++) {
-        x = x * 6364136223846793005u + 1442695040888963407u;
-        table[x >> 48] += x;
-    }
-    return x;
-}
+#define ROUNDS 100000000
 
 int main(int argc, char **argv)
 {
@@ -27,7 +20,7 @@ int main(int argc, char **argv)
         return 2;
     pid_t child = argc > 2 ? fork() : 0;
     if (child == 0)
-        printf("%llu\n", (unsigned long long)work(1));
+        printf("%llu\n", (unsigned long long)scatter(1, ROUNDS));
     else
         waitpid(child, NULL, 0);
     return 3;

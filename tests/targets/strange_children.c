@@ -19,21 +19,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "work.h"
 
 static sigjmp_buf back;
 static volatile int *volatile nowhere = (volatile int *)8;
 static char alternate[65536];
 static volatile int handled;
-
-static uint32_t churn(int rounds)
-{
-    static uint32_t table[4096], h = 1;
-    for (int i = 0; i < rounds; i++) {
-        table[h & 4095] += (uint32_t)i;
-        h = h * 69069u + table[(h >> 7) & 4095];
-    }
-    return h;
-}
 
 static void on_fault(int sig)
 {

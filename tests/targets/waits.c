@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include "work.h"
 
 enum { SIGSUSPEND, PPOLL, PSELECT, EPOLL_PWAIT, SYSCALL, WAYS };
 static const char *const names[] = {"sigsuspend", "ppoll", "pselect", "epoll_pwait", "syscall"};
@@ -24,16 +25,6 @@ static char order[16];
 static sigset_t within[3];
 static int epoll;
 static volatile int hangs_up; /* SIGUSR1's handler sends SIGHUP, which waits */
-
-static uint32_t churn(int rounds)
-{
-    static uint32_t table[4096], h = 1;
-    for (int i = 0; i < rounds; i++) {
-        table[h & 4095] += (uint32_t)i;
-        h = h * 69069u + table[(h >> 7) & 4095];
-    }
-    return h;
-}
 
 static void note(int sig)
 {
