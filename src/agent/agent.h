@@ -118,6 +118,8 @@ struct watch_thread {
     int unfit;            /* it blocks SIGSEGV or SIGSYS */
     int let_through;      /* for a call that makes a thread or a process, at its own place */
     int exits;
+    int let_go; /* its calls are not diverted any more while the guard rests: there were this many */
+    unsigned calls_at_rest;
     int is_starting, creating; /* in pthread_create: the new one is not there yet; calls of it in progress */
     uint64_t stack_bytes, stack_low, stack_high, fs_base;
     /* short bursts */
@@ -481,6 +483,7 @@ void watch_spend(struct thread *t, uint64_t ns); /* CPU time of its that watchin
 void watch_forked(void);
 /* Threads. A handler has interrupted it in the target's code, with that mask. */
 void watch_seen(struct thread *t, uint64_t mask);
+void watch_diverted(struct thread *t); /* one came to us, and so its mask is known */
 /* A call of the thread's begins that may touch that (NULL: anything); nonzero: pages were opened for it. */
 int watch_call_begins(struct thread *t, enum watch_call how, const struct memory *m);
 void watch_call_ends(struct thread *t);

@@ -315,6 +315,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     enum effect effect = foreign ? BETRAYS : effect_of(number, args, &why);
     count_add(&proc->count.watch_calls, 1);
     watch_spend(t, watching()->fault_ns);
+    watch_diverted(t);
     if (foreign) /* a call of 32-bit code, numbered otherwise */
         why = WIRE_UNWATCHED_DISPATCH;
     if (t->state != THREAD_NATIVE) { /* cannot be: bursts make their calls undiverted */

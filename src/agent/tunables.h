@@ -66,6 +66,9 @@
 #define CHANGES_KNOWN 64u
 /* Bursts that go unwatched, at most, where system calls alone cost more than watching may. */
 #define REST_MOST_BURSTS 64u
+/* Of a thread, before it is let go in such a rest: one that makes few costs little, and need not be waited
+ * for when the rest is over. */
+#define REST_CALLS 16u
 /* Places of signal frames that are never closed (watch-pages.c); and how large a frame can be: some 11 KB
  * with AMX state. */
 #define FRAMES_KNOWN 16u

@@ -14,7 +14,12 @@
  * and mprotect are changed under it only.
  *
  * Where that costs too much, because the program does little but make calls, the guard rests (guard_rests),
- * and longer each time.
+ * and longer each time. Threads that make many calls are let go then, each when it comes to us with one.
+ *
+ * Only a thread itself has its calls diverted, in a handler or function of ours, where its signal mask is
+ * known: Linux kills who makes a diverted call while SIGSYS is blocked, and libc blocks all signals, unseen
+ * where calls are not diverted, while it makes a thread or a process, and when a thread ends. Anyone can end
+ * it.
  *
  * While a thread is made (from pthread_create until it has come to thread_attach), all pages are open: its
  * first steps are libc's, with signals blocked and calls that nobody diverts.
@@ -29,7 +34,7 @@
 struct thread *threads; /* a list */
 unsigned nthreads, starting;
 static int lock;
-static int guarding;
+static int guarding; /* 0: not yet, for good, or it rests */
 static uint64_t guard_number = 1;
 static unsigned rests_for, rest; /* bursts that go unwatched: at the next rest, of this one */
 
@@ -131,8 +136,10 @@ static uint64_t span_end(const struct span *s)
 
 void set_selector(struct thread *t)
 {
-    if (t->dispatching && !t->watch.exits && !t->watch.let_through)
-        t->selector = guarding && !t->watch.in_burst && !t->watch.unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
+    const struct watch_thread *w = &t->watch;
+    int guarded = watch_used() && (guarding || !w->let_go);
+    if (t->dispatching && !w->exits && !w->let_through)
+        t->selector = guarded && !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
 }
 
 void is_seen(struct thread *t)
@@ -208,6 +215,18 @@ void watch_call_ends(struct thread *t)
     watch_unlock();
 }
 
+void watch_diverted(struct thread *t)
+{
+    if (!watch_many())
+        return;
+    watch_lock();
+    if (!guarding && ++t->watch.calls_at_rest >= REST_CALLS) {
+        t->watch.let_go = 1;
+        set_selector(t);
+    }
+    watch_unlock();
+}
+
 void watch_lets_through(struct thread *t)
 {
     watch_lock();
@@ -229,10 +248,19 @@ void watch_was_let_through(struct thread *t)
 
 /* --- the guard --- */
 
-static void set_selectors(void)
+/* What a thread does that was let go, or never came to us, is not known; nor that it made the call noted
+ * last. */
+static void guard_all_anew(void)
 {
-    for (struct thread *t = threads; t; t = t->watch.next)
-        set_selector(t);
+    guarding = 1;
+    guard_number++;
+    for (struct thread *t = threads; t; t = t->watch.next) {
+        struct watch_thread *w = &t->watch;
+        w->let_go = 0;
+        w->calls_at_rest = 0;
+        if (t->selector == CALLS_ALLOWED && !w->in_burst && w->call == CALL_OPEN_ENDED)
+            w->call = CALL_NONE;
+    }
 }
 
 void guard_begins(struct thread *t)
@@ -245,21 +273,19 @@ void guard_begins(struct thread *t)
     }
     if (calls_prepare(t))
         return;
-    if (!guarding) {
-        guarding = 1;
-        guard_number++;
-    }
-    set_selectors(); /* also of those that were let through for a call, and not seen since */
+    if (!guarding)
+        guard_all_anew();
+    set_selector(t);
     t->watch.guard = guard_number;
 }
 
 void guard_ends(void)
 {
-    if (!guarding)
-        return;
     open_pages();
     guarding = 0;
-    set_selectors();
+    for (struct thread *t = threads; t; t = t->watch.next)
+        if (t->dispatching)
+            t->selector = CALLS_ALLOWED;
 }
 
 void guard_rests(void)
@@ -269,7 +295,8 @@ void guard_rests(void)
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
         if (is_wanted(&watching()->watch[i]))
             return;
-    guard_ends();
+    open_pages();
+    guarding = 0;
     rests_for = rests_for ? rests_for * 2 : 1;
     if (rests_for > REST_MOST_BURSTS)
         rests_for = REST_MOST_BURSTS;
