@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * long_calls N: N rounds of a system call that takes about a millisecond of CPU time (zeros are read), of .1
- * ms that only stores, of .25 ms that only loads, and of 1 ms that does both. Prints how many loads and
- * stores the loops made; the few around are not told.
+ * long_calls N: N rounds of a system call that takes about a millisecond of CPU time (zeros are read; half of
+ * it to one and a half, or the rounds might keep step with the kernel's ticks), of .1 ms that only stores, of
+ * .25 ms that only loads, and of 1 ms that does both. Prints how many loads and stores the loops made; the
+ * few around are not told.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static char zeros[32 << 20];
+enum { LEAST = 16 << 20 };
+
+static char zeros[3 * LEAST];
 static unsigned long words[8];
 
 static void store(long n)
@@ -33,9 +36,12 @@ static void load(long n)
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? atol(argv[1]) : 1, loads = 0, stores = 0;
+    unsigned random = 1;
     int fd = open("/dev/zero", O_RDONLY);
     for (long i = 0; i < rounds; i++) {
-        if (read(fd, zeros, sizeof zeros) != sizeof zeros)
+        random = random * 1664525 + 1013904223;
+        size_t bytes = LEAST + random % (2 * LEAST);
+        if (read(fd, zeros, bytes) != (ssize_t)bytes)
             return 1;
         store(25000);
         load(62500);
