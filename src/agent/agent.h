@@ -372,6 +372,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
                uint32_t last_insns);
 /* The thread runs natively, but had no end of its burst: libc jumped out of a call that it made in it. */
 void burst_left(struct thread *t);
+void burst_attached(void);                          /* the process has a slot of its own, a new one */
 void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
 /* The context is the target's: runs one instruction natively, then burst_reenter follows. */
 void burst_step(struct thread *t, ucontext_t *uc);

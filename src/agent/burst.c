@@ -6,6 +6,7 @@
  */
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/sys.h"
@@ -27,6 +28,22 @@ static int may_enter(uint32_t *others)
 static uint64_t *buffer_address(int index)
 {
     return (uint64_t *)(void *)(slot + session->buffer_offset + (uint64_t)index * session->buffer_stride);
+}
+
+static uint64_t guarded; /* a bit for each buffer of the slot with a page behind it that faults */
+
+void burst_attached(void)
+{
+    guarded = 0;
+}
+
+/* When one is used first: most processes are over before they have had a burst. */
+static void guard(int index)
+{
+    if (__atomic_load_n(&guarded, __ATOMIC_RELAXED) >> index & 1)
+        return;
+    sys3(SYS_mprotect, (char *)buffer_address(index) + session->buffer_bytes, WIRE_PAGE, PROT_NONE);
+    __atomic_fetch_or(&guarded, UINT64_C(1) << index, __ATOMIC_RELAXED);
 }
 
 static int take_buffer(void)
@@ -51,6 +68,7 @@ int burst_buffers_scarce(void)
 
 static void start_buffer(struct thread *t, int index)
 {
+    guard(index);
     t->buffer = index;
     t->buffer_start = buffer_address(index);
     t->buffer_end = t->buffer_start + session->buffer_bytes / sizeof *t->buffer_start;

@@ -268,6 +268,8 @@ static void describe_process(void)
 static int attach(int fd)
 {
     for (uint32_t i = 0; i < session->nslots; i++) {
+        if (__atomic_load_n(&session->slots_taken, __ATOMIC_RELAXED) >> i & 1)
+            continue;
         uint8_t *p = map_slot(fd, i);
         if (!p)
             return -WIRE_OFF_MEMORY;
@@ -275,12 +277,10 @@ static int attach(int fd)
         uint32_t expected = WIRE_PROC_FREE;
         if (__atomic_compare_exchange_n(&candidate->state, &expected, WIRE_PROC_LIVE, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
+            __atomic_fetch_or(&session->slots_taken, UINT64_C(1) << i, __ATOMIC_SEQ_CST);
             slot = p;
             proc = candidate;
-            for (uint32_t b = 0; b < session->nbuffers; b++)
-                sys3(SYS_mprotect,
-                     p + session->buffer_offset + b * session->buffer_stride + session->buffer_bytes,
-                     WIRE_PAGE, PROT_NONE);
+            burst_attached();
             if (!proc->template_used)
                 proc->template_used = 8;
             describe_process();
@@ -302,11 +302,18 @@ static int is_foreign(void)
     return foreign;
 }
 
+/* What there is for all programs to pay for, however short they run; the caller is the only thread. */
+static void tell_start(uint64_t began_ns)
+{
+    proc->count.start_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+}
+
 /* In a forked child: the parent's slot is not ours. */
 static void forked(void)
 {
     if (!session)
         return;
+    uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (!agent_gone)
         process_id = (uint32_t)sys0(SYS_getpid);
     const struct wire_proc *parent = proc;
@@ -322,6 +329,7 @@ static void forked(void)
     arch_forked();
     regions_forked(parent);
     threads_forked();
+    tell_start(began_ns);
 }
 
 static struct wire_session *map_session(int fd)
@@ -360,6 +368,7 @@ static int start(int fd)
 __attribute__((constructor)) static void init(void)
 {
     const char *name = getenv(WIRE_ENV);
+    uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     exec_init();
     if (!name || !*name)
         return;
@@ -380,6 +389,8 @@ __attribute__((constructor)) static void init(void)
                      session->slot_bytes - session->template_offset);
             }
         }
+        if (proc)
+            tell_start(began_ns);
     }
     sys1(SYS_close, fd);
 }

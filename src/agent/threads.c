@@ -20,6 +20,10 @@ static struct {
     uint32_t tid; /* 0: never used, GONE: used once */
     struct thread *thread;
 } table[TABLE];
+/* Of which parts had an entry ever: who goes through the table keeps away from the others, whose pages a
+ * forked child would have to make one by one. */
+#define PART 256u
+static uint8_t used[TABLE / PART];
 static struct thread *free_threads;
 static int lock;
 static pthread_key_t exit_key;
@@ -45,6 +49,14 @@ static void drop_lock(void)
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
+/* The next entry from there on that may be used; TABLE: none. */
+static uint32_t next_entry(uint32_t i)
+{
+    while (i < TABLE && !__atomic_load_n(&used[i / PART], __ATOMIC_ACQUIRE))
+        i = (i / PART + 1) * PART;
+    return i;
+}
+
 struct thread *thread_self(void)
 {
     uint32_t tid = (uint32_t)sys0(SYS_gettid);
@@ -65,7 +77,8 @@ struct thread *thread_own(void)
 
 struct thread *thread_of_stack(const void *signal_stack)
 {
-    for (uint32_t i = 0; i < TABLE; i++) { /* those that are gone, too: in a child, all but one are */
+    /* Also of those that are gone: in a child, all but one are. */
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1)) {
         struct thread *t = table[i].thread;
         if (t && t->signal_stack == signal_stack)
             return t;
@@ -115,6 +128,7 @@ static int register_thread(struct thread *t)
     for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++)
         if (table[i].tid == 0 || table[i].tid == GONE || table[i].tid == t->tid) {
             table[i].thread = t;
+            __atomic_store_n(&used[i / PART], 1, __ATOMIC_RELEASE);
             __atomic_store_n(&table[i].tid, t->tid, __ATOMIC_RELEASE);
             done = 1;
             break;
@@ -387,7 +401,7 @@ void threads_forked(void)
 {
     struct thread *t = pthread_getspecific(exit_key);
     lock = 0;
-    for (uint32_t i = 0; i < TABLE; i++)
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
         table[i].tid = 0;
     free_threads = NULL;
     if (!t)
@@ -413,7 +427,7 @@ int threads_are_native(void)
 int threads_retire(void)
 {
     take_lock();
-    for (uint32_t i = 0; i < TABLE; i++)
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
         if (table[i].tid != 0 && table[i].tid != GONE) {
             if (table[i].thread->has_timer)
                 sys1(SYS_timer_delete, table[i].thread->timer);

@@ -54,7 +54,7 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
         b->bursts = use->bursts;
         b->spent_ns = spent_ns;
     }
-    uint64_t in_target_ns = use->burst_ns + use->watch_ns;
+    uint64_t in_target_ns = use->burst_ns + use->watch_ns + use->start_ns;
     double own_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
     if (b->burst_cost_ns > 0) {
         /* What may be spent over the next stretch, debts and savings included; savings only in part, since a

@@ -30,6 +30,9 @@ struct budget_use {
     uint64_t burst_ns;  /* of that, in bursts */
     uint64_t recorder_ns;
     uint64_t watch_ns; /* of target_ns: faults, short bursts and system calls of watched lines */
+    /* Of target_ns: the agent's start in each process. No gap changes it: where it is more than is allowed,
+     * bursts are not to stop for it. */
+    uint64_t start_ns;
     uint64_t bursts;
 };
 

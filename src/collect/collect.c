@@ -407,11 +407,13 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     if (r->options->full && burst_ns < t->burst_cpu_ns)
         burst_ns = t->burst_cpu_ns;
     double bursts = (double)burst_ns * 1e-9;
-    double watching = (double)drain_use(r->drain).watch_ns * 1e-9, added = bursts + watching;
+    struct budget_use use = drain_use(r->drain);
+    double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
+    double added = bursts + watching + starts;
 
     /* Without a reducer only the trace has looked at what was handed over. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
-    result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : drain_use(r->drain).bursts;
+    result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : use.bursts;
     /* All of a burst counts as overhead, though part of it is the program's own work; but not what the agent
      * knows to be none of its doing (system calls). In full mode there is no rest to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
@@ -438,6 +440,7 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"overhead_percent", result->overhead_percent},
         {"burst_cpu_seconds", bursts},
         {"watch_cpu_seconds", watching},
+        {"start_cpu_seconds", starts},
         {"memory_bytes", (double)drain_memory_bytes(r->drain)},
         {"wall_seconds", (double)(monotonic_ns() - r->start_ns) * 1e-9},
         {"exit_status", exit_status},

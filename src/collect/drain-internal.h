@@ -46,7 +46,7 @@ struct drain {
     struct unprofiled unprofiled;
     uint64_t agent_ns;     /* of the processes that have ended: CPU time with the agent in them, at most */
     uint64_t memory_bytes; /* of the ended process that was given most */
-    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns,
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
         counted; /* of slots that were given back */
     struct slot slots[];
 };

@@ -42,6 +42,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         COUNTER(counts),         COUNTER(count_refs),      COUNTER(count_string_refs),
         COUNTER(count_cpu_ns),   COUNTER(count_away_ns),   COUNTER(count_blocks),
         COUNTER(count_turns),    COUNTER(memory_bytes),    COUNTER(disabled),
+        COUNTER(start_cpu_ns),
 #undef COUNTER
     };
     struct error err;
@@ -132,6 +133,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     if (slot->proc->count.memory_bytes > d->memory_bytes)
         d->memory_bytes = slot->proc->count.memory_bytes;
     d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
+    d->ended_start_ns += slot->proc->count.start_cpu_ns;
     d->lost += slot->lost;
     triggers_free(slot->triggers); /* which knows the process' clock */
     if (d->reducer != NULL && slot->process.decoder != NULL)

@@ -32,9 +32,11 @@ struct budget_use drain_use(struct drain *d)
         use.target_ns += slot->cpu_ns;
         use.bursts += slot->proc->count.bursts;
         use.watch_ns += slot->proc->count.watch_cpu_ns;
+        use.start_ns += slot->proc->count.start_cpu_ns;
     }
     use.bursts += d->ended_bursts;
     use.watch_ns += d->ended_watch_ns;
+    use.start_ns += d->ended_start_ns;
     return use;
 }
 

@@ -144,6 +144,8 @@ struct wire_proc *session_map_slot(const struct session *s, uint32_t i)
 
 uint32_t session_slot_state(const struct session *s, uint32_t i)
 {
+    if ((__atomic_load_n(&s->map->slots_taken, __ATOMIC_SEQ_CST) >> i & 1) == 0)
+        return WIRE_PROC_FREE;
     uint32_t state = WIRE_PROC_FREE;
     off_t at = slot_at(s, i) + (off_t)offsetof(struct wire_proc, state);
     return pread(s->fd, &state, sizeof(state), at) == sizeof(state) ? state : WIRE_PROC_FREE;
@@ -151,6 +153,7 @@ uint32_t session_slot_state(const struct session *s, uint32_t i)
 
 void session_release_slot(const struct session *s, uint32_t i)
 {
+    __atomic_fetch_and(&s->map->slots_taken, ~(UINT64_C(1) << i), __ATOMIC_SEQ_CST);
     /* The state last: only then may the next process take the slot. */
     off_t page = (off_t)WIRE_PAGE, bytes = (off_t)s->layout.slot_bytes;
     fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, slot_at(s, i) + page, bytes - page);

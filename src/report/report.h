@@ -91,8 +91,8 @@ struct report_summary {
     char warning[8192]; /* one a line; empty: none */
     char clock[16];     /* that counts the references between bursts; "": not told */
     /* NaN where the profile does not tell. */
-    double references, loads, stores, cold, cpu_seconds, wall_seconds, overhead_percent, exit_status,
-        memory_bytes;
+    double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, wall_seconds, overhead_percent,
+        exit_status, memory_bytes;
     double clock_error;      /* share by which rates of references may be off; NaN: not told */
     double clock_references; /* of the whole run, counted; NaN: they were not */
     size_t bursts, processes, threads;

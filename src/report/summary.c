@@ -12,6 +12,7 @@
 #include "profile/names.h"
 #include "report/pirate.h"
 
+#define STARTS_TOLD .01 /* of the CPU time, before the agent's starts have a line of their own */
 #define END_CODES (sizeof((struct report_summary *)0)->end / sizeof(uint64_t))
 
 /* --- from the profile --- */
@@ -86,6 +87,7 @@ int report_summary_load(struct profile *p, struct report_summary *s, struct erro
         {"stores", &s->stores},
         {"cold", &s->cold},
         {"cpu_seconds", &s->cpu_seconds},
+        {"start_cpu_seconds", &s->start_cpu_seconds},
         {"wall_seconds", &s->wall_seconds},
         {"exit_status", &s->exit_status},
         {"overhead_percent", &s->overhead_percent},
@@ -263,6 +265,9 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
     if (!isnan(s->overhead_percent))
         fprintf(out, "  overhead    %.2f%% of CPU time, cold caches after bursts included\n",
                 s->overhead_percent);
+    if (s->start_cpu_seconds > STARTS_TOLD * s->cpu_seconds)
+        fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu processes\n",
+                s->start_cpu_seconds, s->processes);
     if (s->memory_bytes > 0)
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
     if (!isnan(s->exit_status))
@@ -299,7 +304,7 @@ struct field {
 };
 
 /* In the order of both formats; new ones at the end. */
-#define FIELDS 16
+#define FIELDS 17
 static void list_fields(const struct report_summary *s, struct field fields[FIELDS])
 {
     const struct field list[FIELDS] = {
@@ -319,6 +324,7 @@ static void list_fields(const struct report_summary *s, struct field fields[FIEL
         {"overhead_percent", NULL, s->overhead_percent},
         {"exit_status", NULL, s->exit_status},
         {"memory_bytes", NULL, s->memory_bytes},
+        {"start_cpu_seconds", NULL, s->start_cpu_seconds},
     };
     memcpy(fields, list, sizeof list);
 }

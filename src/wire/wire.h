@@ -27,11 +27,12 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 9u
+#define WIRE_VERSION 10u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
+#define WIRE_MAX_SLOTS 64u
 #define WIRE_MAX_BLOCKS (1u << 18) /* ids 1 .. WIRE_MAX_BLOCKS-1; 0 is never used */
 #define WIRE_ID_BITS 20
 #define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
@@ -266,6 +267,8 @@ struct wire_counters {
     uint64_t stalled_ns;    /* full mode: waited for a free buffer */
     uint64_t cpu_ns;        /* process CPU time when last looked at */
     uint64_t burst_cpu_ns;  /* CPU time spent inside bursts */
+    uint64_t start_cpu_ns;  /* CPU time that the agent took before the program began, or went on in a forked
+                               child */
     uint64_t watch_faults;  /* touches of closed pages */
     uint64_t watch_hits;    /* of that, of watched lines */
     uint64_t watch_minis;   /* short bursts behind the others */
@@ -334,9 +337,9 @@ struct wire_proc {
 struct wire_session {
     uint64_t magic;
     uint32_t version;
-    uint32_t mode;          /* enum wire_mode */
-    uint64_t session_bytes; /* of the whole memory file */
-    uint32_t nslots;
+    uint32_t mode;                                       /* enum wire_mode */
+    uint64_t session_bytes;                              /* of the whole memory file */
+    uint32_t nslots;                                     /* <= WIRE_MAX_SLOTS */
     uint32_t nbuffers;                                   /* per slot, <= WIRE_MAX_BUFFERS */
     uint64_t slot_bytes, slot_offset;                    /* slot i starts at slot_offset + i * slot_bytes */
     uint64_t template_offset, template_bytes;            /* within a slot; multiples of the page */
@@ -358,6 +361,9 @@ struct wire_session {
     uint32_t count_vector;     /* number of the vector register that references are counted in */
     uint64_t pid_namespace;    /* the collector's, its inode number; 0: not known */
     uint64_t page_ns;          /* CPU time that a new page takes: the mean of WIRE_PAGES_TRIED */
+    /* Atomic: a bit for each slot that is not worth a look for who wants one, and is for the collector. Set
+     * after a slot was claimed, and before `attached` is; taken back before the slot's state is. */
+    uint64_t slots_taken;
 };
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU time that went into programs without the agent is told, and not taken for a short run; other time is not."""
 import os
+import sqlite3
 import subprocess
 
 import pytest
@@ -84,3 +85,28 @@ def test_no_false_alarm(record, spin, script, options):
     result, db = record(options, ["sh", "-c", script.format(**spin, forks=FORKS, threads=THREADS)])
     assert b"not profiled" not in result.summary
     assert "unprofiled_cpu_seconds" not in run_keys(db)
+
+
+def processes(db):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return con.execute("select count(*) from process").fetchone()[0]
+
+
+def test_many_short_children(record, cachegram):
+    """Slots are used again and again, and what the agent's starts took is told as what it is."""
+    result, db = record(["--overhead", "5"], ["sh", "-c", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); x=$(echo $i); done; echo $x"])
+    assert result.status == 0 and result.out == b"200\n"
+    keys = run_keys(db)
+    starts, cpu = float(keys["start_cpu_seconds"]), float(keys["cpu_seconds"])
+    assert processes(db) == 201 and 201 * 10e-6 < starts < .9 * cpu
+    assert float(keys["overhead_percent"]) > 100 * starts / cpu
+    assert b"were the agent's start in 201 processes" in run([cachegram, "report", db]).out
+
+
+def test_more_children_than_slots(record, cachegram):
+    """Those beyond are told; those that come when there is room again are recorded."""
+    script = "for i in $(seq 100); do sleep 2 & done; sleep 1; wait; for i in $(seq 20); do (:); done; echo done"
+    result, db = record([], ["sh", "-c", script])
+    assert result.status == 0 and result.out == b"done\n"
+    assert b"were not recorded, as more than 64 ran at the same time" in result.summary
+    assert 64 + 20 <= processes(db) < 100 + 100 + 20
