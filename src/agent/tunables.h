@@ -66,9 +66,11 @@
 #define CHANGES_KNOWN 64u
 /* Bursts that go unwatched, at most, where system calls alone cost more than watching may. */
 #define REST_MOST_BURSTS 64u
-/* Of a thread, before it is let go in such a rest: one that makes few costs little, and need not be waited
- * for when the rest is over. */
-#define REST_CALLS 16u
+/* A thread is let go in such a rest after so many calls, if having them diverted has cost this part of the
+ * process' CPU time. No others: who is let go and falls asleep is not seen, and nothing closed, until it
+ * wakes up and has run for a while (zstd's main thread waits for its others nearly all the time). */
+#define REST_CALLS 1000u
+#define REST_SHARE 50u /* 1 / .02 */
 /* Places of signal frames that are never closed (watch-pages.c); and how large a frame can be: some 11 KB
  * with AMX state. */
 #define FRAMES_KNOWN 16u

@@ -6,15 +6,18 @@
  * that a thread closes must therefore not be in use by a call of any other. Three things together make that
  * certain:
  *
- *   guard     From the second thread on, system calls of all threads are diverted to us (calls.c), whether a
+ * The guard: from the second thread on, system calls of all threads are diverted to us (calls.c), whether a
  * page is closed or not. Each notes, before the call is made, what memory it may touch, opens what is closed
- * of it, and takes the note back when the call is over. Who closes a page looks at the notes. known     A
- * guard that begins finds threads in calls made before. Nothing is closed until each thread has been seen,
- * since then, outside of any call - or is still in one that was noted. one lock  Notes, the table of pages
- * and mprotect are changed under it only.
+ * of it, and takes the note back when the call is over. Who closes a page looks at the notes.
+ *
+ * What is known: a guard that begins finds threads in calls made before. Nothing is closed until each thread
+ * has been seen, since then, outside of any call - or is still in one that was noted.
+ *
+ * One lock: notes, the table of pages and mprotect are changed under it only.
  *
  * Where that costs too much, because the program does little but make calls, the guard rests (guard_rests),
- * and longer each time. Threads that make many calls are let go then, each when it comes to us with one.
+ * and longer each time. Threads whose calls are what costs are let go then, each when it comes to us with
+ * one.
  *
  * Only a thread itself has its calls diverted, in a handler or function of ours, where its signal mask is
  * known: Linux kills who makes a diverted call while SIGSYS is blocked, and libc blocks all signals, unseen
@@ -28,6 +31,7 @@
  * watch_quiet_native and watch_quiet_end, and never while memory of the target's is touched: a fault would
  * want it, too.
  */
+#include <time.h>
 #include "agent/sys.h"
 #include "agent/watch.h"
 
@@ -36,6 +40,7 @@ unsigned nthreads, starting;
 static int lock;
 static int guarding; /* 0: not yet, for good, or it rests */
 static uint64_t guard_number = 1;
+static uint64_t rest_began_ns;   /* CPU time of the process */
 static unsigned rests_for, rest; /* bursts that go unwatched: at the next rest, of this one */
 
 int watch_many(void)
@@ -220,7 +225,9 @@ void watch_diverted(struct thread *t)
     if (!watch_many())
         return;
     watch_lock();
-    if (!guarding && ++t->watch.calls_at_rest >= REST_CALLS) {
+    if (!guarding && ++t->watch.calls_at_rest >= REST_CALLS &&
+        t->watch.calls_at_rest * watching()->fault_ns * REST_SHARE >
+            sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - rest_began_ns) {
         t->watch.let_go = 1;
         set_selector(t);
     }
@@ -297,6 +304,7 @@ void guard_rests(void)
             return;
     open_pages();
     guarding = 0;
+    rest_began_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     rests_for = rests_for ? rests_for * 2 : 1;
     if (rests_for > REST_MOST_BURSTS)
         rests_for = REST_MOST_BURSTS;

@@ -310,6 +310,15 @@ def test_reuse_by_another_thread(built, cachegram, record):
         assert abs(estimate - exact) < .1
 
 
+def test_who_seldom_calls_stays_known(built, record):
+    """Where calls cost too much they are not looked at for a while; but those of a thread that nearly always sleeps are. Else
+    nobody would know in which call it is, no page could be closed, and it never has the CPU time to be asked."""
+    rounds = 1200
+    result, db = record([], [built / "sleeping_main", rounds])
+    assert result.status == 0 and result.out == b"done\n"
+    assert counters(db)["watch_calls"] > rounds, counters(db)  # of two in a round
+
+
 def test_what_is_never_touched_again(built, cachegram, record):
     result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], [built / "sweep", "stream", 5000000])
     assert result.status == 0
