@@ -316,7 +316,8 @@ def test_who_seldom_calls_stays_known(built, record):
     rounds = 1200
     result, db = record([], [built / "sleeping_main", rounds])
     assert result.status == 0 and result.out == b"done\n"
-    assert counters(db)["watch_calls"] > rounds, counters(db)  # of two in a round
+    count = counters(db)
+    assert count["watch_calls"] + count["syscalls"] > 1.8 * rounds, count  # two a round; the latter in bursts
 
 
 def test_what_is_never_touched_again(built, cachegram, record):
