@@ -118,8 +118,8 @@ struct watch_thread {
     int unfit;            /* it blocks SIGSEGV or SIGSYS */
     int let_through;      /* for a call that makes a thread or a process, at its own place */
     int exits;
-    int let_go; /* its calls are not diverted any more while the guard rests: there were this many */
-    unsigned calls_at_rest;
+    int let_go;                /* its calls are not diverted any more while the guard rests */
+    unsigned calls_at_rest;    /* that were, in this rest */
     int is_starting, creating; /* in pthread_create: the new one is not there yet; calls of it in progress */
     uint64_t stack_bytes, stack_low, stack_high, fs_base;
     /* short bursts */

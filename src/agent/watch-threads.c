@@ -110,7 +110,8 @@ void watch_attached(struct thread *t)
     w->call = CALL_NONE;
     w->memory.n = 0;
     w->changes = 0;
-    w->anything = w->unfit = w->creating = w->let_through = w->exits = w->in_burst = 0;
+    w->anything = w->unfit = w->creating = w->let_through = w->exits = w->in_burst = w->let_go = 0;
+    w->calls_at_rest = 0;
     w->overhead_ns = 0;
     w->fs_base = (uint64_t)__builtin_thread_pointer();
     w->stack_high = w->stack_low = 0;
