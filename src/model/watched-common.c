@@ -116,6 +116,29 @@ void watched_band(struct curve_point *point, double sd)
     point->high = fmin(1, ratio + half);
 }
 
+double watched_effective(const double *weight, size_t n)
+{
+    double sum = 0, squares = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += weight[i];
+        squares += weight[i] * weight[i];
+    }
+    return squares > 0 ? sum * sum / squares : 0;
+}
+
+/* The square of two standard errors. */
+#define WILSON_Z2 4.0
+
+void watched_wilson(double share, double n, double *low, double *high)
+{
+    double scale = n + WILSON_Z2, centre = n * share + WILSON_Z2 / 2;
+    double half = sqrt(WILSON_Z2 * (n * share * (1 - share) + WILSON_Z2 / 4));
+
+    *low = fmax(0, (centre - half) / scale);
+    *high = fmin(1, (centre + half) / scale);
+}
+
 double curve_unseen_share(size_t nbursts)
 {
     return nbursts > 3 ? 3 / (double)nbursts : 1;

@@ -33,6 +33,14 @@ void watched_draw(struct random_state *random, const struct curve_burst *bursts,
 /* Puts the band around point->miss_ratio: sd is its standard deviation by the bootstrap. */
 void watched_band(struct curve_point *point, double sd);
 
+/* How many of equal weight would tell as much: Kish's effective sample size, 0 .. n. */
+double watched_effective(const double *weight, size_t n);
+/*
+ * Wilson's 95% interval of a share that was found in n (E. B. Wilson, JASA 22, 1927), which has a width even
+ * where all or none of the n have it; 0 .. 1 for n = 0.
+ */
+void watched_wilson(double share, double n, double *low, double *high);
+
 /*
  * The LRU stack distances of all watches, in lines, bursts in order and each burst's watches in order.
  * Endless ones are infinite; of censored ones the distance is what it had grown to. 0 or -ENOMEM.

@@ -210,6 +210,35 @@ static int estimate_windows(struct work *w, const struct curve_burst *bursts, si
     return 0;
 }
 
+/*
+ * Bands that also hold what would be, had some survivors gone on for ever that happened not to be watched: as
+ * many as Wilson's interval allows where none was met (watched.c tells why the bootstrap does not see them).
+ */
+static void allow_unseen(struct work *w, const struct curve_burst *bursts, size_t nbursts,
+                         unsigned line_bytes, struct curve_point *points, size_t n)
+{
+    double survivors = 0, total = 0, low, unseen;
+
+    for (size_t b = 0; b < nbursts; b++) {
+        const struct curve_burst *burst = &bursts[b];
+        survivors += w->share[b] * (double)burst->first.total;
+        total += w->share[b] * (double)burst->references;
+        w->times[b] = 0; /* scratch: the weight of its watches with an end */
+        for (size_t i = 0; i < burst->nwatches; i++)
+            if (burst->watches[i].outcome != CURVE_CENSORED)
+                w->times[b] += w->share[b] * watched_weight(burst, &burst->watches[i]);
+    }
+    watched_wilson(0, watched_effective(w->times, nbursts), &low, &unseen);
+    for (size_t b = 0; b < nbursts; b++)
+        w->times[b] = 1;
+    struct distribution d = find_distribution(w, nbursts);
+    double beyond = fmin(1, d.beyond + unseen * survivors / total);
+    for (size_t i = 0; i < n; i++) {
+        double most = model_statcache_solve(&d.spectrum, beyond, model_lines(&points[i], line_bytes));
+        points[i].high = fmax(points[i].high, fmin(1, most));
+    }
+}
+
 int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                             uint64_t seed, struct curve_point *points, size_t n, struct error *err)
 {
@@ -232,6 +261,7 @@ int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, un
         code = nwindows < LEAST_WINDOWS
                    ? find_bands(w, bursts, nbursts, line_bytes, seed, points, n)
                    : estimate_windows(w, bursts, nbursts, line_bytes, nwindows, points, n);
+        allow_unseen(w, bursts, nbursts, line_bytes, points, n);
     }
     work_free(w);
     return code < 0 ? error_set(err, code, "no memory for the StatCache model of %zu bursts", nbursts) : 0;

@@ -16,7 +16,9 @@
  * infinitely far.
  *
  * Weighted by what bursts stand for, the three add up to the miss ratio. Noise: the bursts are drawn anew,
- * with replacement, and the standard deviation of the result is taken.
+ * with replacement, and the standard deviation of the result is taken. If all of a few watches went the same
+ * way, so do those of every draw: so the band also holds what Wilson's interval allows the share of survivors
+ * that reach L. It counts bursts, not watches, since those of a burst tend to go the same way.
  *
  * Example: one burst, a b a c, W = 4: one reuse of distance 1; survivors c a b at depths 0 1 2. At L = 1: the
  * reuse misses, a and b miss for sure, c if its x >= 1. If only c was watched and found endless: 4/4.
@@ -52,6 +54,7 @@ struct work {
     double *lines, *reached;  /* [n]: theirs; scratch */
     double *times;            /* how often each burst is in the sample */
     double *followed;         /* scratch: of each watch */
+    double *decided;          /* scratch, of each burst: the weight of its watches that are decided */
 };
 
 static int compare_seen(const void *a, const void *b)
@@ -78,6 +81,7 @@ static void work_free(struct work *w)
     free(w->reached);
     free(w->times);
     free(w->followed);
+    free(w->decided);
     free(w);
 }
 
@@ -103,8 +107,9 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->reached = calloc(n + 1, sizeof *w->reached);
     w->times = calloc(nbursts + 1, sizeof *w->times);
     w->followed = calloc(watches + 1, sizeof *w->followed);
+    w->decided = calloc(nbursts + 1, sizeof *w->decided);
     if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes && w->lines &&
-        w->reached && w->times && w->followed)
+        w->reached && w->times && w->followed && w->decided)
         return w;
     work_free(w);
     return NULL;
@@ -191,8 +196,26 @@ static struct estimate estimate_far(struct work *w, double lines)
     return result;
 }
 
+/* How many bursts tell whether survivors of depth below `lines` reach it (watched_effective). */
+static double deciding_bursts(struct work *w, double lines)
+{
+    memset(w->decided, 0, w->nbursts * sizeof *w->decided);
+    for (size_t i = 0; i < w->nseen; i++) {
+        const struct seen *seen = &w->seen[i];
+        if (seen->position < lines && (!seen->censored || seen->distance >= lines))
+            w->decided[seen->burst] += seen->weight;
+    }
+    return watched_effective(w->decided, w->nbursts);
+}
+
+struct told {
+    double miss_ratio; /* NaN: not known */
+    double low, high;  /* by Wilson's interval, if it was asked for */
+    size_t followed;
+};
+
 /* Point number i from the bursts as often as w->times says. */
-static double estimate_point(struct work *w, size_t i, double lines, size_t *followed)
+static struct told estimate_point(struct work *w, size_t i, double lines, int with_interval)
 {
     double total = 0, inside = 0, deep = 0, shallow = 0;
 
@@ -204,15 +227,22 @@ static double estimate_point(struct work *w, size_t i, double lines, size_t *fol
         shallow += times * w->shallow[i * w->nbursts + b];
     }
     struct estimate e = estimate_far(w, lines);
-    if (followed)
-        *followed = e.followed;
+    struct told told = {.miss_ratio = NAN, .followed = e.followed};
     if (e.lost && shallow * e.far > LOST_MOST * total)
-        return NAN;
-    double ratio = (inside + deep + shallow * e.far * (e.lost ? .5 : 1)) / total;
-    return ratio > 1 ? 1 : ratio;
+        return told;
+    double far = e.far * (e.lost ? .5 : 1), sure = inside + deep;
+    told.miss_ratio = fmin(1, (sure + shallow * far) / total);
+    if (with_interval) {
+        double low, high;
+        watched_wilson(far, deciding_bursts(w, lines), &low, &high);
+        told.low = fmin(1, (sure + shallow * low) / total);
+        told.high = fmin(1, (sure + shallow * high) / total);
+    }
+    return told;
 }
 
-/* Points whose miss_ratio is NaN on entry (what watches do not tell) are left alone. */
+/* Bands that hold low..high on entry. Points whose miss_ratio is NaN (what watches do not tell) are left
+ * alone. */
 static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct curve_point *points,
                       size_t n)
 {
@@ -227,7 +257,7 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
         for (size_t i = 0; i < n; i++) {
             if (isnan(points[i].miss_ratio))
                 continue;
-            double value = estimate_point(w, i, model_lines(&points[i], line_bytes), NULL);
+            double value = estimate_point(w, i, model_lines(&points[i], line_bytes), 0).miss_ratio;
             if (isnan(value))
                 continue;
             /* From the estimate, so that squares of small numbers are not lost in those of large ones. */
@@ -241,7 +271,10 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
         if (isnan(points[i].miss_ratio))
             continue;
         double count = fmax(1, sum[3 * i]), mean = sum[3 * i + 1] / count;
+        struct curve_point allowed = points[i];
         watched_band(&points[i], sqrt(fmax(0, sum[3 * i + 2] / count - mean * mean)));
+        points[i].low = fmin(points[i].low, allowed.low);
+        points[i].high = fmax(points[i].high, allowed.high);
     }
     free(sum);
     return 0;
@@ -253,12 +286,11 @@ static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, stru
     for (size_t b = 0; b < w->nbursts; b++)
         w->times[b] = 1;
     for (size_t i = 0; i < n; i++) {
-        size_t followed;
-        double value = estimate_point(w, i, model_lines(&points[i], line_bytes), &followed);
+        struct told told = estimate_point(w, i, model_lines(&points[i], line_bytes), 1);
         /* Too few watches: what curve_bursts made of the bursts alone stands, if it is an answer at all. */
-        if (followed < WATCHED_MIN || isnan(value))
+        if (told.followed < WATCHED_MIN || isnan(told.miss_ratio))
             continue;
-        points[i].miss_ratio = value;
+        points[i] = (struct curve_point){points[i].size_bytes, told.miss_ratio, told.low, told.high};
     }
     return find_bands(w, line_bytes, seed, points, n);
 }

@@ -12,10 +12,10 @@
 #include "model/curve.h"
 
 /*
- * Fully associative LRU. low..high: 95% band, of sampling noise (bootstrap over bursts, seeded) and of the
- * model's own error as measured (docs/accuracy.md). Parts of the run that no burst met are not in it. Where
- * watches are too few, or all were given up too soon and more than .1 points hang on that, miss_ratio is NaN,
- * and low..high are bounds as those of curve_bursts.
+ * Fully associative LRU. low..high: 95% band, of sampling noise (bootstrap over bursts, seeded; at least
+ * what so few watches leave open) and of the model's own error as measured (docs/accuracy.md). Parts of the
+ * run that no burst met are not in it. Where watches are too few, or all were given up too soon and more than
+ * .1 points hang on that, miss_ratio is NaN, and low..high are bounds as those of curve_bursts.
  */
 int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
                   struct curve_point *points, size_t n, struct error *err);

@@ -539,6 +539,43 @@ static void bands_cover_and_shrink(void **state)
     free(b);
 }
 
+/* All of a few watches are touched again at once. In n equal bursts that says no more than that the share of
+ * survivors which reach any size is below 4 / (n + 4), by Wilson's interval. */
+static void few_watches_are_not_sure(void **state)
+{
+    (void)state;
+    enum { MANY = 400 };
+    struct curve_burst *b = calloc(MANY, sizeof *b);
+    static struct curve_watch watch[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        hist_add(&b[i].stack, 0, 90);
+        hist_add(&b[i].reuse, 1, 90);
+        hist_add(&b[i].first, 0, 10);
+        b[i].references = 100;
+        b[i].weight = 1;
+        b[i].start_refs = NAN;
+        watch[i] = (struct curve_watch){.outcome = CURVE_REUSED, .refs = 3};
+        b[i].watches = &watch[i];
+        b[i].nwatches = 1;
+    }
+    for (double n = 10; n <= MANY; n *= 40) {
+        struct curve_point p = at_lines(1e6), random = at_lines(1e6);
+        assert_int_equal(curve_watched(b, (size_t)n, LINE, 1, &p, 1, NULL), 0);
+        near(p.miss_ratio, 0, 1e-9);
+        assert_true(p.low == 0);
+        near(p.high, fmax(.0005, .1 * 4 / (n + 4)), 1e-9);
+        assert_int_equal(curve_watched_statcache(b, (size_t)n, LINE, 1, &random, 1, NULL), 0);
+        assert_true(random.miss_ratio < 1e-6 && random.low == 0);
+        near(random.high, fmax(.0005, .1 * 4 / (n + 4)), 1e-4);
+    }
+    /* One burst that stands for nearly all the run is one, whatever the others say. */
+    struct curve_point p = at_lines(1e6);
+    b[0].weight = 1e9;
+    assert_int_equal(curve_watched(b, MANY, LINE, 1, &p, 1, NULL), 0);
+    near(p.high, .1 * 4 / 5, 1e-3);
+    free(b);
+}
+
 static void ways_by_hand(void **state)
 {
     (void)state;
@@ -696,6 +733,7 @@ int main(void)
         cmocka_unit_test(path_through_two_bursts),
         cmocka_unit_test(path_fades),
         cmocka_unit_test(bands_cover_and_shrink),
+        cmocka_unit_test(few_watches_are_not_sure),
         cmocka_unit_test(ways_by_hand),
         cmocka_unit_test(placed_by_time),
         cmocka_unit_test(places_without_rates),
