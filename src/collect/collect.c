@@ -63,10 +63,14 @@ struct run {
     char agent[PATH_MAX];
 };
 
+static double seconds(const struct timeval *t)
+{
+    return (double)t->tv_sec + (double)t->tv_usec * 1e-6;
+}
+
 static double cpu_seconds(const struct rusage *u)
 {
-    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
-           (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1e-6;
+    return seconds(&u->ru_utime) + seconds(&u->ru_stime);
 }
 
 static void warn(struct collect_result *result, const char *format, ...)
@@ -436,6 +440,11 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"bad_records", (double)t->decoded.bad_records},
         {"lost_buffers", (double)drain_lost(r->drain)},
         {"cpu_seconds", target},
+        {"user_cpu_seconds", seconds(&r->usage.ru_utime)},
+        {"sampled_cpu_seconds",
+         r->reducer != NULL && !r->options->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS
+             ? (double)t->stand_for_ns * 1e-9
+             : NAN},
         {"recorder_cpu_seconds", own_seconds},
         {"overhead_percent", result->overhead_percent},
         {"burst_cpu_seconds", bursts},

@@ -259,6 +259,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     if (r->full || counts.references == 0)
         return 0;
     t->bursts++;
+    t->stand_for_ns += desc->gap_ns;
     if (r->profile == NULL)
         return 0;
     return store_burst(r, process, desc, &counts, n, err);

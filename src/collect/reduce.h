@@ -24,6 +24,7 @@ struct reduce_totals {
     uint64_t bursts;       /* kept, with at least one reference */
     uint64_t cold;         /* first touches: of the burst, or of the process in full mode */
     uint64_t burst_cpu_ns; /* thread CPU time inside bursts */
+    uint64_t stand_for_ns; /* CPU time between bursts, as it was planned when each of them was */
 };
 
 /* One process' part: its templates, and in full mode its stack. */

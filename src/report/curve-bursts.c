@@ -342,6 +342,12 @@ static void add_disabled(void *ctx, const char *name, uint64_t value)
         *(uint64_t *)ctx += value;
 }
 
+static void add_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
+{
+    (void)id, (void)pid, (void)ppid, (void)exe;
+    ++*(size_t *)ctx;
+}
+
 /* A run recorded to its end was too short; why another one holds none, its warning tells, which is shown
  * beside. */
 static int no_bursts(struct profile *p, const char *name, struct error *err)
@@ -362,12 +368,39 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
             "the profile '%s' holds no bursts: processes could not be profiled; the warning that "
             "'cachegram report' shows tells why",
             name);
-    if (profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0)
+    size_t processes = 0;
+    int whole =
+        profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0;
+    if (whole && profile_processes(p, add_process, &processes, NULL) == 0 && processes > 1)
+        return error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: its %zu processes were each too short to be "
+                         "sampled; record with --mode full",
+                         name, processes);
+    if (whole)
         return error_set(err, -ENODATA,
                          "the profile '%s' holds no bursts: the program was too short to be sampled; "
                          "record with --mode full",
                          name);
     return error_set(err, -ENODATA, "the profile '%s' holds no bursts: its recording ended early", name);
+}
+
+/* How much of several processes the bursts stand for: one alone is met again and again, or too short.
+ * Older profiles do not tell. */
+static void find_sampled(struct profile *p, struct report_curve *curve)
+{
+    static const char *const added[] = {"burst_cpu_seconds", "watch_cpu_seconds", "start_cpu_seconds",
+                                        "unprofiled_cpu_seconds"};
+    double user, sampled, value;
+    size_t processes = 0;
+    if (profile_processes(p, add_process, &processes, NULL) != 0 || processes < 2 ||
+        profile_get_number(p, "user_cpu_seconds", &user, NULL) != 0 ||
+        profile_get_number(p, "sampled_cpu_seconds", &sampled, NULL) != 0)
+        return;
+    for (size_t i = 0; i < sizeof added / sizeof added[0]; i++)
+        if (profile_get_number(p, added[i], &value, NULL) == 0)
+            user -= value;
+    curve->user_seconds = user;
+    curve->sampled_seconds = sampled;
 }
 
 /* Of bursts that have been placed. */
@@ -413,6 +446,8 @@ int report_curve_bursts(struct profile *p, const struct report_question *questio
         else
             code = model(question, &l, seed, curve, err);
     }
+    if (code == 0 && !question->tid)
+        find_sampled(p, curve);
     loaded_clear(&l);
     return code;
 }

@@ -94,6 +94,7 @@ int report_curve_compute(struct profile *p, const struct report_question *questi
     curve->bursts = 0;
     curve->windows = curve->samples = 0;
     curve->watches = curve->unfollowed = curve->dropped = 0;
+    curve->user_seconds = curve->sampled_seconds = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
     if (curve->full && question->tid)
         return error_set(err, -EINVAL,

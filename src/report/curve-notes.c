@@ -11,11 +11,25 @@
 /* Shares from which on they are worth telling. */
 #define MANY_DROPPED .5
 #define MANY_UNFOLLOWED .1
+/* Less of the program than this, and by more than so many gaps between bursts for the root of their number,
+ * was not met by chance. */
+#define LITTLE_SAMPLED .7
+#define SAMPLED_ERRORS 2.
 #define LARGE_CLOCK_ERROR .2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
 
 static double part(size_t some, size_t all)
 {
     return all > 0 ? (double)some / (double)all : 0;
+}
+
+/* Bursts are placed at random: of all CPU time they stand for as much as there is, give or take some gaps. */
+static int little_sampled(const struct report_curve *curve)
+{
+    if (isnan(curve->user_seconds) || curve->user_seconds <= 0 || curve->bursts == 0)
+        return 0;
+    double gap = curve->sampled_seconds / (double)curve->bursts, expected = curve->user_seconds / gap;
+    return curve->sampled_seconds < LITTLE_SAMPLED * curve->user_seconds &&
+           (double)curve->bursts < expected - SAMPLED_ERRORS * sqrt(expected);
 }
 
 void report_curve_notes(FILE *out, const struct report_curve *curve, const char *lead)
@@ -30,6 +44,11 @@ void report_curve_notes(FILE *out, const struct report_curve *curve, const char 
         fprintf(out,
                 "%sparts of the run shorter than about %.*f%% of it may have been missed by all %zu bursts\n",
                 lead, unseen < 1 ? 1 : 0, unseen, curve->bursts);
+    if (little_sampled(curve))
+        fprintf(out,
+                "%sthe bursts stand for %.2f of %.2f s of CPU time: the rest went into processes of a "
+                "millisecond or so, which are hardly ever met\n",
+                lead, curve->sampled_seconds, curve->user_seconds);
     if (curve->watches == 0) {
         fprintf(out, "%sno line was watched after its burst: large caches are known by bounds only\n", lead);
         return;

@@ -46,7 +46,10 @@ struct report_curve {
     size_t watches;          /* survivors of those bursts that were chosen for watching */
     size_t unfollowed;       /* of those, refused or without an outcome */
     size_t dropped;          /* of those, given up */
-    double clock_error;      /* of the reference clock, the largest told, as a share; NaN: not told */
+    /* Of several processes, CPU time in user mode, profiling left out, and how much of it the bursts stand
+     * for; NaN: not told. */
+    double user_seconds, sampled_seconds;
+    double clock_error; /* of the reference clock, the largest told, as a share; NaN: not told */
     /* Of the run, by the weights of its bursts; NaN where they do not tell (other modes: always). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */
     struct curve_point *points;                            /* owned by the caller */

@@ -103,6 +103,21 @@ def test_many_short_children(record, cachegram):
     assert b"were the agent's start in 201 processes" in run([cachegram, "report", db]).out
 
 
+def test_children_that_no_burst_meets(record, cachegram):
+    """Of processes too short for a burst a curve of the others tells nothing, and says so."""
+    spin = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
+    fork = "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); (:); done"
+    for script, told in ((f"{spin}; {fork}; {fork}; {fork}", True), (f"{spin}; {spin}", False)):
+        result, db = record(["--overhead", "20"], ["sh", "-c", script])
+        keys, shown = run_keys(db), run([cachegram, "report", db]).out
+        assert result.status == 0
+        assert 0 < float(keys["sampled_cpu_seconds"]) and float(keys["user_cpu_seconds"]) <= float(keys["cpu_seconds"])
+        assert (b"s of CPU time: the rest went into processes" in shown) == told
+        assert (b"s of CPU time: the rest went into processes" in run([cachegram, "mrc", db]).out) == told
+    result, db = record([], ["sh", "-c", "i=0; while [ $i -lt 20 ]; do i=$((i+1)); (:); done"])
+    assert b"its 21 processes were each too short" in run([cachegram, "mrc", db]).err or totals(db)["bursts"]
+
+
 def test_more_children_than_slots(record, cachegram):
     """Those beyond are told; those that come when there is room again are recorded."""
     script = "for i in $(seq 100); do sleep 2 & done; sleep 1; wait; for i in $(seq 20); do (:); done; echo done"
