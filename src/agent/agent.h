@@ -176,6 +176,7 @@ struct thread {
     uint64_t abort_pc;    /* leave there instead: a restartable sequence was met; 0: no */
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
+    int step_makes_thread; /* what is stepped over is a call that makes one, which inherits the trap flag */
 
     int buffer; /* index, or -1 */
     uint64_t *buffer_start, *buffer_end;
@@ -379,7 +380,12 @@ void burst_step(struct thread *t, ucontext_t *uc);
 void burst_forked(void);
 void burst_forbid(int more); /* none begins until it was called with -1 as often as with 1 */
 int burst_forbidden(void);
-int burst_none(void); /* no thread is in one; none will be if that is forbidden */
+int burst_none(void); /* no thread is in one or steps; none will if that is forbidden */
+/* For who has the trap flag outside of a burst. 0: not now, bursts are forbidden. */
+int burst_await_step(void);
+void burst_native_stepped(void); /* it came, or will not come any more */
+/* A step is over or given up: whether a thread was made that steps, too, is known. */
+void burst_step_settles(struct thread *t, const ucontext_t *uc);
 /* Full mode: hand over and take another buffer. 0, or negative when none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 void burst_forget(struct thread *t); /* give the buffer back unread */
@@ -515,6 +521,7 @@ struct touched records_touched(const uint64_t *words, const uint64_t *end, uint3
 int calls_prepare(struct thread *t); /* its selector counts from now on: 0, or -1: the kernel cannot */
 /* Nonzero: a call from the code cache, while others may close pages, cannot be made there. */
 int calls_in_burst(struct thread *t, long number, const uint64_t *args);
+int calls_makes_thread(long number, const uint64_t *args);
 void calls_stepped(struct thread *t, const ucontext_t *uc); /* the step behind a call that was let through */
 /* A call made for the target, in none of our text that calls are never diverted from. */
 long calls_outside(long number, const long *args);
@@ -625,6 +632,8 @@ int arch_call_lasts(const struct thread *t); /* one without a fault has begun, a
 int arch_call_back(struct thread *t, ucontext_t *uc);
 int arch_call_interrupted(struct thread *t, ucontext_t *uc); /* likewise, anywhere in such a call */
 int arch_at_call(const ucontext_t *uc);                      /* a system call instruction comes next */
+/* The call at t->syscall_pc was stepped over, and did not fail. */
+int arch_call_made(const struct thread *t, const ucontext_t *uc);
 /* Right behind one: what interrupts there did so in the call, if it may. */
 int arch_behind_call(const ucontext_t *uc);
 /* What a signal interrupted may be a call, which ended by that. */

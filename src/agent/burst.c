@@ -13,6 +13,11 @@
 
 static uint32_t active; /* threads that are in a burst or step: flushing must wait for them */
 
+/* Threads with the trap flag that are in no burst: who was made by a step over its making and has not come
+ * to its first instruction, and who shall enter one behind a handler. As `active`, they need us to handle
+ * SIGTRAP, or the kernel ends the program. */
+static uint32_t stepping_native;
+
 static int forbidden;
 
 /* Nonzero: the thread may enter the code cache, and is one of `active`, beside so many others. */
@@ -212,7 +217,7 @@ void burst_left(struct thread *t)
 {
     if (t->state == THREAD_NATIVE)
         return;
-    t->step_trap_blocked = 0;
+    t->step_trap_blocked = t->step_makes_thread = 0;
     if (t->mini) {
         go_native(t);
         t->mini = t->trigger_waits = 0;
@@ -400,8 +405,33 @@ int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t
     return 1;
 }
 
+int burst_await_step(void)
+{
+    __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
+    if (!burst_forbidden())
+        return 1;
+    burst_native_stepped();
+    return 0;
+}
+
+void burst_native_stepped(void)
+{
+    uint32_t now = __atomic_load_n(&stepping_native, __ATOMIC_SEQ_CST);
+    while (now != 0 && !__atomic_compare_exchange_n(&stepping_native, &now, now - 1, 0, __ATOMIC_SEQ_CST,
+                                                    __ATOMIC_SEQ_CST))
+        ;
+}
+
+void burst_step_settles(struct thread *t, const ucontext_t *uc)
+{
+    if (t->step_makes_thread && !arch_call_made(t, uc))
+        burst_native_stepped();
+    t->step_makes_thread = 0;
+}
+
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
+    burst_step_settles(t, uc);
     if (burst_must_wait(uc)) {
         int blocked = t->step_trap_blocked;
         burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
@@ -446,6 +476,8 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     if (t->leave_end == LEAVE_STEP || t->leave_end == LEAVE_RETURN)
         count_pause(t);
     if (t->leave_end == LEAVE_STEP) {
+        if (t->step_makes_thread) /* whoever forbids bursts waits for this thread anyway */
+            __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
         burst_step(t, uc);
         return;
     }
@@ -485,10 +517,11 @@ int burst_forbidden(void)
 
 int burst_none(void)
 {
-    return __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 0;
+    return __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 0 &&
+           __atomic_load_n(&stepping_native, __ATOMIC_SEQ_CST) == 0;
 }
 
 void burst_forked(void)
 {
-    active = 0;
+    active = stepping_native = 0;
 }

@@ -58,6 +58,11 @@ static uint64_t clone_flags(long number, const uint64_t *args)
     return flags;
 }
 
+int calls_makes_thread(long number, const uint64_t *args)
+{
+    return (number == SYS_clone || number == SYS_clone3) && clone_flags(number, args) & CLONE_THREAD;
+}
+
 /* What a call does that is more than to touch memory. */
 enum effect {
     NO_EFFECT,

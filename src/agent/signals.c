@@ -169,6 +169,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t detail)
 {
     arch_set_step(uc, 0);
+    burst_step_settles(t, uc);
     if (t->step_trap_blocked)
         set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
     t->step_trap_blocked = 0;
@@ -183,6 +184,16 @@ static int call_waits(const struct thread *t)
         return 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     return (pending & SIGNAL_BIT(SIGSYS)) != 0;
+}
+
+/* Nonzero if the thread was to come back to us behind a handler. */
+static int enters_after_step(struct thread *t)
+{
+    if (!t->enter_after_step)
+        return 0;
+    t->enter_after_step = 0;
+    burst_native_stepped();
+    return 1;
 }
 
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
@@ -205,14 +216,14 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
     else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
         burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
-    t->enter_after_step = 0;
+    enters_after_step(t);
     if ((t->watch.let_through && arch_at_call(uc)) || call_waits(t)) { /* a call is not made yet */
         thread_arm(t);
         return;
     }
     if (t->watch.let_through)
         calls_stepped(t, uc);
-    if (!agent_off && !burst_forbidden() && burst_must_wait(uc)) {
+    if (!agent_off && burst_must_wait(uc) && burst_await_step()) {
         /* Its handler runs first, then one instruction, then we are here again; unless the handler jumps
          * out: the timer is for that. */
         t->enter_after_step = 1;
@@ -232,10 +243,11 @@ static void stepped(struct thread *t, ucontext_t *uc)
         calls_stepped(t, uc);
     if (t && t->state == THREAD_STEPPING) {
         burst_reenter(t, uc);
-    } else if (t && t->state == THREAD_NATIVE && t->enter_after_step) {
-        t->enter_after_step = 0;
+    } else if (t && t->state == THREAD_NATIVE && enters_after_step(t)) {
         burst_enter(t, uc);
-    } /* else: a child made by the step, or a step that was given up */
+    } else if (!t && (uint32_t)sys0(SYS_getpid) == process_id) { /* a thread made by the step */
+        burst_native_stepped();
+    } /* else: a process made by the step, or a step that was given up */
 }
 
 /* A fault at an instruction in the code cache. Returns nonzero if it is the target's own. */

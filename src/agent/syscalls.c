@@ -72,9 +72,12 @@ static int stays(const struct thread *t)
 }
 
 /* A call that changes what a burst stands on. Who stays steps over it. */
-static enum syscall_way change(struct thread *t, long number)
+static enum syscall_way change(struct thread *t, long number, const uint64_t *args)
 {
-    return stays(t) ? SYSCALL_STEP : end(t, WIRE_END_SYSCALL, number);
+    if (!stays(t))
+        return end(t, WIRE_END_SYSCALL, number);
+    t->step_makes_thread = calls_makes_thread(number, args);
+    return SYSCALL_STEP;
 }
 
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
@@ -102,17 +105,17 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return end(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigaction:
         if (args[0] < 1 || args[0] > 64 || (args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0])))
-            return change(t, number);
+            return change(t, number, args);
         return SYSCALL_PLAIN;
     case SYS_execve:
     case SYS_execveat:
         if (t->count.on && !agent_stays()) /* nothing comes after it */
             return end(t, WIRE_END_EXIT, number);
-        return change(t, number);
+        return change(t, number, args);
     case SYS_prctl:
         if (args[0] == PR_SET_TSC) /* perhaps our marks may not read it from now on */
             return end(t, t->count.on ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
-        return change(t, number);
+        return change(t, number, args);
     case SYS_clone:
     case SYS_clone3:
     case SYS_fork:
@@ -123,14 +126,14 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_rseq:
     case SYS_modify_ldt:
     case SYS_setrlimit:
-        return change(t, number);
+        return change(t, number, args);
     case SYS_mmap:
     case SYS_munmap:
     case SYS_mprotect:
     case SYS_mremap:
     case SYS_pkey_mprotect:
         if (regions_touch(args[0], args[1]))
-            return change(t, number);
+            return change(t, number, args);
         return SYSCALL_PLAIN;
     default:
         return syscall_never_waits(number) ? SYSCALL_PLAIN : SYSCALL_MASKED;

@@ -362,6 +362,8 @@ void thread_detach(struct thread *t)
     if (child_is_strange()) /* a copy of that thread */
         return;
     t->ending = 1;
+    if (t->enter_after_step)
+        burst_native_stepped();
     t->enter_after_step = 0;
     thread_leaves_burst(t);
     if (t->state != THREAD_NATIVE) { /* cancelled in a call */

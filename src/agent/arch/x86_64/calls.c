@@ -88,6 +88,11 @@ int arch_at_call(const ucontext_t *uc)
     return is_call(uc->uc_mcontext.gregs[REG_RIP]);
 }
 
+int arch_call_made(const struct thread *t, const ucontext_t *uc)
+{
+    return arch_pc(uc) != t->syscall_pc && uc->uc_mcontext.gregs[REG_RAX] >= 0;
+}
+
 int arch_behind_call(const ucontext_t *uc)
 {
     return is_call(uc->uc_mcontext.gregs[REG_RIP] - 2);
