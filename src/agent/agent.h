@@ -202,6 +202,7 @@ struct thread {
     int enter_after_step;             /* a trigger found a signal waiting: that comes first */
     int timer;
     int has_timer, fresh;
+    uint64_t retired_cpu_ns;      /* its CPU time when all triggers were closed for good */
     int ending;                   /* the thread is about to be forgotten: no more bursts */
     struct wire_trigger *trigger; /* NULL: none, the timer must do */
     uint64_t cookie;              /* by which the collector knows that this is still the same program */
@@ -251,6 +252,7 @@ int agent_stays(void);
 /* Native for good, and the target's signals the kernel's business again. */
 void go_for_good(enum wire_disabled why);
 void agent_disable(enum wire_disabled why);
+char task_state(uint32_t id); /* of a process or thread, as ps has it; 0: not to be told */
 int collector_gone(void);
 
 /* surroundings.c */
@@ -302,8 +304,9 @@ void thread_stays(struct thread *t);
 void threads_forked(void);   /* forget all but the caller */
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
 /* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in
- * a fault of ours. agent_off is set. */
-int threads_retire(void);
+ * a fault of ours. agent_off is set. *silent: 0 if nobody can say that none is interrupted, the collector
+ * being stopped. */
+int threads_retire(int *silent);
 /* Once bursts are forbidden, and nothing is watched: nonzero if no thread is in one, or in a call that ends
  * in a fault of ours, not at once, but soon. */
 int threads_are_native(void);
@@ -338,8 +341,9 @@ void exec_failed(struct executing *e);
 
 /* signals.c */
 int signals_init(void);
-/* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). */
-void signals_hand_back(struct thread *t);
+/* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). Not silent:
+ * triggers may still come, and a SIGTRAP that would end the program is ignored. */
+void signals_hand_back(struct thread *t, int silent);
 /* Of the signals that are always ours in the kernel, those that the target ignores; and have the kernel
  * ignore them, too, as a program that is executed is to inherit it, or not any more. */
 uint64_t signals_ignored(void);

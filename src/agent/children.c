@@ -146,7 +146,7 @@ void child_is_left(void)
     if (mark)
         *mark = 1;
     if (agent_off != WIRE_OFF_SECCOMP) /* which may kill for that; deliver() does what it can */
-        signals_hand_back(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp));
+        signals_hand_back(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp), 1);
 }
 
 static int is_another(long *pid)

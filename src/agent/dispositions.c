@@ -109,7 +109,7 @@ void signals_ignore(uint64_t which, int really)
         }
 }
 
-void signals_hand_back(struct thread *t)
+void signals_hand_back(struct thread *t, int silent)
 {
     if (handed_back)
         return;
@@ -118,6 +118,8 @@ void signals_hand_back(struct thread *t)
     signals_ignore(SIGNAL_BIT(SIGTRAP), 1);
     signals_ignore(SIGNAL_BIT(SIGTRAP), 0);
     signals_give_back();
+    if (!silent && signals_target[SIGTRAP].handler == (void *)SIG_DFL)
+        signals_ignore(SIGNAL_BIT(SIGTRAP), 1);
     handed_back = 1;
     if (!t)
         return;

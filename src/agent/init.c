@@ -84,7 +84,7 @@ void go_for_good(enum wire_disabled why)
         return;
     }
     struct thread *t = thread_self();
-    int alone = 1;
+    int alone = 1, silent = 1;
     if (t && !agent_off) {
         watch_quiet_native(t);
         watch_off(t, WIRE_UNWATCHED_DISPATCH); /* of no thread are calls diverted any more */
@@ -95,10 +95,10 @@ void go_for_good(enum wire_disabled why)
     if (t)
         thread_leaves_burst(t);
     if (agent_lives)
-        alone = threads_retire();
+        alone = threads_retire(&silent);
     if (!alone && why == WIRE_OFF_SECCOMP)
         return;
-    signals_hand_back(t ? t : thread_own());
+    signals_hand_back(t ? t : thread_own(), silent);
     agent_gone = 1;
 }
 
@@ -190,7 +190,7 @@ void agent_disable(enum wire_disabled why)
     if (agent_off)
         return;
     proc->count.disabled = why;
-    agent_off = (int)why;
+    __atomic_store_n(&agent_off, (int)why, __ATOMIC_SEQ_CST);
 }
 
 int agent_stays(void)
@@ -198,16 +198,14 @@ int agent_stays(void)
     return session->mode == WIRE_MODE_FULL || count_always();
 }
 
-int collector_gone(void)
+/* A line there begins "ID (NAME) R". */
+char task_state(uint32_t id)
 {
-    if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
-        return 1;
-    /* Killed, but its parent has not waited for it: a line that begins "PID (NAME) Z". */
     char path[32] = "/proc/", stat[64];
     size_t n = strlen(path);
-    for (uint32_t pid = session->collector_pid, unit = 1000000000; unit; unit /= 10)
-        if (pid >= unit)
-            path[n++] = (char)('0' + pid / unit % 10);
+    for (uint32_t unit = 1000000000; unit; unit /= 10)
+        if (id >= unit)
+            path[n++] = (char)('0' + id / unit % 10);
     memcpy(path + n, "/stat", sizeof "/stat");
     long fd = own_open(path);
     if (sys_failed(fd))
@@ -216,7 +214,15 @@ int collector_gone(void)
     own_close(fd);
     while (got > 0 && stat[got - 1] != ')')
         got--;
-    return got > 0 && got + 1 < (long)sizeof stat && (stat[got + 1] == 'Z' || stat[got + 1] == 'X');
+    return got > 0 && got + 1 < (long)sizeof stat ? stat[got + 1] : 0;
+}
+
+int collector_gone(void)
+{
+    if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
+        return 1;
+    char state = task_state(session->collector_pid); /* killed, but its parent has not waited for it? */
+    return state == 'Z' || state == 'X';
 }
 
 void doorbell(void)

@@ -29,6 +29,7 @@ static int lock;
 static pthread_key_t exit_key;
 static int has_key;
 static uint64_t thread_number;
+static uint32_t attaching;  /* threads that are about to see whether the agent is off, or did */
 static unsigned structures; /* made so far */
 
 uint64_t random_next(uint64_t *state)
@@ -346,7 +347,7 @@ static void release_trigger(struct thread *t)
 {
     if (!t->trigger)
         return;
-    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
     doorbell();
 }
@@ -403,6 +404,7 @@ void threads_forked(void)
 {
     struct thread *t = pthread_getspecific(exit_key);
     lock = 0;
+    attaching = 0;
     for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
         table[i].tid = 0;
     free_threads = NULL;
@@ -426,8 +428,82 @@ int threads_are_native(void)
     return 0;
 }
 
-int threads_retire(void)
+/* Nonzero: no thread is about to be attached; none will be, as the agent is off. */
+static int none_attaches(void)
 {
+    struct timespec moment = {0, 1000000};
+    for (int waited = 0; waited < RETIRE_MS; waited++) {
+        if (__atomic_load_n(&attaching, __ATOMIC_SEQ_CST) == 0)
+            return 1;
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 0;
+}
+
+/* It may have seen who wanted a trigger before that changed its mind (open_held in the collector). */
+static int is_closed(const struct wire_trigger *trigger)
+{
+    return __atomic_load_n(&trigger->hold, __ATOMIC_SEQ_CST) != WIRE_TRIGGER_HELD &&
+           __atomic_load_n(&trigger->armed, __ATOMIC_SEQ_CST) == 0;
+}
+
+/* Nonzero: so the collector says, or it is gone, and its events with it. */
+static int events_are_closed(void)
+{
+    struct timespec moment = {0, 1000000};
+    uint32_t waited = 0;
+    for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS;)
+        if (is_closed(&proc->trigger[i]))
+            i++;
+        else if (collector_gone())
+            break;
+        else if (waited++ == RETIRE_MS)
+            return 0;
+        else
+            sys2(SYS_nanosleep, &moment, 0);
+    return 1;
+}
+
+/* A thread's CPU time; UINT64_MAX: it is gone. */
+static uint64_t cpu_ns_of(uint32_t tid)
+{
+    struct timespec ts;
+    long clock = (long)(~tid << 3 | 6); /* as pthread_getcpuclockid has it */
+    if (sys_failed(sys2(SYS_clock_gettime, (int)clock, &ts)))
+        return UINT64_MAX;
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * A perf event's signal is sent on the way back to user mode. From a thread that lost its processor on that
+ * way it comes when the thread runs again, though the event be closed by then. Nonzero: all others have run
+ * since, or sleep.
+ */
+static int events_are_over(void)
+{
+    struct timespec moment = {0, 1000000};
+    uint32_t self = (uint32_t)sys0(SYS_gettid), waited = 0;
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
+        if (table[i].tid != 0 && table[i].tid != GONE)
+            table[i].thread->retired_cpu_ns = cpu_ns_of(table[i].tid);
+    for (uint32_t i = next_entry(0); i < TABLE;) {
+        uint32_t tid = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
+        char state = 0;
+        if (tid == 0 || tid == GONE || tid == self ||
+            cpu_ns_of(tid) - table[i].thread->retired_cpu_ns >= RAN_SINCE_NS ||
+            ((state = task_state(tid)) != 'R' && state != 0))
+            i = next_entry(i + 1);
+        else if (waited++ == (state ? RETIRE_MS : RETIRE_BURSTS_MS))
+            return 0;
+        else
+            sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 1;
+}
+
+int threads_retire(int *silent)
+{
+    *silent = none_attaches();
     take_lock();
     for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
         if (table[i].tid != 0 && table[i].tid != GONE) {
@@ -438,15 +514,7 @@ int threads_retire(void)
             release_trigger(table[i].thread);
         }
     drop_lock();
-    struct timespec moment = {0, 1000000};
-    uint32_t waited = 0;
-    for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS && waited < RETIRE_MS;)
-        if (__atomic_load_n(&proc->trigger[i].armed, __ATOMIC_ACQUIRE) == 0)
-            i++;
-        else if (waited++, collector_gone())
-            break; /* its events went with it */
-        else
-            sys2(SYS_nanosleep, &moment, 0);
+    *silent = *silent && events_are_closed() && events_are_over();
     return threads_are_native();
 }
 
@@ -464,10 +532,12 @@ int threads_init(void)
 
 static struct thread *begin(void *thread)
 {
-    if (!agent_off)
+    __atomic_fetch_add(&attaching, 1, __ATOMIC_SEQ_CST); /* whoever turns the agent off waits for it */
+    if (!__atomic_load_n(&agent_off, __ATOMIC_SEQ_CST))
         thread_attach(thread);
     else
         watch_not_attached(thread);
+    __atomic_fetch_sub(&attaching, 1, __ATOMIC_SEQ_CST);
     return thread;
 }
 

@@ -41,8 +41,11 @@
  * which takes some 20 us, and how long at most. */
 #define HOLD_LOOK_NS 20000
 #define HOLD_MOST_NS 200000000
-/* How long to wait for the collector to close its events before the target forbids system calls. */
-#define RETIRE_MS 500
+/* How long to wait for the collector to close its events before the target forbids system calls: longer than
+ * a slow disk takes it, but whoever stops the recorder must not stop the target. */
+#define RETIRE_MS 2000
+/* CPU time in which a thread certainly comes from where it was preempted to user mode. */
+#define RAN_SINCE_NS 100000u
 /* And for other threads to leave their bursts: as long as those take that compute, for who waits in a system
  * call may do so for ever. */
 #define RETIRE_BURSTS_MS 100

@@ -189,6 +189,19 @@ static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uin
     set_period(t, i, w, (uint64_t)wanted, (uint64_t)wanted);
 }
 
+/* Opens it and says so, if it is still wanted: whoever gives it up and then finds no HELD here relies on
+ * that. */
+static void open_wanted(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
+{
+    struct wire_trigger *w = &proc->trigger[i];
+    if (__atomic_load_n(&w->tid, __ATOMIC_SEQ_CST) != tid)
+        return;
+    t->of[i].fd = open_trigger(t, i, tid, gap_ns);
+    if (t->of[i].fd >= 0 && same_program(tid, w->cookie_at, proc->cookie) &&
+        ioctl(t->of[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+        __atomic_store_n(&w->armed, tid, __ATOMIC_SEQ_CST);
+}
+
 /* A new thread's event. Not for one that is about to execute another program; should that fail, it asks anew.
  */
 static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
@@ -198,16 +211,13 @@ static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, ui
     t->of[i].tid = tid;
     t->of[i].fd = -1;
     t->used = i < t->used ? t->used : i + 1;
-    if (!__atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_HELD, 0, __ATOMIC_ACQUIRE,
+    if (!__atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_HELD, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))
         return;
-    t->of[i].fd = open_trigger(t, i, tid, gap_ns);
+    open_wanted(t, i, proc, tid, gap_ns);
     expected = WIRE_TRIGGER_HELD; /* who waited for long may have left all the same */
-    __atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_FREE, 0, __ATOMIC_RELEASE,
+    __atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_FREE, 0, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);
-    if (t->of[i].fd >= 0 && same_program(tid, w->cookie_at, proc->cookie) &&
-        ioctl(t->of[i].fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
-        __atomic_store_n(&w->armed, tid, __ATOMIC_RELEASE);
     if (t->of[i].fd >= 0 && t->counters != NULL)
         pmu_begin(&t->of[i].pmu);
 }

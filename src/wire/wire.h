@@ -158,9 +158,9 @@ struct wire_desc {
 
 /*
  * While the collector opens an event on a thread, that thread must not execute another program: Linux up
- * to 6.18 at least takes the event off its owner's list before it is on it, and crashes. FREE -> (collector)
- * HELD -> (it) FREE; FREE -> (thread) LEAVES, right before it executes a program -> (it, should that fail)
- * FREE.
+ * to 6.18 at least takes the event off its owner's list before it is on it, and crashes. Nor does the process
+ * give its signals back before the event is there, told by `armed`, or given up. FREE -> (collector) HELD ->
+ * (it) FREE; FREE -> (thread) LEAVES, right before it executes a program -> (it, should that fail) FREE.
  */
 enum wire_trigger_hold { WIRE_TRIGGER_FREE = 0, WIRE_TRIGGER_HELD, WIRE_TRIGGER_LEAVES };
 
