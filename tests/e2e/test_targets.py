@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -151,6 +152,20 @@ def test_ignored_signals_are_inherited(built, record, how, which, mode):
     native, total = same(built, record, mode, [built / "ignored", how, *which])
     assert native.status == 3 and (b"SigIgn" in native.out or how == "followed")
     assert total["references"] > 0
+
+
+@pytest.mark.parametrize("argv", [["seccomp_after", "calls"], ["ignored", "thread"]], ids=["seccomp", "exec"])
+def test_on_a_busy_machine(built, cachegram, tmp_path, argv):
+    """Threads lose the processor anywhere, also between an event of ours and its signal, when its handler goes."""
+    argv = [built / argv[0], *argv[1:]]
+    native = run(argv)
+
+    def recorded(i):
+        result = run([cachegram, "record", "-o", tmp_path / f"p{i}.db", *MODES["counted"], "--", *argv]).split_summary()
+        return result.status, result.out
+
+    with ThreadPoolExecutor(2 * len(os.sched_getaffinity(0))) as pool:
+        assert set(pool.map(recorded, range(24))) == {(native.status, native.out)}
 
 
 @pytest.mark.parametrize("who", [[], ["child"]], ids=["itself", "child"])
