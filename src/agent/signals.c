@@ -116,8 +116,10 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = signals_target[sig];
     int raised_by_kernel = info->si_code > 0;
-    if (raised_by_kernel && is_fault(sig) && t && signals_hidden(t, mask_of(uc)) & SIGNAL_BIT(sig))
-        act.handler = (void *)SIG_DFL; /* one that is blocked kills */
+    /* Blocked as the target sees it: in truth it was not, for watching or for translated code. */
+    uint64_t blocked = mask_of(uc) | (t ? signals_hidden(t, mask_of(uc)) : 0);
+    if (raised_by_kernel && is_fault(sig) && blocked & SIGNAL_BIT(sig))
+        act.handler = (void *)SIG_DFL; /* such a fault kills */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
         return 0;
     if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {

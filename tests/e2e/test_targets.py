@@ -128,6 +128,12 @@ def test_seccomp(built, record, how, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_blocked_faults_kill(built, record, mode):
+    native, _ = same(built, record, mode, [built / "watched_signals", "blocked"])
+    assert native.status == 139
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("how", ["signals", "traps", "calls"])
 def test_after_seccomp(built, record, how, mode):
     """Nothing of the agent's is left where calls are forbidden: neither handlers nor calls of its own."""
