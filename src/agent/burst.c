@@ -207,9 +207,9 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     go_native(t);
     watch_ask(t, asks); /* after which the budget knows what this burst cost */
     thread_arm(t);
-    /* Who always counts goes on at once, but not where it would meet the same again. */
-    if (count_always() &&
-        (end == WIRE_END_FULL || end == WIRE_END_SIGNAL || end == WIRE_END_SYSCALL || end == WIRE_END_FAULT))
+    /* Who always counts goes on at once, but not where it would meet the same again, as a call that is yet to
+     * be made. */
+    if (count_always() && (end == WIRE_END_FULL || end == WIRE_END_SIGNAL || end == WIRE_END_FAULT))
         thread_trigger(t);
 }
 

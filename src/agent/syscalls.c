@@ -13,7 +13,7 @@ static int change_mask(struct thread *t, const uint64_t *args, long *result)
     /* With several threads even libc's own requests must not block what closed pages are seen by. */
     uint64_t told = before | (watch_many() ? signals_hidden(t, before) : 0);
     if (args[3] != sizeof set || args[0] > SIG_SETMASK)
-        return 0; /* let the kernel say what is wrong with it */
+        return 0;
     if (args[1]) {
         if (safe_copy(&set, (const void *)args[1], sizeof set))
             return 0;
@@ -102,7 +102,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
             return pending & ~t->app_mask & ~FAULT_SIGNALS ? SYSCALL_SIGNAL : SYSCALL_DONE;
         }
-        return end(t, WIRE_END_SYSCALL, number);
+        return change(t, number, args); /* the kernel says what is wrong with it */
     case SYS_rt_sigaction:
         if (args[0] < 1 || args[0] > 64 || (args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0])))
             return change(t, number, args);
