@@ -343,8 +343,12 @@ void watch_enters(struct thread *t)
 
 void watch_leaves(struct thread *t)
 {
-    if (!session || !session->watch || !watch_many())
+    if (!session || !session->watch)
         return;
+    if (!watch_many()) { /* perhaps since the burst began */
+        t->watch.in_burst = 0;
+        return;
+    }
     watch_lock();
     is_seen(t);
     t->watch.in_burst = 0;

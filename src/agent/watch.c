@@ -254,7 +254,8 @@ void watch_ask(struct thread *t, uint32_t asks)
 
 void watch_forked(void)
 {
-    npages = nclosed = 0; /* the parent opened them before it forked */
+    open_pages(); /* the parent did before it forked; a mistake there must not be the child's */
+    npages = nclosed = 0;
     asking = 0;
     guard_forked();
     watch_time_forked();

@@ -126,7 +126,7 @@ def test_references_by_counters(pirate, built):
     """With a software event in the place of loads and stores: a nanosecond for each."""
     env = {**os.environ, "CACHEGRAM_REFERENCE_EVENTS": "task-clock"}
     result = pirate("--format", "csv", "--progress", "references", "--interval-ms", "10", "--sizes", "2M,4M", "--",
-                    built / "micro", "random", 1 << 20, 200000000, env=env)
+                    built / "micro", "random", 1 << 20, 600000000, env=env)
     valid = [r for r in rows(result.out) if r["valid"] == "1"]
     assert valid and all(float(r["ns_per_ref"]) == pytest.approx(1, abs=0.25) for r in valid), result.err
     assert all(r["unit"] == "references" for r in valid)
