@@ -28,8 +28,9 @@ MAY_INCLUDE = {
     "symbols": BELOW_PROFILE | {"profile"},
     "machine": BELOW_PROFILE | {"profile"},
     "collect": BELOW_COLLECT | {"wire"},
+    "pirate": {"base", "machine", "profile", "collect"},
     "report": BELOW_COLLECT,
-    "cli": BELOW_COLLECT | {"collect", "report"},
+    "cli": BELOW_COLLECT | {"collect", "pirate", "report"},
     "agent": {"base", "wire"},
 }
 

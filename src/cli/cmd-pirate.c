@@ -13,8 +13,8 @@
 
 #include "base/sizes.h"
 #include "cli/pirate-profile.h"
-#include "collect/code-place.h"
-#include "collect/pirating.h"
+#include "pirate/code-place.h"
+#include "pirate/pirating.h"
 #include "collect/target.h"
 #include "report/pirate.h"
 

@@ -5,7 +5,7 @@
 #define CACHEGRAM_CLI_PIRATE_PROFILE_H
 
 #include "base/error.h"
-#include "collect/pirating.h"
+#include "pirate/pirating.h"
 #include "report/pirate.h"
 
 /* The command line to be measured, as profiles keep it: options->argv, or that of the process. */

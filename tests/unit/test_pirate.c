@@ -16,13 +16,13 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "collect/elf-symbol.h"
-#include "collect/meter.h"
-#include "collect/pirating-internal.h"
-#include "collect/rivals.h"
-#include "machine/hold.h"
-#include "machine/resctrl.h"
-#include "model/ratio.h"
+#include "pirate/elf-symbol.h"
+#include "pirate/meter.h"
+#include "pirate/pirating-internal.h"
+#include "pirate/rivals.h"
+#include "pirate/hold.h"
+#include "pirate/resctrl.h"
+#include "pirate/ratio.h"
 #include "sim/pirate.h"
 
 #define SETS 64u

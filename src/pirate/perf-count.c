@@ -4,7 +4,7 @@
  * to the machine's counters. Tried so far with the software kinds alone: no machine with counters was at
  * hand.
  */
-#include "collect/perf-count.h"
+#include "pirate/perf-count.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * Nothing is started before it is clear that there can be a result: the cache is shared, the Pirate has a
  * core of its own, cache and memory can be told apart, and the meter is there.
  */
-#include "collect/pirating.h"
+#include "pirate/pirating.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 #include "base/sizes.h"
 #include "collect/launch.h"
-#include "collect/pirating-internal.h"
+#include "pirate/pirating-internal.h"
 #include "collect/process-time.h"
 
 #define DEFAULT_SIZES 16u

@@ -4,7 +4,7 @@
  * all others: by that they are seen, and see it. The kernel tells either who the other is. To listen comes
  * first, so that of two that begin together at least one connects to the other.
  */
-#include "collect/rivals.h"
+#include "pirate/rivals.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* llc.c - asked of hwloc, but for the cache's inclusion, which only CPUID tells. */
-#define _GNU_SOURCE
-#include "machine/llc.h"
+#include "pirate/llc.h"
 
 #include <cpuid.h>
 #include <errno.h>

@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
-#include "collect/meter.h"
-#include "machine/hold.h"
-#include "machine/llc.h"
+#include "pirate/meter.h"
+#include "pirate/hold.h"
+#include "pirate/llc.h"
 #include "profile/profile.h"
 
 struct pirating_options {

@@ -7,7 +7,7 @@
 #define CACHEGRAM_SPAN_H
 
 #include "base/error.h"
-#include "collect/breakpoint.h"
+#include "pirate/breakpoint.h"
 #include "collect/target.h"
 
 struct span {

@@ -16,8 +16,7 @@
  * be seen by loads that are not made: each chunk reads the clock, and what takes far longer than a chunk from
  * memory is lost time. Its share bounds how long the Target had the cache for itself.
  */
-#define _GNU_SOURCE
-#include "machine/pirate.h"
+#include "pirate/pirate.h"
 
 #include <errno.h>
 #include <pthread.h>

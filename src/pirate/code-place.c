@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/code-place.h"
+#include "pirate/code-place.h"
 
 #include <ctype.h>
 #include <elf.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collect/elf-symbol.h"
+#include "pirate/elf-symbol.h"
 
 #define MODULES 1024
 

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 #include "base/error.h"
-#include "machine/hold.h"
-#include "machine/llc.h"
+#include "pirate/hold.h"
+#include "pirate/llc.h"
 
 struct pirate; /* opaque */
 

@@ -12,7 +12,7 @@
  * 3 slow of 1000 probes: fetch ratio 0.3%, interval up to 0.88%: proven at the limit of 1%. 3 of 500: 0.6%,
  * up to 1.75%: not proven.
  */
-#include "machine/hold.h"
+#include "pirate/hold.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/breakpoint.h"
+#include "pirate/breakpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 #include "base/error.h"
-#include "collect/perf-count.h"
+#include "pirate/perf-count.h"
 
 struct meter {
     enum { METER_NONE, METER_VARIABLE, METER_IO, METER_EVENT } kind;

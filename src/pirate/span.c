@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/span.h"
+#include "pirate/span.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/code-place.h"
+#include "pirate/code-place.h"
 #include "collect/launch.h"
 
 int span_is_all(const struct span *s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/ratio.h"
+#include "pirate/ratio.h"
 
 #include <math.h>
 #include <stddef.h>

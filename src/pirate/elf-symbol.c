@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/elf-symbol.h"
+#include "pirate/elf-symbol.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/meter.h"
+#include "pirate/meter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "collect/elf-symbol.h"
+#include "pirate/elf-symbol.h"
 
 #define ATTACH_TRIES 100
 #define ATTACH_PAUSE_NS 1000000

@@ -3,13 +3,13 @@
 #ifndef CACHEGRAM_PIRATING_INTERNAL_H
 #define CACHEGRAM_PIRATING_INTERNAL_H
 
-#include "collect/pirating.h"
-#include "collect/rivals.h"
-#include "collect/span.h"
+#include "pirate/pirating.h"
+#include "pirate/rivals.h"
+#include "pirate/span.h"
 #include "collect/target.h"
-#include "machine/pirate.h"
-#include "machine/resctrl.h"
-#include "model/ratio.h"
+#include "pirate/pirate.h"
+#include "pirate/resctrl.h"
+#include "pirate/ratio.h"
 
 /* One size. */
 struct cell {

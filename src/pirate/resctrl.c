@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
-#include "machine/resctrl.h"
+#include "pirate/resctrl.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collect/pirating-internal.h"
+#include "pirate/pirating-internal.h"
 #include "collect/process-time.h"
 
 /* Every run reads what the first one read. */

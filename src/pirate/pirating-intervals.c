@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "collect/pirating-internal.h"
+#include "pirate/pirating-internal.h"
 #include "collect/process-time.h"
 
 /* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
