@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/launch.h"
-#include "collect/trigger.h"
+#include "collect/launch/launch.h"
+#include "collect/clock/trigger.h"
 #include "machine/counters.h"
 #include "machine/offers.h"
 

@@ -15,7 +15,7 @@
 #include "cli/pirate-profile.h"
 #include "pirate/code-place.h"
 #include "pirate/pirating.h"
-#include "collect/target.h"
+#include "collect/launch/target.h"
 #include "report/pirate.h"
 
 enum {

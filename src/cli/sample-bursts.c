@@ -17,7 +17,7 @@
 #include "base/sizes.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "collect/replay.h"
+#include "collect/replay/replay.h"
 #include "trace/trace.h"
 
 enum {

@@ -15,18 +15,18 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "collect/budget.h"
+#include "collect/clock/budget.h"
 #include "collect/collect.h"
-#include "collect/debugreg.h"
-#include "collect/drain.h"
-#include "collect/launch.h"
-#include "collect/process-time.h"
-#include "collect/signals.h"
-#include "collect/tee.h"
-#include "collect/trigger.h"
-#include "collect/touched-words.h"
+#include "collect/watch/debugreg.h"
+#include "collect/drain/drain.h"
+#include "collect/launch/launch.h"
+#include "collect/launch/process-time.h"
+#include "collect/launch/signals.h"
+#include "collect/records/tee.h"
+#include "collect/clock/trigger.h"
+#include "collect/watch/touched-words.h"
 #include "collect/tunables.h"
-#include "collect/unprofiled.h"
+#include "collect/drain/unprofiled.h"
 #include "machine/vectors.h"
 
 enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collect/target-internal.h"
+#include "collect/launch/target-internal.h"
 
 struct opening {
     struct breakpoint *b;

@@ -6,7 +6,7 @@
 #include "pirate/pirating.h"
 #include "pirate/rivals.h"
 #include "pirate/span.h"
-#include "collect/target.h"
+#include "collect/launch/target.h"
 #include "pirate/pirate.h"
 #include "pirate/resctrl.h"
 #include "pirate/ratio.h"

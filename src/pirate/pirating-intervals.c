@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "pirate/pirating-internal.h"
-#include "collect/process-time.h"
+#include "collect/launch/process-time.h"
 
 /* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
 #define TEST_BYTES (UINT64_C(1) << 19)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "pirate/pirating-internal.h"
-#include "collect/process-time.h"
+#include "collect/launch/process-time.h"
 
 /* Every run reads what the first one read. */
 static int rewind_input(off_t start, struct error *err)

@@ -17,9 +17,9 @@
 #include <time.h>
 
 #include "base/sizes.h"
-#include "collect/launch.h"
+#include "collect/launch/launch.h"
 #include "pirate/pirating-internal.h"
-#include "collect/process-time.h"
+#include "collect/launch/process-time.h"
 
 #define DEFAULT_SIZES 16u
 /* How long the Pirate is watched alone, and how often it may fail before a size is given up: a neighbour's

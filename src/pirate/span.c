@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pirate/code-place.h"
-#include "collect/launch.h"
+#include "collect/launch/launch.h"
 
 int span_is_all(const struct span *s)
 {

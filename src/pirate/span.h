@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "pirate/breakpoint.h"
-#include "collect/target.h"
+#include "collect/launch/target.h"
 
 struct span {
     const char *from, *to; /* code-place.h; NULL: its start, its end. Not owned */

@@ -66,7 +66,7 @@ enum profile_outcome {
     PROFILE_OUTCOMES
 };
 
-/* A survivor of a burst that was chosen to be watched (collect/watch.h). */
+/* A survivor of a burst that was chosen to be watched (collect/watch/watch.h). */
 struct profile_watch {
     uint64_t id; /* given by profile_add_watch */
     uint64_t burst;

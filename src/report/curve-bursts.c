@@ -76,7 +76,8 @@ static uint32_t thread_number(const struct profile_burst *list, size_t i)
 }
 
 /* The CPU time that a burst was planned to stand for, in units of the collector's; its weight is the product
- * of that and its steps (collect/reduce.c), before version 5 of its references, or of a few for each word. */
+ * of that and its steps (collect/reduce/reduce.c), before version 5 of its references, or of a few for each
+ * word. */
 static double planned(const struct profile_burst *b)
 {
     double references = (double)b->references, most = 4 * (double)b->words;

@@ -21,9 +21,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "collect/decode.h"
-#include "collect/launch.h"
-#include "collect/session.h"
+#include "collect/records/decode.h"
+#include "collect/launch/launch.h"
+#include "collect/launch/session.h"
 #include "isa.h"
 
 #define MOST_REFS 65536 /* of one record */

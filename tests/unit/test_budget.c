@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "collect/budget.h"
+#include "collect/clock/budget.h"
 #include "collect/tunables.h"
 
 /* A program of so many seconds of its own time; bursts cost the target `in` and the recorder `out` ns each,

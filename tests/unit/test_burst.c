@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "collect/burst.h"
+#include "collect/reduce/burst.h"
 
 enum { MOST = 400000, LINES = 1 << 16 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/random.h"
-#include "collect/decode-internal.h"
-#include "collect/touched-words.h"
+#include "collect/records/decode-internal.h"
+#include "collect/watch/touched-words.h"
 
 #define AREA 65536u
 #define HEADER(id, nwords) ((uint64_t)(id) | (uint64_t)(nwords) << WIRE_ID_BITS)

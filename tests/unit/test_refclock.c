@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "collect/faultcost.h"
-#include "collect/counting.h"
-#include "collect/refclock.h"
+#include "collect/clock/faultcost.h"
+#include "collect/clock/counting.h"
+#include "collect/clock/refclock.h"
 #include "collect/tunables.h"
 
 /* A burst of thread 7; wall time is CPU time + 1000. */

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/random.h"
-#include "collect/decode.h"
-#include "collect/references.h"
+#include "collect/records/decode.h"
+#include "collect/records/references.h"
 
 #define AREA (1u << 18)
 #define BLOCKS 200u

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "collect/replay.h"
+#include "collect/replay/replay.h"
 
 enum { N = 30000 };
 static uint64_t address[N];

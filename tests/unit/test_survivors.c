@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "collect/burst.h"
+#include "collect/reduce/burst.h"
 #include "sim/setdist-internal.h"
 
 #define TOUCHES 4000u

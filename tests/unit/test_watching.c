@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "collect/choose.h"
-#include "collect/debugreg.h"
-#include "collect/process-time.h"
-#include "collect/vma.h"
+#include "collect/watch/choose.h"
+#include "collect/watch/debugreg.h"
+#include "collect/launch/process-time.h"
+#include "collect/watch/vma.h"
 #include "model/clock.h"
 #include "model/rates.h"
 

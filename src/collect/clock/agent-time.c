@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent-time.c - a process may leave the agent behind: it executes a program that is statically linked, or
+ * without our environment, or as a user who may not open the session. Its CPU time goes on all the same, so
+ * it counts as long as the agent's memory is seen to be there. In between, where that is not known, it is
+ * taken to have run all the time, on all of its threads.
+ */
+#include "collect/clock/agent-time.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/sysinfo.h>
+#include <sys/uio.h>
+#include "collect/launch/process-time.h"
+
+/* The dynamic loader's part, before the agent was there. */
+#define BEFORE_AGENT_NS UINT64_C(5000000)
+
+/* 1: the agent is in the process; 0: another program is; -1: not to be known, or it has ended. */
+static int agent_there(const struct wire_proc *proc, pid_t pid)
+{
+    uint64_t there = 0, cookie_at = proc->mapped_at + offsetof(struct wire_proc, cookie);
+    struct iovec local = {&there, sizeof(there)}, remote = {(void *)(uintptr_t)cookie_at, sizeof(there)};
+    if (proc->mapped_at == 0)
+        return -1;
+    ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (n < 0 && errno != EFAULT)
+        return -1;
+    return n == sizeof(there) && there == proc->cookie;
+}
+
+/* Grows as long as the agent does anything. */
+static uint64_t activity(const struct wire_proc *proc)
+{
+    const struct wire_counters *c = &proc->count;
+    return c->triggers + c->ticks + c->bursts + c->counts + c->syscalls + proc->next_seq;
+}
+
+static uint64_t at_most(const struct agent_time *t, const struct wire_proc *proc, uint64_t now_ns)
+{
+    uint64_t threads = proc->count.threads, processors = (uint64_t)get_nprocs();
+    threads = threads > processors ? processors : threads;
+    return now_ns > t->at_ns ? (now_ns - t->at_ns) * (threads > 0 ? threads : 1) : 0;
+}
+
+void agent_time_begin(struct agent_time *t, const struct wire_proc *proc, pid_t pid)
+{
+    *t = (struct agent_time){.ns = BEFORE_AGENT_NS, .at_ns = proc->start_ns, .there = -1};
+    agent_time_look(t, proc, pid);
+}
+
+void agent_time_look(struct agent_time *t, const struct wire_proc *proc, pid_t pid)
+{
+    uint64_t now_ns = monotonic_ns(), did = activity(proc), cpu_ns, most = at_most(t, proc, now_ns);
+    int before = t->there, known = process_cpu_ns(pid, &cpu_ns) == 0;
+    t->there = agent_there(proc, pid);
+    if (known && (t->there == 1 || (t->there < 0 && before == 1))) { /* the latter: a zombie */
+        uint64_t grown = cpu_ns > t->ns ? cpu_ns - t->ns : 0;
+        t->ns += t->there == 1 || grown < most ? grown : most;
+    } else if ((t->there != 0 && before != 0) || did != t->activity) {
+        /* Ended meanwhile, or not ours to look into; or the process has numbers of its own (a container). */
+        t->ns += most;
+    }
+    t->at_ns = now_ns;
+    t->activity = did;
+}

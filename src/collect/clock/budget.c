@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/clock/budget.h"
+#include "collect/tunables.h"
+#include <math.h>
+
+void budget_init(struct budget *b, double percent, uint64_t first_gap_ns)
+{
+    *b = (struct budget){.share = percent / 100, .gap_ns = first_gap_ns, .watch = COLLECT_WATCH_PER_BURST};
+}
+
+static double clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* By what bursts cost, not by how far apart they are: where watching is dear these are far apart. */
+uint64_t budget_watch_allowance_ns(const struct budget *b)
+{
+    return (uint64_t)clamp(BUDGET_ALLOWANCE * b->other_cost_ns, BUDGET_LEAST_ALLOWANCE_NS,
+                           BUDGET_MOST_ALLOWANCE_SHARE * b->share * BUDGET_HORIZON_NS);
+}
+
+/* More lines cost more faults, and those tell less than more bursts would: not over about a third. */
+static void choose_watch(struct budget *b, double watch_ns, double spent_ns)
+{
+    if (!(spent_ns > 0))
+        return;
+    b->watch_share += (watch_ns / spent_ns - b->watch_share) / 4;
+    if (b->watch_share > BUDGET_WATCH_MOST && b->watch > 1)
+        b->watch--;
+    else if (b->watch_share < BUDGET_WATCH_LEAST && b->watch < COLLECT_WATCH_PER_BURST)
+        b->watch++;
+}
+
+uint64_t budget_next(struct budget *b, const struct budget_use *use)
+{
+    uint64_t spent_ns = use->burst_ns + use->recorder_ns + use->watch_ns;
+    if (use->bursts > b->bursts) {
+        double watch = (double)(use->watch_ns - b->watch_ns);
+        double other = ((double)(spent_ns - b->spent_ns) - watch) / (double)(use->bursts - b->bursts);
+        b->other_cost_ns += (other - b->other_cost_ns) / (b->other_cost_ns == 0 ? 1 : 3);
+        choose_watch(b, watch, (double)(spent_ns - b->spent_ns));
+        b->watch_ns = use->watch_ns;
+        double cost = (double)(spent_ns - b->spent_ns) / (double)(use->bursts - b->bursts);
+        /* The first bursts are dear, since all code is still to be translated: soon forgotten. One that says
+         * nothing of the next would leave seconds of the program unseen (python3: 35 ms). */
+        if (b->bursts < BUDGET_FIRST_BURSTS)
+            cost = fmin(cost, BUDGET_FIRST_COST_NS);
+        else /* nor does one that the host took the processor from in the middle; what it cost is owed all the
+                same */
+            cost = fmin(cost, BUDGET_MOST_RISE * b->burst_cost_ns);
+        double weight = b->burst_cost_ns == 0 ? 1 : cost < b->burst_cost_ns ? .7 : .3;
+        b->burst_cost_ns += weight * (cost - b->burst_cost_ns);
+        b->bursts = use->bursts;
+        b->spent_ns = spent_ns;
+    }
+    uint64_t in_target_ns = use->burst_ns + use->watch_ns + use->start_ns;
+    double own_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
+    if (b->burst_cost_ns > 0) {
+        /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
+         * program's later half should not be sampled twice as densely as its first; debts too, since the next
+         * burst is planned now, by what its thread owes for the dear first ones, and is not planned anew. */
+        double horizon_ns = BUDGET_HORIZON_NS;
+        double allowed = b->share * (own_ns + horizon_ns) - (double)spent_ns;
+        double share = clamp(allowed / horizon_ns, b->share / 2, b->share * 1.25);
+        double gap_ns = b->burst_cost_ns / share, debt_ns = (double)spent_ns - b->share * own_ns;
+        if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* nothing before that is paid back */
+            gap_ns = fmax(gap_ns, debt_ns / b->share);
+        b->gap_ns = (uint64_t)clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);
+    }
+    return b->gap_ns;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/clock/counting.h"
+#include <math.h>
+#include <stdint.h>
+#include "collect/launch/process-time.h"
+#include "collect/tunables.h"
+
+#define STEPS 2000
+/* Of a multiplication and an addition, each waiting for the last: 3 and 1 on all processors of these years.
+ */
+#define STEP_CYCLES 4.0
+#define TRIES 16
+#define CYCLE_LEAST_NS .1
+#define CYCLE_MOST_NS 2.
+
+/* How long a cycle of the processor is: the shortest of several tries (60 us in all, at the first call). */
+static double cycle_ns(void)
+{
+    static double ns;
+    if (ns > 0)
+        return ns;
+    uint64_t least = UINT64_MAX, x = 1;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t start = monotonic_ns();
+        for (int step = 0; step < STEPS; step++) {
+            x = x * 69069 + 1;
+            __asm__ volatile("" : "+r"(x));
+        }
+        uint64_t took = monotonic_ns() - start;
+        least = took < least ? took : least;
+    }
+    return ns = fmin(fmax((double)least / (STEPS * STEP_CYCLES), CYCLE_LEAST_NS), CYCLE_MOST_NS);
+}
+
+double counting_native_ns(double ns, double blocks, double turns)
+{
+    if (!(blocks > 0))
+        return ns;
+    double rest_ns = fmax(ns - cycle_ns() * COLLECT_COUNT_BLOCK_CYCLES * blocks, COLLECT_COUNT_LEAST * ns);
+    return rest_ns / (1 + COLLECT_COUNT_TURN_TIMES * fmin(turns / blocks, 1));
+}

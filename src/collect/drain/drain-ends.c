@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain-ends.c - finds processes that are gone. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include "collect/drain/drain-internal.h"
+
+/* Gone, or a zombie without threads: nothing of it will write to its slot again. */
+static int process_is_gone(uint32_t pid, int pidfd)
+{
+    char path[64], text[1024];
+    if (pidfd >= 0) { /* a microsecond; the rest takes fifty */
+        struct pollfd poll_end = {.fd = pidfd, .events = POLLIN};
+        return poll(&poll_end, 1, 0) > 0;
+    }
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return 1;
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return errno == ENOENT;
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *after = strrchr(text, ')'); /* behind the name, which may hold anything */
+    char state = '?';
+    long threads = 0;
+    if (after == NULL ||
+        sscanf(after + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld", &state,
+               &threads) != 2)
+        return 0;
+    return (state == 'Z' || state == 'X') && threads <= 1;
+}
+
+/* The process has executed another program since: that one has a slot of its own. */
+static int replaced(const struct drain *d, const struct slot *slot)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        const struct slot *other = &d->slots[i];
+        if (other != slot && other->proc != NULL && other->pid == slot->pid &&
+            other->start_ns > slot->start_ns)
+            return 1;
+    }
+    return 0;
+}
+
+int drain_crowded(const struct drain *d)
+{
+    uint32_t used = 0, n = d->session->layout.nslots;
+    for (uint32_t i = 0; i < n && d->attached != d->looked; i++)
+        used += d->slots[i].proc != NULL;
+    return 2 * used > n;
+}
+
+int drain_fresh(const struct drain *d)
+{
+    return d->attached != d->looked;
+}
+
+void drain_look(struct drain *d)
+{
+    d->looked = d->attached;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        if (slot->proc == NULL)
+            continue;
+        agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
+        /* Until the process is gone its threads can still write. */
+        if (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot))
+            continue;
+        while (drain_slot(d, slot) != 0)
+            ;
+        for (uint32_t b = 0; b < d->session->layout.nbuffers; b++)
+            slot->lost += __atomic_load_n(&slot->proc->buf_state[b], __ATOMIC_ACQUIRE) == WIRE_BUF_OWNED;
+        drain_drop(d, slot, 1);
+        session_release_slot(d->session, i);
+    }
+}
+
+uint32_t drain_live(const struct drain *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        n += d->slots[i].proc != NULL &&
+             __atomic_load_n(&d->slots[i].proc->state, __ATOMIC_ACQUIRE) == WIRE_PROC_LIVE;
+    return n;
+}
+
+const struct unprofiled *drain_unprofiled(const struct drain *d)
+{
+    return &d->unprofiled;
+}
+
+uint64_t drain_lost(const struct drain *d)
+{
+    return d->lost;
+}

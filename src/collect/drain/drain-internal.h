@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain-internal.h - what the files of drain share. */
+#ifndef CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
+#define CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
+
+#include "collect/clock/agent-time.h"
+#include "collect/drain/drain.h"
+#include "collect/clock/trigger.h"
+#include "collect/drain/unprofiled.h"
+
+/* A process that takes part: its slot of the session, and what is known of it. */
+struct slot {
+    struct wire_proc *proc; /* NULL: not in use */
+    uint32_t pid;
+    int pidfd; /* -1: the kernel has none, or we have no more descriptors */
+    uint64_t start_ns;
+    uint32_t modules; /* stored so far */
+    uint64_t expected_seq;
+    uint64_t lost;
+    struct triggers *triggers; /* NULL: none */
+    uint64_t cpu_ns;           /* of the process, when last asked */
+    struct agent_time agent;
+    struct reduce_process process;
+    struct references *references; /* for the trace */
+    struct watcher *watcher;       /* NULL: none */
+};
+
+struct drain {
+    const struct session *session;
+    struct reducer *reducer;
+    struct profile *profile;
+    struct tee *tee;            /* NULL: no trace */
+    struct watch_setting watch; /* watches NULL: none */
+    unsigned live;              /* see watcher_limit */
+    uint64_t allowance_ns;
+    struct watcher *asking;          /* whose burst is being reduced */
+    const struct counters *counters; /* of the clock `pmu`; else NULL */
+    uint64_t start_ns;
+    uint32_t rings;    /* wire_session.doorbell at the last pass */
+    uint32_t attached; /* wire_session.attached when the slots were last looked through */
+    uint32_t looked;   /* likewise, when it was last looked for processes that are gone */
+    struct error trouble;
+    int in_trouble;
+    int news; /* something was handed over since the last commit */
+    uint64_t lost;
+    struct unprofiled unprofiled;
+    uint64_t agent_ns;     /* of the processes that have ended: CPU time with the agent in them, at most */
+    uint64_t memory_bytes; /* of the ended process that was given most */
+    uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
+        counted; /* of slots that were given back */
+    struct slot slots[];
+};
+
+/* --- drain.c --- */
+
+/* Remembers why collecting ends, if nothing else did before, and tells the agents to stop. */
+void drain_set_trouble(struct drain *d, const struct error *err);
+/* Takes what the process has handed over: at most as many buffers as a slot has, so that one busy process
+ * does not keep the others waiting. Their number. */
+uint64_t drain_slot(struct drain *d, struct slot *slot);
+
+static inline int storing(const struct drain *d)
+{
+    return d->profile != NULL && !d->in_trouble;
+}
+
+/* Where the process' templates are. */
+static inline struct decode_source source_of(const struct drain *d, const struct wire_proc *proc)
+{
+    return (struct decode_source){
+        .templates = (const char *)proc + d->session->layout.template_offset,
+        .template_bytes = d->session->layout.template_bytes,
+        .block_offset = proc->block_offset,
+    };
+}
+
+/* --- drain-slots.c --- */
+
+/* A process has taken slot i. */
+void drain_adopt(struct drain *d, uint32_t i);
+/* Stores what is known of the process and unmaps its slot. gone: it has ended. */
+void drain_drop(struct drain *d, struct slot *slot, int gone);
+/* Stores the modules that came since the last call. */
+void drain_store_modules(struct drain *d, struct slot *slot);
+void drain_store_counters(struct drain *d, const struct slot *slot);
+
+/* --- drain-use.c --- */
+
+/* CPU time that profiling has cost the process: bursts, and of counting what native code would not have
+ * taken. */
+uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count);
+
+#endif

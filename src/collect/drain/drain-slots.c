@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain-slots.c - processes as they come and go, and what the profile says of each. */
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "collect/drain/drain-internal.h"
+#include "profile/names.h"
+
+void drain_store_modules(struct drain *d, struct slot *slot)
+{
+    uint32_t n = __atomic_load_n(&slot->proc->nmodules, __ATOMIC_ACQUIRE);
+    for (; slot->modules < n && slot->modules < WIRE_MAX_MODULES && storing(d); slot->modules++) {
+        struct wire_module m = slot->proc->module[slot->modules];
+        struct error err;
+        m.path[sizeof(m.path) - 1] = '\0';
+        if (profile_add_module(d->profile, slot->process.id, m.start, m.end, m.file_offset, m.path, &err) < 0)
+            drain_set_trouble(d, &err);
+    }
+}
+
+void drain_store_counters(struct drain *d, const struct slot *slot)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } counters[] = {
+#define COUNTER(name) {#name, offsetof(struct wire_counters, name)}
+        COUNTER(triggers),       COUNTER(ticks),           COUNTER(bursts),
+        COUNTER(skipped_buffer), COUNTER(skipped_code),    COUNTER(skipped_busy),
+        COUNTER(skipped_gs),     COUNTER(stepped),         COUNTER(syscalls),
+        COUNTER(blocks),         COUNTER(insns),           COUNTER(flushes),
+        COUNTER(threads),        COUNTER(translate_ns),    COUNTER(stalled_ns),
+        COUNTER(cpu_ns),         COUNTER(burst_cpu_ns),    COUNTER(watch_faults),
+        COUNTER(watch_hits),     COUNTER(watch_minis),     COUNTER(watch_calls),
+        COUNTER(watch_unasked),  COUNTER(watch_rests),     COUNTER(watch_line_ns),
+        COUNTER(watch_refs),     COUNTER(watch_unseen_ns), COUNTER(watch_cpu_ns),
+        COUNTER(counts),         COUNTER(count_refs),      COUNTER(count_string_refs),
+        COUNTER(count_cpu_ns),   COUNTER(count_away_ns),   COUNTER(count_blocks),
+        COUNTER(count_turns),    COUNTER(memory_bytes),    COUNTER(disabled),
+        COUNTER(start_cpu_ns),
+#undef COUNTER
+    };
+    struct error err;
+    /* Why the process is not watched any more: enum wire_unwatched. */
+    int status = storing(d) ? profile_set_counter(d->profile, slot->process.id, "unwatched",
+                                                  slot->proc->watching.off, &err)
+                            : 0;
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && status >= 0 && storing(d); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)&slot->proc->count + counters[i].offset, sizeof(value));
+        status = profile_set_counter(d->profile, slot->process.id, counters[i].name, value, &err);
+    }
+    for (uint32_t end = 0; end < WIRE_END_COUNT && status >= 0 && storing(d); end++) {
+        char name[64];
+        snprintf(name, sizeof(name), "ended_%s", profile_end_name(end));
+        if (slot->process.ended[end] != 0)
+            status = profile_set_counter(d->profile, slot->process.id, name, slot->process.ended[end], &err);
+    }
+    if (status >= 0 && storing(d) && slot->lost != 0)
+        status = profile_set_counter(d->profile, slot->process.id, "lost_buffers", slot->lost, &err);
+    if (status >= 0 && storing(d) && slot->process.bad_records != 0)
+        status =
+            profile_set_counter(d->profile, slot->process.id, "bad_records", slot->process.bad_records, &err);
+    if (status < 0)
+        drain_set_trouble(d, &err);
+}
+
+/* Ours: the target may scribble over its own. */
+static void copy_exe(const struct wire_proc *proc, char exe[sizeof(proc->exe)])
+{
+    memcpy(exe, proc->exe, sizeof(proc->exe));
+    exe[sizeof(proc->exe) - 1] = '\0';
+}
+
+void drain_adopt(struct drain *d, uint32_t i)
+{
+    struct slot *slot = &d->slots[i];
+    struct wire_proc *proc = session_map_slot(d->session, i);
+    struct error err;
+    if (proc == NULL) {
+        error_set(&err, -ENOMEM, "cannot map the memory shared with a process: %s", strerror(errno));
+        drain_set_trouble(d, &err);
+        return;
+    }
+    uint32_t pid = __atomic_load_n(&proc->pid, __ATOMIC_ACQUIRE);
+    if (pid == 0 || pid > INT_MAX) { /* it has not filled it in yet */
+        munmap(proc, d->session->layout.slot_bytes);
+        return;
+    }
+    *slot = (struct slot){.proc = proc, .pid = pid, .start_ns = proc->start_ns, .expected_seq = 1};
+    slot->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    agent_time_begin(&slot->agent, proc, (pid_t)pid);
+    d->news = 1;
+    struct decode_source source = source_of(d, proc);
+    if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
+        drain_set_trouble(d, &err);
+    if (d->session->map->perf)
+        slot->triggers =
+            triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock, proc->cookie);
+    if (d->watch.watches != NULL && slot->process.decoder != NULL)
+        slot->watcher = slot->process.watcher = watcher_new(proc, pid, &source, &d->watch);
+    if (slot->watcher != NULL)
+        watcher_limit(slot->watcher, d->live, d->allowance_ns);
+    if (storing(d)) {
+        char exe[sizeof(proc->exe)];
+        copy_exe(proc, exe);
+        uint64_t start_ns = slot->start_ns > d->start_ns ? slot->start_ns - d->start_ns : 0;
+        if (profile_add_process(d->profile, pid, proc->ppid, exe, start_ns, &slot->process.id, &err) < 0)
+            drain_set_trouble(d, &err);
+    }
+}
+
+void drain_drop(struct drain *d, struct slot *slot, int gone)
+{
+    struct error err;
+    char exe[sizeof(slot->proc->exe)];
+    drain_store_modules(d, slot);
+    if (slot->watcher != NULL && watcher_finish(slot->watcher, slot->cpu_ns, gone, &err) < 0)
+        drain_set_trouble(d, &err);
+    drain_store_counters(d, slot);
+    copy_exe(slot->proc, exe);
+    unprofiled_add(&d->unprofiled, slot->proc, exe);
+    d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
+    d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
+    d->ended_cpu_ns += slot->cpu_ns;
+    d->agent_ns += gone ? slot->agent.ns : 0;
+    d->ended_bursts += slot->proc->count.bursts;
+    if (slot->proc->count.memory_bytes > d->memory_bytes)
+        d->memory_bytes = slot->proc->count.memory_bytes;
+    d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
+    d->ended_start_ns += slot->proc->count.start_cpu_ns;
+    d->lost += slot->lost;
+    triggers_free(slot->triggers); /* which knows the process' clock */
+    if (d->reducer != NULL && slot->process.decoder != NULL)
+        reduce_process_clear(d->reducer, &slot->process);
+    if (slot->pidfd >= 0)
+        close(slot->pidfd);
+    d->news = 1;
+    references_free(slot->references);
+    munmap(slot->proc, d->session->layout.slot_bytes);
+    *slot = (struct slot){0};
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain-use.c - what profiling has cost the target so far. */
+#include "collect/clock/counting.h"
+#include "collect/drain/drain-internal.h"
+#include "collect/clock/faultcost.h"
+#include "collect/launch/process-time.h"
+#include "collect/tunables.h"
+
+uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count)
+{
+    uint64_t ticks = count->ticks != 0 ? count->ticks * alarm_cost_ns() : 0; /* measured at the first call */
+    uint64_t bursts = count->burst_cpu_ns + count->bursts * BUDGET_AFTER_BURST_NS + ticks;
+    if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
+        return bursts;
+    uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
+    double slower = counting > away ? (double)(counting - away) : 0;
+    return bursts + (counting < away ? counting : away) + counting * BUDGET_AFTER_COUNTING_PERCENT / 100 +
+           (uint64_t)(slower -
+                      counting_native_ns(slower, (double)count->count_blocks, (double)count->count_turns));
+}
+
+struct budget_use drain_use(struct drain *d)
+{
+    struct budget_use use = {.burst_ns = drain_burst_cpu_ns(d), .target_ns = d->ended_cpu_ns};
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        if (slot->proc == NULL)
+            continue;
+        uint64_t ns;
+        process_cpu_ns((pid_t)slot->pid, &ns); /* 0 if it has ended */
+        slot->cpu_ns = ns > slot->cpu_ns ? ns : slot->cpu_ns;
+        use.target_ns += slot->cpu_ns;
+        use.bursts += slot->proc->count.bursts;
+        use.watch_ns += slot->proc->count.watch_cpu_ns;
+        use.start_ns += slot->proc->count.start_cpu_ns;
+    }
+    use.bursts += d->ended_bursts;
+    use.watch_ns += d->ended_watch_ns;
+    use.start_ns += d->ended_start_ns;
+    return use;
+}
+
+uint64_t drain_burst_cpu_ns(const struct drain *d)
+{
+    uint64_t sum = d->burst_cpu_ns;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += drain_profiling_ns(d, &d->slots[i].proc->count);
+    return sum;
+}
+
+uint64_t drain_memory_bytes(const struct drain *d)
+{
+    return d->memory_bytes;
+}
+
+uint64_t drain_counted(const struct drain *d)
+{
+    uint64_t sum = d->counted;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            sum += d->slots[i].proc->count.count_refs + d->slots[i].proc->count.count_string_refs;
+    return sum;
+}
+
+uint64_t drain_agent_ns(const struct drain *d)
+{
+    return d->agent_ns;
+}

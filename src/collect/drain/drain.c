@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain.c - slots, buffers, and the sleep between.
+ *
+ * The target can write to all shared memory. What decides about memory accesses here (layout, word
+ * counts, strings) comes from our own copies or is bounded; a target that scribbles over the rest
+ * gets a wrong profile, not a crash.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "collect/drain/drain-internal.h"
+#include "collect/tunables.h"
+
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    /* Not FUTEX_PRIVATE: the other side is another process. */
+    return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
+                        struct error *err)
+{
+    struct drain *d = calloc(1, sizeof(*d) + s->layout.nslots * sizeof(d->slots[0]));
+    if (d == NULL) {
+        error_set(err, -ENOMEM, "out of memory for the collector");
+        return NULL;
+    }
+    d->session = s;
+    d->reducer = r;
+    d->profile = p;
+    d->start_ns = start_ns;
+    return d;
+}
+
+void drain_tee(struct drain *d, struct tee *t)
+{
+    d->tee = t;
+}
+
+void drain_watch(struct drain *d, const struct watch_setting *setting)
+{
+    d->watch = *setting;
+    d->live = COLLECT_WATCH_LIVE;
+    d->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
+}
+
+void drain_request(void *ctx, const struct watch_request *request)
+{
+    struct drain *d = ctx;
+    if (d->asking != NULL)
+        watcher_request(d->asking, request);
+}
+
+void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns)
+{
+    d->live = live;
+    d->allowance_ns = allowance_ns;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].watcher != NULL)
+            watcher_limit(d->slots[i].watcher, live, allowance_ns);
+}
+
+void drain_counters(struct drain *d, const struct counters *counters)
+{
+    d->counters = counters;
+}
+
+void drain_set_trouble(struct drain *d, const struct error *err)
+{
+    if (d->in_trouble)
+        return;
+    d->in_trouble = 1;
+    d->trouble = *err;
+    __atomic_store_n(&d->session->map->stop, 1, __ATOMIC_RELEASE);
+}
+
+const struct error *drain_trouble(const struct drain *d)
+{
+    return d->in_trouble ? &d->trouble : NULL;
+}
+
+void drain_finish(struct drain *d)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            drain_drop(d, &d->slots[i], 0);
+    drain_commit(d);
+}
+
+void drain_free(struct drain *d)
+{
+    free(d); /* what drain_finish left of slots goes with the process */
+}
+
+/* --- buffers --- */
+
+/* The ready buffer with the lowest number; nbuffers if there is none. */
+static uint32_t first_ready(const struct drain *d, const struct slot *slot)
+{
+    uint32_t n = d->session->layout.nbuffers, best = n;
+    for (uint32_t i = 0; i < n; i++)
+        if (__atomic_load_n(&slot->proc->buf_state[i], __ATOMIC_ACQUIRE) == WIRE_BUF_READY &&
+            (best == n || slot->proc->desc[i].seq < slot->proc->desc[best].seq))
+            best = i;
+    return best;
+}
+
+static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
+{
+    const struct wire_session *layout = &d->session->layout;
+    struct wire_proc *proc = slot->proc;
+    struct wire_desc desc = proc->desc[i];
+    uint64_t room = layout->buffer_bytes / sizeof(uint64_t);
+    const char *words = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
+    uint64_t n = desc.words < room ? desc.words : room;
+    struct error err;
+
+    slot->expected_seq = desc.seq + 1;
+    d->news = 1;
+    drain_store_modules(d, slot);
+    if (d->tee != NULL && !d->in_trouble) {
+        struct decode_source source = source_of(d, proc);
+        tee_buffer(d->tee, &slot->references, &source, slot->pid, &desc,
+                   (const uint64_t *)(const void *)words, n);
+    }
+    slot->cpu_ns = desc.cpu_end_ns > slot->cpu_ns ? desc.cpu_end_ns : slot->cpu_ns;
+    d->asking = slot->watcher;
+    if (d->watch.watches != NULL && d->reducer != NULL) /* nobody waits for a choice: none is made */
+        reducer_watch(d->reducer, desc.asks != 0 ? d->watch.watches : NULL);
+    if (slot->watcher != NULL)
+        watcher_begin(slot->watcher, &desc, (const uint64_t *)(const void *)words, n);
+    if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
+        if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
+            0)
+            drain_set_trouble(d, &err);
+    }
+    if (slot->watcher != NULL && watcher_end(slot->watcher, &err) < 0)
+        drain_set_trouble(d, &err);
+    d->asking = NULL;
+    __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
+    futex(&proc->buf_freed, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+static void count_triggers(struct drain *d, struct slot *slot)
+{
+    struct error err;
+    if (triggers_count(slot->triggers) < 0) {
+        error_set(&err, -ENOMEM, "out of memory for the clock of a process");
+        drain_set_trouble(d, &err);
+    }
+}
+
+uint64_t drain_slot(struct drain *d, struct slot *slot)
+{
+    uint32_t n = d->session->layout.nbuffers;
+    uint64_t taken = 0;
+    while (taken < n) {
+        uint32_t i = first_ready(d, slot);
+        /* A number was skipped: while we looked, a thread may have handed over one buffer behind our
+         * back and a later one before our eyes. What came before the one we saw is visible now. */
+        if (i < n && slot->proc->desc[i].seq != slot->expected_seq)
+            i = first_ready(d, slot);
+        if (i >= n)
+            break;
+        count_triggers(d, slot); /* what came before that burst */
+        take_buffer(d, slot, i);
+        taken++;
+    }
+    return taken;
+}
+
+uint64_t drain_pass(struct drain *d)
+{
+    uint64_t taken = 0;
+    d->rings = __atomic_load_n(&d->session->map->doorbell, __ATOMIC_SEQ_CST);
+    /* A process counts itself when its slot is filled in. Looking costs a system call a slot. */
+    uint32_t attached = __atomic_load_n(&d->session->map->attached, __ATOMIC_ACQUIRE);
+    int look = attached != d->attached;
+    d->attached = attached;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
+        struct slot *slot = &d->slots[i];
+        if (look && slot->proc == NULL && session_slot_state(d->session, i) != WIRE_PROC_FREE)
+            drain_adopt(d, i);
+        if (slot->proc != NULL) {
+            count_triggers(d, slot); /* before a new gap begins */
+            triggers_serve(slot->triggers, slot->proc,
+                           __atomic_load_n(&d->session->map->gap_ns, __ATOMIC_RELAXED));
+            taken += drain_slot(d, slot);
+        }
+    }
+    return taken;
+}
+
+static int any_ready(const struct drain *d)
+{
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL && (first_ready(d, &d->slots[i]) < d->session->layout.nbuffers ||
+                                         triggers_pending(d->slots[i].triggers, d->slots[i].proc)))
+            return 1;
+    return 0;
+}
+
+void drain_wait(struct drain *d, int timeout_ms)
+{
+    struct wire_session *session = d->session->map;
+    struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+
+    /* Said before the last look: who hands over after the look sees that we sleep and rings; and a
+     * ring since the last pass has changed the word, so that the wait does not begin. */
+    __atomic_store_n(&session->collector_sleeps, 1, __ATOMIC_SEQ_CST);
+    if (!any_ready(d))
+        futex(&session->doorbell, FUTEX_WAIT, d->rings, &timeout);
+    __atomic_store_n(&session->collector_sleeps, 0, __ATOMIC_SEQ_CST);
+}
+
+void drain_ring(struct wire_session *session)
+{
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
+}
+
+void drain_commit(struct drain *d)
+{
+    struct error err;
+    if (!d->news)
+        return;
+    d->news = 0;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL)
+            drain_store_counters(d, &d->slots[i]);
+    if (storing(d) && d->reducer != NULL && reduce_store(d->reducer, &err) < 0)
+        drain_set_trouble(d, &err);
+    if (storing(d) && profile_commit(d->profile, &err) < 0)
+        drain_set_trouble(d, &err);
+    if (d->tee != NULL)
+        tee_flush(d->tee);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decode-internal.h - what the files of the decoder share. */
+#ifndef CACHEGRAM_DECODE_INTERNAL_H
+#define CACHEGRAM_DECODE_INTERNAL_H
+
+#include "collect/records/decode.h"
+
+/* Line ids gathered before the sink is called: large enough to make the call free, small enough to
+ * stay in a second-level cache beside the buffer that is being read. */
+#define BATCH_LINES 8192u
+/* Room for one block, or one reference, beyond that; a template that needs more is refused. */
+#define BATCH_MARGIN 8192u
+/* decode_groups stores whole vectors. */
+#define BATCH_OVERHANG 8u
+/* User addresses; the kernel half and non-canonical values can only come from damage. */
+#define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
+/* A repeated string instruction that claims more than that is damage. */
+#define REP_MAX_ELEMENTS (UINT64_C(1) << 34)
+
+struct plain_ref {
+    uint64_t disp;
+    uint16_t last; /* size - 1 */
+    uint8_t slot;
+    uint8_t fs;
+    uint8_t twice; /* read-modify-write: a load and a store */
+    uint8_t store; /* written */
+};
+
+/*
+ * Up to 8 plain references, in program order, whose words lie in a window of 8; one that is read and
+ * written counts as two. One cache line, and the first of a block says all that most blocks need: large
+ * programs have more blocks than any cache holds. All zero: no group.
+ */
+struct group {
+    int32_t disp[8];
+    uint64_t base;                         /* address that references without a word are near to */
+    uint8_t last[8];                       /* size - 1 */
+    uint8_t word[8];                       /* within the window */
+    uint8_t with_word, with_base, with_fs; /* bit i: what reference i's address is the sum of, beside disp */
+    uint8_t n;
+    uint8_t loads;
+    uint8_t ninsns; /* of the block; 0 in all groups but its first */
+    uint8_t more;   /* the block's other groups: that many, in block.groups */
+    union {
+        uint8_t nwords; /* of the record: of the first group, whose window is the record's start */
+        uint8_t window; /* first word: of the others */
+    };
+} __attribute__((aligned(64)));
+
+struct block {
+    uint64_t header; /* of its records */
+    uint32_t nwords;
+    uint32_t nrefs;
+    uint32_t ninsns;
+    uint32_t loads, stores; /* if all is plain */
+    uint8_t special;        /* some reference is not plain */
+    uint8_t bad;
+    struct wire_ref *refs; /* as sent: for special blocks and incomplete records */
+    struct group *groups;  /* but for the first, or NULL */
+    struct plain_ref plain[];
+};
+
+struct decoder {
+    struct decode_source source;
+    unsigned line_shift;
+    unsigned line_bytes;
+    struct block **blocks; /* by id */
+    uint32_t ids;          /* those from here on were never seen: their memory was never touched */
+    struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    uint64_t *batch;
+    size_t used;
+    int skip_string_hits;
+    decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
+    void *ctx;
+    struct decode_counts *counts;
+};
+
+/* Whether this machine runs decode_groups. */
+int decode_has_avx512(void);
+/* Divides b's plain references into groups, if they allow it. 0, or -ENOMEM. */
+int decode_make_groups(struct block *b, struct group *first);
+/*
+ * Decodes complete records from words[at] on, as long as they are grouped and there is room in the
+ * batch. Where it stopped: at a record that decode_buffer has to see.
+ */
+uint64_t decode_groups(struct decoder *d, const uint64_t *words, uint64_t at, uint64_t n, uint64_t fs_base);
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode.c - the collector's hot loop.
+ *
+ * A record is a header and the values of the registers that its block's addresses are made of; the
+ * block's template says how. On its first use a template is checked and compiled into a private
+ * copy (the target could change the shared one under our hands), in which a plain reference is
+ *
+ *     address = disp + record[slot] + base[fs]
+ *
+ * without a branch: references without a register use slot 0, the header, whose value is known
+ * beforehand and is taken off their displacement. Example, 64-byte lines: header 0x2_00007 (block 7,
+ * 2 words), `mov 8(%rax)` is {disp 8, slot 1}, `mov var` at 0x4010 is {disp 0x4010 - 0x200007, slot 0};
+ * the record [0x200007, 0x5000] gives 0x5008 and 0x4010: lines 0x140 and 0x100.
+ *
+ * With AVX-512 up to eight such references are one group (decode-avx512.c).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "collect/records/decode-internal.h"
+
+#define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
+#define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
+
+/* A table of which only the pages of blocks that there are cost memory. calloc would fill all of it where
+ * another process' was freed before, which takes milliseconds. */
+static void *table_new(size_t bytes)
+{
+    void *table =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return table == MAP_FAILED ? NULL : table;
+}
+
+static void table_free(void *table, size_t bytes)
+{
+    if (table != NULL)
+        munmap(table, bytes);
+}
+
+struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err)
+{
+    if (line_bytes < 8 || line_bytes > 4096 || (line_bytes & (line_bytes - 1)) != 0) {
+        error_set(err, -EINVAL, "line size %u is not a power of two from 8 to 4096", line_bytes);
+        return NULL;
+    }
+    struct decoder *d = calloc(1, sizeof(*d));
+    if (d != NULL) {
+        d->blocks = table_new(BLOCKS_BYTES);
+        d->batch = malloc((BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG) * sizeof(*d->batch));
+    }
+    int groups = decode_has_avx512();
+    if (d != NULL && groups)
+        d->first = table_new(FIRST_BYTES);
+    if (d == NULL || d->blocks == NULL || d->batch == NULL || (groups && d->first == NULL)) {
+        decoder_free(d);
+        error_set(err, -ENOMEM, "out of memory for the decoder of a process");
+        return NULL;
+    }
+    d->source = *source;
+    d->line_bytes = line_bytes;
+    d->line_shift = (unsigned)__builtin_ctz(line_bytes);
+    return d;
+}
+
+void decoder_free(struct decoder *d)
+{
+    if (d == NULL)
+        return;
+    for (uint32_t i = 0; i < d->ids; i++)
+        if (d->blocks[i] != NULL) {
+            free(d->blocks[i]->refs);
+            free(d->blocks[i]->groups);
+            free(d->blocks[i]);
+        }
+    table_free(d->blocks, BLOCKS_BYTES);
+    table_free(d->first, FIRST_BYTES);
+    free(d->batch);
+    free(d);
+}
+
+void decoder_skip_string_hits(struct decoder *d)
+{
+    d->skip_string_hits = 1;
+}
+
+/* Bytes that a reference may span at most, or 0 if its description is broken. */
+static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
+{
+    if (r->slot >= nwords)
+        return 0;
+    switch (r->kind) {
+    case WIRE_REF_PLAIN:
+        return (r->rw & (WIRE_LOAD | WIRE_STORE)) != 0 ? r->size : 0;
+    case WIRE_REF_REP:
+        if (r->slot == 0 || r->slot + 4u >= nwords || (r->flags & (WIRE_REP_SRC | WIRE_REP_DST)) == 0)
+            return 0;
+        return r->elem_bytes <= 8 ? r->elem_bytes : 0;
+    case WIRE_REF_MASKED:
+    case WIRE_REF_PACKED:
+        if (r->slot2 == 0 || r->slot2 >= nwords || (r->rw & (WIRE_LOAD | WIRE_STORE)) == 0)
+            return 0;
+        return 64u * r->elem_bytes;
+    case WIRE_REF_GATHER:
+        if (r->slot2 == 0 || r->slot2 >= nwords || r->slot3 == 0 || r->slot3 >= nwords)
+            return 0;
+        if ((r->index_bytes != 4 && r->index_bytes != 8) || (r->rw & (WIRE_LOAD | WIRE_STORE)) == 0)
+            return 0;
+        return 64u * r->elem_bytes;
+    default:
+        return 0;
+    }
+}
+
+/* Checks and copies the template of `header`'s block. NULL: out of memory. */
+static struct block *compile(struct decoder *d, uint32_t id)
+{
+    struct wire_block head = {0};
+    const uint8_t *at = NULL;
+    uint64_t offset = __atomic_load_n(&d->source.block_offset[id], __ATOMIC_ACQUIRE);
+    if (offset != 0 && offset % 8 == 0 && offset + sizeof(head) <= d->source.template_bytes) {
+        at = (const uint8_t *)d->source.templates + offset;
+        memcpy(&head, at, sizeof(head));
+        if (head.nrefs * sizeof(struct wire_ref) > d->source.template_bytes - offset - sizeof(head))
+            at = NULL;
+    }
+    uint32_t nrefs = at != NULL ? head.nrefs : 0;
+    struct block *b = calloc(1, sizeof(*b) + nrefs * sizeof(b->plain[0]));
+    struct wire_ref *refs = malloc((nrefs + 1) * sizeof(*refs));
+    if (b == NULL || refs == NULL) {
+        free(b);
+        free(refs);
+        return NULL;
+    }
+    b->refs = refs;
+    b->bad = at == NULL || head.nwords == 0;
+    d->blocks[id] = b;
+    if (id >= d->ids)
+        d->ids = id + 1;
+    if (b->bad)
+        return b;
+    memcpy(refs, at + sizeof(head), nrefs * sizeof(*refs));
+    b->nwords = head.nwords;
+    b->nrefs = nrefs;
+    b->ninsns = head.ninsns;
+
+    uint64_t header = b->header = id | (uint64_t)head.nwords << WIRE_ID_BITS;
+    uint64_t most_lines = 0;
+    for (uint32_t i = 0; i < nrefs; i++) {
+        const struct wire_ref *r = &refs[i];
+        uint32_t span = ref_span(r, b->nwords);
+        if (span == 0) {
+            b->bad = 1;
+            return b;
+        }
+        b->special |= r->kind != WIRE_REF_PLAIN;
+        b->loads += (r->rw & WIRE_LOAD) != 0;
+        b->stores += (r->rw & WIRE_STORE) != 0;
+        most_lines += 2 * (span / d->line_bytes + 2);
+        b->plain[i] = (struct plain_ref){
+            .disp = (uint64_t)r->disp - (r->slot == 0 ? header : 0),
+            .last = (uint16_t)(r->size - 1),
+            .slot = r->slot,
+            .fs = (r->flags & WIRE_FS) != 0,
+            .twice = (r->rw & WIRE_LOAD) != 0 && (r->rw & WIRE_STORE) != 0,
+            .store = (r->rw & WIRE_STORE) != 0,
+        };
+    }
+    b->bad = most_lines > BATCH_MARGIN;
+    if (d->first != NULL && !b->bad && !b->special && decode_make_groups(b, &d->first[id]) < 0) {
+        d->blocks[id] = NULL;
+        free(b->refs);
+        free(b);
+        return NULL;
+    }
+    return b;
+}
+
+static int flush(struct decoder *d)
+{
+    size_t n = d->used;
+    d->used = 0;
+    if (n == 0 || d->sink == NULL)
+        return 0;
+    d->counts->touches += n;
+    return d->sink(d->ctx, d->batch, n);
+}
+
+/* All lines of [address, address + bytes), once; the caller has made sure of the room. */
+static inline void put_span(struct decoder *d, uint64_t address, uint64_t bytes)
+{
+    address &= ADDRESS_MASK;
+    for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
+        d->batch[d->used++] = line;
+}
+
+static void count_rw(struct decode_counts *c, unsigned rw)
+{
+    c->loads += (rw & WIRE_LOAD) != 0;
+    c->stores += (rw & WIRE_STORE) != 0;
+}
+
+/* The lines of the elements chosen by mask, each line once: parts of one reference. */
+static void put_masked(struct decoder *d, uint64_t address, uint64_t mask, unsigned elem_bytes)
+{
+    uint64_t next = 0; /* lines below have been put */
+    address &= ADDRESS_MASK;
+    for (; mask != 0; mask &= mask - 1) {
+        uint64_t start = address + (uint64_t)__builtin_ctzll(mask) * elem_bytes;
+        uint64_t line = start >> d->line_shift;
+        if (line < next)
+            line = next;
+        for (; line <= (start + elem_bytes - 1) >> d->line_shift; line++)
+            d->batch[d->used++] = line;
+        next = line;
+    }
+}
+
+/* One operand of a repeated string instruction. */
+struct string_operand {
+    uint64_t address, last; /* of the next element; the last line it touched */
+    int used;
+};
+
+/* How many elements, from the next one on, lie wholly in its first line; or 1. */
+static uint64_t elements_of_line(const struct decoder *d, const struct string_operand *o, uint64_t step)
+{
+    uint64_t n = (int64_t)step < 0 ? 0 : (d->line_bytes - (o->address & (d->line_bytes - 1))) / step;
+    return n > 0 ? n : 1;
+}
+
+/* Lines of the next element that are not the last one touched. */
+static void put_element(struct decoder *d, struct string_operand *o, uint64_t bytes)
+{
+    uint64_t address = o->address & ADDRESS_MASK;
+    for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
+        if (line != o->last)
+            d->batch[d->used++] = o->last = line;
+}
+
+/* The lines of so many elements, without those that were touched last. Returns how many elements came. */
+static uint64_t put_string_lines(struct decoder *d, struct string_operand *source,
+                                 struct string_operand *target, uint64_t elements, uint64_t step,
+                                 uint64_t bytes, int *status)
+{
+    uint64_t i = 0;
+    while (i < elements) {
+        uint64_t go = elements - i;
+        if (d->used >= BATCH_LINES && (*status = flush(d)) < 0)
+            break;
+        struct string_operand *operands[] = {source, target};
+        for (unsigned k = 0; k < 2; k++)
+            if (operands[k]->used) {
+                uint64_t most = elements_of_line(d, operands[k], step);
+                put_element(d, operands[k], bytes);
+                go = most < go ? most : go;
+            }
+        source->address += go * step;
+        target->address += go * step;
+        i += go;
+    }
+    return i;
+}
+
+/* words: rcx, rsi, rdi before; rcx and a pointer after. */
+static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *words, uint64_t fs_base)
+{
+    uint64_t elements = words[0] - words[3];
+    uint64_t source = words[1] + ((r->flags & WIRE_FS) != 0 ? fs_base : 0), target = words[2];
+    uint64_t moved = words[4] - ((r->flags & WIRE_REP_DST) != 0 ? words[2] : words[1]);
+    int backwards = (int64_t)moved < 0;
+    uint64_t step = backwards ? -(uint64_t)r->elem_bytes : r->elem_bytes;
+
+    if (elements > REP_MAX_ELEMENTS || moved != elements * step) {
+        d->counts->bad_records++;
+        return 0;
+    }
+    int reads = (r->flags & WIRE_REP_SRC) != 0, touches = (r->flags & WIRE_REP_DST) != 0;
+    int dst_reads = (r->flags & WIRE_REP_DST_RD) != 0;
+    int status = 0;
+    uint64_t i = 0;
+    if (d->skip_string_hits && elements > 0) {
+        struct string_operand from = {source, UINT64_MAX, reads}, to = {target, UINT64_MAX, touches};
+        i = put_string_lines(d, &from, &to, elements, step, r->elem_bytes, &status);
+    }
+    for (; i < elements && status >= 0 && !d->skip_string_hits; i++) {
+        if (d->used >= BATCH_LINES && (status = flush(d)) < 0)
+            break;
+        if (reads)
+            put_span(d, source, r->elem_bytes);
+        if (touches)
+            put_span(d, target, r->elem_bytes);
+        source += step;
+        target += step;
+    }
+    d->counts->steps += (unsigned)(reads + touches) * (1 - i); /* the rest as for any other reference */
+    d->counts->loads += i * (unsigned)(reads + (touches && dst_reads));
+    d->counts->stores += touches && !dst_reads ? i : 0;
+    return status;
+}
+
+static void put_gather(struct decoder *d, const struct wire_ref *r, const uint64_t *record, uint32_t nwords,
+                       uint64_t base)
+{
+    const uint8_t *indices = (const uint8_t *)&record[r->slot3];
+    uint64_t room = (uint64_t)(nwords - r->slot3) * 8 / r->index_bytes;
+    uint64_t mask = record[r->slot2];
+    unsigned elements = r->elem_bytes != 0 ? (unsigned)r->size / r->elem_bytes : 0;
+    if (elements < 64) /* the register has more bits than the instruction has elements */
+        mask &= (UINT64_C(1) << elements) - 1;
+    for (; mask != 0; mask &= mask - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(mask);
+        if (i >= room) {
+            d->counts->bad_records++;
+            return;
+        }
+        int64_t index = 0;
+        if (r->index_bytes == 4) {
+            int32_t narrow;
+            memcpy(&narrow, indices + 4 * i, 4);
+            index = narrow;
+        } else {
+            memcpy(&index, indices + 8 * i, 8);
+        }
+        uint64_t address = base + (uint64_t)index * r->scale;
+        for (unsigned rw = WIRE_LOAD; rw <= WIRE_STORE; rw <<= 1)
+            if ((r->rw & rw) != 0) {
+                count_rw(d->counts, rw);
+                put_span(d, address, r->elem_bytes);
+            }
+    }
+}
+
+/*
+ * One record, reference by reference, any kind: those of instructions below `insns`. Only `have` words
+ * of it are there.
+ */
+static int put_record(struct decoder *d, const struct block *b, const uint64_t *record, uint32_t have,
+                      uint32_t insns, uint64_t fs_base)
+{
+    for (uint32_t i = 0; i < b->nrefs; i++) {
+        const struct wire_ref *r = &b->refs[i];
+        if (r->insn >= insns)
+            continue;
+        if (r->slot >= have || (r->kind == WIRE_REF_REP && r->slot + 4u >= have) ||
+            (r->kind > WIRE_REF_REP && r->slot2 >= have) ||
+            (r->kind == WIRE_REF_GATHER && r->slot3 >= have)) {
+            d->counts->bad_records++;
+            return 0;
+        }
+        if (d->used >= BATCH_LINES) {
+            int status = flush(d);
+            if (status < 0)
+                return status;
+        }
+        uint64_t address = (uint64_t)r->disp + (r->slot != 0 ? record[r->slot] : 0) +
+                           ((r->flags & WIRE_FS) != 0 ? fs_base : 0);
+        if (r->kind == WIRE_REF_REP) {
+            int status = put_rep(d, r, &record[r->slot], fs_base);
+            if (status < 0)
+                return status;
+            continue;
+        }
+        if (r->kind == WIRE_REF_GATHER) {
+            put_gather(d, r, record, have, address);
+            continue;
+        }
+        /* MASKED without a size in whole elements keeps its mask as it is. */
+        unsigned elements = r->elem_bytes != 0 ? (unsigned)r->size / r->elem_bytes : 0;
+        uint64_t mask = 0;
+        if (r->kind != WIRE_REF_PLAIN) {
+            mask = record[r->slot2];
+            if (elements != 0 && elements < 64)
+                mask &= (UINT64_C(1) << elements) - 1;
+            if (mask == 0)
+                continue;
+        }
+        for (unsigned rw = WIRE_LOAD; rw <= WIRE_STORE; rw <<= 1) {
+            if ((r->rw & rw) == 0)
+                continue;
+            count_rw(d->counts, rw);
+            if (r->kind == WIRE_REF_PLAIN)
+                put_span(d, address, r->size);
+            else if (r->kind == WIRE_REF_MASKED)
+                put_masked(d, address, mask, r->elem_bytes);
+            else
+                put_span(d, address, (uint64_t)__builtin_popcountll(mask) * r->elem_bytes);
+        }
+    }
+    return 0;
+}
+
+/* A complete record of plain references only: nearly all of them. */
+static inline void put_plain(struct decoder *d, const struct block *b, const uint64_t *record,
+                             const uint64_t base[2])
+{
+    unsigned shift = d->line_shift;
+    uint64_t *out = d->batch + d->used;
+    for (const struct plain_ref *p = b->plain, *end = p + b->nrefs; p < end; p++) {
+        uint64_t address = (p->disp + record[p->slot] + base[p->fs]) & ADDRESS_MASK;
+        uint64_t line = address >> shift, last = (address + p->last) >> shift;
+        out[0] = line;
+        out[1] = line; /* counts if it is read and written */
+        if (__builtin_expect(line == last, 1)) {
+            out += 1 + p->twice;
+            continue;
+        }
+        for (unsigned times = 0; times <= p->twice; times++)
+            for (uint64_t at = line; at <= last; at++)
+                *out++ = at;
+    }
+    d->used = (size_t)(out - d->batch);
+}
+
+int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
+                  decode_sink *sink, void *ctx, struct decode_counts *counts)
+{
+    const uint64_t base[2] = {0, desc->fs_base};
+    uint64_t loads_and_stores = counts->loads + counts->stores;
+    int status = 0;
+
+    d->sink = sink;
+    d->ctx = ctx;
+    d->counts = counts;
+    d->used = 0;
+    for (uint64_t at = 0; at < n && status >= 0;) {
+        if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
+            break;
+        const uint64_t *record = &words[at];
+        uint64_t header = __atomic_load_n(record, __ATOMIC_RELAXED);
+        uint64_t id = header & WIRE_ID_MASK, nwords = header >> WIRE_ID_BITS;
+        if (id == 0 || id >= WIRE_MAX_BLOCKS || nwords == 0) {
+            counts->bad_records++; /* where the next one starts is unknown */
+            break;
+        }
+        struct block *b = d->blocks[id];
+        if (b == NULL && (b = compile(d, (uint32_t)id)) == NULL) {
+            status = -ENOMEM;
+            break;
+        }
+        if (b->bad || b->nwords != nwords) {
+            counts->bad_records++;
+            if (!b->bad || b->nwords == 0)
+                break;
+            at += nwords;
+            continue;
+        }
+        counts->records++;
+        if (__builtin_expect(nwords >= n - at, 0)) { /* the last record */
+            uint32_t insns = desc->last_insns < b->ninsns ? desc->last_insns : b->ninsns;
+            counts->instructions += insns;
+            uint32_t limit = desc->last_insns;
+            status = put_record(d, b, record, (uint32_t)(n - at), limit, desc->fs_base);
+            break;
+        }
+        if (d->used >= BATCH_LINES)
+            status = flush(d);
+        counts->instructions += b->ninsns;
+        if (__builtin_expect(b->special, 0)) {
+            if (status >= 0)
+                status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
+        } else {
+            if (sink != NULL)
+                put_plain(d, b, record, base);
+            counts->loads += b->loads;
+            counts->stores += b->stores;
+        }
+        at += nwords;
+    }
+    if (status >= 0)
+        status = flush(d);
+    counts->references += counts->loads + counts->stores - loads_and_stores;
+    counts->steps += counts->loads + counts->stores - loads_and_stores;
+    return status < 0 ? status : 0;
+}

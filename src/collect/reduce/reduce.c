@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collect/reduce/burst.h"
+#include "collect/clock/counting.h"
+#include "collect/reduce/reduce.h"
+#include "collect/tunables.h"
+#include "model/curve.h"
+
+struct reducer {
+    struct profile *profile;
+    int full;
+    int distances;
+    unsigned line_bytes;
+    uint64_t start_ns;
+    struct burst *burst;                  /* burst mode */
+    struct watches *watches;              /* burst mode; NULL: none */
+    struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
+    struct reduce_totals totals;
+};
+
+/* Some COLLECT_STATSTACK_WINDOW touches of a process. */
+struct reduce_window {
+    struct hist reuse;
+    uint64_t cold;
+};
+
+/* Where the lines of a buffer go. */
+struct sink {
+    struct reducer *reducer;
+    struct stackdist *stack;      /* full mode, else NULL */
+    struct reduce_window *window; /* likewise */
+    uint64_t cold;
+    uint64_t room; /* burst mode: touches that are still looked at */
+};
+
+struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
+                            uint64_t start_ns, struct error *err)
+{
+    struct reducer *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        error_set(err, -ENOMEM, "out of memory for the histograms");
+        return NULL;
+    }
+    r->profile = p;
+    r->full = full;
+    r->distances = distances;
+    r->line_bytes = line_bytes;
+    r->start_ns = start_ns;
+    if (!full && distances && (r->burst = burst_new(err)) == NULL) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void reducer_free(struct reducer *r)
+{
+    if (r == NULL)
+        return;
+    burst_free(r->burst);
+    free(r);
+}
+
+void reducer_watch(struct reducer *r, struct watches *watches)
+{
+    r->watches = watches;
+}
+
+const struct reduce_totals *reduce_totals(const struct reducer *r)
+{
+    return &r->totals;
+}
+
+int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
+                        struct error *err)
+{
+    *process = (struct reduce_process){0};
+    process->decoder = decoder_new(r->line_bytes, source, err);
+    if (process->decoder == NULL)
+        return -ENOMEM;
+    if (!r->full)
+        decoder_skip_string_hits(process->decoder);
+    if ((process->clock = refclock_new()) == NULL) {
+        decoder_free(process->decoder);
+        process->decoder = NULL;
+        return error_set(err, -ENOMEM, "out of memory for the clock of a process");
+    }
+    /* A stack for each process, so that equal addresses of two processes are two lines. */
+    if (r->full && r->distances) {
+        process->stack = stackdist_new(0, err);
+        process->window = calloc(1, sizeof(*process->window));
+        if (process->stack == NULL || process->window == NULL) {
+            stackdist_free(process->stack);
+            free(process->window);
+            decoder_free(process->decoder);
+            refclock_free(process->clock);
+            *process = (struct reduce_process){0};
+            return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
+        }
+    }
+    return 0;
+}
+
+static void close_window(struct reducer *r, struct reduce_window *w)
+{
+    curve_statstack_window(&w->reuse, w->cold, &r->hist[PROFILE_HIST_EXPECTED]);
+    hist_merge(&r->hist[PROFILE_HIST_REUSE], &w->reuse);
+    *w = (struct reduce_window){0};
+}
+
+void reduce_process_clear(struct reducer *r, struct reduce_process *process)
+{
+    if (process->stack != NULL) {
+        stackdist_ages(process->stack, &r->hist[PROFILE_HIST_AGE]);
+        close_window(r, process->window);
+    }
+    stackdist_free(process->stack);
+    free(process->window);
+    refclock_free(process->clock);
+    decoder_free(process->decoder);
+    process->stack = NULL;
+    process->window = NULL;
+    process->clock = NULL;
+    process->decoder = NULL;
+}
+
+static int take_lines(void *ctx, const uint64_t *lines, size_t n)
+{
+    struct sink *s = ctx;
+    struct hist *h = s->reducer->hist;
+    struct reduce_window *w = s->window;
+    uint64_t cold = 0;
+    if (s->stack == NULL) {
+        int code = burst_touch(s->reducer->burst, lines, n);
+        s->room -= n < s->room ? n : s->room;
+        return code == 0 && s->room == 0 ? -ECANCELED : code;
+    }
+    int status = stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
+                                      &h[PROFILE_HIST_FIRST], &cold);
+    s->cold += cold;
+    w->cold += cold;
+    if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
+        close_window(s->reducer, w);
+    return status;
+}
+
+/* Which lines a burst touched its watcher needs to know, not when: each is shown once. */
+static int show_lines(struct burst *burst, struct watcher *watcher)
+{
+    uint64_t lines[512];
+    size_t n, used = 0;
+    const struct stackdist_survivor *survivors = burst_end(burst, &n);
+    if (survivors == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        lines[used++] = survivors[i].line;
+        if (used == sizeof(lines) / sizeof(lines[0]) || i + 1 == n) {
+            watcher_touch(watcher, lines, used);
+            used = 0;
+        }
+    }
+    return 0;
+}
+
+static uint64_t since(uint64_t start_ns, uint64_t ns)
+{
+    return ns > start_ns ? ns - start_ns : 0;
+}
+
+/*
+ * Nothing is known of the references between bursts; but where the budget set bursts further apart, each
+ * stands for more. By steps, so that a burst cut short counts for less, and one with a string instruction of
+ * millions of elements does not outweigh all others.
+ */
+static double weight_of(const struct decode_counts *counts, uint64_t gap_ns)
+{
+    return (double)counts->steps * (double)gap_ns / (COLLECT_GAP_US * 1e3);
+}
+
+static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                       const struct decode_counts *counts, uint64_t words, struct error *err)
+{
+    struct refclock_burst clock;
+    if (refclock_burst(process->clock, desc, counts->steps, &clock) < 0)
+        return error_set(err, -ENOMEM, "out of memory for a process' threads");
+    struct profile_burst burst = {
+        .process = process->id,
+        .tid = desc->tid,
+        .start_ns = since(r->start_ns, desc->start_ns),
+        .end_ns = since(r->start_ns, desc->end_ns),
+        .cpu_start_ns = desc->cpu_start_ns,
+        .cpu_end_ns = desc->cpu_end_ns,
+        .references = counts->references,
+        .loads = counts->loads,
+        .stores = counts->stores,
+        .instructions = counts->instructions,
+        .blocks = counts->records,
+        .words = words,
+        .new_blocks = desc->new_blocks,
+        .pc = desc->pc,
+        .end = desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_FULL,
+        .end_detail = desc->end_detail,
+        .weight = isnan(clock.stratum_refs) ? weight_of(counts, desc->gap_ns) : clock.stratum_refs,
+        .start_refs = clock.start_refs,
+        .refs_per_ns = clock.refs_per_ns,
+        .near_per_ns = clock.near_per_ns,
+        .steps = counts->steps,
+        .string_hits = desc->string_steps > 0 ? (double)desc->string_hits / (double)desc->string_steps : NAN,
+    };
+    return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
+                        : profile_add_burst(r->profile, &burst, err);
+}
+
+int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                  const uint64_t *words, uint64_t n, struct error *err)
+{
+    struct sink sink = {.reducer = r, .stack = process->stack, .window = process->window};
+    struct decode_counts counts = {0};
+
+    int in_burst = !r->full && r->distances, status = 0;
+    sink.room = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
+    if (in_burst)
+        status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
+    if (status < 0)
+        return status;
+    status =
+        decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
+    if (status == -ECANCELED) /* one string instruction made more than all else: the burst ends within it */
+        status = 0;
+    if (in_burst && status >= 0 && process->watcher != NULL)
+        status = show_lines(r->burst, process->watcher);
+    if (in_burst)
+        sink.cold = burst_lines(r->burst);
+    uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;
+    if (sink.stack != NULL)
+        memory = stackdist_memory_bytes(sink.stack);
+    if (status < 0)
+        return error_set(err, status, "out of memory for stack distances (%llu MB in use)",
+                         (unsigned long long)memory >> 20);
+    process->bad_records += counts.bad_records;
+    process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
+
+    struct reduce_totals *t = &r->totals;
+    t->decoded.references += counts.references;
+    t->decoded.loads += counts.loads;
+    t->decoded.stores += counts.stores;
+    t->decoded.touches += counts.touches;
+    t->decoded.instructions += counts.instructions;
+    t->decoded.records += counts.records;
+    t->decoded.bad_records += counts.bad_records;
+    t->cold += sink.cold;
+    /* Bounded, since a wrong pair of times must not spoil the sum: no burst takes an hour. */
+    uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
+    if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
+        t->burst_cpu_ns += cpu_ns;
+    if (r->full || counts.references == 0)
+        return 0;
+    t->bursts++;
+    t->stand_for_ns += desc->gap_ns;
+    if (r->profile == NULL)
+        return 0;
+    return store_burst(r, process, desc, &counts, n, err);
+}
+
+int reduce_store(struct reducer *r, struct error *err)
+{
+    int status = 0;
+    if (!r->full || !r->distances || r->profile == NULL)
+        return 0;
+    for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0; kind++)
+        status = profile_put_hist(r->profile, 0, (enum profile_hist)kind, &r->hist[kind], err);
+    return status;
+}

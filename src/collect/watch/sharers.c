@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "collect/watch/sharers.h"
+
+static int has_sharer(uint32_t pid, uint32_t tid)
+{
+    char path[64], text[4096]; /* of more children than that the rest is not asked */
+    snprintf(path, sizeof(path), "/proc/%u/task/%u/children", pid, tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    char *at = text, *end;
+    for (long child; (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
+        if (syscall(SYS_kcmp, (pid_t)pid, (pid_t)child, KCMP_VM, 0UL, 0UL) == 0)
+            return 1;
+    return 0;
+}
+
+int sharers_exist(uint32_t pid, uint32_t tid)
+{
+    return has_sharer(pid, pid) || (tid != pid && has_sharer(pid, tid));
+}

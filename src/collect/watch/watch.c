@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.c - draws survivors; keeps the table `watch`. */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include "base/random.h"
+#include "collect/watch/choose.h"
+#include "collect/watch/watch.h"
+
+struct watches {
+    struct profile *profile;
+    unsigned per_burst, line_bytes;
+    struct random_state random;
+    watch_request_fn *request;
+    void *ctx;
+    uint64_t open;
+    struct chooser *chooser;
+    struct choice *choices;
+    uint64_t *positions; /* of the choices */
+    size_t nchoices;
+};
+
+struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line_bytes, uint64_t seed,
+                            watch_request_fn *request, void *ctx, struct error *err)
+{
+    struct watches *w = calloc(1, sizeof *w);
+    if (w == NULL || (w->chooser = chooser_new(line_bytes)) == NULL) {
+        free(w);
+        error_set(err, -ENOMEM, "out of memory for the watched lines");
+        return NULL;
+    }
+    w->profile = p;
+    w->per_burst = per_burst;
+    w->line_bytes = line_bytes;
+    w->request = request;
+    w->ctx = ctx;
+    random_seed(&w->random, seed);
+    return w;
+}
+
+void watches_free(struct watches *w)
+{
+    if (w == NULL)
+        return;
+    free(w->positions);
+    free(w->choices);
+    chooser_free(w->chooser);
+    free(w);
+}
+
+void watches_set_per_burst(struct watches *w, unsigned per_burst)
+{
+    w->per_burst = per_burst;
+}
+
+uint64_t watches_open(const struct watches *w)
+{
+    return w->open;
+}
+
+/* Lines touched after each chosen one: to compare them with all is cheaper than to sort all. */
+static void find_positions(struct watches *w, const struct stackdist_survivor *survivors, size_t n,
+                           size_t chosen)
+{
+    for (size_t k = 0; k < chosen; k++) {
+        uint64_t age = survivors[w->choices[k].survivor].age, position = 0;
+        for (size_t i = 0; i < n; i++)
+            position += survivors[i].age < age;
+        w->positions[k] = position;
+    }
+}
+
+static int out_of_memory(struct error *err)
+{
+    return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+}
+
+int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
+                   const struct stackdist_survivor *survivors, size_t n, uint64_t touches, struct error *err)
+{
+    size_t chosen = n < w->per_burst ? n : w->per_burst;
+    if (chosen == 0)
+        return 0;
+    if (chosen > w->nchoices) {
+        struct choice *choices = realloc(w->choices, chosen * sizeof *choices);
+        w->choices = choices != NULL ? choices : w->choices;
+        uint64_t *positions = realloc(w->positions, chosen * sizeof *positions);
+        w->positions = positions != NULL ? positions : w->positions;
+        if (choices == NULL || positions == NULL)
+            return out_of_memory(err);
+        w->nchoices = chosen;
+    }
+    if (chooser_draw(w->chooser, survivors, n, touches, chosen, &w->random, w->choices) < 0)
+        return out_of_memory(err);
+    find_positions(w, survivors, n, chosen);
+    for (size_t i = 0; i < chosen; i++) {
+        struct stackdist_survivor survivor = survivors[w->choices[i].survivor];
+        struct profile_watch watch = {
+            .burst = burst,
+            .address = survivor.line * w->line_bytes,
+            .position = w->positions[i],
+            .age = survivor.age,
+            .weight = w->choices[i].weight,
+            .outcome = PROFILE_OPEN,
+            .refs = NAN,
+            .cpu_ns = NAN,
+            .inside_refs = NAN,
+            .clock_error = NAN,
+        };
+        int status = profile_add_watch(w->profile, &watch, err);
+        if (status < 0)
+            return status;
+        w->open++;
+        struct watch_request request = {
+            .id = watch.id,
+            .process = process,
+            .tid = tid,
+            .burst = burst,
+            .address = watch.address,
+            .position = watch.position,
+            .age = watch.age,
+        };
+        if (w->request != NULL)
+            w->request(w->ctx, &request);
+    }
+    return 0;
+}
+
+int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err)
+{
+    assert(outcome->outcome != PROFILE_OPEN && outcome->outcome < PROFILE_OUTCOMES);
+    struct profile_watch watch = {
+        .id = id,
+        .outcome = outcome->outcome,
+        .refs = outcome->refs,
+        .cpu_ns = outcome->cpu_ns,
+        .inside_refs = outcome->inside_refs,
+        .clock_error = outcome->clock_error,
+    };
+    int status = profile_set_outcome(w->profile, &watch, err);
+    if (status == 0)
+        w->open--;
+    return status;
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/launch/process-time.h"
+#include "collect/watch/watcher.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "collect/watch/debugreg.h"
+#include "collect/clock/faultcost.h"
+#include "collect/watch/sharers.h"
+#include "collect/watch/touched-words.h"
+#include "collect/tunables.h"
+#include "collect/watch/vma.h"
+
+#define FILTER_BITS 4096u
+
+/* CPU time of the process' own, and references that it made besides, in translated code, all bursts included.
+ */
+struct moment {
+    uint64_t ns, refs;
+};
+
+/* Each requested line, from its burst on until its outcome is told. */
+struct line {
+    uint64_t id; /* of the watch */
+    uint64_t address;
+    uint64_t from_ns;      /* the thread's own CPU time (wire_desc.own_ns) at its burst */
+    uint64_t from_refs;    /* references of the process in translated code at its burst's end */
+    uint64_t inside_refs;  /* of these, what wire_desc.inside_refs counts */
+    struct moment touched; /* in a burst; ns 0: not */
+    int protection;        /* of its page */
+    int slot;              /* in the agent's table, -1: none yet */
+    uint64_t back_ns; /* CPU time of its process when that went back to its code after its burst; 0: not known
+                         yet */
+    struct debugreg registers; /* open: it is watched by these, and never gets a slot */
+};
+
+#define PAGE_BYTES UINT64_C(4096)
+
+struct watcher {
+    struct wire_proc *proc;
+    struct watches *watches;
+    struct vmas *vmas;
+    struct decode_source source;
+    struct touched_words *touched; /* NULL: not needed so far */
+    uint32_t pid;
+    enum wire_watch_means means;
+    unsigned line_bytes, live;
+    uint64_t allowance_ns, next_look_ns;
+    uint64_t pages; /* of the address space, at the last look */
+    struct random_state random;
+    struct line lines[2 * WIRE_MAX_WATCHES];
+    unsigned n;
+    uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
+    /* the burst in hand */
+    struct wire_desc desc;
+    const uint64_t *words;
+    uint64_t nwords;
+    uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
+    uint64_t touches;                        /* so far */
+    uint64_t burst_refs;                     /* touches of all bursts before */
+    uint64_t position[2 * WIRE_MAX_WATCHES]; /* of lines[i]'s first touch in the burst, from 1; 0: none */
+    unsigned old;                            /* lines before the burst's own */
+};
+
+struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct decode_source *source,
+                            const struct watch_setting *setting)
+{
+    struct watcher *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        return NULL;
+    w->proc = proc;
+    w->pid = pid;
+    w->source = *source;
+    w->watches = setting->watches;
+    w->means = setting->means;
+    w->line_bytes = setting->line_bytes;
+    w->live = COLLECT_WATCH_LIVE;
+    w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
+    /* With several threads calls cost something before the first question. */
+    proc->watching.fault_ns = fault_cost().ns;
+    proc->watching.fault_entry_ns = fault_cost().entry_ns;
+    proc->watching.allowance_ns = w->allowance_ns;
+    random_seed(&w->random, setting->seed ^ pid);
+    return w;
+}
+
+void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns)
+{
+    w->live = live < WIRE_MAX_WATCHES ? live : WIRE_MAX_WATCHES;
+    w->allowance_ns = allowance_ns;
+}
+
+static inline unsigned hash(uint64_t line)
+{
+    return (unsigned)(line * UINT64_C(0x9e3779b97f4a7c15) >> 32) % FILTER_BITS;
+}
+
+/* --- outcomes --- */
+
+/* From when on a line's time counts. */
+static struct moment beginning(const struct watcher *w, const struct line *l)
+{
+    struct moment from = {l->from_ns, l->from_refs};
+    if (l->slot < 0)
+        return from;
+    const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
+    uint64_t since_ns = __atomic_load_n(&seen->since_ns, __ATOMIC_RELAXED);
+    if (since_ns > from.ns)
+        from = (struct moment){since_ns, from.refs + seen->since_refs - l->inside_refs};
+    return from;
+}
+
+/* Tells what became of lines[i], and forgets it. */
+static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
+                struct error *err)
+{
+    struct line *l = &w->lines[i];
+    struct moment from = beginning(w, l);
+    struct watch_outcome told = {
+        .outcome = outcome,
+        .refs = NAN,
+        .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
+        .inside_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
+        .clock_error = NAN,
+    };
+    int status = watches_outcome(w->watches, l->id, &told, err);
+    if (l->slot >= 0) {
+        __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
+        w->freed |= UINT64_C(1) << l->slot;
+    }
+    debugreg_close(&l->registers);
+    w->n--;
+    w->lines[i] = w->lines[w->n];
+    w->position[i] = w->position[w->n];
+    return status;
+}
+
+/*
+ * What the debug registers saw of the one thread; what it took to go back to its own code is not its own.
+ * Once there is another thread, which nobody would see touch the line, it is given up.
+ */
+static int registers_ended(const struct watcher *w, const struct line *l, enum profile_outcome *outcome,
+                           struct moment *at)
+{
+    const struct wire_watching *shared = &w->proc->watching;
+    uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : shared->back_ns;
+    int alone = __atomic_load_n(&shared->off, __ATOMIC_RELAXED) == 0;
+    int touched = alone ? debugreg_touched(&l->registers, &cpu_ns) : -ESRCH;
+    if (touched == 0)
+        return 0;
+    *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_DROPPED;
+    *at =
+        (struct moment){l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0), l->from_refs};
+    return 1;
+}
+
+/* What was seen of lines[i] outside of bursts; nonzero if that is the end of it. */
+static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, struct moment *at)
+{
+    const struct line *l = &w->lines[i];
+    if (l->registers.n > 0)
+        return registers_ended(w, l, outcome, at);
+    if (l->slot < 0)
+        return 0;
+    const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
+    switch (__atomic_load_n(&seen->state, __ATOMIC_ACQUIRE)) {
+    case WIRE_WATCH_HIT:
+        *outcome = PROFILE_REUSED;
+        break;
+    case WIRE_WATCH_LOST:
+        *outcome = PROFILE_DROPPED;
+        break;
+    case WIRE_WATCH_UNMAPPED:
+        *outcome = PROFILE_UNMAPPED;
+        break;
+    case WIRE_WATCH_REFUSED:
+        *outcome = PROFILE_REFUSED;
+        *at = (struct moment){l->from_ns, l->from_refs};
+        return 1;
+    default:
+        return 0;
+    }
+    *at = (struct moment){seen->own_ns, seen->inside_refs + w->burst_refs};
+    return 1;
+}
+
+/* --- a burst --- */
+
+/* When the burst in hand was over. */
+static struct moment burst_end(const struct watcher *w)
+{
+    return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->touches};
+}
+
+/* When it touched lines[i]. */
+static struct moment touch_of(const struct watcher *w, unsigned i)
+{
+    return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->position[i] - 1};
+}
+
+void watcher_begin(struct watcher *w, const struct wire_desc *desc, const uint64_t *words, uint64_t n)
+{
+    w->desc = *desc;
+    w->words = words;
+    w->nwords = n;
+    w->touches = 0;
+    w->old = w->n;
+    memset(w->filter, 0, sizeof(w->filter));
+    memset(w->position, 0, sizeof(w->position));
+    for (unsigned i = 0; i < w->n; i++) {
+        unsigned h = hash(w->lines[i].address / w->line_bytes);
+        w->filter[h / 64] |= UINT64_C(1) << h % 64;
+        if (w->lines[i].registers.n > 0 && w->lines[i].back_ns == 0)
+            w->lines[i].back_ns = w->proc->watching.back_ns;
+    }
+}
+
+/* A line that has a watched one's hash. */
+static void found(struct watcher *w, uint64_t line, uint64_t position)
+{
+    for (unsigned k = 0; k < w->old; k++)
+        if (w->lines[k].address / w->line_bytes == line && w->position[k] == 0)
+            w->position[k] = position;
+}
+
+void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n)
+{
+    for (size_t i = 0; w->old != 0 && i < n; i++) {
+        unsigned h = hash(lines[i]);
+        if (w->filter[h / 64] >> h % 64 & 1)
+            found(w, lines[i], w->touches + i + 1);
+    }
+    w->touches += n;
+}
+
+void watcher_request(struct watcher *w, const struct watch_request *request)
+{
+    if (w->n < sizeof(w->lines) / sizeof(w->lines[0]))
+        w->lines[w->n++] = (struct line){
+            .id = request->id,
+            .address = request->address,
+            .from_ns = w->desc.own_ns,
+            .from_refs = burst_end(w).refs,
+            .inside_refs = w->desc.inside_refs,
+            .slot = -1,
+        };
+}
+
+/* --- what may be watched --- */
+
+/* The protection of a page that is closed because of another line; PROT_NONE if there is none. */
+static int protection_beside(const struct watcher *w, const struct line *l)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->lines[i].slot >= 0 && w->lines[i].address / PAGE_BYTES == l->address / PAGE_BYTES)
+            return w->lines[i].protection;
+    return PROT_NONE;
+}
+
+/*
+ * Private memory, readable and not code, that belongs to the program: not its stack, whose lines are touched
+ * again at once; not the page that the kernel writes to on its own (thread pointer: restartable sequences,
+ * robust futexes).
+ */
+static int may_watch(struct watcher *w, struct line *l)
+{
+    struct vma vma;
+    uint64_t fs = w->desc.fs_base, last = l->address + w->line_bytes;
+    if (vmas_find(w->vmas, l->address, &vma) < 0 || last > vma.end)
+        return 0;
+    if (vma.protection == PROT_NONE) /* closed: other threads of the program are running */
+        vma.protection = protection_beside(w, l);
+    l->protection = vma.protection;
+    return (vma.protection & (PROT_READ | PROT_EXEC)) == PROT_READ && !vma.shared &&
+           (vma.name[0] == '\0' || vma.name[0] == '/' || strcmp(vma.name, "[heap]") == 0 ||
+            strncmp(vma.name, "[anon", 5) == 0) &&
+           strncmp(vma.name, "/dev/", 5) != 0 &&
+           (last <= fs - COLLECT_TLS_BELOW || l->address >= fs + COLLECT_TLS_ABOVE);
+}
+
+/* The agent has them all in its hand. */
+static int has_threads(uint32_t pid, uint32_t n)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/%u/task", pid);
+    return stat(path, &st) == 0 && st.st_nlink == n + UINT64_C(2);
+}
+
+/* Nonzero if lines of this process can be watched now. */
+static int process_is_fit(struct watcher *w)
+{
+    struct wire_watching *shared = &w->proc->watching;
+    if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_threads(w->pid, shared->threads))
+        return 0;
+    if (w->means == WIRE_WATCH_BY_REGISTERS)
+        return shared->threads == 1;
+    if (sharers_exist(w->pid, w->desc.tid)) /* faults of theirs would be nobody's */
+        return 0;
+    if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
+        return 0;
+    uint64_t now = monotonic_ns(), pages = vmas_pages(w->vmas);
+    if (now >= w->next_look_ns || pages != w->pages) {
+        w->pages = pages;
+        w->next_look_ns = now + COLLECT_WATCH_LOOK_MS * UINT64_C(1000000);
+        if (vmas_asynchronous(w->vmas)) {
+            shared->off = WIRE_UNWATCHED_ASYNC;
+            return 0;
+        }
+    }
+    vmas_refresh(w->vmas);
+    return 1;
+}
+
+/* --- debug registers --- */
+
+static int registers_in_use(const struct watcher *w)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->lines[i].registers.n > 0)
+            return 1;
+    return 0;
+}
+
+/*
+ * Watches the words of the line that the burst touched, if there are registers for all of them: the same
+ * variables are most likely the next to be touched. One line at a time: each touch that is seen takes some 50
+ * us (virtual machine), which would be in the time of those behind it. Nonzero: it is watched.
+ */
+static int watch_words(struct watcher *w, struct line *l)
+{
+    uint64_t mask, word[DEBUGREG_WORDS];
+    unsigned n = 0;
+    struct error err;
+    if (registers_in_use(w))
+        return 0;
+    if (w->touched == NULL && (w->touched = touched_words_new(&w->source, &err)) == NULL)
+        return 0;
+    if (touched_words_find(w->touched, &w->desc, w->words, w->nwords, w->line_bytes, &l->address, &mask, 1) !=
+            0 ||
+        (unsigned)__builtin_popcountll(mask) > DEBUGREG_WORDS)
+        return 0;
+    for (; mask != 0; mask &= mask - 1)
+        word[n++] = l->address + TOUCHED_WORD_BYTES * (unsigned)__builtin_ctzll(mask);
+    return n > 0 && debugreg_open(&l->registers, (pid_t)w->pid, (pid_t)w->desc.tid, word, n) == 0;
+}
+
+/* A line that is not touched again must not keep the registers for ever: they are taken from it by chance. */
+static int free_registers(struct watcher *w, struct error *err)
+{
+    int status = 0;
+    if (random_below(&w->random, COLLECT_REGISTER_BURSTS) != 0)
+        return 0;
+    for (unsigned i = w->n; i > 0 && status == 0; i--)
+        if (w->lines[i - 1].registers.n > 0)
+            status = tell(w, i - 1, PROFILE_DROPPED, burst_end(w), err);
+    return status;
+}
+
+/* --- answers --- */
+
+/* Gives up lines at random, whichever they are, until so many are left. */
+static int thin_out(struct watcher *w, unsigned left, struct error *err)
+{
+    int status = 0;
+    while (w->n > left && status == 0)
+        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, burst_end(w), err);
+    return status;
+}
+
+static void put_in_table(struct watcher *w, struct line *l)
+{
+    struct wire_watch *table = w->proc->watching.watch;
+    if (l->slot >= 0)
+        return; /* it may have been touched by another thread meanwhile */
+    for (int i = 0; l->slot < 0 && i < (int)WIRE_MAX_WATCHES; i++)
+        if (table[i].state == WIRE_WATCH_FREE && !(w->freed >> i & 1))
+            l->slot = i;
+    if (l->slot < 0)
+        return;
+    struct wire_watch *t = &table[l->slot];
+    t->line = l->address;
+    t->protection = (uint32_t)l->protection;
+    t->id = l->id;
+    t->since_ns = t->since_refs = 0;
+    __atomic_store_n(&t->state, WIRE_WATCH_WANTED, __ATOMIC_RELEASE);
+}
+
+/* Whether a line may be watched from now on, or still may. */
+static int goes_on(struct watcher *w, struct line *l, int is_new)
+{
+    int protection = l->protection;
+    if (w->means == WIRE_WATCH_BY_REGISTERS)
+        return !is_new || watch_words(w, l);
+    return may_watch(w, l) && (is_new || l->protection == protection);
+}
+
+/*
+ * The agent waits; its table is ours until the turn is its own again, but for lines that its other threads
+ * touch meanwhile. One of these may look at a slot that was freed just now and not know: it is not used again
+ * before the next answer.
+ */
+static int answer(struct watcher *w, struct error *err)
+{
+    struct wire_watching *shared = &w->proc->watching;
+    int fit = process_is_fit(w), status = registers_in_use(w) ? free_registers(w, err) : 0;
+    for (unsigned i = 0; i < w->n && status == 0;) {
+        struct line *l = &w->lines[i];
+        int is_new = l->slot < 0 && l->registers.n == 0;
+        if (fit && goes_on(w, l, is_new))
+            i++;
+        else if (is_new)
+            status = tell(w, i, PROFILE_REFUSED, burst_end(w), err);
+        else if (l->registers.n > 0) /* another thread came, nobody knows when */
+            status = tell(w, i, PROFILE_DROPPED, (struct moment){l->from_ns, l->from_refs}, err);
+        else /* unmapped, or something else by now, and the burst did not tell */
+            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
+    }
+    if (status == 0)
+        status = thin_out(w, w->live, err);
+    if (shared->threads <= 1)
+        w->freed = 0;
+    for (unsigned i = w->n; i > 0 && status == 0; i--) {
+        if (w->lines[i - 1].registers.n > 0)
+            continue;
+        put_in_table(w, &w->lines[i - 1]);
+        if (w->lines[i - 1].slot < 0)
+            status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
+    }
+    w->freed = 0;
+    shared->allowance_ns = w->allowance_ns;
+    return status;
+}
+
+static int take_turn(struct watcher *w)
+{
+    uint32_t asked = w->desc.asks;
+    return asked != 0 &&
+           __atomic_compare_exchange_n(&w->proc->watching.turn, &asked, (asked & ~3u) | WIRE_TURN_ANSWERING,
+                                       0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Tells of all lines whose fate is known by now. turn: the agent waits. */
+static int tell_ended(struct watcher *w, int turn, struct error *err)
+{
+    int status = 0;
+    for (unsigned i = 0; i < w->n && status == 0;) {
+        enum profile_outcome outcome = PROFILE_REUSED;
+        struct moment at = w->lines[i].touched;
+        if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0)
+            at = w->lines[i].touched = touch_of(w, i);
+        if (w->lines[i].registers.n > 0 && at.ns > w->desc.own_ns) /* it was in the burst */
+            at.ns = w->desc.own_ns;
+        if (at.ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
+            status = tell(w, i, outcome, at, err);
+        else
+            i++;
+    }
+    return status;
+}
+
+int watcher_end(struct watcher *w, struct error *err)
+{
+    int turn = take_turn(w), status = tell_ended(w, turn, err);
+    if (!turn) /* nobody waits: the burst's own are not watched */
+        for (unsigned i = w->n; i > 0 && status == 0; i--)
+            if (w->lines[i - 1].slot < 0 && w->lines[i - 1].registers.n == 0)
+                status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
+    if (turn && status == 0)
+        status = answer(w, err);
+    w->burst_refs += w->touches;
+    w->touches = 0;
+    if (!turn)
+        return status;
+    __atomic_store_n(&w->proc->watching.turn, WIRE_TURN_AGENT, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &w->proc->watching.turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return status;
+}
+
+int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *err)
+{
+    int status = 0;
+    while (w->n > 0 && status == 0) {
+        enum profile_outcome outcome = gone ? PROFILE_ENDED : PROFILE_DROPPED;
+        const struct wire_counters *count = &w->proc->count;
+        struct moment at = {cpu_ns, count->count_refs + count->watch_refs + w->burst_refs};
+        if (w->lines[0].touched.ns != 0) {
+            outcome = PROFILE_REUSED;
+            at = w->lines[0].touched;
+        } else {
+            ended(w, 0, &outcome, &at);
+        }
+        status = tell(w, 0, outcome, at, err);
+    }
+    vmas_free(w->vmas);
+    touched_words_free(w->touched);
+    free(w);
+    return status;
+}
