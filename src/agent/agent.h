@@ -21,7 +21,7 @@
  *   calls.c      system calls made while pages are closed; call-memory.c: what memory they touch
  *   regions.c    which code may be translated
  *   rseq.c       restartable sequences, which may not
- *   arch/<isa>/  the translator
+ *   translator/<isa>/  the translator
  */
 #ifndef CACHEGRAM_AGENT_H
 #define CACHEGRAM_AGENT_H
@@ -31,7 +31,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
-#include "agent/calls.h"
+#include "agent/intercept/calls.h"
 #include "agent/tunables.h"
 #include "wire/wire.h"
 
@@ -134,7 +134,7 @@ struct watch_thread {
 
 /*
  * A followed thread. The GS base points here during a burst; generated code knows the offsets of the
- * first members (arch/x86_64/layout.h checks them).
+ * first members (translator/x86_64/layout.h checks them).
  */
 struct thread {
     struct thread *self;
@@ -151,7 +151,7 @@ struct thread {
     uint64_t gate_resume;
     uint64_t app_mask;   /* the target's signal mask while in a burst */
     uint64_t burst_mask; /* what is blocked in a burst */
-    /* For counting code (arch/x86_64/count.h): a register borrowed for one instruction, which bits of an
+    /* For counting code (translator/x86_64/count.h): a register borrowed for one instruction, which bits of an
      * address are its index in tables, rcx before a string instruction, and while the target's vector is back
      * in its register, the counter; else that vector. */
     uint64_t spill_extra, table_mask;
@@ -224,7 +224,7 @@ struct thread {
     uint32_t tables; /* which of them it has */
     struct watch_thread watch;
 
-    uint64_t steps[512] __attribute__((aligned(4096))); /* a page: see arch/x86_64/count.h */
+    uint64_t steps[512] __attribute__((aligned(4096))); /* a page: see translator/x86_64/count.h */
     uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
     uint64_t jumps[1u << COUNT_TABLE_BITS], returns[1u << COUNT_TABLE_BITS];
 };

@@ -137,7 +137,7 @@ struct wire_desc {
     uint64_t inside_refs; /* references that the process made before the burst in translated code, bursts
                            * handed over like this one not included */
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
-     * counting translation (arch/x86_64/count.h), which is slower than native code; and system calls between
+     * counting translation (translator/x86_64/count.h), which is slower than native code; and system calls between
      * them took so much besides. 0: not told. */
     uint64_t count_refs, count_ns, count_call_ns;
     uint64_t count_blocks, count_turns; /* of that code: counting blocks, those that end with a return or an

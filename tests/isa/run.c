@@ -203,7 +203,7 @@ static void wait_for_buffers(void)
     }
 }
 
-/* The signal that the agent's own timer raises, see src/agent/threads.c. */
+/* The signal that the agent's own timer raises, see src/agent/threads/threads.c. */
 static void trigger(void)
 {
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER, .si_errno = 1}; /* as the agent asks itself */

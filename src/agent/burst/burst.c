@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * burst.c - a thread's way into a recorded burst and back: buffers, entering, leaving, stepping.
+ *
+ * All of it runs in signal handlers with every signal blocked, on the thread's own signal stack.
+ */
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+static uint32_t active; /* threads that are in a burst or step: flushing must wait for them */
+
+/* Threads with the trap flag that are in no burst: who was made by a step over its making and has not come
+ * to its first instruction, and who shall enter one behind a handler. As `active`, they need us to handle
+ * SIGTRAP, or the kernel ends the program. */
+static uint32_t stepping_native;
+
+static int forbidden;
+
+/* Nonzero: the thread may enter the code cache, and is one of `active`, beside so many others. */
+static int may_enter(uint32_t *others)
+{
+    *others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
+        return 1;
+    __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+static uint64_t *buffer_address(int index)
+{
+    return (uint64_t *)(void *)(slot + session->buffer_offset + (uint64_t)index * session->buffer_stride);
+}
+
+static uint64_t guarded; /* a bit for each buffer of the slot with a page behind it that faults */
+
+void burst_attached(void)
+{
+    guarded = 0;
+}
+
+/* When one is used first: most processes are over before they have had a burst. */
+static void guard(int index)
+{
+    if (__atomic_load_n(&guarded, __ATOMIC_RELAXED) >> index & 1)
+        return;
+    sys3(SYS_mprotect, (char *)buffer_address(index) + session->buffer_bytes, WIRE_PAGE, PROT_NONE);
+    __atomic_fetch_or(&guarded, UINT64_C(1) << index, __ATOMIC_RELAXED);
+}
+
+static int take_buffer(void)
+{
+    for (uint32_t i = 0; i < session->nbuffers; i++) {
+        uint32_t expected = WIRE_BUF_FREE;
+        if (__atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE &&
+            __atomic_compare_exchange_n(&proc->buf_state[i], &expected, WIRE_BUF_OWNED, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            return (int)i;
+    }
+    return -1;
+}
+
+int burst_buffers_scarce(void)
+{
+    uint32_t free = 0;
+    for (uint32_t i = 0; i < session->nbuffers; i++)
+        free += __atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE;
+    return free < session->nbuffers / 4;
+}
+
+static void start_buffer(struct thread *t, int index)
+{
+    guard(index);
+    t->buffer = index;
+    t->buffer_start = buffer_address(index);
+    t->buffer_end = t->buffer_start + session->buffer_bytes / sizeof *t->buffer_start;
+    t->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    t->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    t->blocks_before = proc->count.blocks;
+}
+
+/* Translations, the buffers that this process shares with the collector, and what threads have. */
+static uint64_t memory_bytes(void)
+{
+    uint64_t each = offsetof(struct thread, jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
+    return arch_memory() + session->nbuffers * session->buffer_stride + proc->template_used +
+           threads_made() * each;
+}
+
+static uint64_t string_hits_since_last(const struct thread *t)
+{
+    int64_t hits = count_string_hits(t) - t->count.string_hits_before;
+    return hits > 0 ? (uint64_t)hits : 0;
+}
+
+/* CPU time that the burst is to blame for. The rest of a long one is the program's own: a string instruction
+ * over megabytes, or the kernel's making of pages for it (python3 has one of .3 s). */
+static uint64_t cost_of(const struct wire_desc *d)
+{
+    uint64_t most = BURST_MOST_NS + d->words * BURST_WORD_MOST_NS + d->new_blocks * BURST_BLOCK_MOST_NS;
+    return d->cpu_end_ns - d->cpu_start_ns < most ? d->cpu_end_ns - d->cpu_start_ns : most;
+}
+
+/* Hands the buffer over; the thread has none afterwards. */
+static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
+                    uint32_t last_insns, uint32_t asks)
+{
+    struct wire_desc *d = &proc->desc[t->buffer];
+    uint64_t fs_base = 0;
+    sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
+    *d = (struct wire_desc){.asks = asks,
+                            .own_ns = watch_burst_own_ns(t),
+                            .inside_refs = watch_inside_refs(),
+                            .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
+                            .tid = t->tid,
+                            .end = (uint32_t)end,
+                            .end_detail = detail,
+                            .last_insns = last_insns,
+                            .words = (uint64_t)(end_of_words - t->buffer_start),
+                            .burst = t->burst,
+                            .start_ns = t->start_ns,
+                            .end_ns = sys_clock_ns(CLOCK_MONOTONIC),
+                            .cpu_start_ns = t->cpu_start_ns,
+                            .cpu_end_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                            .fs_base = fs_base,
+                            .new_blocks = proc->count.blocks - t->blocks_before,
+                            .pc = t->burst_pc,
+                            .gap_ns = t->gap_ns,
+                            .count_refs = t->count.refs,
+                            .count_ns = t->count.ns,
+                            .count_call_ns = t->count.call_ns,
+                            .warm_ns = t->count.refs ? t->count.warm_ns : 0,
+                            .warm_blocks = t->count.warm_blocks % COUNT_TURN,
+                            .warm_turns = t->count.warm_blocks / COUNT_TURN,
+                            .paging_ns = t->count.paging_ns,
+                            .string_hits = string_hits_since_last(t),
+                            .string_steps = t->count.total - t->count.string_total_before,
+                            .count_blocks = t->count.blocks,
+                            .count_turns = t->count.turns,
+                            .near_refs = t->count.near_refs,
+                            .near_ns = t->count.near_ns,
+                            .count_before = t->count.total,
+                            .count_gap = t->count.burst_gap};
+    count_forget(t);
+    uint64_t memory = memory_bytes();
+    if (memory > proc->count.memory_bytes)
+        proc->count.memory_bytes = memory;
+    count_add(&proc->count.burst_cpu_ns, cost_of(d));
+    __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
+    t->buffer = -1;
+    doorbell();
+}
+
+void burst_forget(struct thread *t)
+{
+    if (t->buffer >= 0)
+        __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_FREE, __ATOMIC_RELEASE);
+    t->buffer = -1;
+}
+
+/* Makes the thread native again, as far as the agent's own books go. */
+static void go_native(struct thread *t)
+{
+    if (t->state == THREAD_BURST)
+        arch_leave(t);
+    if (t->state != THREAD_NATIVE)
+        __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+    t->state = THREAD_NATIVE;
+    watch_leaves(t);
+}
+
+static void end_books(struct thread *t)
+{
+    go_native(t);
+    thread_arm(t);
+}
+
+static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
+{
+    go_native(t);
+    t->mini = 0;
+    watch_mini_end(t, end_of_words, last_insns);
+    if (t->trigger_waits)
+        thread_arm(t);
+    t->trigger_waits = 0;
+}
+
+void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
+               uint32_t last_insns)
+{
+    if (t->mini) {
+        end_mini(t, end_of_words, last_insns);
+        return;
+    }
+    int counting = t->count.on;
+    uint32_t asks = 0;
+    if (counting) {
+        count_end(t);
+        burst_forget(t);
+    } else if (t->buffer >= 0) {
+        asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
+        publish(t, end, detail, end_of_words, last_insns, asks);
+    }
+    go_native(t);
+    watch_ask(t, asks); /* after which the budget knows what this burst cost */
+    thread_arm(t);
+    /* Who always counts goes on at once, but not where it would meet the same again, as a call that is yet to
+     * be made. */
+    if (count_always() && (end == WIRE_END_FULL || end == WIRE_END_SIGNAL || end == WIRE_END_FAULT))
+        thread_trigger(t);
+}
+
+void burst_left(struct thread *t)
+{
+    if (t->state == THREAD_NATIVE)
+        return;
+    t->step_trap_blocked = t->step_makes_thread = 0;
+    if (t->mini) {
+        go_native(t);
+        t->mini = t->trigger_waits = 0;
+        return;
+    }
+    burst_end(t, WIRE_END_EXIT, 0, t->cursor, UINT32_MAX);
+}
+
+int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
+{
+    publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX, 0);
+    int index;
+    uint64_t began = 0;
+    for (;;) {
+        uint32_t freed = __atomic_load_n(&proc->buf_freed, __ATOMIC_SEQ_CST);
+        if ((index = take_buffer()) >= 0)
+            break;
+        if (!began)
+            began = sys_clock_ns(CLOCK_MONOTONIC);
+        if (session->stop || collector_gone())
+            return -1;
+        struct timespec wait = {0, 50000000};
+        sys4(SYS_futex, &proc->buf_freed, FUTEX_WAIT, freed, &wait);
+    }
+    if (began)
+        count_add(&proc->count.stalled_ns, sys_clock_ns(CLOCK_MONOTONIC) - began);
+    start_buffer(t, index);
+    return 0;
+}
+
+static void go(struct thread *t, ucontext_t *uc, uint64_t code)
+{
+    memcpy(&t->app_mask, &uc->uc_sigmask, sizeof t->app_mask);
+    if (t->step_trap_blocked)
+        t->app_mask |= SIGNAL_BIT(SIGTRAP);
+    t->step_trap_blocked = 0;
+    t->burst_mask = ~FAULT_SIGNALS;
+    memcpy(&uc->uc_sigmask, &t->burst_mask, sizeof t->burst_mask);
+    if (t->count.on)
+        arch_count_in(t, uc);
+    arch_enter(t);
+    t->state = THREAD_BURST;
+    arch_set_pc(uc, code);
+}
+
+/* A signal that the target would see now. Entering would block it, and code that sends itself one
+ * relies on its being handled before the call returns. */
+int burst_must_wait(const ucontext_t *uc)
+{
+    uint64_t mask, pending = 0;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    return (pending & ~mask & ~FAULT_SIGNALS) != 0;
+}
+
+int burst_take_buffer(struct thread *t)
+{
+    t->buffer = take_buffer();
+    if (t->buffer >= 0)
+        return 1;
+    count_add(&proc->count.skipped_buffer, 1);
+    if (collector_gone())
+        agent_disable(WIRE_OFF_COLLECTOR);
+    return 0;
+}
+
+/* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
+ * buffer is given back. */
+static uint64_t begin(struct thread *t, uint64_t pc)
+{
+    uint64_t code = arch_translate(t, pc);
+    t->abort_pc = 0; /* the kernel has seen to it */
+    if (!code) {
+        count_add(&proc->count.skipped_code, 1);
+        burst_forget(t);
+        count_forget(t);
+        return 0;
+    }
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    if (t->count.on) {
+        count_begin(t);
+        return code;
+    }
+    t->burst_pc = pc;
+    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
+    t->cursor = t->buffer_start;
+    count_add(&proc->count.bursts, 1);
+    return code;
+}
+
+void burst_record(struct thread *t, ucontext_t *uc)
+{
+    start_buffer(t, t->buffer);
+    uint64_t code = begin(t, arch_pc(uc));
+    if (code) {
+        arch_set_pc(uc, code);
+        return;
+    }
+    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    end_books(t);
+}
+
+int burst_enter(struct thread *t, ucontext_t *uc)
+{
+    uint64_t pc = arch_pc(uc);
+    if (agent_off || session->stop || !signals_ours())
+        return 0;
+    if (arch_gs_in_use()) {
+        count_add(&proc->count.skipped_gs, 1);
+        return 0;
+    }
+    if (burst_must_wait(uc)) {
+        count_add(&proc->count.skipped_busy, 1);
+        return 0;
+    }
+    uint32_t others;
+    if (!may_enter(&others))
+        return 0;
+    if (regions_changed()) {
+        /* Nobody may be in the cache while it is emptied; a thread that comes in the meantime
+         * sees the same change and goes away again. */
+        if (others) {
+            count_add(&proc->count.skipped_busy, 1);
+            goto out;
+        }
+        arch_flush();
+        regions_forget();
+    }
+    watch_burst_begins(t);
+    t->count.on = count_wanted(t, uc);
+    /* Who counts for long must not keep a buffer from others. */
+    if (!(t->count.on && count_always())) {
+        if (!burst_take_buffer(t))
+            goto out;
+        start_buffer(t, t->buffer);
+    }
+    t->entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t code = begin(t, pc);
+    if (code) {
+        watch_enters(t);
+        go(t, uc, code);
+        return 1;
+    }
+out:
+    t->entered_ns = 0;
+    count_forget(t);
+    __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end)
+{
+    if (agent_off || session->stop || arch_gs_in_use() || burst_must_wait(uc))
+        return 0;
+    uint32_t others;
+    if (!may_enter(&others))
+        return 0;
+    if (regions_are_stale()) {
+        if (others) { /* see burst_enter */
+            __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+            return 0;
+        }
+        arch_flush();
+        regions_forget();
+    }
+    t->buffer = -1;
+    t->buffer_start = words;
+    t->buffer_end = end;
+    uint64_t code = arch_translate(t, arch_pc(uc));
+    t->abort_pc = 0;
+    if (!code) {
+        __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
+        return 0;
+    }
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    t->cursor = words;
+    t->mini = 1;
+    go(t, uc, code);
+    return 1;
+}
+
+int burst_await_step(void)
+{
+    __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
+    if (!burst_forbidden())
+        return 1;
+    burst_native_stepped();
+    return 0;
+}
+
+void burst_native_stepped(void)
+{
+    uint32_t now = __atomic_load_n(&stepping_native, __ATOMIC_SEQ_CST);
+    while (now != 0 && !__atomic_compare_exchange_n(&stepping_native, &now, now - 1, 0, __ATOMIC_SEQ_CST,
+                                                    __ATOMIC_SEQ_CST))
+        ;
+}
+
+void burst_step_settles(struct thread *t, const ucontext_t *uc)
+{
+    if (t->step_makes_thread && !arch_call_made(t, uc))
+        burst_native_stepped();
+    t->step_makes_thread = 0;
+}
+
+void burst_reenter(struct thread *t, ucontext_t *uc)
+{
+    burst_step_settles(t, uc);
+    if (burst_must_wait(uc)) {
+        int blocked = t->step_trap_blocked;
+        burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
+        t->step_trap_blocked |= blocked;
+        return;
+    }
+    count_add(&proc->count.stepped, 1);
+    if (regions_changed() && __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 1) {
+        arch_flush();
+        regions_forget();
+    }
+    uint64_t code = !session->stop && !regions_changed() && signals_ours() && !arch_gs_in_use()
+                        ? arch_translate(t, arch_pc(uc))
+                        : 0;
+    t->abort_pc = 0;
+    if (t->generation != arch_generation()) {
+        arch_forget_targets(t);
+        t->generation = arch_generation();
+    }
+    if (code) {
+        go(t, uc, code);
+        return;
+    }
+    if (t->step_trap_blocked) {
+        uint64_t mask;
+        memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+        mask |= SIGNAL_BIT(SIGTRAP);
+        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+        t->step_trap_blocked = 0;
+    }
+    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, UINT32_MAX);
+}
+
+void burst_leave(struct thread *t, ucontext_t *uc)
+{
+    arch_set_pc(uc, t->exit_pc);
+    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    if (t->count.on) /* perhaps for good */
+        count_take(t, arch_count_out(t, uc));
+    /* An alarm that waits would swallow the SIGTRAP of the instruction that is stepped over, or of the step.
+     */
+    if (t->leave_end == LEAVE_STEP || t->leave_end == LEAVE_RETURN)
+        count_pause(t);
+    if (t->leave_end == LEAVE_STEP) {
+        if (t->step_makes_thread) /* whoever forbids bursts waits for this thread anyway */
+            __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
+        burst_step(t, uc);
+        return;
+    }
+    if (t->leave_end == LEAVE_RETURN) {
+        arch_leave(t);
+        t->state = THREAD_STEPPING;
+        t->leave_end = WIRE_END_CODE;
+        t->step_trap_blocked = 0;
+        return;
+    }
+    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, t->leave_insns);
+}
+
+void burst_step(struct thread *t, ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    t->step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
+    mask &= ~SIGNAL_BIT(SIGTRAP); /* a blocked trap would kill */
+    memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+    if (t->state == THREAD_BURST)
+        arch_leave(t);
+    t->state = THREAD_STEPPING;
+    t->leave_end = WIRE_END_CODE;
+    arch_set_step(uc, 1);
+}
+
+void burst_forbid(int more)
+{
+    __atomic_fetch_add(&forbidden, more, __ATOMIC_SEQ_CST);
+}
+
+int burst_forbidden(void)
+{
+    return __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST) != 0;
+}
+
+int burst_none(void)
+{
+    return __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 0 &&
+           __atomic_load_n(&stepping_native, __ATOMIC_SEQ_CST) == 0;
+}
+
+void burst_forked(void)
+{
+    active = stepping_native = 0;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count.c - the clock without counters: how many references a thread makes per nanosecond of its CPU time.
+ *
+ * A trigger does not begin a recorded burst at once, but a stretch in which the same code is translated such
+ * that it counts its references and does nothing else (translator/x86_64/count.h). Its first part warms up; the
+ * second is timed; then the recorded burst begins, where the stretch has come to. Everything that can happen
+ * in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins a little
+ * later, with what was counted till then.
+ *
+ * Where time alone decides, bursts begin more often in slow code, and a rate makes up for it only if it is
+ * that of the very place: programs go from slow to fast code and back within microseconds. So the burst
+ * begins a random number K of references behind the mark at which the time is over, with K up to
+ * COUNT_NEAR_REFS. Then the chance that it begins at a reference is as the time of the parts between marks
+ * that end in the COUNT_NEAR_REFS before it; which is what is told (count-near.c).
+ *
+ * Counting code looks at no clock itself. At a mark it asks C code to, every few thousand references. A timer
+ * of the thread's (on real time: those on CPU time only have the kernel's tick) interrupts it; the handler
+ * notes the time and closes a page that every block reads from, and the fault that follows is where a part
+ * ends. A system call that may wait is never interrupted: the page is closed before it instead.
+ *
+ * Counting always is one stretch without end, stopped now and then to look after signals, with recorded
+ * bursts in between.
+ */
+#include <string.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+static int possible;
+static uint64_t start_ns, start_ticks; /* when the process was young */
+
+void count_init(void)
+{
+    if (!arch_has_ticks())
+        return;
+    start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    start_ticks = arch_ticks();
+    possible =
+        session->clock != WIRE_CLOCK_CPUTIME && session->mode == WIRE_MODE_BURST && arch_count_init() == 0;
+}
+
+int count_always(void)
+{
+    return possible && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
+}
+
+int count_is_alarm(const siginfo_t *info)
+{
+    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &possible;
+}
+
+/* 0: the thread has all that it needs. */
+static int get_ready(struct thread *t)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
+    event.sigev_value.sival_ptr = &possible;
+    event._sigev_un._tid = (int)t->tid;
+    if (!t->has_count_timer)
+        t->has_count_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->count_timer));
+    return t->has_count_timer ? arch_count_ready(t) : -1;
+}
+
+int count_wanted(struct thread *t, const ucontext_t *uc)
+{
+    int wanted = possible && !t->count.done && arch_count_can(uc);
+    t->count.done = 0;
+    if (!wanted)
+        return 0;
+    uint64_t began = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int ready = get_ready(t) == 0;
+    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    count_add(&proc->count.count_cpu_ns, ns);
+    count_add(&proc->count.count_away_ns, ns);
+    return ready;
+}
+
+static void set_timer(struct thread *t, uint64_t ns)
+{
+    struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}};
+    sys4(SYS_timer_settime, t->count_timer, 0, &when, 0);
+    t->count.timed = ns != 0;
+}
+
+void count_thread_gone(struct thread *t)
+{
+    if (t->has_count_timer)
+        sys1(SYS_timer_delete, t->count_timer);
+    t->has_count_timer = 0;
+}
+
+void count_alarm(struct thread *t, const ucontext_t *uc)
+{
+    if (!t->count.on) /* it was late; else perhaps in the middle of a step */
+        return;
+    t->count.timed = 0;
+    t->count.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+    if (!t->count.closed)
+        arch_count_close(t);
+    t->count.closed = 1;
+}
+
+/* Nothing is to interrupt the thread any more: not an alarm that waits either, which a program that blocks
+ * SIGTRAP would find, or the one that it executes. */
+static void disarm(struct thread *t)
+{
+    uint64_t pending = 0, trap = SIGNAL_BIT(SIGTRAP);
+    if (!t->count.timed)
+        return;
+    set_timer(t, 0);
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    if (!(pending & trap))
+        return;
+    siginfo_t info;
+    struct timespec at_once = {0, 0};
+    if (!sys_failed(sys4(SYS_rt_sigtimedwait, &trap, &info, &at_once, sizeof trap)) && !count_is_alarm(&info))
+        sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
+}
+
+void count_pause(struct thread *t)
+{
+    if (!t->count.on)
+        return;
+    disarm(t);
+    if (!t->count.closed)
+        arch_count_close(t);
+    t->count.closed = t->count.paused = 1;
+    t->count.alarm_cpu_ns = 0;
+}
+
+/* Real time of the stretch so far that was none of the target's code. */
+static uint64_t gone_ns(const struct counting *c)
+{
+    return c->away_ns + c->calls_ns + c->idle_ns;
+}
+
+static void begin_part(struct thread *t, uint64_t total)
+{
+    struct counting *c = &t->count;
+    c->part_total = total;
+    c->part_away_ns = c->away_ns;
+    c->part_calls_ns = c->calls_ns;
+    c->part_idle_ns = c->idle_ns;
+    c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    c->near = 0;
+    c->marks = 1;
+    c->part_ticks = arch_ticks();
+    c->mark[0] = (struct count_mark){total, c->part_ticks, gone_ns(c), count_page_faults()};
+}
+
+/* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
+ * wants it in CPU time, at the thread's rate so far. */
+static void plan_burst(struct thread *t, uint64_t total)
+{
+    struct counting *c = &t->count;
+    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             gap_ns = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
+    c->per_us = total > COUNT_RATE_REFS && ns >= 1000 ? total / (ns / 1000) + 1 : COUNT_FIRST_RATE;
+    c->gap_refs = gap_ns / 1000 * c->per_us + 1;
+    c->burst_at = c->stratum_end + random_next(&t->random) % c->gap_refs;
+    c->stratum_end += c->gap_refs;
+}
+
+/* Counting always: until the thread is looked at again. */
+static uint64_t lap_ns(const struct counting *c, uint64_t total)
+{
+    uint64_t left = c->burst_at > total ? (c->burst_at - total) * 1000 / c->per_us : 0;
+    return left < COUNT_LEAST_NS ? COUNT_LEAST_NS : left > COUNT_LAP_NS ? COUNT_LAP_NS : left;
+}
+
+static uint64_t aim_of(const struct counting *c, uint64_t total)
+{
+    return c->burst_at > total ? c->burst_at - total : 1;
+}
+
+void count_begin(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t us = (sys_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000;
+    c->ticks_per_us = us ? (arch_ticks() - start_ticks) / us : 0;
+    c->ticks_per_us += !c->ticks_per_us;
+    c->part = c->paused = 0;
+    c->part_blocks = c->blocks = c->turns = c->warm_ns = c->warm_blocks = 0;
+    c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = c->paging_ns = 0;
+    c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
+    c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (c->closed)
+        arch_count_open(t);
+    c->closed = 0;
+    c->away_ns = 0;
+    if (count_always() && c->gap_refs == 0)
+        plan_burst(t, c->total);
+    set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
+    c->aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
+    begin_part(t, c->total);
+    c->faults = c->mark[0].faults;
+    c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
+    count_add(&proc->count.counts, 1);
+}
+
+/* Elements of repeated string instructions for which the counter has counted none; less than 0 where most
+ * had none at all, which count as one each. */
+static int64_t string_refs(const struct thread *t)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
+        sum += (int64_t)(t->strings[i].elements - t->strings[i].counted);
+    return sum;
+}
+
+int64_t count_string_hits(const struct thread *t)
+{
+    int64_t bytes = 0, line = session->line_bytes ? session->line_bytes : 1;
+    for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
+        bytes += (int64_t)((t->strings[i].elements - t->strings[i].counted) << i);
+    return string_refs(t) - bytes / line;
+}
+
+void count_take(struct thread *t, uint64_t counted)
+{
+    uint64_t more = counted - t->count.taken, strings = (uint64_t)string_refs(t);
+    t->count.taken = counted;
+    t->count.total += more;
+    count_add(&proc->count.count_refs, more);
+    if (strings != t->count.string_refs_taken)
+        count_add(&proc->count.count_string_refs, strings - t->count.string_refs_taken);
+    t->count.string_refs_taken = strings;
+}
+
+/* CPU time that the part has taken up to then, without what was spent in code of ours and in system calls. */
+static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
+{
+    uint64_t away = c->part_cpu_ns + c->away_ns - c->part_away_ns + c->calls_ns - c->part_calls_ns;
+    return cpu_ns > away ? cpu_ns - away : 0;
+}
+
+static void add_blocks(const struct counting *c)
+{
+    count_add(&proc->count.count_blocks, c->part_blocks % COUNT_TURN);
+    count_add(&proc->count.count_turns, c->part_blocks / COUNT_TURN);
+}
+
+/* The warm part is over. No alarm tells: it would leave the processor cold for as long as the part lasts. */
+static void mark_timed_part(struct thread *t)
+{
+    struct counting *c = &t->count;
+    c->part = 1;
+    add_blocks(c);
+    c->warm_ns = c->part_ns;
+    c->warm_blocks = c->part_blocks;
+    t->counter[1] = 0;
+    begin_part(t, c->total);
+}
+
+void count_marked(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
+    count_take(t, t->counter[0]);
+    struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
+    *m = (struct count_mark){c->total, now, gone_ns(c), c->part ? count_page_faults() : 0};
+    c->part_blocks = t->counter[1];
+    c->part_ns = count_ns_of(c, now - c->part_ticks) -
+                 (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
+    if (c->near)
+        c->near_left -= c->near_left < COUNT_MARK_REFS ? c->near_left : COUNT_MARK_REFS;
+    else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
+        c->near = 1;
+        c->near_left = 1 + random_next(&t->random) % COUNT_NEAR_REFS;
+    }
+    if (count_always() || (c->near && !c->near_left)) { /* to the next block's beginning, and no farther */
+        c->near = 2;
+        if (!c->closed)
+            arch_count_close(t);
+        c->closed = 1;
+        aim = COUNT_NO_AIM;
+    } else if (c->part == 0 && c->part_ns >= COUNT_WARM_NS) {
+        mark_timed_part(t);
+        now = c->part_ticks;
+    } else if (c->near && c->near_left < aim) {
+        aim = c->near_left;
+    }
+    arch_count_aim(t, NULL, aim);
+    c->away_ns += count_ns_of(c, arch_ticks() - now);
+}
+
+/*
+ * System calls are left out: of the time that triggers go by, too (signals.c). One that lasts as long as a
+ * stretch has all its triggers at its end, and what runs a stretch behind it would be met far too often.
+ */
+void count_call(struct thread *t)
+{
+    struct counting *c = &t->count;
+    if (!c->on || count_always())
+        return;
+    c->call_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    c->call_ticks = arch_ticks();
+}
+
+void count_called(struct thread *t)
+{
+    struct counting *c = &t->count;
+    if (!c->on || !c->call_cpu_ns)
+        return;
+    uint64_t cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->call_cpu_ns;
+    uint64_t real_ns = count_ns_of(c, arch_ticks() - c->call_ticks);
+    c->calls_ns += cpu_ns;
+    c->idle_ns += real_ns > cpu_ns ? real_ns - cpu_ns : 0;
+    c->call_cpu_ns = 0;
+}
+
+void count_end(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
+    disarm(t);
+    /* Others may have run meanwhile: the processor's clock does not stop then. */
+    if (c->near == 2 && !count_always() && c->part_ns < ns + ns / 8) {
+        count_tell_near(t);
+        ns = c->part_ns;
+    }
+    add_blocks(c);
+    if (c->closed)
+        arch_count_open(t);
+    c->closed = 0;
+    if (c->part == 1 && ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE) {
+        c->refs = c->total - c->part_total;
+        c->ns = ns;
+        c->blocks = c->part_blocks % COUNT_TURN;
+        c->turns = c->part_blocks / COUNT_TURN;
+        c->call_ns = c->calls_ns - c->part_calls_ns;
+        c->paging_ns = c->near_refs ? count_paging_ns(t) : 0;
+    }
+    c->on = 0;
+    c->alarm_cpu_ns = 0;
+    c->done = !count_always();
+    count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
+    count_add(&proc->count.count_away_ns, c->away_ns);
+}
+
+void count_forget(struct thread *t)
+{
+    t->count.on = t->count.done = 0;
+    t->count.refs = t->count.ns = t->count.near_refs = t->count.near_ns = 0;
+    t->count.string_hits_before = count_string_hits(t);
+    t->count.string_total_before = t->count.total;
+}
+
+/* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away
+ * (left alone: as it was). */
+static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
+{
+    struct counting *c = &t->count;
+    if (count_always()) {
+        if (total >= c->burst_at) {
+            int taken = burst_take_buffer(t);
+            c->burst_gap = c->gap_refs;
+            plan_burst(t, total);
+            if (taken)
+                return 1;
+        }
+        set_timer(t, lap_ns(c, total));
+        *aim = aim_of(c, total);
+        return 0;
+    }
+    if (c->near == 2)
+        return 1;
+    uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             wanted = c->part ? COUNT_TIMED_NS + COUNT_NEAR_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
+    int paused = c->paused; /* were that a part's end, code behind system calls would be met more often */
+    c->paused = 0;
+    if (ns < (paused ? wanted : wanted / 2) && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
+        /* Code was translated meanwhile, or others ran. */
+        set_timer(t, wanted - ns);
+        c->away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;
+        return 0;
+    }
+    if (c->part == 1)
+        return 1;
+    c->part = 1;
+    *aim = COUNT_MARK_REFS;
+    set_timer(t, COUNT_TIMED_NS + COUNT_NEAR_NS);
+    begin_part(t, total);
+    c->faults = c->mark[0].faults;
+    return 0;
+}
+
+void count_stop(struct thread *t, ucontext_t *uc)
+{
+    struct counting *c = &t->count;
+    uint64_t pending = 0;
+    arch_count_open(t);
+    c->closed = 0;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    if (pending & ~t->app_mask & ~FAULT_SIGNALS) { /* let it in: the burst comes after it */
+        arch_restore(t, uc);
+        memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+    } else {
+        count_take(t, arch_counted(uc));
+        uint64_t aim = 0;
+        c->part_blocks = arch_count_blocks(t, uc);
+        if (is_over(t, c->total, &aim)) {
+            arch_restore(t, uc);
+            count_end(t);
+            c->done = 0;
+            burst_record(t, uc);
+        } else if (aim) {
+            add_blocks(c);
+            arch_count_aim(t, uc, aim);
+        }
+    }
+    c->alarm_cpu_ns = 0;
+}
+
+uint64_t count_away(const struct thread *t)
+{
+    return t->count.on ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+}
+
+void count_back(struct thread *t, uint64_t away)
+{
+    if (away)
+        t->count.away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - away;
+}

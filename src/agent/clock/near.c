@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* near.c - what the references right before a burst took, from the marks that counting code came by. */
+#include <sys/resource.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+#define NEAR_PARTS (COUNT_NEAR_REFS / COUNT_MARK_REFS)
+/* Times what it costs the collector, a page costs at most: what took longer was something else, a host that
+ * ran others. */
+#define PAGE_MOST_TIMES 3u
+_Static_assert(COUNT_MARKS >= NEAR_PARTS + 2, "their beginnings and ends, and the place of the burst");
+
+uint64_t count_ns_of(const struct counting *c, uint64_t ticks)
+{
+    return ticks * 1000 / c->ticks_per_us;
+}
+
+uint64_t count_page_faults(void)
+{
+    struct rusage use;
+    return sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)) ? 0 : (uint64_t)use.ru_minflt;
+}
+
+/* From one of the last marks to the next one. */
+struct segment {
+    uint64_t refs, ns, faults;
+};
+
+/* Number `i` of them, the last one first; refs 0: there are no more. */
+static struct segment segment(const struct counting *c, unsigned i)
+{
+    if (i + 2 > c->marks || i + 2 > COUNT_MARKS)
+        return (struct segment){0, 0, 0};
+    const struct count_mark *m = &c->mark[(c->marks - 2 - i) % COUNT_MARKS],
+                            *later = &c->mark[(c->marks - 1 - i) % COUNT_MARKS];
+    uint64_t took = count_ns_of(c, later->in - m->in), out = later->out_ns - m->out_ns;
+    return (struct segment){later->total - m->total, took > out ? took - out : 0,
+                            later->faults > m->faults ? later->faults - m->faults : 0};
+}
+
+/*
+ * What pages have cost: segments with faults against those without in the same stretch. Of all threads. Until
+ * there are such, what they cost the collector (wire_session.page_ns), which as many faults as it made
+ * outweigh.
+ */
+static struct {
+    uint64_t ns, faults;
+} paging;
+
+static void learn_paging(const struct counting *c)
+{
+    struct segment s, without = {0, 0, 0}, with = {0, 0, 0};
+    for (unsigned i = 0; (s = segment(c, i)).refs > 0; i++) {
+        struct segment *sum = s.faults ? &with : &without;
+        sum->refs += s.refs;
+        sum->ns += s.ns;
+        sum->faults += s.faults;
+    }
+    if (!without.refs || !with.faults)
+        return;
+    uint64_t own = without.ns * with.refs / without.refs,
+             most = with.faults * session->page_ns * PAGE_MOST_TIMES,
+             cost = with.ns > own ? with.ns - own : 0;
+    count_add(&paging.ns, cost < most ? cost : most);
+    count_add(&paging.faults, with.faults);
+}
+
+/*
+ * What the code right before the burst took. The stretch's time is over at a mark, with a chance as the time
+ * since the mark before; and the burst begins up to COUNT_NEAR_REFS behind it, anywhere with the same chance.
+ * So at this place it begins with a chance as the time of those parts between marks that end so near before
+ * it: of the last few, but not of what lies behind the last mark. (Parts count, not their references: one
+ * string instruction may make more than all.) With the pages that the kernel made, which the stretch goes on
+ * through.
+ */
+void count_tell_near(struct thread *t)
+{
+    struct counting *c = &t->count;
+    uint64_t ns = 0, parts = 0;
+    struct segment s;
+    learn_paging(c);
+    while (parts < NEAR_PARTS && (s = segment(c, (unsigned)parts + 1)).refs > 0) {
+        ns += s.ns;
+        parts++;
+    }
+    c->near_refs = parts * COUNT_MARK_REFS;
+    c->near_ns = ns;
+}
+
+/*
+ * Of the stretch, the time in which nothing could trigger: the collector's event only falls due in user code,
+ * not while the kernel makes pages.
+ */
+uint64_t count_paging_ns(const struct thread *t)
+{
+    const struct counting *c = &t->count;
+    uint64_t last = c->mark[(c->marks - 1) % COUNT_MARKS].faults,
+             faults = last > c->faults ? last - c->faults : 0;
+    uint64_t ns = paging.ns + session->page_ns * WIRE_PAGES_TRIED, of = paging.faults + WIRE_PAGES_TRIED;
+    int by_event = t->trigger && __atomic_load_n(&t->trigger->armed, __ATOMIC_RELAXED) == t->tid;
+    return by_event ? faults * ns / of : 0;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * regions.c - which code there is: mapped from a file (or the vDSO), executable, not writable; or such
+ * that may change at any time, whose translations look at their source each time (check.h). Reading
+ * /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few places of each region is
+ * compared at the start of every burst, which sees a library that was unloaded or replaced.
+ */
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+#define PROBES 8
+#define PROBE_BYTES 64
+
+struct region {
+    uint64_t start, end;
+    uint32_t module;
+    int used;       /* something was translated from it */
+    int may_change; /* made at run time, or writable: blocks check their own source, nothing is probed */
+    uint8_t probe[PROBES][PROBE_BYTES];
+};
+
+static struct region regions[MAX_REGIONS];
+static int nregions, changed;
+static int nbefore;     /* that were forgotten, and the list not read since */
+static uint32_t misses; /* since the list was last read */
+
+static uint64_t probe_address(const struct region *r, int i)
+{
+    return r->start + ((r->end - r->start - PROBE_BYTES) / (PROBES - 1) * (uint64_t)i & ~7ull);
+}
+
+static struct region *lookup(uint64_t pc)
+{
+    for (int i = 0; i < nregions; i++)
+        if (pc >= regions[i].start && pc < regions[i].end)
+            return &regions[i];
+    return NULL;
+}
+
+static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path, size_t length)
+{
+    for (uint32_t i = 0; i < proc->nmodules; i++)
+        if (proc->module[i].start == start && proc->module[i].end == end)
+            return i;
+    if (proc->nmodules >= WIRE_MAX_MODULES)
+        return UINT32_MAX;
+    struct wire_module *m = &proc->module[proc->nmodules];
+    m->start = start;
+    m->end = end;
+    m->file_offset = offset;
+    if (length >= sizeof m->path)
+        length = sizeof m->path - 1;
+    memcpy(m->path, path, length);
+    m->path[length] = 0;
+    __atomic_store_n(&proc->nmodules, proc->nmodules + 1, __ATOMIC_RELEASE);
+    return proc->nmodules - 1;
+}
+
+/* Where a newly seen region is kept; `old`: one that overlaps it. Regions of code made at run time grow and
+ * shrink, and are just replaced; what was translated from a file is only forgotten by a flush. */
+static struct region *place_for(struct region *old)
+{
+    if (old)
+        return old->may_change ? old : NULL;
+    return nregions < MAX_REGIONS ? &regions[nregions++] : NULL;
+}
+
+static void add_line(const char *line, size_t length)
+{
+    uint64_t number[3] = {0, 0, 0};
+    size_t i = 0;
+    int writable = 0;
+    for (int n = 0; n < 3; n++) {
+        for (; i < length; i++) {
+            char c = line[i];
+            if (c >= '0' && c <= '9')
+                number[n] = number[n] * 16 + (uint64_t)(c - '0');
+            else if (c >= 'a' && c <= 'f')
+                number[n] = number[n] * 16 + (uint64_t)(c - 'a' + 10);
+            else
+                break;
+        }
+        i++;
+        if (n == 1) {
+            if (i + 5 > length || line[i + 2] != 'x' || line[i] != 'r')
+                return;
+            writable = line[i + 1] == 'w' || line[i + 3] == 's'; /* shared: through another mapping */
+            i += 5;
+        }
+    }
+    while (i < length && line[i] != '/' && line[i] != '[')
+        i++;
+    if (i + 10 <= length && memcmp(line + i, "[vsyscall]", 10) == 0)
+        return;
+    int fixed = !writable && i < length && (line[i] == '/' || memcmp(line + i, "[vdso]", 6) == 0) &&
+                memcmp(line + i, "/memfd:", 7) != 0;
+    struct region *r = lookup(number[0]);
+    if (r && r->start == number[0] && r->end == number[1] && r->may_change == !fixed)
+        return;
+    if (number[1] - number[0] < 2 * PROBE_BYTES || !(r = place_for(r)))
+        return;
+    *r = (struct region){.start = number[0], .end = number[1], .may_change = !fixed};
+    for (int p = 0; p < PROBES && fixed; p++)
+        if (safe_copy(r->probe[p], (const void *)probe_address(r, p), PROBE_BYTES)) {
+            r->start = r->end; /* covers nothing */
+            return;
+        }
+    if (!fixed) {
+        line = "[jit]";
+        i = 0;
+        length = 5;
+    }
+    r->module = add_module(number[0], number[1], number[2], line + i, length - i);
+    if (r->module != UINT32_MAX && line[i] == '/')
+        rseq_module(proc->module[r->module].path, number[0], number[2]);
+}
+
+/*
+ * The list cannot be read any more: the process has left /proc behind, or may open nothing. Where the same is
+ * still there, what was known of it holds; other code is taken for such that may change.
+ */
+static void remember(void)
+{
+    int n = nbefore;
+    nbefore = 0;
+    for (int i = 0; i < n; i++) {
+        struct region *r = &regions[i];
+        uint8_t now[PROBE_BYTES];
+        r->used = 0;
+        for (int p = 0; p < PROBES && r->start < r->end; p++)
+            if (safe_copy(now, (const void *)probe_address(r, p), PROBE_BYTES))
+                r->end = r->start; /* covers nothing */
+            else if (!r->may_change && memcmp(now, r->probe[p], PROBE_BYTES) != 0)
+                r->may_change = 1;
+    }
+    nregions = n;
+}
+
+static void read_maps(void)
+{
+    static char text[8192];
+    long fd = own_open("/proc/self/maps");
+    if (sys_failed(fd)) {
+        remember();
+        return;
+    }
+    nbefore = 0;
+    size_t have = 0;
+    for (;;) {
+        long got = sys3(SYS_read, fd, text + have, sizeof text - have);
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+        size_t from = 0;
+        for (size_t i = 0; i < have; i++)
+            if (text[i] == '\n') {
+                add_line(text + from, i - from);
+                from = i + 1;
+            }
+        memmove(text, text + from, have - from);
+        have -= from;
+        if (have == sizeof text)
+            break;
+    }
+    own_close(fd);
+}
+
+/* At the places where we look. */
+static int is_as_it_was(const struct region *r)
+{
+    uint8_t now[PROBE_BYTES];
+    for (int p = 0; p < PROBES && !r->may_change; p++)
+        if (safe_copy(now, (const void *)probe_address(r, p), PROBE_BYTES) ||
+            memcmp(now, r->probe[p], PROBE_BYTES) != 0)
+            return 0;
+    return 1;
+}
+
+/* Called under the translator's lock. */
+int region_may_translate(uint64_t pc)
+{
+    struct region *r = lookup(pc);
+    if (!r) {
+        /* Code made at run time misses again and again: read the list ever more rarely. */
+        misses++;
+        if (misses & (misses - 1) && misses % 256)
+            return 0;
+        read_maps();
+        r = lookup(pc);
+        if (!r)
+            return 0;
+        misses = 0;
+    }
+    if (!r->used && !is_as_it_was(r)) { /* the list was read long ago */
+        changed = 1;
+        return 0;
+    }
+    r->used = 1;
+    return 1;
+}
+
+int region_may_change(uint64_t pc)
+{
+    const struct region *r = lookup(pc);
+    return !r || r->may_change;
+}
+
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+int region_is_agent(uint64_t pc)
+{
+    return pc >= (uint64_t)__ehdr_start && pc < (uint64_t)etext;
+}
+
+uint32_t region_module(uint64_t pc)
+{
+    struct region *r = lookup(pc);
+    return r ? r->module : UINT32_MAX;
+}
+
+int regions_changed(void)
+{
+    for (int i = 0; i < nregions && !changed; i++)
+        changed = regions[i].used && !is_as_it_was(&regions[i]);
+    return changed;
+}
+
+int regions_are_stale(void)
+{
+    return changed;
+}
+
+void regions_stale(void)
+{
+    changed = 1;
+}
+
+void regions_read(void)
+{
+    read_maps();
+}
+
+void regions_forked(const struct wire_proc *parent)
+{
+    for (int i = 0; i < nregions; i++)
+        if (regions[i].module != UINT32_MAX) {
+            const struct wire_module *m = &parent->module[regions[i].module];
+            regions[i].module = add_module(m->start, m->end, m->file_offset, m->path, strlen(m->path));
+        }
+    regions_forget();
+}
+
+void regions_forget(void)
+{
+    if (nregions)
+        nbefore = nregions;
+    nregions = 0;
+    changed = 0;
+    misses = 0;
+}
+
+int regions_touch(uint64_t address, uint64_t bytes)
+{
+    for (int i = 0; i < nregions; i++)
+        if (!regions[i].may_change && address < regions[i].end && address + bytes > regions[i].start) {
+            changed = 1;
+            return 1;
+        }
+    return 0;
+}

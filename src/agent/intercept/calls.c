@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * calls.c - the target's system calls while pages are closed.
+ *
+ * The kernel fails with EFAULT where it would have to touch a closed page for the target. So while one is
+ * closed, or several threads are guarded (watch-guard.c), Linux' syscall user dispatch sends us SIGSYS in
+ * place of each call made from outside the agent's own text. What the call may touch is noted, and pages of
+ * that are opened; then it is made
+ *
+ *   - here, if it never waits, and the pages are closed again at once;
+ *   - else by the target itself through call_through in the agent's text, with its own mask and registers, so
+ *     that it can be interrupted as ever; where pages were opened, through call_and_back, whose end faults
+ *     into signal_c to have them closed.
+ *
+ * What changes mappings settles the fate of the lines in them; what makes processes, or ends the program,
+ * drops all watches first.
+ */
+#include <linux/sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include "agent/intercept/calls.h"
+#include "agent/sys/sys.h"
+#include "agent/watch/watch.h"
+
+#define DISPATCH_ON 1
+#define PROC_MAGIC 0x9fa0
+
+extern const char __ehdr_start[] HIDDEN;
+
+int calls_prepare(struct thread *t)
+{
+    if (t->dispatching)
+        return 0;
+    /* Not from text of ours; calls_outside is at its end. */
+    long bytes = (const char *)(uintptr_t)calls_outside - __ehdr_start;
+    if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
+                        (long)&t->selector, 0))) {
+        turn_off(WIRE_UNWATCHED_KERNEL);
+        return -1;
+    }
+    t->dispatching = 1;
+    return 0;
+}
+
+/* The target's own request for what we use. */
+static int wants_dispatch(long number, const uint64_t *args)
+{
+    return number == SYS_prctl && args[0] == SET_SYSCALL_USER_DISPATCH;
+}
+
+static uint64_t clone_flags(long number, const uint64_t *args)
+{
+    uint64_t flags = args[0];
+    if (number == SYS_clone3 && safe_copy(&flags, (const void *)args[0], sizeof flags))
+        flags = 0;
+    return flags;
+}
+
+int calls_makes_thread(long number, const uint64_t *args)
+{
+    return (number == SYS_clone || number == SYS_clone3) && clone_flags(number, args) & CLONE_THREAD;
+}
+
+/* What a call does that is more than to touch memory. */
+enum effect {
+    NO_EFFECT,
+    BETRAYS, /* its signals, or who touches its memory, would not be known to us: no watching any more */
+    CHANGES_RULES, /* something that pages were closed by */
+    MAKES_THREAD,
+    MAKES_PROCESS,
+    EXECUTES,
+    EXITS_THREAD,
+    EXITS,
+    RETURNS, /* from a signal handler that was not delivered by us */
+};
+
+static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatched *why)
+{
+    uint64_t flags;
+    *why = WIRE_UNWATCHED_SIGNALS;
+    switch (number) {
+    case SYS_prctl:
+        *why = WIRE_UNWATCHED_DISPATCH;
+        return wants_dispatch(number, args) ? BETRAYS : NO_EFFECT;
+    case SYS_prlimit64: /* see data_is_limited in watch.c */
+        return args[2] ? CHANGES_RULES : NO_EFFECT;
+    case SYS_clone:
+    case SYS_clone3:
+        flags = clone_flags(number, args);
+        *why = WIRE_UNWATCHED_ASYNC;
+        if (flags & CLONE_THREAD)
+            return MAKES_THREAD;
+        /* A process of its own in our memory, beside us, is one too many. */
+        return (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM ? BETRAYS : MAKES_PROCESS;
+    case SYS_fork:
+    case SYS_vfork:
+        return MAKES_PROCESS;
+    case SYS_unshare:
+    case SYS_shmat:
+    case SYS_remap_file_pages:
+    case SYS_setrlimit:
+        return CHANGES_RULES;
+    case SYS_rt_sigreturn:
+        return RETURNS;
+    case SYS_execve:
+    case SYS_execveat:
+        return EXECUTES;
+    case SYS_exit:
+        return EXITS_THREAD;
+    case SYS_exit_group:
+        return EXITS;
+    case SYS_rt_sigaction:
+        return args[0] >= 1 && args[0] <= 64 && args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0]) ? BETRAYS
+                                                                                               : NO_EFFECT;
+    case SYS_sigaltstack: /* faults would not come to us on our own stack any more */
+        return args[0] ? BETRAYS : NO_EFFECT;
+    case SYS_io_uring_setup:
+    case SYS_io_setup:
+    case SYS_userfaultfd:
+        *why = WIRE_UNWATCHED_ASYNC;
+        return BETRAYS;
+    default:
+        return NO_EFFECT;
+    }
+}
+
+/* The only thread makes it by itself, with all pages open. */
+static void prepare_alone(struct thread *t, enum effect effect, enum wire_unwatched why)
+{
+    if (effect == BETRAYS)
+        watch_off(t, why);
+    else if (effect == MAKES_THREAD) /* not through pthread_create, or there would be two by now */
+        watch_off(t, WIRE_UNWATCHED_THREADS);
+    else if (effect == EXECUTES || effect == EXITS || effect == EXITS_THREAD)
+        watch_pause(t); /* the lines are not touched again: they stay wanted */
+    else
+        watch_drop(t);
+}
+
+/* Mappings that are about to change, in m, which may be none; nonzero: the call is one that changes them. */
+static int changes_mappings(long number, const uint64_t *args, struct memory *m)
+{
+    int gone = 1;
+    m->n = 1;
+    m->part[0] = (struct span){args[0], args[1]};
+    switch (number) {
+    case SYS_mmap:
+        m->n = (args[3] & MAP_FIXED) != 0;
+        break;
+    case SYS_munmap:
+        break;
+    case SYS_mremap:
+        if (args[3] & MREMAP_FIXED) {
+            m->n = 2;
+            m->part[1] = (struct span){args[4], args[2]};
+            watch_unmapped(args[4], args[2], 1);
+        }
+        gone = 0;
+        break;
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        gone = 0;
+        break;
+    case SYS_madvise:
+        gone = args[2] == MADV_DONTNEED || args[2] == MADV_FREE;
+        break;
+    case SYS_brk: /* what lies above on the heap goes; what lies above it elsewhere is far away */
+        m->n = args[0] != 0;
+        m->part[0].bytes = 1u << 30;
+        break;
+    default:
+        return 0;
+    }
+    if (m->n)
+        watch_unmapped(m->part[0].address, m->part[0].bytes, gone);
+    if (number != SYS_madvise && number != SYS_brk) /* of no interest to translations */
+        regions_touch(args[0], args[1]);
+    return 1;
+}
+
+/* See signals_take_libcs. */
+static int is_libcs_signal(long number, const uint64_t *args)
+{
+    return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] && watch_many();
+}
+
+/* rt_sigprocmask on the frame's mask. 0: let the kernel say what is wrong with it. */
+static int change_mask(struct thread *t, ucontext_t *uc, const uint64_t *args)
+{
+    uint64_t set = 0, before;
+    int how = (int)args[0];
+    memcpy(&before, &uc->uc_sigmask, sizeof before);
+    uint64_t told = before | signals_hidden(t, before);
+    if (args[3] != sizeof set || (unsigned)how > SIG_SETMASK ||
+        (args[1] && safe_copy(&set, (const void *)args[1], sizeof set)) ||
+        (args[2] && safe_copy((void *)args[2], &told, sizeof told)))
+        return 0;
+    if (args[1]) {
+        uint64_t after = signals_change(how, before, signals_real(how, set));
+        signals_note(t, how, set, before);
+        memcpy(&uc->uc_sigmask, &after, sizeof after);
+    }
+    return 1;
+}
+
+/* Reading one of /proc's files, which may tell of our doing: maps, smaps. */
+static int reads_proc(long number, const uint64_t *args)
+{
+    struct statfs s;
+    return (number == SYS_read || number == SYS_pread64 || number == SYS_readv || number == SYS_preadv) &&
+           sys2(SYS_fstatfs, args[0], &s) == 0 && s.f_type == PROC_MAGIC;
+}
+
+/* Notes and opens what the call may touch; nonzero if something of it was closed. */
+static int open_for(struct thread *t, enum watch_call how, long number, const uint64_t *args)
+{
+    struct memory m;
+    int known = call_memory(number, args, &m) == 0 && !reads_proc(number, args);
+    return watch_call_begins(t, how, known ? &m : NULL);
+}
+
+static void close_again(struct thread *t, const ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    watch_close(t, mask);
+}
+
+static void make_here(ucontext_t *uc, long number, const uint64_t *a)
+{
+    arch_call_done(uc, sys6(number, (long)a[0], (long)a[1], (long)a[2], (long)a[3], (long)a[4], (long)a[5]));
+}
+
+void calls_announce(struct thread *t, long number, const uint64_t *args)
+{
+    struct memory m;
+    enum wire_unwatched why;
+    enum effect effect = effect_of(number, args, &why);
+    if (effect == NO_EFFECT)
+        changes_mappings(number, args, &m);
+    else
+        prepare_alone(t, effect, why);
+}
+
+/* The target makes it by itself, and the step behind it comes to us if that is possible. */
+static void let_through(struct thread *t, ucontext_t *uc, int step)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    watch_lets_through(t);
+    arch_call_again(uc);
+    if (step && !(mask & SIGNAL_BIT(SIGTRAP)))
+        arch_set_step(uc, 1);
+}
+
+void calls_stepped(struct thread *t, const ucontext_t *uc)
+{
+    if (arch_at_call(uc)) /* a signal came first */
+        return;
+    watch_was_let_through(t);
+}
+
+/* One of several threads makes it. */
+static void make_among_others(struct thread *t, ucontext_t *uc, long number, const uint64_t *args,
+                              enum effect effect, enum wire_unwatched why)
+{
+    uint64_t mask, sp = arch_sp(uc);
+    struct memory frame = {1, {{sp - 8, FRAME_MOST_BYTES}}};
+    switch (effect) {
+    case MAKES_THREAD:
+        if (t->watch.creating) { /* pthread_create tells when it is done */
+            let_through(t, uc, 0);
+            return;
+        }
+        why = WIRE_UNWATCHED_THREADS;
+        break;
+    case MAKES_PROCESS:
+        watch_drop(t);
+        let_through(t, uc, 1);
+        return;
+    case EXITS:
+        let_through(t, uc, 0);
+        return;
+    case EXITS_THREAD:
+        watch_exits(t);
+        arch_call_again(uc);
+        return;
+    case EXECUTES:
+        watch_call_begins(t, CALL_OPEN_ENDED, NULL);
+        arch_call_through(t, uc, 1);
+        return;
+    case RETURNS:
+        if (arch_sigreturn_mask(uc, &mask) == 0)
+            watch_seen(t, mask);
+        watch_call_begins(t, CALL_OPEN_ENDED, &frame);
+        arch_call_through(t, uc, 0);
+        return;
+    case CHANGES_RULES:
+        watch_drop(t);
+        watch_call_begins(t, CALL_HERE, NULL);
+        make_here(uc, number, args);
+        watch_call_ends(t);
+        close_again(t, uc);
+        return;
+    default:
+        break;
+    }
+    watch_off(t, why);
+    arch_call_again(uc);
+}
+
+void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
+{
+    uint64_t args[6];
+    struct memory m;
+    enum wire_unwatched why;
+    long number = arch_call(uc, args);
+    enum effect effect = foreign ? BETRAYS : effect_of(number, args, &why);
+    count_add(&proc->count.watch_calls, 1);
+    watch_spend(t, watching()->fault_ns);
+    watch_diverted(t);
+    if (foreign) /* a call of 32-bit code, numbered otherwise */
+        why = WIRE_UNWATCHED_DISPATCH;
+    if (t->state != THREAD_NATIVE) { /* cannot be: bursts make their calls undiverted */
+        watch_drop(t);
+        t->selector = CALLS_ALLOWED;
+        arch_call_again(uc);
+        return;
+    }
+    if (effect != NO_EFFECT && watch_many()) {
+        make_among_others(t, uc, number, args, effect, why);
+        return;
+    }
+    if (effect != NO_EFFECT) {
+        prepare_alone(t, effect, why);
+        t->selector = CALLS_ALLOWED;
+        arch_call_again(uc);
+        return;
+    }
+    if (number == SYS_rt_sigprocmask) {
+        if (change_mask(t, uc, args))
+            arch_call_done(uc, 0);
+        else
+            make_here(uc, number, args);
+        close_again(t, uc); /* a mask with which pages must not be closed opens them */
+        return;
+    }
+    if (is_libcs_signal(number, args)) {
+        open_for(t, CALL_HERE, number, args);
+        make_here(uc, number, args);
+        signals_take_libcs();
+        watch_call_ends(t);
+        close_again(t, uc);
+        return;
+    }
+    if (changes_mappings(number, args, &m)) {
+        watch_change_begins(t, &m);
+        make_here(uc, number, args);
+        watch_call_ends(t);
+        return;
+    }
+    int here = syscall_never_waits(number),
+        opened = open_for(t, here ? CALL_HERE : CALL_OPEN_ENDED, number, args);
+    if (here) {
+        make_here(uc, number, args);
+        watch_call_ends(t);
+        if (opened)
+            close_again(t, uc);
+        return;
+    }
+    arch_call_through(t, uc, opened);
+    if (!opened)
+        t->watch.call = CALL_THROUGH;
+}
+
+int calls_in_burst(struct thread *t, long number, const uint64_t *args)
+{
+    struct memory m;
+    enum wire_unwatched why;
+    if (!session->watch || !watch_many())
+        return 0;
+    enum effect effect = effect_of(number, args, &why);
+    if (is_libcs_signal(number, args))
+        return 1;
+    if (effect != NO_EFFECT) /* what ends the burst anyway is not told of here */
+        return effect != EXECUTES && effect != EXITS && effect != EXITS_THREAD;
+    if (changes_mappings(number, args, &m))
+        watch_change_begins(t, &m);
+    else
+        open_for(t, CALL_OPEN_ENDED, number, args);
+    return 0;
+}
+
+int calls_back(struct thread *t, ucontext_t *uc)
+{
+    if (!arch_call_back(t, uc))
+        return 0;
+    watch_spend(t, watching()->fault_ns);
+    watch_call_ends(t);
+    close_again(t, uc);
+    return 1;
+}
+
+void calls_interrupted(struct thread *t, ucontext_t *uc)
+{
+    if (arch_call_interrupted(t, uc) && t->state == THREAD_NATIVE)
+        close_again(t, uc);
+}

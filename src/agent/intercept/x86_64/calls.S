@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * calls.S - where system calls of the target's are made that were diverted to us (calls.c), and what else has to
+ * do with closed pages and must be assembler.
+ */
+#include "agent/translator/x86_64/layout.h"
+
+	.text
+
+/*
+ * A diverted call, made by the target itself, whose registers and stack stay its own; so each thread has some code
+ * of its own here, which knows where it finds what it needs. It tells that the call is over, and goes on where
+ * the target would have.
+ */
+	.balign CALL_THROUGH_BYTES
+	.globl	call_through
+	.hidden	call_through
+	.globl	call_through_end
+	.hidden	call_through_end
+	.type	call_through, @function
+call_through:
+	.set	slot, 0
+	.rept	CALL_SLOTS
+	.balign CALL_THROUGH_BYTES
+	syscall
+	movb	$0, call_slots + 16 * slot + 8(%rip)
+	jmp	*call_slots + 16 * slot(%rip)
+	.set	slot, slot + 1
+	.endr
+	.balign CALL_THROUGH_BYTES
+call_through_end:
+	.size	call_through, .-call_through
+
+/* Likewise, but it ends in a fault, at which pages are closed again. */
+	.globl	call_and_back
+	.hidden	call_and_back
+	.globl	call_and_back_after
+	.hidden	call_and_back_after
+	.type	call_and_back, @function
+call_and_back:
+	syscall
+call_and_back_after:
+	hlt
+	.size	call_and_back, .-call_and_back
+
+	.hidden	call_slots
+	.comm	call_slots, 16 * CALL_SLOTS, 16
+
+/* size_t safe_probe(address, write): see sys.h. Changes nothing there. */
+	.globl	safe_probe
+	.hidden	safe_probe
+	.type	safe_probe, @function
+	.globl	safe_probe_read
+	.hidden	safe_probe_read
+	.globl	safe_probe_write
+	.hidden	safe_probe_write
+	.globl	safe_probe_fails
+	.hidden	safe_probe_fails
+safe_probe:
+	xor	%eax, %eax
+	test	%esi, %esi
+	jnz	safe_probe_write
+safe_probe_read:
+	mov	(%rdi), %cl
+	ret
+safe_probe_write:
+	lock orb $0, (%rdi)
+	ret
+safe_probe_fails:
+	mov	$1, %eax
+	ret
+	.size	safe_probe, .-safe_probe
+
+/*
+ * A call of these numbers says so right before, like those of libc's functions, by which a handler that interrupts it
+ * is given the right mask (arch_waiting_mask).
+ */
+	.macro	make_waiting_call number
+	cmp	$\number, %rax
+	jne	1f
+	mov	$\number, %eax
+	syscall
+	ret
+1:
+	.endm
+
+	.macro	make_call
+	mov	%rdi, %rax
+	mov	%rsi, %r11
+	mov	(%r11), %rdi
+	mov	8(%r11), %rsi
+	mov	16(%r11), %rdx
+	mov	24(%r11), %r10
+	mov	32(%r11), %r8
+	mov	40(%r11), %r9
+	make_waiting_call 130		/* rt_sigsuspend */
+	make_waiting_call 270		/* pselect6 */
+	make_waiting_call 271		/* ppoll */
+	make_waiting_call 281		/* epoll_pwait */
+	make_waiting_call 333		/* io_pgetevents */
+	make_waiting_call 441		/* epoll_pwait2 */
+	syscall
+	ret
+	.endm
+
+/* long calls_inside(number, args): for calls that are not to be diverted */
+	.globl	calls_inside
+	.hidden	calls_inside
+	.type	calls_inside, @function
+calls_inside:
+	make_call
+	.size	calls_inside, .-calls_inside
+
+/*
+ * long calls_outside(number, args): behind all other text of ours, so that the call is diverted like the target's
+ * own, and, in a burst, seen as one of them.
+ */
+	.section .outside, "ax", @progbits
+	.globl	calls_outside
+	.hidden	calls_outside
+	.type	calls_outside, @function
+calls_outside:
+	make_call
+	.size	calls_outside, .-calls_outside
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec.c - a thread that is about to execute another program says so first (wire_trigger.hold). Programs that
+ * libc executes by itself (posix_spawn, system, popen) come from children that are not followed.
+ */
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+typedef int (*with_environment)(const char *, char *const[], char *const[]);
+typedef int (*without)(const char *, char *const[]);
+typedef int (*by_descriptor)(int, char *const[], char *const[]);
+typedef int (*from_folder)(int, const char *, char *const[], char *const[], int);
+
+static struct {
+    with_environment execve, execvpe;
+    without execv, execvp;
+    by_descriptor fexecve;
+    from_folder execveat; /* since glibc 2.34 */
+} next;
+
+void exec_init(void)
+{
+    next.execve = (with_environment)dlsym(RTLD_NEXT, "execve");
+    next.execvpe = (with_environment)dlsym(RTLD_NEXT, "execvpe");
+    next.execv = (without)dlsym(RTLD_NEXT, "execv");
+    next.execvp = (without)dlsym(RTLD_NEXT, "execvp");
+    next.fexecve = (by_descriptor)dlsym(RTLD_NEXT, "fexecve");
+    next.execveat = (from_folder)dlsym(RTLD_NEXT, "execveat");
+}
+
+static int silent;
+static uint32_t silent_child;
+
+void exec_silences(int vfork_child)
+{
+    static const char none = 0;
+    char *value = getenv(WIRE_ENV);
+    if (vfork_child) {
+        silent_child = (uint32_t)sys0(SYS_getpid);
+        return;
+    }
+    /* Also for programs that libc executes by itself. Not by unsetenv, whose lock somebody may hold. */
+    if (value)
+        safe_copy(value, &none, 1);
+    silent = 1;
+}
+
+int exec_is_silent(void)
+{
+    return silent || (silent_child && (uint32_t)sys0(SYS_getpid) == silent_child);
+}
+
+size_t exec_silent_count(char *const *envp)
+{
+    size_t n = 1;
+    while (envp && envp[n - 1])
+        n++;
+    return n;
+}
+
+char **exec_silent(char *const *envp, char **room)
+{
+    size_t n = 0, length = strlen(WIRE_ENV);
+    for (; envp && *envp; envp++)
+        if (strncmp(*envp, WIRE_ENV, length) != 0 || (*envp)[length] != '=')
+            room[n++] = *envp;
+    room[n] = NULL;
+    return room;
+}
+
+/*
+ * Nothing of ours can come that needs the kernel not to ignore a signal: neither the fault at a burst's end,
+ * nor one of a closed page, nor a call diverted. 0: that cannot be had.
+ */
+static int comes_to_rest(struct executing *e)
+{
+    struct thread *t = e->thread;
+    if (!agent_lives || (uint32_t)sys0(SYS_getpid) != process_id) /* signals of its own, and none of ours */
+        return 1;
+    burst_forbid(1);
+    e->forbids = 1;
+    if (t) {
+        watch_quiet_native(t);
+        if (watch_many())
+            watch_off(t, WIRE_UNWATCHED_SIGNALS);
+        else
+            watch_pause(t);
+        watch_quiet_end(t);
+    }
+    return threads_are_native();
+}
+
+static void go_on(struct executing *e)
+{
+    struct thread *t = e->thread;
+    if (!e->forbids)
+        return;
+    burst_forbid(-1);
+    watch_quiet(t);
+    if (t && !agent_off) { /* its trigger may have been ignored */
+        if (agent_stays())
+            thread_trigger(t);
+        else
+            thread_arm(t);
+    }
+    watch_quiet_end(t);
+}
+
+void exec_begins(struct executing *e)
+{
+    *e = (struct executing){.thread = agent_off || !session ? NULL : thread_self()};
+    thread_leaves(e->thread);
+    uint64_t ignored = signals_ignored();
+    if (!ignored)
+        return;
+    if (!comes_to_rest(e)) {
+        go_on(e);
+        e->forbids = 0;
+        return;
+    }
+    signals_ignore(ignored, 1);
+    e->ignored = ignored;
+}
+
+void exec_failed(struct executing *e)
+{
+    signals_ignore(e->ignored, 0);
+    go_on(e);
+    thread_stays(e->thread);
+}
+
+/* libc's own function of that name. It only comes back if it fails. */
+#define EXECUTE(name, ...)                                                     \
+    do {                                                                       \
+        if (!next.name)                                                        \
+            exec_init(); /* not a profiled program, or before its beginning */ \
+        if (!next.name) {                                                      \
+            errno = ENOSYS;                                                    \
+            return -1;                                                         \
+        }                                                                      \
+        struct executing executing;                                            \
+        exec_begins(&executing);                                               \
+        int result = next.name(__VA_ARGS__);                                   \
+        exec_failed(&executing);                                               \
+        return result;                                                         \
+    } while (0)
+
+EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+    EXEC_SILENCE(envp);
+    EXECUTE(execve, path, argv, envp);
+}
+
+EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    EXEC_SILENCE(envp);
+    EXECUTE(execvpe, file, argv, envp);
+}
+
+EXPORT int execv(const char *path, char *const argv[])
+{
+    if (exec_is_silent())
+        return execve(path, argv, environ);
+    EXECUTE(execv, path, argv);
+}
+
+EXPORT int execvp(const char *file, char *const argv[])
+{
+    if (exec_is_silent())
+        return execvpe(file, argv, environ);
+    EXECUTE(execvp, file, argv);
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    EXEC_SILENCE(envp);
+    EXECUTE(fexecve, fd, argv, envp);
+}
+
+EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    EXEC_SILENCE(envp);
+    EXECUTE(execveat, folder, path, argv, envp, flags);
+}
+
+/* How many arguments there are with the first, and the NULL behind them. */
+static size_t count_arguments(const char *first, va_list list)
+{
+    size_t n = 1;
+    for (const char *a = first; a; a = va_arg(list, const char *))
+        n++;
+    return n;
+}
+
+/* The arguments of `first, ...` as an array argv on the caller's stack, and where they end. */
+#define ARGUMENTS(list)                                                \
+    va_list list;                                                      \
+    va_start(list, first);                                             \
+    char **argv = alloca(count_arguments(first, list) * sizeof *argv); \
+    va_end(list);                                                      \
+    va_start(list, first);                                             \
+    argv[0] = (char *)(uintptr_t)first;                                \
+    for (size_t i = 0; argv[i]; i++)                                   \
+    argv[i + 1] = va_arg(list, char *)
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    ARGUMENTS(list);
+    va_end(list);
+    return execv(path, argv);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+    ARGUMENTS(list);
+    va_end(list);
+    return execvp(file, argv);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    ARGUMENTS(list);
+    char *const *envp = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, argv, envp);
+}

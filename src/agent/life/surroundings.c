@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* surroundings.c - what a process is run by or made of, and better not profiled for. */
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+struct go {
+    unsigned long long loaded; /* modules that were ever loaded, when they were last looked at */
+    int found;
+};
+
+/* Whether one of the notes is Go's: its name is "Go" and two zeros, since Go counts what fills up to 4 bytes.
+ */
+static int has_go_note(const char *at, size_t bytes)
+{
+    ElfW(Nhdr) note;
+    while (bytes >= sizeof note) {
+        memcpy(&note, at, sizeof note);
+        size_t whole = sizeof note + ((note.n_namesz + (size_t)3) & ~(size_t)3) +
+                       ((note.n_descsz + (size_t)3) & ~(size_t)3);
+        if (whole > bytes)
+            return 0;
+        if ((note.n_namesz == 3 || note.n_namesz == 4) && memcmp(at + sizeof note, "Go", 3) == 0)
+            return 1;
+        at += whole;
+        bytes -= whole;
+    }
+    return 0;
+}
+
+/* The Go runtime makes its own system calls, also to take over every signal: in a program or in a library. */
+static int look_for_go(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct go *go = context;
+    (void)size;
+    if (go->loaded == info->dlpi_adds)
+        return 1; /* none is new */
+    for (int i = 0; i < info->dlpi_phnum && !go->found; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type == PT_NOTE)
+            go->found = has_go_note((const char *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+    }
+    return go->found;
+}
+
+static int count_modules(struct dl_phdr_info *info, size_t size, void *loaded)
+{
+    (void)size;
+    *(unsigned long long *)loaded = info->dlpi_adds;
+    return 1;
+}
+
+int surroundings_go(void)
+{
+    static struct go go; /* two threads at once look twice */
+    unsigned long long loaded = 0;
+    dl_iterate_phdr(count_modules, &loaded);
+    dl_iterate_phdr(look_for_go, &go);
+    go.loaded = loaded;
+    return go.found;
+}
+
+/* A debugger stops at each of our signals, and strace prints them. */
+static int is_traced(void)
+{
+    static const char key[] = "\nTracerPid:\t";
+    char status[512]; /* it is one of the first lines */
+    long fd = sys3(SYS_open, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long n = sys3(SYS_read, fd, status, sizeof status - 1);
+    sys1(SYS_close, fd);
+    status[n > 0 ? n : 0] = 0;
+    const char *at = strstr(status, key);
+    return at && at[sizeof key - 1] != '0';
+}
+
+/*
+ * Valgrind and qemu run translations of their own, in which a perf event's signal would find the emulator
+ * instead, and kill it, or have an agent of its own. They answer what a program asks of itself in /proc, but
+ * not what a thread asks; the kernel's random bytes lie on the stack that it made.
+ */
+static int is_emulated(void)
+{
+    Elf64_auxv_t entry[64];
+    long fd = sys3(SYS_open, "/proc/thread-self/auxv", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long n = sys3(SYS_read, fd, entry, sizeof entry);
+    sys1(SYS_close, fd);
+    for (long i = 0; i < n / (long)sizeof entry[0]; i++)
+        if (entry[i].a_type == AT_RANDOM)
+            return entry[i].a_un.a_val != getauxval(AT_RANDOM);
+    return 0;
+}
+
+int surroundings_foreign(void)
+{
+    struct stat own;
+    return session->pid_namespace &&
+           !sys_failed(sys4(SYS_newfstatat, AT_FDCWD, (long)PID_NAMESPACE, (long)&own, 0)) &&
+           own.st_ino != session->pid_namespace;
+}
+
+/* Bytes that the process maps already; with `data`, of these what RLIMIT_DATA counts. */
+static uint64_t mapped_bytes(int data)
+{
+    char text[256]; /* size resident shared text lib data dirty, in pages */
+    long fd = sys3(SYS_open, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
+        return 0;
+    long n = sys3(SYS_read, fd, text, sizeof text - 1);
+    sys1(SYS_close, fd);
+    uint64_t pages = 0;
+    int fields = data ? 5 : 0;
+    for (long i = 0; i < n && fields >= 0; i++)
+        if (text[i] < '0' || text[i] > '9')
+            fields--;
+        else if (fields == 0)
+            pages = 10 * pages + (uint64_t)(text[i] - '0');
+    return pages * WIRE_PAGE;
+}
+
+/* What the agent maps, nearly all of it never touched, would be missing to the program. */
+static int is_short_of(int resource)
+{
+    struct rlimit limit;
+    if (sys_failed(sys4(SYS_prlimit64, 0, resource, 0, &limit)) || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    uint64_t has = mapped_bytes(resource == RLIMIT_DATA);
+    return limit.rlim_cur < has + ROOM_TIMES * AGENT_ADDRESS_BYTES;
+}
+
+enum wire_disabled surroundings_forbid(void)
+{
+    return surroundings_go()                                    ? WIRE_OFF_GO
+           : is_emulated()                                      ? WIRE_OFF_EMULATED
+           : is_traced()                                        ? WIRE_OFF_TRACED
+           : is_short_of(RLIMIT_AS) || is_short_of(RLIMIT_DATA) ? WIRE_OFF_MEMORY
+                                                                : WIRE_OFF_NOT;
+}
+
+/*
+ * Asked by the address sanitizer's library, which would refuse to run a program because another library,
+ * ours, comes before it. A program's own function of that name is asked instead, or options in the
+ * environment are added: see launch.c.
+ */
+EXPORT const char *__asan_default_options(void);
+EXPORT const char *__asan_default_options(void)
+{
+    return "verify_asan_link_order=0";
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.c - how the agent comes to life in a process, and in its forked children. */
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+struct wire_session *session;
+struct wire_proc *proc;
+uint8_t *slot;
+int agent_off = 1, agent_gone, agent_lives;
+uint32_t process_id;
+
+/* Another library may come to lie where this one was, and look the same wherever we compare. */
+EXPORT int dlclose(void *library)
+{
+    static int (*next)(void *);
+    if (!next)
+        next = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+    int result = next ? next(library) : -1;
+    regions_stale();
+    return result;
+}
+
+static long errno_of(long result)
+{
+    if (!sys_failed(result))
+        return result;
+    errno = (int)-result;
+    return -1;
+}
+
+/* Whoever makes code writable means to change it, perhaps where we do not compare. */
+EXPORT int mprotect(void *address, size_t bytes, int protection)
+{
+    long result;
+    if (agent_gone) {
+        result = sys3(SYS_mprotect, address, bytes, protection);
+    } else if (watch_many()) { /* diverted, it tells watching itself */
+        result = calls_outside(SYS_mprotect, (long[6]){(long)address, (long)bytes, protection, 0, 0, 0});
+    } else {
+        struct thread *t = session && session->watch ? thread_self() : NULL;
+        watch_quiet(t);
+        watch_unmapped((uint64_t)address, bytes, 0);
+        result = sys3(SYS_mprotect, address, bytes, protection);
+        watch_quiet_end(t);
+    }
+    if (result == 0 && !agent_off && session)
+        regions_touch((uint64_t)address, bytes);
+    return (int)errno_of(result);
+}
+
+/*
+ * A filter of system calls may kill for those that the agent makes, and dispatch of the target's own would
+ * send it those, even the ones that our handlers make for signals of the target's: it goes for good before
+ * there is one, and the target gets its signals by itself from then on. Unless a filter comes while other
+ * threads are in bursts or calls that do not end: they need our handlers, and most filters are for the caller
+ * alone.
+ */
+void go_for_good(enum wire_disabled why)
+{
+    static int is_silent;
+    if (session && why == WIRE_OFF_SECCOMP && !is_silent) { /* a filter is inherited */
+        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id;
+        exec_silences(vfork_child);
+        is_silent = !vfork_child;
+    }
+    if (agent_gone || !session)
+        return;
+    if ((uint32_t)sys0(SYS_getpid) != process_id) { /* a vfork child, whose memory is its parent's */
+        signals_give_back();
+        return;
+    }
+    struct thread *t = thread_self();
+    int alone = 1, silent = 1;
+    if (t && !agent_off) {
+        watch_quiet_native(t);
+        watch_off(t, WIRE_UNWATCHED_DISPATCH); /* of no thread are calls diverted any more */
+        watch_quiet_end(t);
+    }
+    agent_disable(why);
+    burst_forbid(1);
+    if (t)
+        thread_leaves_burst(t);
+    if (agent_lives)
+        alone = threads_retire(&silent);
+    if (!alone && why == WIRE_OFF_SECCOMP)
+        return;
+    signals_hand_back(t ? t : thread_own(), silent);
+    agent_gone = 1;
+}
+
+/* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
+static long make_call(long number, const long *a)
+{
+    if (watch_many())
+        return calls_outside(number, a);
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (!t)
+        return calls_inside(number, a);
+    watch_hold(t);
+    calls_announce(t, number, (const uint64_t *)a);
+    long result = calls_inside(number, a);
+    watch_release(t);
+    return result;
+}
+
+/* A process of its own in our memory, whose system calls on a closed page would fail: not seen otherwise
+ * where no page is closed just now. */
+EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
+{
+    static int (*next)(int (*)(void *), void *, int, void *, ...);
+    va_list a;
+    va_start(a, argument);
+    void *parent_tid = va_arg(a, void *), *tls = va_arg(a, void *), *child_tid = va_arg(a, void *);
+    va_end(a);
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (t && (flags & (CLONE_VM | CLONE_THREAD | CLONE_VFORK)) == CLONE_VM) {
+        watch_quiet_native(t);
+        watch_off(t, WIRE_UNWATCHED_ASYNC);
+        watch_quiet_end(t);
+    }
+    if (!next)
+        next = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
+    if (!next)
+        return (int)errno_of(-ENOSYS);
+    return next(function, stack, flags, argument, parent_tid, tls, child_tid);
+}
+
+/* Not one of the questions by which libraries find out what the kernel can do. */
+static int sets_filter(long operation, long argument)
+{
+    return operation == SECCOMP_SET_MODE_STRICT || (operation == SECCOMP_SET_MODE_FILTER && argument) ||
+           operation > SECCOMP_GET_NOTIF_SIZES;
+}
+
+EXPORT int prctl(int option, ...)
+{
+    va_list a;
+    va_start(a, option);
+    long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
+    va_end(a);
+    if (option == PR_SET_SECCOMP)
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (option == SET_SYSCALL_USER_DISPATCH && b)
+        go_for_good(WIRE_OFF_DISPATCH);
+    return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
+}
+
+EXPORT long syscall(long number, ...)
+{
+    va_list a;
+    va_start(a, number);
+    long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),
+         f = va_arg(a, long), g = va_arg(a, long);
+    va_end(a);
+    if (number == SYS_seccomp && sets_filter(b, d))
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
+        go_for_good(WIRE_OFF_DISPATCH);
+    int executes = number == SYS_execve || number == SYS_execveat;
+    struct executing executing;
+    if (executes) {
+        exec_begins(&executing);
+        long *at = number == SYS_execve ? &d : &e;
+        char *const *envp = (char *const *)*at;
+        EXEC_SILENCE(envp);
+        *at = (long)envp;
+    }
+    long result = make_call(number, (long[6]){b, c, d, e, f, g});
+    if (executes)
+        exec_failed(&executing);
+    return errno_of(result);
+}
+
+void agent_disable(enum wire_disabled why)
+{
+    if (agent_off)
+        return;
+    proc->count.disabled = why;
+    __atomic_store_n(&agent_off, (int)why, __ATOMIC_SEQ_CST);
+}
+
+int agent_stays(void)
+{
+    return session->mode == WIRE_MODE_FULL || count_always();
+}
+
+/* A line there begins "ID (NAME) R". */
+char task_state(uint32_t id)
+{
+    char path[32] = "/proc/", stat[64];
+    size_t n = strlen(path);
+    for (uint32_t unit = 1000000000; unit; unit /= 10)
+        if (id >= unit)
+            path[n++] = (char)('0' + id / unit % 10);
+    memcpy(path + n, "/stat", sizeof "/stat");
+    long fd = own_open(path);
+    if (sys_failed(fd))
+        return 0;
+    long got = sys3(SYS_read, fd, stat, sizeof stat);
+    own_close(fd);
+    while (got > 0 && stat[got - 1] != ')')
+        got--;
+    return got > 0 && got + 1 < (long)sizeof stat ? stat[got + 1] : 0;
+}
+
+int collector_gone(void)
+{
+    if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
+        return 1;
+    char state = task_state(session->collector_pid); /* killed, but its parent has not waited for it? */
+    return state == 'Z' || state == 'X';
+}
+
+void doorbell(void)
+{
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&session->collector_sleeps, __ATOMIC_SEQ_CST))
+        sys3(SYS_futex, &session->doorbell, FUTEX_WAKE, 1);
+}
+
+static uint64_t slot_at(uint32_t i)
+{
+    return session->slot_offset + i * session->slot_bytes;
+}
+
+/* Maps slot i of the session: from the descriptor while there is one, else out of the mapping itself
+ * (mremap of a shared mapping with old size 0 maps the same file again, and may reach further), which
+ * works in a forked child whatever has become of descriptors, root and user. */
+static uint8_t *map_slot(int fd, uint32_t i)
+{
+    if (fd >= 0) {
+        long p = sys6(SYS_mmap, 0, (long)session->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                      (long)slot_at(i));
+        return sys_failed(p) ? NULL : (uint8_t *)p;
+    }
+    uint64_t all = session->session_bytes;
+    long p = sys4(SYS_mremap, session, 0, all, MREMAP_MAYMOVE);
+    if (sys_failed(p))
+        return NULL;
+    uint64_t from = slot_at(i), to = from + session->slot_bytes;
+    sys2(SYS_munmap, p, from);
+    if (to < all)
+        sys2(SYS_munmap, (uint64_t)p + to, all - to);
+    return (uint8_t *)p + from;
+}
+
+static void describe_process(void)
+{
+    proc->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    proc->ppid = (uint32_t)sys0(SYS_getppid);
+    long n = sys3(SYS_readlink, "/proc/self/exe", proc->exe, sizeof proc->exe - 1);
+    proc->exe[n > 0 ? n : 0] = 0;
+    uint64_t state = proc->start_ns ^ (uint64_t)process_id << 40 ^ session->seed;
+    proc->cookie = random_next(&state);
+    proc->mapped_at = (uint64_t)proc;
+    __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
+}
+
+/* Claims a slot and maps it. fd: the session's, or -1. */
+static int attach(int fd)
+{
+    for (uint32_t i = 0; i < session->nslots; i++) {
+        if (__atomic_load_n(&session->slots_taken, __ATOMIC_RELAXED) >> i & 1)
+            continue;
+        uint8_t *p = map_slot(fd, i);
+        if (!p)
+            return -WIRE_OFF_MEMORY;
+        struct wire_proc *candidate = (struct wire_proc *)(void *)p;
+        uint32_t expected = WIRE_PROC_FREE;
+        if (__atomic_compare_exchange_n(&candidate->state, &expected, WIRE_PROC_LIVE, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
+            __atomic_fetch_or(&session->slots_taken, UINT64_C(1) << i, __ATOMIC_SEQ_CST);
+            slot = p;
+            proc = candidate;
+            burst_attached();
+            if (!proc->template_used)
+                proc->template_used = 8;
+            describe_process();
+            __atomic_fetch_add(&session->attached, 1, __ATOMIC_SEQ_CST);
+            return 0;
+        }
+        sys2(SYS_munmap, p, session->slot_bytes);
+    }
+    __atomic_fetch_add(&session->refused_slots, 1, __ATOMIC_SEQ_CST);
+    return -WIRE_OFF_SLOTS;
+}
+
+/* The collector asks the kernel about processes by their numbers: it would ask about, and signal, others. */
+static int is_foreign(void)
+{
+    int foreign = surroundings_foreign();
+    if (foreign)
+        __atomic_fetch_add(&session->refused_pids, 1, __ATOMIC_SEQ_CST);
+    return foreign;
+}
+
+/* What there is for all programs to pay for, however short they run; the caller is the only thread. */
+static void tell_start(uint64_t began_ns)
+{
+    proc->count.start_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+}
+
+/* In a forked child: the parent's slot is not ours. */
+static void forked(void)
+{
+    if (!session)
+        return;
+    uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (!agent_gone)
+        process_id = (uint32_t)sys0(SYS_getpid);
+    const struct wire_proc *parent = proc;
+    fork_made();
+    watch_forked();
+    if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
+        child_is_left();
+        return;
+    }
+    child_is_followed();
+    burst_forked();
+    rseq_forked();
+    arch_forked();
+    regions_forked(parent);
+    threads_forked();
+    tell_start(began_ns);
+}
+
+static struct wire_session *map_session(int fd)
+{
+    long p = sys6(SYS_mmap, 0, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (sys_failed(p))
+        return NULL;
+    struct wire_session *s = (struct wire_session *)p;
+    if (s->magic == WIRE_MAGIC && s->version == WIRE_VERSION)
+        return s;
+    sys2(SYS_munmap, p, WIRE_SESSION_BYTES);
+    return NULL;
+}
+
+static int start(int fd)
+{
+    int why = attach(fd);
+    if (why == 0)
+        why = -(int)surroundings_forbid();
+    if (why != 0 || (why = arch_init()) != 0)
+        return why;
+    rseq_init();
+    count_init();
+    children_init();
+    if (threads_init() || signals_init() || pthread_atfork(fork_begins, fork_ends, forked))
+        return -WIRE_OFF_TROUBLE;
+    struct thread *t = thread_new();
+    if (!t)
+        return -WIRE_OFF_MEMORY;
+    regions_read();
+    agent_off = 0;
+    agent_lives = 1;
+    return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;
+}
+
+__attribute__((constructor)) static void init(void)
+{
+    const char *name = getenv(WIRE_ENV);
+    uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    exec_init();
+    if (!name || !*name)
+        return;
+    int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    session = map_session(fd);
+    process_id = (uint32_t)sys0(SYS_getpid);
+    if (session && !session->stop) {
+        if (!session->follow)
+            unsetenv(WIRE_ENV);
+        int why = is_foreign() ? -WIRE_OFF_SLOTS : start(fd);
+        if (why) {
+            agent_off = -why;
+            if (proc) {
+                proc->count.disabled = (uint64_t)-why;
+                sys2(SYS_munmap, slot + session->template_offset,
+                     session->slot_bytes - session->template_offset);
+            }
+        }
+        if (proc)
+            tell_start(began_ns);
+    }
+    sys1(SYS_close, fd);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * signals.c - every signal that reaches the target goes through here first.
+ *
+ * The kernel runs signal_entry on the thread's own signal stack with all signals blocked. If the
+ * signal is the target's, the frame moves to where the target would have had it (its stack, or its
+ * alternate stack), the mask becomes what it would have been, and the target's handler is jumped to
+ * as if the kernel had called it: it may look at the context, change it, return, or jump out.
+ *
+ * For that the agent keeps the target's dispositions (dispositions.c).
+ */
+#include <string.h>
+#include "agent/signals/signals.h"
+
+/* Where a handler of the target is to be started. signal_entry knows the offsets. */
+struct delivery {
+    long sig;
+    siginfo_t *info;
+    ucontext_t *uc;
+    uint64_t sp;             /* as at its first instruction */
+    uint64_t mask;           /* while it runs */
+    const stack_t *altstack; /* for the kernel, once off the one that it has; NULL: that stays */
+};
+
+_Static_assert(sizeof(struct delivery) == 48, "signal_entry makes room for it");
+
+HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
+
+static uint64_t mask_of(const ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    return mask;
+}
+
+static void set_mask_of(ucontext_t *uc, uint64_t mask)
+{
+    memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+}
+
+/* Has the kernel do what it does by default, once this handler returns. */
+static void default_action(int sig, int again)
+{
+    struct kernel_sigaction k = {NULL, SA_RESTORER_FLAG, (void *)(uintptr_t)signal_restorer, 0};
+    kernel_action(sig, &k, NULL);
+    if (again)
+        sys3(SYS_tgkill, sys0(SYS_getpid), sys0(SYS_gettid), sig);
+}
+
+/* Of the mask for a handler, what is really set where closed pages are watched for by several threads: the
+ * signals by which they are seen stay, and the target is told what it asked for. Not if it has blocked them
+ * before, since what it was told then would be forgotten. */
+static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, uint64_t mask)
+{
+    static const uint64_t ours = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    if (!session->watch || !(mask & ours))
+        return mask;
+    if (is_fault(sig) || (signals_hidden(t, before) | before) & ours) {
+        watch_seen(t, mask);
+        return mask;
+    }
+    t->hidden |= mask & ours;
+    t->hidden_beside = mask & ~ours;
+    return mask & ~ours;
+}
+
+/* A handler with these flags, for what came in at sp, runs below: sp or the end of its alternate stack. */
+static uint64_t stack_of(const stack_t *alternate, uint64_t flags, uint64_t sp)
+{
+    uint64_t low = (uint64_t)alternate->ss_sp, size = alternate->ss_size;
+    if ((unsigned)alternate->ss_flags & ALTSTACK_AUTODISARM) /* whoever is on it still has disarmed it */
+        return flags & SA_ONSTACK ? low + size : sp;
+    return flags & SA_ONSTACK && !(alternate->ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size)
+               ? low + size
+               : sp;
+}
+
+/* Where the frame is to be moved to of a thread that is not followed, perhaps because nobody knows of its
+ * process (children.c); 0: nowhere. */
+static uint64_t strange_stack(const ucontext_t *uc, uint64_t flags)
+{
+    const stack_t *now = &uc->uc_stack;
+    const struct thread *was = thread_of_stack(now->ss_sp);
+    uint64_t low = (uint64_t)now->ss_sp, size = now->ss_size, sp = arch_sp(uc);
+    if ((uint64_t)uc - low >= size || sp - low <= size) /* on its own stack, or has come from that one */
+        return 0;
+    return was ? stack_of(&was->app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
+}
+
+/* The mask that was in force when the signal came: in sigsuspend, ppoll and the like it is not the one that a
+ * return from the handler puts back. */
+static uint64_t mask_at(int sig, ucontext_t *uc)
+{
+    static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
+    uint64_t mask, ours, before = mask_of(uc);
+    if (is_fault(sig) || !arch_behind_wait(uc))
+        return before;
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, &ours, 8); /* it may lie on a closed page */
+    int waiting = arch_waiting_mask(uc, &mask);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &ours, NULL, 8);
+    return waiting && !(mask & SIGNAL_BIT(sig)) ? mask : before;
+}
+
+/* Where a thread's frame is to be moved to. */
+static uint64_t own_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc, struct delivery *d)
+{
+    if (!((unsigned)t->app_altstack.ss_flags & ALTSTACK_AUTODISARM))
+        return stack_of(&t->app_altstack, flags, arch_sp(uc));
+    if (uc->uc_stack.ss_size != t->kernel_altstack[1].ss_size) /* disarmed */
+        return arch_sp(uc);
+    d->altstack = &t->kernel_altstack[0];
+    return stack_of(&t->app_altstack, flags, arch_sp(uc));
+}
+
+static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+{
+    struct kernel_sigaction act = signals_target[sig];
+    int raised_by_kernel = info->si_code > 0;
+    /* Blocked as the target sees it: in truth it was not, for watching or for translated code. */
+    uint64_t blocked = mask_of(uc) | (t ? signals_hidden(t, mask_of(uc)) : 0);
+    if (raised_by_kernel && is_fault(sig) && blocked & SIGNAL_BIT(sig))
+        act.handler = (void *)SIG_DFL; /* such a fault kills */
+    if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
+        return 0;
+    if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
+        /* A fault comes again at the same place; a trap and a sent signal do not. */
+        default_action(sig, !raised_by_kernel || sig == SIGTRAP || sig == SIGSYS);
+        return 0;
+    }
+    if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND) {
+        if (t || !child_is_strange())
+            signals_target[sig].handler = (void *)SIG_DFL;
+        else
+            default_action(sig, 0);
+    }
+    d->mask = mask_at(sig, uc) | act.mask;
+    d->sp = (uint64_t)uc - 8;
+    d->altstack = NULL;
+    uint64_t sp = t ? own_stack(t, act.flags, uc, d) : strange_stack(uc, act.flags);
+    if (sp) {
+        /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
+         */
+        if (t)
+            watch_avoid(sp - FRAME_MOST_BYTES, sp);
+        d->sp = arch_move_frame(&uc, &info, sp);
+        if (!d->sp) { /* no room for the frame: what the kernel does then */
+            sig = SIGSEGV;
+            default_action(sig, 1);
+            set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGSEGV));
+            return 0;
+        }
+    }
+    d->sig = sig;
+    d->info = info;
+    d->uc = uc;
+    if (!(act.flags & SA_NODEFER))
+        d->mask |= SIGNAL_BIT(sig);
+    if (t) {
+        d->mask &= ~SIGNAL_BIT(SIGTRAP);
+        if (watch_many())
+            d->mask = mask_among_others(t, sig, mask_of(uc), d->mask);
+        else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
+            watch_drop(t); /* with those blocked, a closed page would kill */
+        if (agent_stays() && !agent_off)
+            thread_trigger(t); /* the handler is recorded, too */
+    }
+    return (uint64_t)act.handler;
+}
+
+/* A step that will not come to its end: native from here on. */
+static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t detail)
+{
+    arch_set_step(uc, 0);
+    burst_step_settles(t, uc);
+    if (t->step_trap_blocked)
+        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
+    t->step_trap_blocked = 0;
+    burst_end(t, end, detail, t->cursor, UINT32_MAX);
+}
+
+/* The SIGSYS of a diverted call waits behind this signal: it must find the context as it is. */
+static int call_waits(const struct thread *t)
+{
+    uint64_t pending = 0;
+    if (!t->dispatching)
+        return 0;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    return (pending & SIGNAL_BIT(SIGSYS)) != 0;
+}
+
+/* Nonzero if the thread was to come back to us behind a handler. */
+static int enters_after_step(struct thread *t)
+{
+    if (!t->enter_after_step)
+        return 0;
+    t->enter_after_step = 0;
+    burst_native_stepped();
+    return 1;
+}
+
+static void trigger(struct thread *t, ucontext_t *uc, int asked)
+{
+    count_add(&proc->count.triggers, 1);
+    if (t->mini) {
+        t->trigger_waits = 1; /* for another one: what watching takes is not the program's time */
+        return;
+    }
+    if (t->state == THREAD_NATIVE &&
+        (watch_was_in_fault(t) || (!asked && !agent_stays() && arch_behind_call(uc)))) {
+        thread_arm_again(t);
+        return;
+    }
+    if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
+        thread_arm(t);
+        return;
+    }
+    if (t->state == THREAD_STEPPING)
+        abandon_step(t, uc, WIRE_END_SIGNAL, 0);
+    else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
+        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+    enters_after_step(t);
+    if ((t->watch.let_through && arch_at_call(uc)) || call_waits(t)) { /* a call is not made yet */
+        thread_arm(t);
+        return;
+    }
+    if (t->watch.let_through)
+        calls_stepped(t, uc);
+    if (!agent_off && burst_must_wait(uc) && burst_await_step()) {
+        /* Its handler runs first, then one instruction, then we are here again; unless the handler jumps
+         * out: the timer is for that. */
+        t->enter_after_step = 1;
+        arch_set_step(uc, 1);
+        thread_arm(t);
+        return;
+    }
+    if (!burst_enter(t, uc))
+        thread_arm(t);
+}
+
+/* The instruction before was run with the trap flag set. */
+static void stepped(struct thread *t, ucontext_t *uc)
+{
+    arch_set_step(uc, 0);
+    if (t && t->watch.let_through)
+        calls_stepped(t, uc);
+    if (t && t->state == THREAD_STEPPING) {
+        burst_reenter(t, uc);
+    } else if (t && t->state == THREAD_NATIVE && enters_after_step(t)) {
+        burst_enter(t, uc);
+    } else if (!t && (uint32_t)sys0(SYS_getpid) == process_id) { /* a thread made by the step */
+        burst_native_stepped();
+    } /* else: a process made by the step, or a step that was given up */
+}
+
+/* A fault at an instruction in the code cache. Returns nonzero if it is the target's own. */
+static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
+{
+    uint64_t *record = t->cursor, *end = t->cursor;
+    switch (arch_fault(t, uc, sig, (uint64_t)info->si_addr, &record, &end)) {
+    case FAULT_LEAVE:
+        burst_leave(t, uc);
+        return 0;
+    case FAULT_FULL:
+        if (t->count.on) {
+            count_stop(t, uc);
+            return 0;
+        }
+        if (session->mode == WIRE_MODE_FULL && !session->stop && !agent_off && !burst_forbidden()) {
+            uint64_t pending = 0;
+            sys2(SYS_rt_sigpending, &pending, sizeof pending);
+            size_t words = (size_t)(end - record);
+            uint64_t partial[BLOCK_WORDS + 8];
+            memcpy(partial, record, words * sizeof *partial);
+            if (burst_next_buffer(t, record) == 0) {
+                memcpy(t->buffer_start, partial, words * sizeof *partial);
+                arch_moved_buffer(t, uc, t->buffer_start);
+                if (!(pending & ~t->app_mask & ~FAULT_SIGNALS))
+                    return 0;
+                /* Let the waiting signal in, then come back. */
+                uint32_t insns = arch_restore(t, uc);
+                set_mask_of(uc, t->app_mask);
+                burst_end(t, WIRE_END_SIGNAL, 0, t->buffer_start + words, words ? insns : 0);
+                return 0;
+            }
+            arch_restore(t, uc);
+            set_mask_of(uc, t->app_mask);
+            agent_disable(WIRE_OFF_COLLECTOR);
+            burst_end(t, WIRE_END_EXIT, 0, t->cursor, 0);
+            return 0;
+        }
+        {
+            uint32_t insns = arch_restore(t, uc);
+            set_mask_of(uc, t->app_mask);
+            burst_end(t, WIRE_END_FULL, 0, end, insns);
+        }
+        return 0;
+    case FAULT_CODE: /* natively it faults by itself */
+        arch_restore(t, uc);
+        set_mask_of(uc, t->app_mask);
+        burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
+        return 0;
+    case FAULT_TARGET: {
+        uint64_t at = arch_pc(uc);
+        uint32_t insns = arch_restore(t, uc);
+        if (!t->count.on) /* counting writes no records */
+            insns += (uint32_t)arch_record_partial(uc, record, insns);
+        set_mask_of(uc, t->app_mask);
+        if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
+            info->si_addr = (void *)arch_pc(uc);
+        /* All words of the unfinished record that its executed instructions refer to are there. */
+        if (!t->count.on && end > t->buffer_end)
+            end = t->buffer_end;
+        burst_end(t, WIRE_END_FAULT, (uint32_t)sig, end, insns);
+        return 1;
+    }
+    default:
+        agent_disable(WIRE_OFF_TROUBLE);
+        return 1;
+    }
+}
+
+static int in_handler(const struct thread *t, const ucontext_t *uc)
+{
+    return arch_sp(uc) - (uint64_t)t->signal_stack <= SIGNAL_STACK_BYTES;
+}
+
+#ifndef TRAP_PERF
+#define TRAP_PERF 6 /* older libc does not name it */
+#endif
+
+/* The thread's timer, or the collector's perf event. */
+static int is_trigger(const siginfo_t *info)
+{
+    uint64_t data;
+    memcpy(&data, (const char *)info + 24, sizeof data); /* si_perf_data, which libc does not name yet */
+    return (info->si_code == SI_TIMER && info->si_value.sival_ptr == session) ||
+           (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
+}
+
+uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+{
+    uint64_t resume;
+    if (sig == SIGSEGV || sig == SIGBUS) {
+        /* A perf event's SIGTRAP that waits while our handler runs comes in together with a fault of
+         * safe_copy, though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault
+         * then seems to have happened in. */
+        ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
+        if (safe_probe_recover(arch_pc(faulty), &resume)) {
+            arch_set_pc(faulty, resume);
+            return 0;
+        }
+        if (safe_copy_recover(arch_pc(faulty), &resume)) {
+            /* Beyond a file's end there is no closed page, and looking for one would fault with SIGBUS
+             * blocked. */
+            if (sig == SIGBUS || !watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
+                arch_set_pc(faulty, resume);
+            return 0;
+        }
+    }
+    struct thread *t = thread_self();
+    if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
+        /* Sent, not met: it waits until that handler returns. */
+        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(sig));
+        sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, info);
+        return 0;
+    }
+    if (t && !in_handler(t, uc))
+        watch_seen(t, mask_of(uc));
+    if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
+        calls_diverted(t, uc, info->si_arch != arch_audit());
+        return 0;
+    }
+    if (sig == SIGSEGV &&
+        ((t && calls_back(t, uc)) ||
+         (info->si_code == SEGV_ACCERR && watch_fault(t, (uint64_t)info->si_addr, arch_fault_writes(uc),
+                                                      t && in_handler(t, uc) ? NULL : uc))))
+        return 0;
+    if (t)
+        calls_interrupted(t, uc);
+    if (!is_fault(sig)) {
+        if (t && t->state == THREAD_BURST && arch_restore_gate(t, uc))
+            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
+        return deliver(t, sig, info, uc, d);
+    }
+    if (sig == SIGTRAP && count_is_alarm(info)) {
+        if (t && !in_handler(t, uc))
+            count_alarm(t, uc);
+        return 0;
+    }
+    if (sig == SIGTRAP && is_trigger(info)) {
+        if (!t || t->ending || in_handler(t, uc))
+            return 0;
+        if (info->si_code == TRAP_PERF && !thread_event_is_due(t))
+            count_add(&proc->count.ticks, 1);
+        else
+            trigger(t, uc, info->si_errno == THREAD_TRIGGERED);
+        return 0;
+    }
+    if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {
+        stepped(t, uc);
+        return 0;
+    }
+    if (t && t->state == THREAD_BURST) {
+        if (arch_in_cache(arch_pc(uc))) {
+            if (!burst_fault(t, sig, info, uc))
+                return 0;
+        } else if (arch_restore_gate(t, uc)) {
+            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
+        } else {
+            /* The target jumped to where there is no code: all its general registers are its own already. */
+            if (t->count.on)
+                count_take(t, arch_count_out(t, uc));
+            set_mask_of(uc, t->app_mask);
+            burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->cursor, UINT32_MAX);
+        }
+    } else if (t && t->state == THREAD_STEPPING) {
+        abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
+    }
+    return deliver(t, sig, info, uc, d);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cache.h. */
+#include "agent/translator/x86_64/cache.h"
+#include "agent/translator/x86_64/count.h"
+#include "agent/sys/sys.h"
+#include <elf.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* the counting ones have no id that the collector knows */
+#define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
+#define HASH_SIZE (2u * WIRE_MAX_BLOCKS)
+#define EXITS_OF_A_BLOCK 8
+
+struct emitter cache_out, cache_cold;
+uint8_t *cache_miss_jump, *cache_miss_return;
+
+static uint8_t *cache, *cache_end, *arena, *arena_end;
+static uint8_t *arena_at, *leave_gate, *cold_start;
+static struct block *blocks;
+static struct exit *exits;
+static uint32_t *hash;
+static uint32_t nblocks, nexits;
+static uint64_t generation = 1;
+static int lock;
+
+void cache_lock(void)
+{
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        sys0(SYS_sched_yield);
+}
+
+void cache_unlock(void)
+{
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+uint8_t *cache_leave_gate(void)
+{
+    return leave_gate;
+}
+
+uint64_t arch_generation(void)
+{
+    return generation;
+}
+
+int arch_in_cache(uint64_t pc)
+{
+    return pc >= (uint64_t)cache && pc < (uint64_t)cache_end;
+}
+
+static void start_cache(void)
+{
+    cache_out.at = leave_gate = cache;
+    emit_byte(&cache_out, 0xf4); /* hlt: a fault in user mode, the cheapest in a virtual machine */
+    cache_out.at = cache_miss_jump = cache + 64;
+    emit_count_miss(&cache_out, 0);
+    cache_miss_return = cache_out.at;
+    emit_count_miss(&cache_out, 1);
+    cache_cold.at = cold_start = cache + CODE_CACHE_BYTES / 4 * 3;
+    arena_at = arena;
+    nexits = nblocks = 1;
+}
+
+/*
+ * Where operands relative to the instruction pointer are in reach of most code: below the program, if that
+ * has much code of its own; else the kernel's choice (NULL), which is near libraries.
+ */
+static void *good_place(void)
+{
+    const Elf64_Phdr *p = (const Elf64_Phdr *)getauxval(AT_PHDR);
+    uint64_t n = getauxval(AT_PHNUM), base = 0, lowest = UINT64_MAX, code = 0;
+    for (uint64_t i = 0; p && i < n; i++) {
+        if (p[i].p_type == PT_PHDR)
+            base = (uint64_t)p - p[i].p_vaddr;
+        if (p[i].p_type == PT_LOAD && p[i].p_vaddr < lowest)
+            lowest = p[i].p_vaddr;
+        if (p[i].p_type == PT_LOAD && p[i].p_flags & PF_X)
+            code += p[i].p_memsz;
+    }
+    uint64_t place = (base + lowest - CODE_CACHE_BYTES - CACHE_BELOW_PROGRAM) & ~(uint64_t)(WIRE_PAGE - 1);
+    return base && code >= PROGRAM_CODE_LEAST ? (void *)place : NULL;
+}
+
+static uint8_t *map_code(void)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rwx = PROT_READ | PROT_WRITE | PROT_EXEC;
+    void *place = good_place();
+    uint8_t *memory = place ? sys_map(place, CODE_CACHE_BYTES, rwx, flags | MAP_FIXED_NOREPLACE) : NULL;
+    return memory ? memory : sys_map(NULL, CODE_CACHE_BYTES, rwx, flags);
+}
+
+int cache_init(void)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rw = PROT_READ | PROT_WRITE;
+    cache = map_code();
+    arena = sys_map(NULL, ARENA_BYTES, rw, flags);
+    blocks = sys_map(NULL, sizeof *blocks * MAX_BLOCKS, rw, flags);
+    exits = sys_map(NULL, sizeof *exits * MAX_EXITS, rw, flags);
+    hash = sys_map(NULL, sizeof *hash * HASH_SIZE, rw, flags);
+    if (!cache || !arena || !blocks || !exits || !hash)
+        return -1;
+    cache_end = cache + CODE_CACHE_BYTES;
+    arena_end = arena + ARENA_BYTES;
+    start_cache();
+    return 0;
+}
+
+uint64_t arch_memory(void)
+{
+    uint64_t hashed = nblocks * (uint64_t)WIRE_PAGE, all = sizeof *hash * HASH_SIZE;
+    return (uint64_t)(cache_out.at - cache) + (uint64_t)(cache_cold.at - cold_start) +
+           (uint64_t)(arena_at - arena) + nblocks * sizeof *blocks + nexits * sizeof *exits +
+           (hashed < all ? hashed : all) + count_tables_bytes();
+}
+
+static void throw_away(void)
+{
+    for (uint32_t i = 1; i < nblocks; i++)
+        count_forget_landings(&blocks[i]);
+    /* The memory comes back zeroed. */
+    sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
+    generation++;
+    start_cache();
+}
+
+void arch_flush(void)
+{
+    throw_away();
+    count_add(&proc->count.flushes, 1);
+}
+
+void arch_forked(void)
+{
+    lock = 0;
+    count_tables_forked();
+    throw_away();
+}
+
+int cache_has_room(void)
+{
+    if (cache_out.at + BLOCK_CODE_MAX <= cold_start && cache_cold.at + BLOCK_CODE_MAX <= cache_end &&
+        nblocks + 1 < MAX_BLOCKS && nexits + EXITS_OF_A_BLOCK < MAX_EXITS &&
+        arena_at + sizeof(struct place) * PLACES_OF_A_BLOCK <= arena_end)
+        return 1;
+    regions_stale(); /* the next burst starts with an empty cache */
+    return 0;
+}
+
+static uint32_t hash_of(uint64_t pc)
+{
+    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (HASH_SIZE - 1);
+}
+
+struct block *cache_find(uint64_t pc, int counts)
+{
+    for (uint32_t h = hash_of(pc); hash[h]; h = (h + 1) & (HASH_SIZE - 1))
+        if (blocks[hash[h]].pc == pc && blocks[hash[h]].counts == counts && !blocks[hash[h]].stale)
+            return &blocks[hash[h]];
+    return NULL;
+}
+
+struct block *cache_find_code(uint64_t address)
+{
+    uint8_t *at = (uint8_t *)address;
+    uint32_t low = 1, high = nblocks;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct block *b = &blocks[middle];
+        if (at < b->code)
+            high = middle;
+        else if (at >= b->code + b->code_bytes)
+            low = middle + 1;
+        else
+            return b;
+    }
+    return NULL;
+}
+
+struct block *cache_next(void)
+{
+    return &blocks[nblocks];
+}
+
+uint32_t cache_blocks(void)
+{
+    return nblocks;
+}
+
+struct block *cache_add(const struct place *places, unsigned nplaces)
+{
+    struct block *b = &blocks[nblocks];
+    b->code_bytes = (uint32_t)(cache_out.at - b->code);
+    b->nplaces = (uint16_t)nplaces;
+    b->places = (struct place *)(void *)arena_at;
+    arena_at += (nplaces * sizeof *places + 7) & ~(size_t)7;
+    __builtin_memcpy(b->places, places, nplaces * sizeof *places);
+    uint32_t h = hash_of(b->pc);
+    while (hash[h])
+        h = (h + 1) & (HASH_SIZE - 1);
+    hash[h] = nblocks++;
+    return b;
+}
+
+struct exit *cache_exit(uint64_t id)
+{
+    return id < nexits ? &exits[id] : NULL;
+}
+
+uint32_t cache_exit_id(const struct exit *x)
+{
+    return (uint32_t)(x - exits);
+}
+
+struct exit *cache_new_exit(enum exit_kind kind, uint64_t target, int counts)
+{
+    struct exit *x = &exits[nexits++];
+    *x = (struct exit){
+        .target = target, .kind = (uint8_t)kind, .counts = (uint8_t)counts, .scratch = -1, .cursor = -1};
+    return x;
+}
+
+struct exit *cache_emit_exit(struct emitter *e, enum exit_kind kind, uint64_t target, int counts)
+{
+    struct exit *x = cache_new_exit(kind, target, counts);
+    emit_gs_imm(e, T_EXIT_ID, cache_exit_id(x));
+    emit_gs_jump(e, T_DISPATCH);
+    return x;
+}
+
+void cache_link(struct exit *x)
+{
+    struct block *b = cache_find(x->target, x->counts);
+    if (!b || !x->patch)
+        return;
+    emit_patch(x->patch, b->code);
+    if (x->fast_patch && b->fast && b->scratch == x->scratch && b->cursor == x->cursor)
+        emit_patch(x->fast_patch, b->fast);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * context.c - the interrupted context: registers in a signal frame, faults in the code cache, the
+ * GS base, moving a frame to another stack.
+ */
+#include <cpuid.h>
+#include <elf.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include "agent/agent.h"
+#include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/dispatch.h"
+#include "agent/translator/x86_64/layout.h"
+#include "agent/translator/x86_64/template.h"
+#include "agent/translator/x86_64/cache.h"
+#include "agent/sys/sys.h"
+
+#define ARCH_SET_GS 0x1001
+#define ARCH_GET_GS 0x1004
+#define FLAG_TRAP 0x100
+#define RED_ZONE 128
+
+static int has_fsgsbase;
+
+static const int gregs_of[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+                                 REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+
+static greg_t *greg(ucontext_t *uc, int reg)
+{
+    return &uc->uc_mcontext.gregs[gregs_of[reg]];
+}
+
+int arch_init(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2))
+        return -WIRE_OFF_CPU;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        b = 0;
+    template_cpu((b & bit_AVX512BW) != 0);
+    int bmi2 = (b & bit_BMI2) != 0;
+    has_fsgsbase = (getauxval(AT_HWCAP2) & 2) != 0;
+    insn_init(bmi2);
+    return cache_init() ? -WIRE_OFF_MEMORY : 0;
+}
+
+static uint64_t gs_base(void)
+{
+    uint64_t base = 0;
+    if (has_fsgsbase)
+        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xc8" : "=a"(base)); /* rdgsbase rax */
+    else
+        sys2(SYS_arch_prctl, ARCH_GET_GS, &base);
+    return base;
+}
+
+static void set_gs_base(uint64_t base)
+{
+    if (has_fsgsbase)
+        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xd8" : : "a"(base)); /* wrgsbase rax */
+    else
+        sys2(SYS_arch_prctl, ARCH_SET_GS, base);
+}
+
+uint64_t arch_pc(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+}
+uint64_t arch_sp(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
+}
+ucontext_t *arch_entry_context(const ucontext_t *uc)
+{
+    return (ucontext_t *)uc->uc_mcontext.gregs[REG_RDX];
+}
+void arch_set_pc(ucontext_t *uc, uint64_t pc)
+{
+    uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+}
+
+void arch_set_step(ucontext_t *uc, int on)
+{
+    if (on)
+        uc->uc_mcontext.gregs[REG_EFL] |= FLAG_TRAP;
+    else
+        uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
+}
+
+int arch_step_at_sigreturn(struct thread *t)
+{
+    ucontext_t *uc = (ucontext_t *)t->app_rsp;
+    uint64_t mask;
+    greg_t flags;
+    if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
+        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags) || mask & SIGNAL_BIT(SIGTRAP))
+        return 0; /* a blocked trap would kill */
+    flags |= FLAG_TRAP;
+    return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) == 0;
+}
+
+int arch_gs_in_use(void)
+{
+    return gs_base() != 0;
+}
+
+void arch_thread_init(struct thread *t)
+{
+    t->dispatch = (void *)(uintptr_t)dispatch_entry;
+}
+
+void arch_enter(struct thread *t)
+{
+    t->app_gs_base = 0;
+    set_gs_base((uint64_t)t);
+}
+
+void arch_leave(struct thread *t)
+{
+    set_gs_base(t->app_gs_base);
+}
+
+void arch_forget_targets(struct thread *t)
+{
+    /* Anonymous memory comes back as zeros, and untouched parts cost nothing. */
+    sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
+}
+
+static const struct place *place_of(const struct block *b, uint64_t rip)
+{
+    uint32_t offset = (uint32_t)(rip - (uint64_t)b->code);
+    unsigned i = b->nplaces - 1u;
+    while (i > 0 && b->places[i].code_offset > offset)
+        i--;
+    return &b->places[i];
+}
+
+/* In a counting block. */
+static enum arch_fault counting_fault(const struct thread *t, const struct block *b, uint64_t rip, int sig,
+                                      uint64_t address)
+{
+    if (sig == SIGSEGV && address - (uint64_t)t->steps < sizeof t->steps)
+        return FAULT_FULL;
+    return rip < (uint64_t)b->code + b->check_end ? FAULT_CODE : FAULT_TARGET;
+}
+
+enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
+                           uint64_t **end)
+{
+    uint64_t rip = arch_pc(uc);
+    if (rip == (uint64_t)cache_leave_gate())
+        return FAULT_LEAVE;
+    const struct block *b = cache_find_code(rip);
+    if (b && b->counts)
+        return counting_fault(t, b, rip, sig, address);
+    if (!b || b->cursor < 0)
+        return FAULT_UNKNOWN;
+    *record = (uint64_t *)*greg(uc, b->cursor);
+    *end = *record;
+    if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end &&
+        address < (uint64_t)t->buffer_end + WIRE_PAGE) {
+        *end = t->buffer_end;
+        return FAULT_FULL;
+    }
+    if (rip < (uint64_t)b->code + b->check_end)
+        return FAULT_CODE;
+    *end = *record + (**record >> WIRE_ID_BITS); /* its header comes first, so that it is there */
+    return FAULT_TARGET;
+}
+
+void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
+{
+    (void)t;
+    const struct block *b = cache_find_code(arch_pc(uc));
+    *greg(uc, b->cursor) = (greg_t)record;
+}
+
+static void restore_counting(struct thread *t, ucontext_t *uc, const struct block *b, const struct place *p)
+{
+    int checks = arch_pc(uc) < (uint64_t)b->code + b->check_end;
+    uint64_t counted = t->counter[0];
+    if (p->state & PLACE_VECTOR_OUT)
+        t->count.part_blocks = t->counter[1];
+    else
+        counted = arch_count_out(t, uc);
+    if (checks || p->state & (PLACE_SAVED | PLACE_SAVED_RCX))
+        *greg(uc, RCX) = (greg_t)t->scratch;
+    if (checks || p->state & PLACE_SAVED)
+        *greg(uc, RAX) = (greg_t)t->spill_a;
+    if (p->extra >= 0)
+        *greg(uc, p->extra) = (greg_t)t->spill_extra;
+    t->strings[p->string].elements -= (uint64_t)*greg(uc, RCX) * p->repeats;
+    t->strings[p->string].counted -= p->repeats;
+    count_take(t, counted - (b->refs - p->refs));
+}
+
+uint32_t arch_restore(struct thread *t, ucontext_t *uc)
+{
+    const struct block *b = cache_find_code(arch_pc(uc));
+    const struct place *p = place_of(b, arch_pc(uc));
+    if (b->counts) {
+        restore_counting(t, uc, b, p);
+    } else {
+        if (arch_pc(uc) < (uint64_t)b->code + b->check_end)
+            *greg(uc, RCX) = (greg_t)t->scratch;
+        *greg(uc, b->scratch) = (greg_t)t->spill_a;
+        *greg(uc, b->cursor) = (greg_t)t->spill_b;
+    }
+    arch_set_pc(uc, b->pc + p->pc_offset);
+    return p->insn;
+}
+
+int arch_restore_gate(struct thread *t, ucontext_t *uc)
+{
+    uint64_t rip = arch_pc(uc);
+    if (rip < (uint64_t)gate_begin || rip > (uint64_t)gate_end)
+        return 0;
+    if (t->count.on)
+        count_take(t, arch_count_out(t, uc));
+    greg_t *g = uc->uc_mcontext.gregs;
+    g[REG_RDI] = (greg_t)t->saved[0];
+    g[REG_RSI] = (greg_t)t->saved[1];
+    g[REG_RDX] = (greg_t)t->saved[2];
+    g[REG_R10] = (greg_t)t->saved[3];
+    if (rip <= (uint64_t)gate_call) { /* not made yet, or to be restarted: then rax is the kernel's choice */
+        if (rip != (uint64_t)gate_call)
+            g[REG_RAX] = (greg_t)t->saved[4];
+        g[REG_RCX] = (greg_t)t->saved[5];
+        g[REG_R11] = (greg_t)t->saved[6];
+        arch_set_pc(uc, t->syscall_pc);
+        return 1;
+    }
+    if (rip != (uint64_t)gate_after) {
+        g[REG_RAX] = (greg_t)t->saved[4];
+        g[REG_R11] = (greg_t)t->saved[6];
+    }
+    g[REG_RCX] = (greg_t)(t->syscall_pc + 2);
+    arch_set_pc(uc, t->syscall_pc + 2);
+    return 1;
+}
+
+/*
+ * The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the
+ * extended state, which uc_mcontext.fpregs points at and whose size its software-reserved bytes tell.
+ */
+struct signal_frame {
+    uint64_t return_address;
+    /* The kernel's ucontext ends with a mask of 8 bytes; libc's is longer and must not be copied whole. */
+    uint8_t context[offsetof(ucontext_t, uc_sigmask) + 8];
+    siginfo_t info;
+};
+
+uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp)
+{
+    struct signal_frame *from =
+        (struct signal_frame *)((uint64_t)*uc - offsetof(struct signal_frame, context));
+    uint8_t *state = (uint8_t *)(*uc)->uc_mcontext.fpregs;
+    size_t state_bytes = 0;
+    if (state) {
+        uint32_t magic, size;
+        memcpy(&magic, state + 464, 4);
+        memcpy(&size, state + 468, 4);
+        state_bytes = magic == FP_XSTATE_MAGIC1 ? size : 512;
+    }
+    uint64_t state_to = (sp - RED_ZONE - state_bytes) & ~63ull;
+    /* At a handler's first instruction the stack pointer is 8 below a multiple of 16. */
+    uint64_t to = ((state_to - sizeof(struct signal_frame)) & ~15ull) - 8;
+    struct signal_frame *frame = (struct signal_frame *)to;
+    if (safe_copy(frame, from, sizeof *from))
+        return 0;
+    if (state_bytes) {
+        if (safe_copy((void *)state_to, state, state_bytes))
+            return 0;
+        ucontext_t *moved = (ucontext_t *)(void *)frame->context;
+        moved->uc_mcontext.fpregs = (fpregset_t)state_to;
+    }
+    *uc = (ucontext_t *)(void *)frame->context;
+    *info = &frame->info;
+    return to;
+}

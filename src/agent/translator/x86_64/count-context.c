@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count-context.c - the counter in a signal frame: it is put there when a thread goes into counting code, and
+ * taken out when it leaves.
+ *
+ * The extended state in a frame is what XSAVE writes, never compacted: the legacy area of 512 bytes, a header
+ * that tells which components are in use (of others nothing is there), then the components at the places that
+ * CPUID leaf 0xd tells.
+ */
+#include <cpuid.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/layout.h"
+#include "agent/sys/sys.h"
+
+#define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
+#define SOFTWARE_MAGIC 0x46505853u
+#define COMPONENTS_AT 472 /* there: those that the frame has room for */
+#define HEADER_AT 512
+#define XMM_AT 160
+
+/* Where a register's bytes lie: in one component, or in several. */
+struct piece {
+    unsigned component, offset, bytes; /* of the state; bytes 0: there is none */
+    unsigned area, area_bytes;         /* of the component as a whole */
+};
+#define PIECES 3
+static struct piece pieces[PIECES];
+
+static struct piece piece_of(unsigned component, unsigned at, unsigned bytes)
+{
+    unsigned size = 0, offset = 0, c, d;
+    if (component == 1)
+        return (struct piece){component, XMM_AT + at, bytes, XMM_AT, 256};
+    if (!__get_cpuid_count(0xd, component, &size, &offset, &c, &d))
+        size = 0;
+    return (struct piece){component, offset + at, size ? bytes : 0, offset, size};
+}
+
+int arch_count_init(void)
+{
+    int vector = count_init_vector();
+    if (vector >= 16) {
+        pieces[0] = piece_of(7, 64 * ((unsigned)vector - 16), 64);
+    } else if (vector > 0) {
+        pieces[0] = piece_of(1, 16 * (unsigned)vector, 16);
+        pieces[1] = piece_of(2, 16 * (unsigned)vector, 16);
+        pieces[2] = piece_of(6, 32 * (unsigned)vector, 32);
+    }
+    return pieces[0].bytes ? 0 : -1;
+}
+
+int arch_count_ready(struct thread *t)
+{
+    if (!arch_has_ticks() || count_tables(t))
+        return -1;
+    if (t->table_mask)
+        return 0;
+    t->table_mask = (1u << COUNT_TABLE_BITS) - 1;
+    t->goal = COUNT_GOAL;
+    t->elements[1] = 1;
+    for (unsigned i = 0; i < COUNT_STEPS; i++) {
+        t->steps[2 * i] = t->steps[2 * (i + COUNT_STEPS)] = i;
+        t->steps[2 * i + 1] = 1;
+        t->steps[2 * (i + COUNT_STEPS) + 1] = COUNT_TURN + 1;
+    }
+    arch_count_open(t);
+    return 0;
+}
+
+int arch_has_ticks(void)
+{
+    int how = PR_TSC_ENABLE;
+    return !sys_failed(sys2(SYS_prctl, PR_GET_TSC, &how)) && how == PR_TSC_ENABLE;
+}
+
+uint64_t arch_ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+}
+
+void arch_count_open(struct thread *t)
+{
+    sys3(SYS_mprotect, t->steps, sizeof t->steps, PROT_READ);
+}
+
+void arch_count_close(struct thread *t)
+{
+    sys3(SYS_mprotect, t->steps, sizeof t->steps, PROT_NONE);
+}
+
+static uint8_t *state_of(const ucontext_t *uc)
+{
+    uint8_t *state = (uint8_t *)uc->uc_mcontext.fpregs;
+    uint32_t magic = 0;
+    if (state)
+        memcpy(&magic, state + SOFTWARE_AT, sizeof magic);
+    return magic == SOFTWARE_MAGIC ? state : NULL;
+}
+
+int arch_count_can(const ucontext_t *uc)
+{
+    const uint8_t *state = state_of(uc);
+    uint64_t has;
+    if (!state)
+        return 0;
+    memcpy(&has, state + COMPONENTS_AT, sizeof has);
+    for (unsigned i = 0; i < PIECES; i++)
+        if (pieces[i].bytes && !(has >> pieces[i].component & 1))
+            return 0;
+    return 1;
+}
+
+static int in_use(const uint8_t *state, unsigned component)
+{
+    uint64_t bits;
+    memcpy(&bits, state + HEADER_AT, sizeof bits);
+    return bits >> component & 1;
+}
+
+static void read_vector(const ucontext_t *uc, uint64_t value[8])
+{
+    const uint8_t *state = state_of(uc);
+    uint8_t *to = (uint8_t *)value;
+    memset(to, 0, 64);
+    for (unsigned i = 0; i < PIECES; to += pieces[i++].bytes)
+        if (state && in_use(state, pieces[i].component))
+            memcpy(to, state + pieces[i].offset, pieces[i].bytes);
+}
+
+static void write_vector(ucontext_t *uc, const uint64_t value[8])
+{
+    uint8_t *state = state_of(uc);
+    const uint8_t *from = (const uint8_t *)value;
+    if (!state)
+        return;
+    for (unsigned i = 0; i < PIECES; from += pieces[i++].bytes) {
+        const struct piece *p = &pieces[i];
+        if (!p->bytes)
+            continue;
+        if (!in_use(state, p->component)) {
+            uint64_t bits;
+            memset(state + p->area, 0, p->area_bytes);
+            memcpy(&bits, state + HEADER_AT, sizeof bits);
+            bits |= 1ull << p->component;
+            memcpy(state + HEADER_AT, &bits, sizeof bits);
+        }
+        memcpy(state + p->offset, from, p->bytes);
+    }
+}
+
+void arch_count_in(struct thread *t, ucontext_t *uc)
+{
+    read_vector(uc, t->vector);
+    arch_count_aim(t, uc, t->count.aim);
+}
+
+void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references)
+{
+    const uint64_t value[8] = {COUNT_GOAL - references};
+    t->count.aim = references;
+    t->count.taken = value[0];
+    if (uc)
+        write_vector(uc, value);
+    else
+        t->counter[0] = value[0];
+}
+
+uint64_t arch_counted(const ucontext_t *uc)
+{
+    uint64_t value[8];
+    read_vector(uc, value);
+    return value[0];
+}
+
+uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc)
+{
+    uint64_t value[8] = {0, t->counter[1]};
+    if (uc)
+        read_vector(uc, value);
+    return value[1];
+}
+
+uint64_t arch_count_out(struct thread *t, ucontext_t *uc)
+{
+    uint64_t value[8];
+    read_vector(uc, value);
+    write_vector(uc, t->vector);
+    t->count.part_blocks = value[1];
+    return value[0];
+}

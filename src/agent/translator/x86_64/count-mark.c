@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * count-mark.c - where counting code looks whether the counter has come to its mark.
+ *
+ * Comparing is cheapest, but changes all flags: only where nobody can see it, because the block gives each of
+ * them another value before it reads one or can be interrupted by a fault of its own. Else rcx is borrowed.
+ */
+#include "agent/translator/x86_64/count.h"
+
+static int names_memory(const struct insn *d)
+{
+    for (unsigned i = 0; i < d->in.operand_count; i++)
+        if (d->op[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+            return 1;
+    return 0;
+}
+
+/* Whether an instruction is one of those, without memory, that give all of the flags another value. */
+static int sets_flags(const struct insn *d)
+{
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_ADD:
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_CMP:
+    case ZYDIS_MNEMONIC_TEST:
+    case ZYDIS_MNEMONIC_AND:
+    case ZYDIS_MNEMONIC_OR:
+    case ZYDIS_MNEMONIC_XOR:
+    case ZYDIS_MNEMONIC_NEG:
+        return !names_memory(d);
+    default:
+        return 0;
+    }
+}
+
+unsigned count_mark_place(const struct insn *insns, unsigned n)
+{
+    for (unsigned i = n; i-- > 0;)
+        if (insns[i].class == INSN_PLAIN && sets_flags(&insns[i]))
+            return i;
+    /* Recursion without loops, and calls from everywhere, are not worth what borrowing costs. */
+    switch (insns[n - 1].class) {
+    case INSN_JUMP:
+    case INSN_CONDITIONAL:
+    case INSN_COUNTED:
+    case INSN_JUMP_INDIRECT:
+        return 0;
+    default:
+        return n;
+    }
+}
+
+void emit_count_mark(const struct insn *before)
+{
+    uint8_t *met;
+    int borrows = before->class != INSN_PLAIN || !sets_flags(before);
+    if (borrows) {
+        emit_gs_store(&cache_out, T_SCRATCH, RCX);
+        emit_count_high_byte(&cache_out);
+        emit_byte(&cache_out, 0xe3); /* jrcxz */
+        uint8_t *on = cache_out.at;
+        emit_byte(&cache_out, 0);
+        met = emit_jump(&cache_out);
+        *on = (uint8_t)(cache_out.at - on - 1);
+        emit_gs_load(&cache_out, RCX, T_SCRATCH);
+    } else {
+        emit_count_compare(&cache_out);
+        met = emit_jcc(&cache_out, 3); /* not below */
+    }
+    emit_patch(met, cache_cold.at);
+    if (borrows)
+        emit_gs_load(&cache_cold, RCX, T_SCRATCH);
+    emit_count_store(&cache_cold);
+    struct exit *x = cache_emit_exit(&cache_cold, EXIT_MARK, before->pc, 1);
+    x->resume = cache_cold.at;
+    emit_count_load(&cache_cold);
+    emit_patch(emit_jump(&cache_cold), cache_out.at);
+}

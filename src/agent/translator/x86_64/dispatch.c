@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dispatch.c - what generated code asks C code for: blocks that are not there yet, indirect jumps that
+ * were not found, system calls. entry.S is the way in and back.
+ */
+#include "agent/translator/x86_64/dispatch.h"
+#include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/layout.h"
+#include "agent/translator/x86_64/translate.h"
+#include "agent/sys/sys.h"
+
+/* Registers as dispatch_entry pushed them, lowest address first. */
+enum {
+    D_R15,
+    D_R14,
+    D_R13,
+    D_R12,
+    D_R11,
+    D_R10,
+    D_R9,
+    D_R8,
+    D_RDI,
+    D_RSI,
+    D_RBP,
+    D_RBX,
+    D_RDX,
+    D_RCX,
+    D_RAX,
+    D_FLAGS
+};
+
+static uint64_t leave(struct thread *t, uint64_t pc)
+{
+    t->exit_pc = t->abort_pc ? t->abort_pc : pc;
+    t->abort_pc = 0;
+    t->leave_insns = UINT32_MAX;
+    return (uint64_t)cache_leave_gate();
+}
+
+/* The target is not canonical: the processor faults at the branch itself, and has not executed it. It is done
+ * again, natively. */
+static uint64_t take_back(struct thread *t, const struct exit *x)
+{
+    t->app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
+    /* Who counted would come back here at once, before it has faulted. */
+    t->leave_end = x->counts ? LEAVE_STEP : WIRE_END_FAULT;
+    t->leave_detail = SIGSEGV;
+    uint64_t code = leave(t, x->target);
+    t->leave_insns = x->insn;
+    return code;
+}
+
+/* From now on the thread's indirect branches to b's source find it by themselves. Under the lock. */
+static void remember(struct thread *t, const struct block *b)
+{
+    uint64_t crc = 0;
+    __asm__("crc32q %1, %0" : "+r"(crc) : "r"(b->pc));
+    crc &= (1u << TARGET_BITS) - 1;
+    t->targets[2 * crc + 1] = (uint64_t)b->code;
+    t->targets[2 * crc] = 0 - b->pc;
+}
+
+static uint64_t indirect(struct thread *t, const struct exit *x)
+{
+    uint64_t pc = t->indirect_target;
+    if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
+        return take_back(t, x);
+    cache_lock();
+    struct block *b = translate_block(t, pc, NO_REG, NO_REG);
+    if (b && b->counts)
+        count_remember(b, x->returns);
+    else if (b)
+        remember(t, b);
+    cache_unlock();
+    return b ? (uint64_t)b->code : leave(t, pc);
+}
+
+static uint64_t link_block(struct thread *t, struct exit *x)
+{
+    cache_lock();
+    struct block *b = translate_block(t, x->target, x->scratch, x->cursor);
+    if (b)
+        cache_link(x);
+    cache_unlock();
+    return b ? (uint64_t)b->code : leave(t, x->target);
+}
+
+static uint64_t retranslate(struct thread *t, const struct exit *x)
+{
+    cache_lock();
+    struct block *b = translate_again(t, x);
+    /* A table may still lead to the one that is stale. */
+    if (b && b->counts) {
+        if (x->block->landing)
+            count_remember(b, 0);
+        if (x->block->return_landing)
+            count_remember(b, 1);
+    } else if (b) {
+        remember(t, b);
+    }
+    cache_unlock();
+    return b ? (uint64_t)b->code : leave(t, x->target);
+}
+
+/* A block that is nothing but a system call has no check of its source. */
+static int is_still_a_call(const struct exit *x)
+{
+    uint8_t now[2];
+    cache_lock();
+    int may_change = region_may_change(x->target);
+    cache_unlock();
+    return !may_change || x->block->pc != x->target ||
+           (safe_copy(now, (const void *)x->target, 2) == 0 && now[0] == 0x0f && now[1] == 0x05);
+}
+
+static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
+{
+    if (!is_still_a_call(x))
+        return retranslate(t, x);
+    uint64_t args[6] = {regs[D_RDI], regs[D_RSI], regs[D_RDX], regs[D_R10], regs[D_R8], regs[D_R9]};
+    long result = 0;
+    count_add(&proc->count.syscalls, 1);
+    t->syscall_pc = x->target;
+    switch (syscall_in_burst(t, (long)regs[D_RAX], args, &result)) {
+    case SYSCALL_PLAIN:
+        return (uint64_t)x->resume;
+    case SYSCALL_MASKED:
+        count_pause(t); /* nothing of ours is to interrupt it */
+        t->gate_resume = (uint64_t)x->after;
+        return (uint64_t)gate_begin;
+    case SYSCALL_DONE:
+        regs[D_RAX] = (uint64_t)result;
+        regs[D_R11] = regs[D_FLAGS];
+        return (uint64_t)x->after;
+    case SYSCALL_SIGNAL:
+        regs[D_RAX] = (uint64_t)result;
+        regs[D_R11] = regs[D_FLAGS];
+        regs[D_RCX] = x->target + 2;
+        t->leave_end = LEAVE_STEP; /* natively: the signal comes in before the next instruction */
+        return leave(t, x->target + 2);
+    case SYSCALL_STEP:
+        t->leave_end = LEAVE_STEP;
+        return leave(t, x->target);
+    case SYSCALL_RETURN:
+        t->leave_end = LEAVE_RETURN;
+        return leave(t, x->target);
+    case SYSCALL_END:
+    default:
+        return leave(t, x->target);
+    }
+}
+
+uint64_t dispatch_c(struct thread *t, uint64_t *regs)
+{
+    struct exit *x = cache_exit(t->exit_id);
+    int ours = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
+    uint64_t away = ours ? count_away(t) : 0, code;
+    switch (x->kind) {
+    case EXIT_INDIRECT:
+        code = indirect(t, x);
+        break;
+    case EXIT_LINK:
+        code = link_block(t, x);
+        break;
+    case EXIT_STALE:
+        code = retranslate(t, x);
+        break;
+    case EXIT_SYSCALL:
+        count_call(t);
+        return system_call(t, x, regs);
+    case EXIT_BACK:
+        count_called(t);
+        code = (uint64_t)x->resume;
+        break;
+    case EXIT_MARK:
+        count_marked(t);
+        code = (uint64_t)x->resume;
+        break;
+    case EXIT_STEP:
+        t->leave_end = LEAVE_STEP;
+        code = leave(t, x->target);
+        break;
+    default:
+        t->leave_end = WIRE_END_INSTRUCTION;
+        t->leave_detail = x->detail;
+        code = leave(t, x->target);
+        break;
+    }
+    count_back(t, away);
+    return code;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See source.h. */
+#include "agent/translator/x86_64/source.h"
+#include "agent/translator/x86_64/cache.h"
+#include "agent/sys/sys.h"
+
+void source_begin(struct source *s, uint64_t pc)
+{
+    s->pc = pc;
+    s->have = s->taken = 0;
+}
+
+int source_look(struct source *s, struct insn *d)
+{
+    while (s->have - s->taken < ZYDIS_MAX_INSTRUCTION_LENGTH) {
+        /* Page by page, since the next one may not be there. */
+        unsigned want = 64;
+        if (s->have + want > sizeof s->bytes)
+            return 0;
+        uint64_t from = s->pc + s->have;
+        unsigned to_page = (unsigned)(4096 - (from & 4095));
+        if (want > to_page)
+            want = to_page;
+        unsigned missing = (unsigned)safe_copy(s->bytes + s->have, (const void *)from, want);
+        s->have += want - missing;
+        if (missing)
+            break;
+    }
+    unsigned left = s->have - s->taken;
+    insn_decode(d, s->bytes + s->taken,
+                left < ZYDIS_MAX_INSTRUCTION_LENGTH ? left : ZYDIS_MAX_INSTRUCTION_LENGTH, s->pc + s->taken);
+    return 1;
+}
+
+void source_find_sequence(const struct insn *d, uint64_t pc, uint64_t *stop)
+{
+    uint64_t address = 0;
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->rip_operand >= 0)
+        address = d->pc + d->in.length + (uint64_t)d->op[d->rip_operand].mem.disp.value;
+    else if (d->in.mnemonic == ZYDIS_MNEMONIC_MOV && d->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        address = d->op[1].imm.value.u;
+    if (!address || !rseq_hint(d->pc, address))
+        return;
+    regions_stale(); /* it may have been translated */
+    *stop = rseq_next(pc);
+}
+
+int source_is_far(const struct insn *d, const uint8_t *place)
+{
+    if (d->rip_operand < 0 || (d->class != INSN_PLAIN && d->class != INSN_REP) ||
+        (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64))
+        return 0;
+    int64_t relative = (int64_t)(d->pc + (uint64_t)d->op[d->rip_operand].mem.disp.value - (uint64_t)place);
+    return relative < INT32_MIN + BLOCK_CODE_MAX || relative > INT32_MAX - BLOCK_CODE_MAX;
+}
+
+void source_load_target(struct emitter *e, const struct insn *d, int to)
+{
+    const ZydisDecodedOperand *o = &d->op[0];
+    if (o->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+        emit_move(e, to, insn_register(o->reg.value));
+        return;
+    }
+    int64_t disp = o->mem.disp.has_displacement ? o->mem.disp.value : 0;
+    if (o->mem.base == ZYDIS_REGISTER_RIP) {
+        emit_move_imm(e, to, d->pc + d->in.length + (uint64_t)disp);
+        emit_load(e, to, to, 0);
+        return;
+    }
+    if (o->mem.segment == ZYDIS_REGISTER_FS)
+        emit_byte(e, 0x64);
+    emit_address(e, 0x8b, to, insn_register(o->mem.base), insn_register(o->mem.index), o->mem.scale,
+                 (int32_t)disp, d->in.address_width == 32);
+}
+
+/* The bit that makes the base register one of r8 to r15; beside [rip + disp32] it may be either. */
+static void clear_base_extension(const struct insn *d, uint8_t *copy)
+{
+    switch (d->in.encoding) {
+    case ZYDIS_INSTRUCTION_ENCODING_LEGACY:
+        if (d->in.attributes & ZYDIS_ATTRIB_HAS_REX)
+            copy[d->in.raw.rex.offset] &= 0xfe;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_VEX: /* from here on the bit is inverted */
+        if (d->in.raw.vex.size == 3)
+            copy[d->in.raw.vex.offset + 1] |= 0x20;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_EVEX:
+        copy[d->in.raw.evex.offset + 1] |= 0x20;
+        break;
+    case ZYDIS_INSTRUCTION_ENCODING_XOP:
+        copy[d->in.raw.xop.offset + 1] |= 0x20;
+        break;
+    default:
+        break;
+    }
+}
+
+int source_copy(struct emitter *e, const struct insn *d, int scratch)
+{
+    uint8_t *start = e->at;
+    if (d->rip_operand < 0) {
+        emit_bytes(e, d->bytes, d->in.length);
+        return 0;
+    }
+    uint64_t address = d->pc + d->in.length + (uint64_t)d->op[d->rip_operand].mem.disp.value;
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64) {
+        emit_move_imm(e, insn_register(d->op[0].reg.value), address);
+        return 0;
+    }
+    int64_t relative = (int64_t)(address - (uint64_t)(start + d->in.length));
+    if (relative == (int32_t)relative) {
+        emit_bytes(e, d->bytes, d->in.length);
+        int32_t r32 = (int32_t)relative;
+        __builtin_memcpy(start + d->in.raw.disp.offset, &r32, 4);
+        return 0;
+    }
+    /* Too far: [rip + disp32] becomes [scratch + 0], of the same length as the scratch is a low one. */
+    emit_move_imm(e, scratch, address);
+    start = e->at;
+    emit_bytes(e, d->bytes, d->in.length);
+    start[d->in.raw.modrm.offset] = (uint8_t)((start[d->in.raw.modrm.offset] & 0x38) | 0x80 | scratch);
+    clear_base_extension(d, start);
+    __builtin_memset(start + d->in.raw.disp.offset, 0, 4);
+    static struct insn check;
+    insn_decode(&check, start, d->in.length, (uint64_t)start);
+    if (check.in.length != d->in.length || check.in.mnemonic != d->in.mnemonic ||
+        insn_register(check.op[d->rip_operand].mem.base) != scratch)
+        return -1;
+    return 0;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See translate.h. */
+#include "agent/translator/x86_64/translate.h"
+#include "agent/translator/x86_64/cache.h"
+#include "agent/translator/x86_64/check.h"
+#include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/source.h"
+#include "agent/translator/x86_64/template.h"
+#include "agent/sys/sys.h"
+#include <time.h>
+
+static uint32_t next_id = 1; /* of a block: never used again */
+
+/* Work space of the translator, used under the lock. */
+static struct insn insns[BLOCK_INSNS + 1];
+static struct template template;
+static struct place places[PLACES_OF_A_BLOCK];
+static struct source source;
+
+static void emit_give_back(struct emitter *e, int scratch, int cursor)
+{
+    emit_gs_store(e, T_CURSOR, cursor);
+    emit_gs_load(e, scratch, T_SPILL_A);
+    emit_gs_load(e, cursor, T_SPILL_B);
+}
+
+/* In front of a block whose source may change. */
+static void emit_source_check(struct block *b, unsigned bytes)
+{
+    uint8_t *ok;
+    emit_check(&cache_out, b->scratch, b->pc, source.bytes, bytes, &ok);
+    emit_give_back(&cache_out, b->scratch, b->cursor);
+    struct exit *x = cache_emit_exit(&cache_out, EXIT_STALE, b->pc, 0);
+    x->scratch = b->scratch;
+    x->cursor = b->cursor;
+    x->block = b;
+    emit_check_end(&cache_out, ok);
+    b->check_end = (uint16_t)(cache_out.at - b->code);
+}
+
+/* Where the jump at fast_patch (NULL: none) goes until the target is known, and if its pair differs. */
+static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cursor)
+{
+    if (fast_patch)
+        emit_patch(fast_patch, cache_out.at);
+    if (scratch >= 0)
+        emit_give_back(&cache_out, scratch, cursor);
+    uint8_t *patch = emit_jump(&cache_out);
+    emit_patch(patch, cache_out.at);
+    struct exit *x = cache_emit_exit(&cache_out, EXIT_LINK, target, 0);
+    x->patch = patch;
+    x->fast_patch = fast_patch;
+    x->scratch = (int8_t)scratch;
+    x->cursor = (int8_t)cursor;
+    cache_link(x);
+}
+
+/* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
+ * in the thread's table, keyed by the negated address, without touching flags: crc32
+ * as the hash, lea to compare, jrcxz to branch. */
+static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes, int scratch, int cursor)
+{
+    static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
+                                    0x0c, 0x09 /* lea rcx, [rcx+rcx] */};
+    emit_gs_store(&cache_out, T_CURSOR, cursor);
+    emit_gs_store(&cache_out, T_SCRATCH, RCX);
+    emit_byte(&cache_out, 0xb9); /* mov ecx, 0 */
+    emit_u32(&cache_out, 0);
+    emit_byte(&cache_out, 0xf2); /* crc32 rcx, scratch */
+    emit_byte(&cache_out, 0x48u | (unsigned)(scratch >> 3));
+    emit_byte(&cache_out, 0x0f);
+    emit_byte(&cache_out, 0x38);
+    emit_byte(&cache_out, 0xf1);
+    emit_byte(&cache_out, 0xc8u | (unsigned)(scratch & 7));
+    emit_bytes(&cache_out, index, sizeof index);
+    emit_byte(&cache_out, 0x65); /* mov cursor, gs:[rcx * 8 + code] */
+    emit_address(&cache_out, 0x8b, cursor, NO_REG, RCX, 8, T_TARGETS + 8, 0);
+    emit_byte(&cache_out, 0x65); /* mov rcx, gs:[rcx * 8 + key] */
+    emit_address(&cache_out, 0x8b, RCX, NO_REG, RCX, 8, T_TARGETS, 0);
+    emit_address(&cache_out, 0x8d, RCX, RCX, scratch, 1, 0, 0);
+    emit_byte(&cache_out, 0xe3); /* jrcxz hit */
+    uint8_t *hit = cache_out.at;
+    emit_byte(&cache_out, 0);
+    emit_gs_store(&cache_out, T_INDIRECT, scratch);
+    emit_gs_load(&cache_out, RCX, T_SCRATCH);
+    emit_gs_load(&cache_out, scratch, T_SPILL_A);
+    emit_gs_load(&cache_out, cursor, T_SPILL_B);
+    struct exit *x = cache_emit_exit(&cache_out, EXIT_INDIRECT, d->pc, 0);
+    x->insn = (uint16_t)insn;
+    x->popped_bytes = popped_bytes;
+    *hit = (uint8_t)(cache_out.at - hit - 1);
+    emit_gs_store(&cache_out, T_JUMP_TO, cursor);
+    emit_gs_load(&cache_out, RCX, T_SCRATCH);
+    emit_gs_load(&cache_out, scratch, T_SPILL_A);
+    emit_gs_load(&cache_out, cursor, T_SPILL_B);
+    emit_gs_jump(&cache_out, T_JUMP_TO);
+}
+
+static const int8_t any_order[] = {R11, R10, R15, R14, R9, R8, R13, R12, RBP, RBX, RAX, RDX, RSI, RDI};
+static const int8_t low_order[] = {RBP, RBX, RAX, RDX, RSI, RDI};
+
+/* A register not in `used`; -1: none. */
+static int pick(unsigned used, int low)
+{
+    const int8_t *order = low ? low_order : any_order;
+    unsigned n = low ? sizeof low_order : sizeof any_order;
+    for (unsigned i = 0; i < n; i++)
+        if (!(used >> order[i] & 1))
+            return order[i];
+    return NO_REG;
+}
+
+/* Two registers for the block, those of the hint where they will do. 0: there are none. */
+static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, int *scratch, int *cursor)
+{
+    *cursor = hint_cursor >= 0 && !(used >> hint_cursor & 1) ? hint_cursor : NO_REG;
+    *scratch = hint_scratch >= 0 && !(used >> hint_scratch & 1) && (!low || hint_scratch < 8) ? hint_scratch
+                                                                                              : NO_REG;
+    if (*scratch < 0)
+        *scratch = pick(used | (*cursor >= 0 ? 1u << *cursor : 0), low);
+    if (*scratch < 0 && *cursor >= 0) { /* the cursor took the last one that would do */
+        *cursor = NO_REG;
+        *scratch = pick(used, low);
+    }
+    if (*scratch < 0)
+        return 0;
+    if (*cursor < 0)
+        *cursor = pick(used | 1u << *scratch, 0);
+    return *cursor >= 0;
+}
+
+#define ALWAYS_USED (1u << RSP | 1u << RCX)
+
+/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself.
+ * *low_out: one of the registers to borrow must be a low one. */
+static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *low_out)
+{
+    unsigned used = ALWAYS_USED, n = 0, estimate = 0;
+    int low = 0, scratch, cursor;
+    uint64_t stop = rseq_next(pc);
+    int may_change = region_may_change(pc);
+    *last = 0;
+    source_begin(&source, pc);
+    while (n < BLOCK_INSNS && pc + source.taken < stop) {
+        struct insn *d = &insns[n];
+        if (!source_look(&source, d))
+            break;
+        source_find_sequence(d, pc, &stop);
+        unsigned more = used | d->reads | d->writes;
+        int needs_low = low || d->rip_operand >= 0;
+        if (!insn_is_native(d) && !pick_pair(more, needs_low, NO_REG, NO_REG, &scratch, &cursor)) {
+            if (n)
+                break; /* a new block finds other registers */
+            d->class = INSN_STEP;
+        }
+        if (d->class != INSN_PLAIN && d->class != INSN_REP) {
+            if (!insn_is_native(d))
+                used = more, low = needs_low;
+            *last = 1;
+            n++;
+            break;
+        }
+        used = more;
+        low = needs_low;
+        source_take(&source, d);
+        n++;
+        if (may_change && insn_stores(d))
+            break; /* perhaps into the code that follows: that is looked at next */
+        if ((estimate += 3) > BLOCK_REFS)
+            break;
+    }
+    *used_out = used;
+    *low_out = low;
+    return n;
+}
+
+/* Writes the block's template where the collector sees it. */
+static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
+{
+    size_t bytes = sizeof(struct wire_block) + template.nrefs * sizeof(struct wire_ref);
+    uint64_t at = (proc->template_used + 7) & ~7ull;
+    if (at + bytes > session->template_bytes)
+        return -1;
+    struct wire_block *b = (struct wire_block *)(void *)(slot + session->template_offset + at);
+    *b = (struct wire_block){.pc = pc,
+                             .nwords = (uint16_t)(records ? template.slots : 0),
+                             .nrefs = (uint16_t) template.nrefs,
+                             .ninsns = (uint16_t)ninsns,
+                             .loads = (uint16_t) template.loads,
+                             .stores = (uint16_t) template.stores,
+                             .special = (uint16_t) template.special,
+                             .module = region_module(pc)};
+    __builtin_memcpy(b->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
+    __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
+    /* Offset 0 means none: the first template lies at 8. */
+    __atomic_store_n(&proc->block_offset[id], (uint32_t)at, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsigned insn)
+{
+    places[n] = (struct place){.code_offset = (uint16_t)(cache_out.at - b->code),
+                               .pc_offset = (uint16_t)(pc - b->pc),
+                               .insn = (uint16_t)insn};
+    return n + 1;
+}
+
+static void emit_advance(int cursor, int32_t advance)
+{
+    if (advance)
+        emit_lea(&cache_out, cursor, cursor, advance);
+}
+
+/* The end of a block whose last instruction is d; `advance`: what it adds to the cursor. */
+static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records,
+                            int32_t advance)
+{
+    uint64_t next = d->pc + d->in.length;
+    uint64_t target = source_branch_target(d);
+    int32_t popped;
+    uint8_t *jump, *other;
+    struct exit *x;
+    switch (d->class) {
+    case INSN_JUMP:
+        emit_advance(cursor, advance);
+        jump = emit_jump(&cache_out);
+        emit_link(jump, target, scratch, cursor);
+        break;
+    case INSN_CALL:
+        emit_move_imm(&cache_out, scratch, next);
+        emit_push(&cache_out, scratch);
+        emit_advance(cursor, advance);
+        jump = emit_jump(&cache_out);
+        emit_link(jump, target, scratch, cursor);
+        break;
+    case INSN_CONDITIONAL:
+        emit_advance(cursor, advance);
+        jump = emit_jcc(&cache_out, d->in.opcode & 15u);
+        other = emit_jump(&cache_out);
+        emit_link(jump, target, scratch, cursor);
+        emit_link(other, next, scratch, cursor);
+        break;
+    case INSN_COUNTED:
+        /* The instruction only has a short form: it jumps over a jump. */
+        emit_advance(cursor, advance);
+        emit_bytes(&cache_out, d->bytes, d->in.length);
+        {
+            uint8_t *from = cache_out.at;
+            other = emit_jump(&cache_out);
+            from[-1] = (uint8_t)(cache_out.at - from);
+        }
+        jump = emit_jump(&cache_out);
+        emit_link(jump, target, scratch, cursor);
+        emit_link(other, next, scratch, cursor);
+        break;
+    case INSN_CALL_INDIRECT:
+        source_load_target(&cache_out, d, scratch);
+        emit_gs_store(&cache_out, T_INDIRECT, scratch);
+        emit_move_imm(&cache_out, scratch, next);
+        emit_push(&cache_out, scratch);
+        emit_gs_load(&cache_out, scratch, T_INDIRECT);
+        emit_advance(cursor, advance);
+        emit_indirect(d, insn, -8, scratch, cursor);
+        break;
+    case INSN_JUMP_INDIRECT:
+        source_load_target(&cache_out, d, scratch);
+        emit_advance(cursor, advance);
+        emit_indirect(d, insn, 0, scratch, cursor);
+        break;
+    case INSN_RETURN:
+        popped = d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int32_t)d->op[0].imm.value.u : 0;
+        emit_pop(&cache_out, scratch);
+        if (popped)
+            emit_lea(&cache_out, RSP, RSP, popped);
+        emit_advance(cursor, advance);
+        emit_indirect(d, insn, 8 + popped, scratch, cursor);
+        break;
+    default:
+        if (records) {
+            emit_advance(cursor, advance);
+            emit_give_back(&cache_out, scratch, cursor);
+        }
+        x = cache_emit_exit(&cache_out,
+                            d->class == INSN_SYSCALL ? EXIT_SYSCALL
+                            : d->class == INSN_STEP  ? EXIT_STEP
+                                                     : EXIT_END,
+                            d->pc, 0);
+        x->detail = (uint16_t)d->in.mnemonic;
+        if (d->class == INSN_SYSCALL) {
+            x->block = cache_next();
+            x->resume = cache_out.at;
+            emit_bytes(&cache_out, d->bytes, d->in.length);
+            x->after = cache_out.at;
+            emit_move_imm(&cache_out, RCX, next);
+            emit_link(NULL, next, NO_REG, NO_REG);
+        }
+        break;
+    }
+}
+
+static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail)
+{
+    t->leave_end = why;
+    t->leave_detail = detail;
+    return NULL;
+}
+
+int translate_may(struct thread *t, uint64_t pc)
+{
+    if (!region_may_translate(pc))
+        return cannot(t, WIRE_END_CODE, 0) != NULL;
+    if (rseq_learn((uint64_t)__builtin_thread_pointer()))
+        regions_stale(); /* the beginning of the sequence may have been translated */
+    if (rseq_inside(pc, &t->abort_pc))
+        return cannot(t, WIRE_END_CODE, 0) != NULL;
+    if (!cache_has_room())
+        return cannot(t, WIRE_END_SPACE, 0) != NULL;
+    return 1;
+}
+
+/* Makes the block. NULL: cannot. */
+static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
+{
+    int last, low, scratch = NO_REG, cursor = NO_REG;
+    unsigned used, n = decode_block(pc, &last, &used, &low), count = 0, nplaces = 0;
+    if (n == 0)
+        return cannot(t, WIRE_END_CODE, 0);
+    struct block *b = cache_next();
+    uint8_t *begin = (uint8_t *)(((uintptr_t)cache_out.at + 15) & ~(uintptr_t)15);
+    cache_out.at = begin;
+    *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1};
+    const struct insn *end = last ? &insns[n - 1] : NULL;
+    int records = !(n == 1 && end && insn_is_native(end));
+    uint8_t *header = NULL;
+    if (records) {
+        if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
+            return cannot(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
+        b->scratch = (int8_t)scratch;
+        b->cursor = (int8_t)cursor;
+        emit_gs_store(&cache_out, T_SPILL_A, scratch);
+        emit_gs_store(&cache_out, T_SPILL_B, cursor);
+        emit_gs_load(&cache_out, cursor, T_CURSOR);
+        b->fast = cache_out.at;
+        if (region_may_change(pc))
+            emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
+        emit_store_imm(&cache_out, cursor, 0, 0);
+        header = cache_out.at - 4;
+    }
+    int silent = region_is_agent(pc);
+    template_init(&template, &cache_out, scratch, cursor);
+    nplaces = add_place(nplaces, b, pc, 0);
+    uint64_t next = pc;
+    for (unsigned i = 0; i < n; i++) {
+        const struct insn *d = &insns[i];
+        nplaces = add_place(nplaces, b, d->pc, i);
+        if (!insn_is_native(d) && !silent)
+            template_record(&template, d, i, (uint32_t)(d->pc - pc));
+        if (d == end) {
+            emit_terminator(d, i, scratch, cursor, records, 8 * template.slots);
+            count += !insn_is_native(d);
+            break;
+        }
+        if (source_copy(&cache_out, d, scratch)) {
+            cache_out.at = begin;
+            return cannot(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
+        }
+        next = d->pc + d->in.length;
+        count++;
+        if (d->class == INSN_REP) {
+            nplaces = add_place(nplaces, b, next, i + 1);
+            if (!silent)
+                template_record_after(&template, d);
+        }
+        template_follow(&template, d);
+        if (i + 1 == n || (template_full(&template) && i + 1 < n)) {
+            nplaces = add_place(nplaces, b, next, i + 1);
+            emit_advance(cursor, 8 * template.slots);
+            uint8_t *jump = emit_jump(&cache_out);
+            emit_link(jump, next, scratch, cursor);
+            break;
+        }
+    }
+    if (header) {
+        uint32_t word = next_id | (uint32_t) template.slots << WIRE_ID_BITS;
+        __builtin_memcpy(header, &word, 4);
+    }
+    if (publish(next_id, pc, silent ? 0 : count, records)) {
+        cache_out.at = begin;
+        return cannot(t, WIRE_END_SPACE, 0);
+    }
+    next_id++;
+    count_add(&proc->count.insns, count);
+    return cache_add(places, nplaces);
+}
+
+struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
+{
+    struct block *b = cache_find(pc, t->count.on);
+    if (b)
+        return b;
+    if (!translate_may(t, pc))
+        return NULL;
+    if (next_id + 1 >= WIRE_MAX_BLOCKS)
+        return cannot(t, WIRE_END_SPACE, 0); /* for good: ids are not used again */
+    uint32_t before = cache_blocks();
+    int timed = before % TIME_EVERY == 0;
+    uint64_t began = timed ? sys_clock_ns(CLOCK_MONOTONIC) : 0;
+    b = t->count.on ? count_block(t, pc) : make(t, pc, hint_scratch, hint_cursor);
+    uint32_t made = cache_blocks() - before;
+    count_add(&proc->count.blocks, made);
+    if (timed)
+        count_add(&proc->count.translate_ns, TIME_EVERY * (sys_clock_ns(CLOCK_MONOTONIC) - began));
+    return b;
+}
+
+struct block *translate_again(struct thread *t, const struct exit *x)
+{
+    struct block *b = cache_find(x->target, x->counts);
+    if (b == x->block) /* else another thread was here first */
+        b->stale = 1;  /* its code stays, and its check always fails */
+    return translate_block(t, x->target, x->scratch, x->cursor);
+}
+
+uint64_t arch_translate(struct thread *t, uint64_t pc)
+{
+    cache_lock();
+    struct block *b = translate_block(t, pc, NO_REG, NO_REG);
+    cache_unlock();
+    return b ? (uint64_t)b->code : 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * faults.c - touches of closed pages. One of the watched line is what was waited for; one of a
+ * neighbour opens the page for a short burst, whose records are looked through for the line.
+ */
+#include <sys/mman.h>
+#include "agent/sys/sys.h"
+#include "agent/watch/watch.h"
+
+static int make_mini_buffer(struct thread *t)
+{
+    if (!t->watch.mini_buffer) {
+        uint8_t *p = sys_map(NULL, MINI_WORDS * 8 + WIRE_PAGE, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+        if (!p)
+            return -1;
+        sys3(SYS_mprotect, p + MINI_WORDS * 8, WIRE_PAGE, PROT_NONE); /* cannot be written */
+        t->watch.mini_buffer = (uint64_t *)(void *)p;
+    }
+    return 0;
+}
+
+/* A page touched again right after its last short burst gets a longer one: that costs less than another. */
+static void choose_length(struct thread *t, uint64_t page, uint64_t now)
+{
+    struct watch_thread *w = &t->watch;
+    if (page != w->mini_page || now - w->mini_ended_ns >= MINI_SOON_NS)
+        w->mini_words = MINI_LEAST_WORDS;
+    else if (w->mini_words < MINI_WORDS)
+        w->mini_words *= 2;
+    w->mini_page = page;
+}
+
+/* CPU time from the fault that the handler looked at the clock for, at `then`. */
+static uint64_t since_fault(uint64_t then)
+{
+    return cpu_ns() - then + watching()->fault_entry_ns;
+}
+
+/* Opens the page if it is closed. 1: it was; 0: it was not; negative: it is not there any more. */
+static int touch(uint64_t address, uint64_t now, int *wanted)
+{
+    watch_lock();
+    struct page *p = find_page(address);
+    int closed = p && p->closed;
+    if (closed && !open_page(p)) {
+        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_UNMAPPED);
+        closed = -1;
+    } else if (closed) {
+        hit_range(address, address + 1, since_fault(now), watch_inside_refs());
+        *wanted = page_is_wanted(p);
+    }
+    watch_unlock();
+    return closed;
+}
+
+/* The page is open: another thread opened it between the fault and here, or the fault has nothing to do with
+ * us. Nonzero if the access works by now, or is worth another try as pages were closed meanwhile. */
+static int is_past(uint64_t address, int write, uint64_t before)
+{
+    return safe_probe((void *)address, write) == 0 || before != __atomic_load_n(&closings, __ATOMIC_ACQUIRE);
+}
+
+/* A neighbour of the line was touched: what comes now is looked at. 0: that cannot be. */
+static int begin_mini(struct thread *t, uint64_t page, uint64_t now, ucontext_t *uc)
+{
+    choose_length(t, page, now);
+    t->mini_cpu_ns = now;
+    fault_begins(t);
+    if (make_mini_buffer(t))
+        return 0;
+    uint64_t *end = t->watch.mini_buffer + MINI_WORDS;
+    return burst_enter_mini(t, uc, end - t->watch.mini_words, end);
+}
+
+int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
+{
+    static int were_many;
+    int wanted = 0, closed;
+    if (!session || !session->watch)
+        return 0;
+    were_many |= watch_many();
+    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_away(t) : 0;
+    uint64_t before = __atomic_load_n(&closings, __ATOMIC_ACQUIRE);
+    closed = touch(address, now, &wanted);
+    if (closed == 0)
+        return were_many && is_past(address, write, before);
+    if (closed < 0)
+        return 0;
+    count_add(&proc->count.watch_faults, 1);
+    if (!uc || !t || t->ending || t->state != THREAD_NATIVE) { /* it is closed again when this ends */
+        if (away) {
+            count_back(t, away);
+            t->count.away_ns += watching()->fault_ns;
+        }
+        return 1;
+    }
+    if (wanted) {
+        if (begin_mini(t, page, now, uc))
+            return 1;
+        watch_lock();
+        settle_range(page, page + WIRE_PAGE, WIRE_WATCH_LOST);
+        watch_unlock();
+    }
+    if (!watch_many() && nclosed == 0)
+        t->selector = CALLS_ALLOWED;
+    t->watch.fault_end_ns = cpu_ns();
+    watch_spend(t, t->watch.fault_end_ns - now + watching()->fault_ns);
+    return 1;
+}
+
+/* Counts a short burst's references. The watched lines of open pages are those that it can have touched, so
+ * long ago. */
+static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns, uint64_t ago_ns)
+{
+    uint64_t lines[WIRE_MAX_WATCHES];
+    unsigned n = 0;
+    watch_lock();
+    for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
+        const struct wire_watch *w = &watching()->watch[i];
+        const struct page *p = is_wanted(w) ? find_page(w->line) : NULL;
+        if (p && !p->closed)
+            lines[n++] = w->line;
+    }
+    watch_unlock();
+    struct touched touched = records_touched(words, end, last_insns, lines, n);
+    if (touched.found) {
+        watch_lock();
+        for (unsigned i = 0; i < n; i++)
+            if (touched.found >> i & 1)
+                hit_range(lines[i], lines[i] + 1, ago_ns, watch_inside_refs() + touched.before);
+        watch_unlock();
+    }
+    count_add(&proc->count.watch_refs, touched.refs);
+}
+
+void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
+{
+    count_add(&proc->count.watch_minis, 1);
+    fault_goes_on(t);
+    settle_touched(t->buffer_start, end_of_words, last_insns, since_fault(t->mini_cpu_ns));
+    watch_close(t, t->app_mask);
+    fault_goes_on(t);
+    t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
+    /* Of the two faults, by which it was entered and left, the former's way in and the latter's way out. */
+    watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + watching()->fault_ns * MINI_BACK_PERCENT / 100);
+}
