@@ -34,8 +34,8 @@ static const char usage_text[] =
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
-    "      --watch HOW     lines left behind by bursts: page (by closing their pages), debugreg (by debug\n"
-    "                      registers, which see a few words of a line), none, auto (default): page\n"
+    "      --watch HOW     lines left behind by bursts: page (by closing their pages), none,\n"
+    "                      auto (default): page\n"
     "      --clock CLOCK   how references between bursts are counted: pmu (by the machine's counters), "
     "count\n"
     "                      (before each burst), count-always (all of them: exact, but slow), cputime (not "
@@ -90,10 +90,8 @@ static const char *const reductions[] = {[COLLECT_REDUCE_NONE] = "none",
                                          [COLLECT_REDUCE_COUNTS] = "counts",
                                          [COLLECT_REDUCE_DISTANCES] = "distances"};
 
-static const char *const watching[] = {[COLLECT_WATCH_AUTO] = "auto",
-                                       [COLLECT_WATCH_PAGE] = "page",
-                                       [COLLECT_WATCH_DEBUGREG] = "debugreg",
-                                       [COLLECT_WATCH_NONE] = "none"};
+static const char *const watching[] = {
+    [COLLECT_WATCH_AUTO] = "auto", [COLLECT_WATCH_PAGE] = "page", [COLLECT_WATCH_NONE] = "none"};
 static const char *const clocks[] = {[COLLECT_CLOCK_AUTO] = "auto",
                                      [COLLECT_CLOCK_PMU] = "pmu",
                                      [COLLECT_CLOCK_COUNT] = "count",
@@ -176,7 +174,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
                 o->watch = (enum collect_watch)i;
                 return 0;
             }
-        cli_misuse("record", "--watch %s: must be auto, page, debugreg or none", value);
+        cli_misuse("record", "--watch %s: must be auto, page or none", value);
         return -1;
     case OPTION_WATCH_LINES: /* for tests: in the man page only */
         if (parse_number("--watch-lines", value, 1, WATCH_LINES_MAX, &number) < 0)

@@ -17,14 +17,12 @@
 #include <unistd.h>
 #include "collect/clock/budget.h"
 #include "collect/collect.h"
-#include "collect/watch/debugreg.h"
 #include "collect/drain/drain.h"
 #include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"
 #include "collect/launch/signals.h"
 #include "collect/records/tee.h"
 #include "collect/clock/trigger.h"
-#include "collect/watch/touched-words.h"
 #include "collect/tunables.h"
 #include "collect/drain/unprofiled.h"
 #include "machine/vectors.h"
@@ -134,21 +132,6 @@ static int watches_lines(const struct collect_options *o)
     return !o->full && o->watch != COLLECT_WATCH_NONE && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
 }
 
-static enum wire_watch_means watch_means(const struct collect_options *o)
-{
-    if (!watches_lines(o))
-        return WIRE_WATCH_BY_NOTHING;
-    return o->watch == COLLECT_WATCH_DEBUGREG ? WIRE_WATCH_BY_REGISTERS : WIRE_WATCH_BY_PAGES;
-}
-
-static const char *watch_name(const struct collect_options *o)
-{
-    static const char *const names[] = {[WIRE_WATCH_BY_NOTHING] = "none",
-                                        [WIRE_WATCH_BY_PAGES] = "page",
-                                        [WIRE_WATCH_BY_REGISTERS] = "debugreg"};
-    return names[watch_means(o)];
-}
-
 static int describe(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
@@ -163,10 +146,14 @@ static int describe(struct run *r, struct error *err)
 
     const struct {
         const char *key, *value;
-    } words[] = {{"command", command},     {"mode", o->full ? "full" : "burst"},
-                 {"watch", watch_name(o)}, {"trigger", r->session.map->perf ? "perf" : "timer"},
-                 {"version", o->version},  {"started", started},
-                 {"hostname", host},       {"cpu", cpu}};
+    } words[] = {{"command", command},
+                 {"mode", o->full ? "full" : "burst"},
+                 {"watch", watches_lines(o) ? "page" : "none"},
+                 {"trigger", r->session.map->perf ? "perf" : "timer"},
+                 {"version", o->version},
+                 {"started", started},
+                 {"hostname", host},
+                 {"cpu", cpu}};
     const struct {
         const char *key;
         double value;
@@ -216,16 +203,6 @@ static int choose_clock(struct run *r, struct error *err)
                                                   : 0;
 }
 
-static int may_use_registers(const struct collect_options *o, struct error *err)
-{
-    if (o->line_bytes > TOUCHED_LINE_MOST)
-        return error_set(err, -EINVAL,
-                         "--watch debugreg: of lines of %u bytes registers see next to nothing: "
-                         "use --watch page",
-                         o->line_bytes);
-    return debugreg_check(err);
-}
-
 /* Everything that can fail before the command is started. */
 static int prepare(struct run *r, struct error *err)
 {
@@ -240,8 +217,6 @@ static int prepare(struct run *r, struct error *err)
     if (status < 0)
         return status;
     r->session.map->perf = (uint32_t)triggers_available();
-    if (watch_means(o) == WIRE_WATCH_BY_REGISTERS && (status = may_use_registers(o, err)) < 0)
-        return status;
     if ((status = choose_clock(r, err)) < 0)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
@@ -265,12 +240,10 @@ static int prepare(struct run *r, struct error *err)
         r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, drain_request, r->drain, err);
         if (r->watches == NULL)
             return -ENOMEM;
-        r->session.map->watch = watch_means(o);
+        r->session.map->watch = WIRE_WATCH_BY_PAGES;
         reducer_watch(r->reducer, r->watches);
-        drain_watch(r->drain, &(struct watch_setting){.watches = r->watches,
-                                                      .means = watch_means(o),
-                                                      .line_bytes = o->line_bytes,
-                                                      .seed = o->seed});
+        drain_watch(r->drain, &(struct watch_setting){
+                                  .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed});
         if (o->watch_lines != 0)
             drain_watch_limit(r->drain, WIRE_MAX_WATCHES, UINT64_MAX);
     }

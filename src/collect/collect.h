@@ -9,9 +9,8 @@
 
 /* How lines left behind by bursts are watched. */
 enum collect_watch {
-    COLLECT_WATCH_AUTO, /* PAGE: words that registers see are not quite lines (docs/design.md) */
+    COLLECT_WATCH_AUTO, /* PAGE */
     COLLECT_WATCH_PAGE,
-    COLLECT_WATCH_DEBUGREG,
     COLLECT_WATCH_NONE
 };
 

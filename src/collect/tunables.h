@@ -109,8 +109,6 @@
  * each). */
 #define BUDGET_WATCH_MOST .2
 #define BUDGET_WATCH_LEAST .1
-/* Bursts for which a line keeps the debug registers, in the mean, if it is not touched. */
-#define COLLECT_REGISTER_BURSTS 16u
 /* How often it is looked whether a process has begun to let the kernel write to its memory by itself. */
 #define COLLECT_WATCH_LOOK_MS 1000
 /* Around the thread pointer lies what the kernel writes to, and thread-local variables. */

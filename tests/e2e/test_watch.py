@@ -7,7 +7,6 @@ import csv
 import io
 import os
 import pathlib
-import re
 import signal
 import sqlite3
 import statistics
@@ -189,16 +188,13 @@ def test_reuse_is_told_right(built, cachegram, record):
     assert small > .9 and large < .1
 
 
-@pytest.mark.parametrize("how", ["page", "debugreg"])
-def test_short_reuse_is_told_right(built, cachegram, record, how):
+def test_short_reuse_is_told_right(built, record):
     """3,000 lines after bursts of 1,500: 15 to 45 microseconds, told 10 to 40 too late, the program's cold caches included.
 
     The bounds tell whether a burst's own time, some hundred microseconds, is taken for the program's.
     """
-    if how == "debugreg" and not has_registers(cachegram):
-        pytest.skip("no debug registers here")
     lines = 3000
-    result, db = record(["--burst-refs", "2000", "--gap-us", "5000", "--watch", how], [built / "sweep", lines, 12000])
+    result, db = record(["--burst-refs", "2000", "--gap-us", "5000"], [built / "sweep", lines, 12000])
     assert result.status == 0
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         late = [us for us, in con.execute("select (w.cpu_ns - (? - w.age) / b.refs_per_ns) / 1e3 from watch w join burst b"
@@ -239,54 +235,6 @@ def test_stacks_of_threads_are_refused(built, record):
     assert result.status == 0
     told = outcomes(db)
     assert told["refused"] > 50 and told["refused"] > .9 * sum(told.values()), told
-
-
-def has_registers(cachegram):
-    return re.search(rb"^yes +data breakpoints", run([cachegram, "doctor"]).out, re.M) is not None
-
-
-@pytest.mark.parametrize("target, what", [("watched_calls", []), ("watched_signals", ["altstack"]), ("watched_memory", ["heap"]),
-                                          ("watched_processes", ["fork"]), ("watched_processes", ["programs"])])
-def test_registers_do_no_harm(built, cachegram, record, target, what):
-    if not has_registers(cachegram):
-        pytest.skip("no debug registers here")
-    argv = [built / target, *what]
-    native = run(argv)
-    result, db = record([*HARD, "--watch", "debugreg"], argv)
-    assert (result.status, result.out, result.err) == (native.status, native.out, native.err), result.summary
-    assert outcomes(db).get("reused", 0) > 0, outcomes(db)
-    assert counters(db)["watch_faults"] == 0
-
-
-def test_registers_wait(built, cachegram, record):
-    """For lines that are not touched again: until they are taken away by chance, or the end."""
-    if not has_registers(cachegram):
-        pytest.skip("no debug registers here")
-    _, db = record(["--burst-refs", "20000", "--gap-us", "5000", "--watch", "debugreg"], [built / "sweep", "stream", 20000000])
-    told = outcomes(db)
-    assert not told.keys() & {"reused", "open"} and told["dangling"] == 1, told
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        times = [ns for ns, in con.execute("select cpu_ns from watch where outcome != 'refused'")]
-    assert max(times) > 5e6, times
-
-
-def test_registers_are_of_one_thread(built, cachegram, record):
-    """With a second one nothing is watched any more, and no call is diverted for it."""
-    if not has_registers(cachegram):
-        pytest.skip("no debug registers here")
-    native = run([built / "watched_threads", "calls"])
-    result, db = record([*HARD, "--watch", "debugreg"], [built / "watched_threads", "calls"])
-    assert (result.status, result.out, result.err) == (native.status, native.out, native.err), result.summary
-    count = counters(db)
-    assert (count["watch_calls"], count["unwatched"]) == (0, 6) and count["bursts"] > 0, count
-    assert "open" not in outcomes(db) and "dangling" not in outcomes(db), outcomes(db)
-
-
-def test_no_registers(built, record):
-    result, _ = record(["--watch", "debugreg"], ["true"], wrap=[built / "no_perf"])
-    assert result.status == 125 and b"--watch debugreg: the kernel gives us no debug registers" in result.summary
-    result, _ = record(["--watch", "debugreg", "--line", "1024"], ["true"])
-    assert result.status == 125 and b"--watch debugreg: of lines of 1024 bytes" in result.summary
 
 
 def test_reuse_by_another_thread(built, cachegram, record):

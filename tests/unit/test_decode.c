@@ -9,7 +9,6 @@
 #include <cmocka.h>
 #include "base/random.h"
 #include "collect/records/decode-internal.h"
-#include "collect/watch/touched-words.h"
 
 #define AREA 65536u
 #define HEADER(id, nwords) ((uint64_t)(id) | (uint64_t)(nwords) << WIRE_ID_BITS)
@@ -396,35 +395,6 @@ static void test_damage(void **state)
     }
 }
 
-/* Words of two lines, touched by plain references in the middle of a buffer and at its end, one across both;
- * and one of 64 bytes by a string instruction. */
-static void test_words(void **state)
-{
-    struct test *t = *state;
-    const struct wire_ref refs[] = {
-        {.disp = 8, .size = 8, .rw = WIRE_LOAD, .slot = 1, .insn = 0},
-        {.disp = 0x34, .size = 16, .rw = WIRE_STORE, .slot = 1, .insn = 1},
-    };
-    const struct wire_ref stos = {.kind = WIRE_REF_REP, .slot = 1, .elem_bytes = 8, .flags = WIRE_REP_DST};
-    const struct decode_source source = {t->area, AREA, t->offsets};
-    const uint64_t lines[] = {0x5000, 0x5040, 0x7000};
-    uint64_t mask[3];
-    struct wire_desc desc = {.last_insns = UINT32_MAX};
-    struct touched_words *w = touched_words_new(&source, NULL);
-    block(t, 7, 2, refs, 2);
-    block(t, 8, 6, &stos, 1);
-    const uint64_t words[] = {HEADER(7, 2), 0x5000,       HEADER(8, 6), 3, 0, 0x7008, 0,
-                              0x7020,       HEADER(7, 2), 0x5028};
-    assert_non_null(w);
-    assert_int_equal(touched_words_find(w, &desc, words, 10, 64, lines, mask, 3), 0);
-    assert_int_equal(mask[0], 1 << 1 | 1 << 6 | 1 << 7); /* 0x5008, 0x5034 to 0x5043; 0x5030 at the end */
-    assert_int_equal(mask[1], 1 << 0 | 1 << 3 | 1 << 4 | 1 << 5);
-    assert_int_equal(mask[2], 1 << 1 | 1 << 2 | 1 << 3);
-    assert_int_equal(touched_words_find(w, &desc, words, 2, 64, lines, mask, 3), 0);
-    assert_int_equal(mask[2], 0);
-    touched_words_free(w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,7 +404,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_vectors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_groups, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_words, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

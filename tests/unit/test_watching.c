@@ -15,8 +15,6 @@
 #include <cmocka.h>
 
 #include "collect/watch/choose.h"
-#include "collect/watch/debugreg.h"
-#include "collect/launch/process-time.h"
 #include "collect/watch/vma.h"
 #include "model/clock.h"
 #include "model/rates.h"
@@ -209,41 +207,6 @@ static void no_burst_stands_for_half_of_the_run(void **state)
     assert_int_equal(rates_bound(&one, 0), 0);
 }
 
-static uint64_t process_ns(void)
-{
-    uint64_t ns;
-    assert_int_equal(process_cpu_ns(0, &ns), 0);
-    return ns;
-}
-
-/* Two of four words are touched, one of them twice: the first touch is told, when it was, and no other. */
-static void registers_tell_the_first_touch(void **state)
-{
-    (void)state;
-    static volatile uint64_t word[4];
-    const uint64_t words[] = {(uintptr_t)&word[0], (uintptr_t)&word[1], (uintptr_t)&word[2],
-                              (uintptr_t)&word[3]};
-    struct debugreg d;
-    struct error err;
-    uint64_t at_ns = 0;
-    if (debugreg_check(&err) != 0)
-        skip();
-    assert_int_equal(debugreg_open(&d, 0, 0, words, 4), 0);
-    for (uint64_t until = process_ns() + 2000000; process_ns() < until;)
-        ;
-    assert_int_equal(debugreg_touched(&d, &at_ns), 0);
-    uint64_t before = process_ns();
-    word[2] = 1;
-    uint64_t after = process_ns();
-    word[1] = word[2];
-    assert_int_equal(debugreg_touched(&d, &at_ns), 1);
-    assert_true(at_ns + 100000 > before && at_ns < after + 100000); /* the interrupt may be late */
-    debugreg_close(&d);
-    debugreg_close(&d);
-    assert_int_equal(debugreg_open(&d, 0, 0, (const uint64_t[]){words[0] + 1}, 1), -EINVAL); /* crooked */
-    assert_int_equal(d.n, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,7 +217,6 @@ int main(void)
         cmocka_unit_test(alike_rates_tell_how_long_a_program_goes_on),
         cmocka_unit_test(rates_are_those_of_similar_bursts),
         cmocka_unit_test(no_burst_stands_for_half_of_the_run),
-        cmocka_unit_test(registers_tell_the_first_touch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

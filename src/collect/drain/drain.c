@@ -133,7 +133,7 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     if (d->watch.watches != NULL && d->reducer != NULL) /* nobody waits for a choice: none is made */
         reducer_watch(d->reducer, desc.asks != 0 ? d->watch.watches : NULL);
     if (slot->watcher != NULL)
-        watcher_begin(slot->watcher, &desc, (const uint64_t *)(const void *)words, n);
+        watcher_begin(slot->watcher, &desc);
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
         if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
             0)

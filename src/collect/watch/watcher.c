@@ -13,10 +13,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "collect/watch/debugreg.h"
 #include "collect/clock/faultcost.h"
 #include "collect/watch/sharers.h"
-#include "collect/watch/touched-words.h"
 #include "collect/tunables.h"
 #include "collect/watch/vma.h"
 
@@ -38,9 +36,6 @@ struct line {
     struct moment touched; /* in a burst; ns 0: not */
     int protection;        /* of its page */
     int slot;              /* in the agent's table, -1: none yet */
-    uint64_t back_ns; /* CPU time of its process when that went back to its code after its burst; 0: not known
-                         yet */
-    struct debugreg registers; /* open: it is watched by these, and never gets a slot */
 };
 
 #define PAGE_BYTES UINT64_C(4096)
@@ -49,10 +44,7 @@ struct watcher {
     struct wire_proc *proc;
     struct watches *watches;
     struct vmas *vmas;
-    struct decode_source source;
-    struct touched_words *touched; /* NULL: not needed so far */
     uint32_t pid;
-    enum wire_watch_means means;
     unsigned line_bytes, live;
     uint64_t allowance_ns, next_look_ns;
     uint64_t pages; /* of the address space, at the last look */
@@ -62,8 +54,6 @@ struct watcher {
     uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
     /* the burst in hand */
     struct wire_desc desc;
-    const uint64_t *words;
-    uint64_t nwords;
     uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
     uint64_t touches;                        /* so far */
     uint64_t burst_refs;                     /* touches of all bursts before */
@@ -71,17 +61,14 @@ struct watcher {
     unsigned old;                            /* lines before the burst's own */
 };
 
-struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct decode_source *source,
-                            const struct watch_setting *setting)
+struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct watch_setting *setting)
 {
     struct watcher *w = calloc(1, sizeof(*w));
     if (w == NULL)
         return NULL;
     w->proc = proc;
     w->pid = pid;
-    w->source = *source;
     w->watches = setting->watches;
-    w->means = setting->means;
     w->line_bytes = setting->line_bytes;
     w->live = COLLECT_WATCH_LIVE;
     w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
@@ -137,38 +124,16 @@ static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, str
         __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
         w->freed |= UINT64_C(1) << l->slot;
     }
-    debugreg_close(&l->registers);
     w->n--;
     w->lines[i] = w->lines[w->n];
     w->position[i] = w->position[w->n];
     return status;
 }
 
-/*
- * What the debug registers saw of the one thread; what it took to go back to its own code is not its own.
- * Once there is another thread, which nobody would see touch the line, it is given up.
- */
-static int registers_ended(const struct watcher *w, const struct line *l, enum profile_outcome *outcome,
-                           struct moment *at)
-{
-    const struct wire_watching *shared = &w->proc->watching;
-    uint64_t cpu_ns, back_ns = l->back_ns != 0 ? l->back_ns : shared->back_ns;
-    int alone = __atomic_load_n(&shared->off, __ATOMIC_RELAXED) == 0;
-    int touched = alone ? debugreg_touched(&l->registers, &cpu_ns) : -ESRCH;
-    if (touched == 0)
-        return 0;
-    *outcome = touched > 0 ? PROFILE_REUSED : PROFILE_DROPPED;
-    *at =
-        (struct moment){l->from_ns + (touched > 0 && cpu_ns > back_ns ? cpu_ns - back_ns : 0), l->from_refs};
-    return 1;
-}
-
 /* What was seen of lines[i] outside of bursts; nonzero if that is the end of it. */
 static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, struct moment *at)
 {
     const struct line *l = &w->lines[i];
-    if (l->registers.n > 0)
-        return registers_ended(w, l, outcome, at);
     if (l->slot < 0)
         return 0;
     const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
@@ -207,11 +172,9 @@ static struct moment touch_of(const struct watcher *w, unsigned i)
     return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->position[i] - 1};
 }
 
-void watcher_begin(struct watcher *w, const struct wire_desc *desc, const uint64_t *words, uint64_t n)
+void watcher_begin(struct watcher *w, const struct wire_desc *desc)
 {
     w->desc = *desc;
-    w->words = words;
-    w->nwords = n;
     w->touches = 0;
     w->old = w->n;
     memset(w->filter, 0, sizeof(w->filter));
@@ -219,8 +182,6 @@ void watcher_begin(struct watcher *w, const struct wire_desc *desc, const uint64
     for (unsigned i = 0; i < w->n; i++) {
         unsigned h = hash(w->lines[i].address / w->line_bytes);
         w->filter[h / 64] |= UINT64_C(1) << h % 64;
-        if (w->lines[i].registers.n > 0 && w->lines[i].back_ns == 0)
-            w->lines[i].back_ns = w->proc->watching.back_ns;
     }
 }
 
@@ -302,8 +263,6 @@ static int process_is_fit(struct watcher *w)
     struct wire_watching *shared = &w->proc->watching;
     if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_threads(w->pid, shared->threads))
         return 0;
-    if (w->means == WIRE_WATCH_BY_REGISTERS)
-        return shared->threads == 1;
     if (sharers_exist(w->pid, w->desc.tid)) /* faults of theirs would be nobody's */
         return 0;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
@@ -319,51 +278,6 @@ static int process_is_fit(struct watcher *w)
     }
     vmas_refresh(w->vmas);
     return 1;
-}
-
-/* --- debug registers --- */
-
-static int registers_in_use(const struct watcher *w)
-{
-    for (unsigned i = 0; i < w->n; i++)
-        if (w->lines[i].registers.n > 0)
-            return 1;
-    return 0;
-}
-
-/*
- * Watches the words of the line that the burst touched, if there are registers for all of them: the same
- * variables are most likely the next to be touched. One line at a time: each touch that is seen takes some 50
- * us (virtual machine), which would be in the time of those behind it. Nonzero: it is watched.
- */
-static int watch_words(struct watcher *w, struct line *l)
-{
-    uint64_t mask, word[DEBUGREG_WORDS];
-    unsigned n = 0;
-    struct error err;
-    if (registers_in_use(w))
-        return 0;
-    if (w->touched == NULL && (w->touched = touched_words_new(&w->source, &err)) == NULL)
-        return 0;
-    if (touched_words_find(w->touched, &w->desc, w->words, w->nwords, w->line_bytes, &l->address, &mask, 1) !=
-            0 ||
-        (unsigned)__builtin_popcountll(mask) > DEBUGREG_WORDS)
-        return 0;
-    for (; mask != 0; mask &= mask - 1)
-        word[n++] = l->address + TOUCHED_WORD_BYTES * (unsigned)__builtin_ctzll(mask);
-    return n > 0 && debugreg_open(&l->registers, (pid_t)w->pid, (pid_t)w->desc.tid, word, n) == 0;
-}
-
-/* A line that is not touched again must not keep the registers for ever: they are taken from it by chance. */
-static int free_registers(struct watcher *w, struct error *err)
-{
-    int status = 0;
-    if (random_below(&w->random, COLLECT_REGISTER_BURSTS) != 0)
-        return 0;
-    for (unsigned i = w->n; i > 0 && status == 0; i--)
-        if (w->lines[i - 1].registers.n > 0)
-            status = tell(w, i - 1, PROFILE_DROPPED, burst_end(w), err);
-    return status;
 }
 
 /* --- answers --- */
@@ -399,8 +313,6 @@ static void put_in_table(struct watcher *w, struct line *l)
 static int goes_on(struct watcher *w, struct line *l, int is_new)
 {
     int protection = l->protection;
-    if (w->means == WIRE_WATCH_BY_REGISTERS)
-        return !is_new || watch_words(w, l);
     return may_watch(w, l) && (is_new || l->protection == protection);
 }
 
@@ -412,16 +324,14 @@ static int goes_on(struct watcher *w, struct line *l, int is_new)
 static int answer(struct watcher *w, struct error *err)
 {
     struct wire_watching *shared = &w->proc->watching;
-    int fit = process_is_fit(w), status = registers_in_use(w) ? free_registers(w, err) : 0;
+    int fit = process_is_fit(w), status = 0;
     for (unsigned i = 0; i < w->n && status == 0;) {
         struct line *l = &w->lines[i];
-        int is_new = l->slot < 0 && l->registers.n == 0;
+        int is_new = l->slot < 0;
         if (fit && goes_on(w, l, is_new))
             i++;
         else if (is_new)
             status = tell(w, i, PROFILE_REFUSED, burst_end(w), err);
-        else if (l->registers.n > 0) /* another thread came, nobody knows when */
-            status = tell(w, i, PROFILE_DROPPED, (struct moment){l->from_ns, l->from_refs}, err);
         else /* unmapped, or something else by now, and the burst did not tell */
             status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
     }
@@ -430,8 +340,6 @@ static int answer(struct watcher *w, struct error *err)
     if (shared->threads <= 1)
         w->freed = 0;
     for (unsigned i = w->n; i > 0 && status == 0; i--) {
-        if (w->lines[i - 1].registers.n > 0)
-            continue;
         put_in_table(w, &w->lines[i - 1]);
         if (w->lines[i - 1].slot < 0)
             status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
@@ -458,8 +366,6 @@ static int tell_ended(struct watcher *w, int turn, struct error *err)
         struct moment at = w->lines[i].touched;
         if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0)
             at = w->lines[i].touched = touch_of(w, i);
-        if (w->lines[i].registers.n > 0 && at.ns > w->desc.own_ns) /* it was in the burst */
-            at.ns = w->desc.own_ns;
         if (at.ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
             status = tell(w, i, outcome, at, err);
         else
@@ -473,7 +379,7 @@ int watcher_end(struct watcher *w, struct error *err)
     int turn = take_turn(w), status = tell_ended(w, turn, err);
     if (!turn) /* nobody waits: the burst's own are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
-            if (w->lines[i - 1].slot < 0 && w->lines[i - 1].registers.n == 0)
+            if (w->lines[i - 1].slot < 0)
                 status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
     if (turn && status == 0)
         status = answer(w, err);
@@ -502,7 +408,6 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *e
         status = tell(w, 0, outcome, at, err);
     }
     vmas_free(w->vmas);
-    touched_words_free(w->touched);
     free(w);
     return status;
 }

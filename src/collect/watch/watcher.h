@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/random.h"
-#include "collect/records/decode.h"
 #include "collect/watch/watch.h"
 #include "wire/wire.h"
 
@@ -20,17 +19,14 @@ struct watcher;
 
 struct watch_setting {
     struct watches *watches; /* where outcomes are told; not owned */
-    enum wire_watch_means means;
     unsigned line_bytes;
     uint64_t seed;
 };
 
 /*
- * proc: the process' slot, mapped as long as the watcher lives; source: its templates; not owned. NULL when
- * memory is short.
+ * proc: the process' slot, mapped as long as the watcher lives; not owned. NULL when memory is short.
  */
-struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct decode_source *source,
-                            const struct watch_setting *setting);
+struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct watch_setting *setting);
 /*
  * The process is gone, or will not be looked at any more: tells the outcomes of all its lines; frees.
  * cpu_ns: what CPU time it had used, in all. ended: it is gone, so that its lines are never touched again.
@@ -41,10 +37,10 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int ended, struct error *
 void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns);
 
 /*
- * A burst's buffer of n words, which stays until watcher_end, is about to be decoded; watcher_touch: the
- * lines that it touched, at least once each, in any order.
+ * A burst's buffer is about to be decoded; watcher_touch: the lines that it touched, at least once each, in
+ * any order.
  */
-void watcher_begin(struct watcher *w, const struct wire_desc *desc, const uint64_t *words, uint64_t n);
+void watcher_begin(struct watcher *w, const struct wire_desc *desc);
 void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n);
 /* A survivor of that burst. */
 void watcher_request(struct watcher *w, const struct watch_request *request);
