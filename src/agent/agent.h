@@ -33,10 +33,9 @@
 #include <ucontext.h>
 #include "agent/intercept/calls.h"
 #include "agent/tunables.h"
+#include "agent/sys/session.h"
 #include "wire/wire.h"
 
-#define HIDDEN __attribute__((visibility("hidden")))
-#define EXPORT __attribute__((visibility("default")))
 #pragma GCC visibility push(hidden)
 
 /* What a thread is doing. */
@@ -151,9 +150,9 @@ struct thread {
     uint64_t gate_resume;
     uint64_t app_mask;   /* the target's signal mask while in a burst */
     uint64_t burst_mask; /* what is blocked in a burst */
-    /* For counting code (translator/x86_64/count.h): a register borrowed for one instruction, which bits of an
-     * address are its index in tables, rcx before a string instruction, and while the target's vector is back
-     * in its register, the counter; else that vector. */
+    /* For counting code (translator/x86_64/count.h): a register borrowed for one instruction, which bits of
+     * an address are its index in tables, rcx before a string instruction, and while the target's vector is
+     * back in its register, the counter; else that vector. */
     uint64_t spill_extra, table_mask;
     uint64_t elements[2], counter[2];
     uint64_t goal; /* at which the counter is at its mark; a constant */
@@ -229,31 +228,9 @@ struct thread {
     uint64_t jumps[1u << COUNT_TABLE_BITS], returns[1u << COUNT_TABLE_BITS];
 };
 
-extern struct wire_session *session;
-extern struct wire_proc *proc;
-extern uint8_t *slot; /* start of this process' slot; == proc */
-extern int agent_off; /* nonzero: stays native for good; enum wire_disabled */
-/* Likewise, and no signal, timer or page is the agent's any more: what the target calls is made, and nothing
- * else, for it may have forbidden that. */
-extern int agent_gone;
-extern int agent_lives; /* timers, bursts and pages are of this process, not of one that it was forked by */
-extern uint32_t process_id;
-
-static inline void count_add(uint64_t *counter, uint64_t n)
-{
-    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-uint64_t random_next(uint64_t *state); /* splitmix64 */
-
-/* Whether threads stay in the code cache for as long as can be. */
-int agent_stays(void);
-
 /* init.c */
 /* Native for good, and the target's signals the kernel's business again. */
 void go_for_good(enum wire_disabled why);
-void agent_disable(enum wire_disabled why);
-char task_state(uint32_t id); /* of a process or thread, as ps has it; 0: not to be told */
-int collector_gone(void);
 
 /* surroundings.c */
 int surroundings_foreign(void); /* process numbers mean others here than to the collector */
@@ -268,16 +245,7 @@ void child_is_left(void);     /* it is not to be followed */
  * its parent's. */
 int child_is_strange(void);
 void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
-/* Around a fork of libc's, in the parent; and in the child. */
-void fork_begins(void);
-void fork_ends(void);
-void fork_made(void);
-/* Files that the agent reads, so that no child is left with them; path: until own_close. May fail at any
- * time. */
-long own_open(const char *path);
-void own_close(long fd);
-
-void doorbell(void); /* wakes the collector */
+void fork_made(void);     /* in a child that libc made */
 
 /* threads.c */
 int threads_init(void);

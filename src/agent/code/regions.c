@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include "agent/agent.h"
+#include "agent/sys/files.h"
 #include "agent/sys/sys.h"
 
 #define PROBES 8

@@ -17,6 +17,7 @@
 #include <elf.h>
 #include <string.h>
 #include "agent/agent.h"
+#include "agent/sys/files.h"
 #include "agent/sys/sys.h"
 
 #define MAX_SEQUENCES 256

@@ -6,116 +6,17 @@
  * Who has a copy of the memory sets everything right for itself: what the target has asked for its signals
  * becomes the kernel's, as in a child of libc's fork that is not followed. Who shares the memory with its
  * parent must leave it as it is, and change the kernel's books only, which are its own.
- *
- * Descriptors of the agent's are open for moments only, but another thread may fork in such a moment: no fork
- * of libc's begins while one is opened or closed, and the child closes those that are open.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include "agent/signals/signals.h"
+#include "agent/sys/files.h"
 
 #define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
 #define SAME_HANDLERS 4 /* KCMP_SIGHAND */
 
 /* 0 where the memory is a copy that we do not know of; NULL: that is not to be told. */
 static volatile uint32_t *mark;
-
-#define MAX_OPEN 8
-#define BUSY -1
-#define UNWANTED -2
-
-static struct {
-    int state; /* 0: free, BUSY: it is being opened or closed, UNWANTED - fd: to be closed by who forks; fd +
-                  1 */
-    const char *path;
-} opened[MAX_OPEN];
-static unsigned forking; /* threads that are about to, or did */
-
-long own_open(const char *path)
-{
-    for (int i = 0; i < MAX_OPEN; i++) {
-        int expected = 0;
-        if (!__atomic_compare_exchange_n(&opened[i].state, &expected, BUSY, 0, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_RELAXED))
-            continue;
-        opened[i].path = path;
-        long fd = -1;
-        if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) /* who forks may be this thread: no waiting */
-            fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
-        __atomic_store_n(&opened[i].state, sys_failed(fd) ? 0 : (int)fd + 1, __ATOMIC_SEQ_CST);
-        return fd;
-    }
-    return -1;
-}
-
-/* Closes it, or leaves that to fork_ends. */
-static void close_entry(int i, int fd)
-{
-    __atomic_store_n(&opened[i].state, BUSY, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) {
-        __atomic_store_n(&opened[i].state, UNWANTED - fd, __ATOMIC_SEQ_CST);
-        return;
-    }
-    sys1(SYS_close, fd);
-    __atomic_store_n(&opened[i].state, 0, __ATOMIC_SEQ_CST);
-}
-
-void own_close(long fd)
-{
-    for (int i = 0; i < MAX_OPEN; i++)
-        if (__atomic_load_n(&opened[i].state, __ATOMIC_RELAXED) == (int)fd + 1) {
-            close_entry(i, (int)fd);
-            return;
-        }
-}
-
-void fork_begins(void)
-{
-    __atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < MAX_OPEN; i++)
-        while (__atomic_load_n(&opened[i].state, __ATOMIC_SEQ_CST) == BUSY)
-            sys0(SYS_sched_yield);
-}
-
-void fork_ends(void)
-{
-    if (__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST))
-        return;
-    for (int i = 0; i < MAX_OPEN; i++) {
-        int state = __atomic_load_n(&opened[i].state, __ATOMIC_SEQ_CST);
-        if (state <= UNWANTED && __atomic_compare_exchange_n(&opened[i].state, &state, BUSY, 0,
-                                                             __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            close_entry(i, UNWANTED - state);
-    }
-}
-
-/* The last part of a path, and of what a descriptor is of, are the same. */
-static int is_still(int fd, const char *path)
-{
-    char link[32] = "/proc/self/fd/", name[256];
-    size_t n = strlen(link), length = strlen(path), tail = length;
-    for (int unit = 1000000000; unit; unit /= 10)
-        if (fd >= unit || unit == 1)
-            link[n++] = (char)('0' + fd / unit % 10);
-    link[n] = 0;
-    long got = sys3(SYS_readlink, link, name, sizeof name);
-    while (tail && path[tail - 1] != '/')
-        tail--;
-    length -= tail;
-    return got > (long)length && memcmp(name + (size_t)got - length, path + tail, length) == 0;
-}
-
-/* In a child: sure that nothing of the target's can have the numbers by now, or not. */
-static void close_inherited(int sure)
-{
-    forking = 0;
-    for (int i = 0; i < MAX_OPEN; i++) {
-        int state = opened[i].state, fd = state > 0 ? state - 1 : UNWANTED - state;
-        if (state != 0 && state != BUSY && (sure || is_still(fd, opened[i].path)))
-            sys1(SYS_close, fd);
-        opened[i].state = 0;
-    }
-}
 
 void children_init(void)
 {
@@ -128,7 +29,7 @@ void children_init(void)
 
 void fork_made(void)
 {
-    close_inherited(1);
+    files_close_inherited(1);
 }
 
 void child_is_followed(void)
@@ -168,7 +69,7 @@ void child_settles(void)
 {
     long pid;
     if (mark && *mark == 0 && is_another(&pid)) {
-        close_inherited(0);
+        files_close_inherited(0);
         child_is_left();
     }
 }

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -15,13 +14,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include "agent/agent.h"
+#include "agent/sys/files.h"
 #include "agent/sys/sys.h"
-
-struct wire_session *session;
-struct wire_proc *proc;
-uint8_t *slot;
-int agent_off = 1, agent_gone, agent_lives;
-uint32_t process_id;
 
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
 EXPORT int dlclose(void *library)
@@ -185,53 +179,6 @@ EXPORT long syscall(long number, ...)
     return errno_of(result);
 }
 
-void agent_disable(enum wire_disabled why)
-{
-    if (agent_off)
-        return;
-    proc->count.disabled = why;
-    __atomic_store_n(&agent_off, (int)why, __ATOMIC_SEQ_CST);
-}
-
-int agent_stays(void)
-{
-    return session->mode == WIRE_MODE_FULL || count_always();
-}
-
-/* A line there begins "ID (NAME) R". */
-char task_state(uint32_t id)
-{
-    char path[32] = "/proc/", stat[64];
-    size_t n = strlen(path);
-    for (uint32_t unit = 1000000000; unit; unit /= 10)
-        if (id >= unit)
-            path[n++] = (char)('0' + id / unit % 10);
-    memcpy(path + n, "/stat", sizeof "/stat");
-    long fd = own_open(path);
-    if (sys_failed(fd))
-        return 0;
-    long got = sys3(SYS_read, fd, stat, sizeof stat);
-    own_close(fd);
-    while (got > 0 && stat[got - 1] != ')')
-        got--;
-    return got > 0 && got + 1 < (long)sizeof stat ? stat[got + 1] : 0;
-}
-
-int collector_gone(void)
-{
-    if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
-        return 1;
-    char state = task_state(session->collector_pid); /* killed, but its parent has not waited for it? */
-    return state == 'Z' || state == 'X';
-}
-
-void doorbell(void)
-{
-    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&session->collector_sleeps, __ATOMIC_SEQ_CST))
-        sys3(SYS_futex, &session->doorbell, FUTEX_WAKE, 1);
-}
-
 static uint64_t slot_at(uint32_t i)
 {
     return session->slot_offset + i * session->slot_bytes;
@@ -359,8 +306,9 @@ static int start(int fd)
         return why;
     rseq_init();
     count_init();
+    agent_set_stays(session->mode == WIRE_MODE_FULL || count_always());
     children_init();
-    if (threads_init() || signals_init() || pthread_atfork(fork_begins, fork_ends, forked))
+    if (threads_init() || signals_init() || pthread_atfork(files_fork_begins, files_fork_ends, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();
     if (!t)

@@ -32,14 +32,6 @@ static uint64_t thread_number;
 static uint32_t attaching;  /* threads that are about to see whether the agent is off, or did */
 static unsigned structures; /* made so far */
 
-uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
-
 static void take_lock(void)
 {
     while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.h - files that the agent reads while the target runs.
+ *
+ * A descriptor is open for moments only, but another thread may fork in such a moment: no fork through libc
+ * begins while one is being opened or closed, and the child closes those that are open.
+ */
+#ifndef CACHEGRAM_AGENT_SYS_FILES_H
+#define CACHEGRAM_AGENT_SYS_FILES_H
+
+#pragma GCC visibility push(hidden)
+
+/* Opens a file for reading; the path must stay until own_close. A descriptor, or negative: it may fail at any
+ * time. */
+long own_open(const char *path);
+void own_close(long fd);
+
+/* Before and after a fork through libc, in the parent. */
+void files_fork_begins(void);
+void files_fork_ends(void);
+
+/* In a child: closes what the parent had open. sure: nothing of the target's can have the numbers by now. */
+void files_close_inherited(int sure);
+
+#pragma GCC visibility pop
+#endif
