@@ -32,6 +32,8 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include "agent/intercept/calls.h"
+#include "agent/signals/frame.h"
+#include "agent/sys/context.h"
 #include "agent/tunables.h"
 #include "agent/sys/session.h"
 #include "wire/wire.h"
@@ -308,6 +310,7 @@ void exec_begins(struct executing *e);
 void exec_failed(struct executing *e);
 
 /* signals.c */
+void signals_dispatch_init(void); /* main/signals.c */
 int signals_init(void);
 /* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). Not silent:
  * triggers may still come, and a SIGTRAP that would end the program is ignored. */
@@ -535,13 +538,6 @@ uint64_t rseq_next(uint64_t pc); /* start of the next one behind pc */
 
 /* arch */
 int arch_init(void);
-uint64_t arch_pc(const ucontext_t *uc);
-uint64_t arch_sp(const ucontext_t *uc);
-void arch_set_pc(ucontext_t *uc, uint64_t pc);
-ucontext_t *arch_entry_context(const ucontext_t *uc); /* third argument of the handler about to run */
-void arch_set_step(ucontext_t *uc, int on);
-/* Sets the trap flag in the frame that rt_sigreturn is about to return to. 0: cannot be. */
-int arch_step_at_sigreturn(struct thread *t);
 int arch_gs_in_use(void); /* the interrupted thread uses what bursts need */
 void arch_thread_init(struct thread *t);
 int arch_in_cache(uint64_t pc);
@@ -603,22 +599,6 @@ int arch_call_lasts(const struct thread *t); /* one without a fault has begun, a
 /* At that fault: makes the context the target's; 0: it is not that one. */
 int arch_call_back(struct thread *t, ucontext_t *uc);
 int arch_call_interrupted(struct thread *t, ucontext_t *uc); /* likewise, anywhere in such a call */
-int arch_at_call(const ucontext_t *uc);                      /* a system call instruction comes next */
-/* The call at t->syscall_pc was stepped over, and did not fail. */
-int arch_call_made(const struct thread *t, const ucontext_t *uc);
-/* Right behind one: what interrupts there did so in the call, if it may. */
-int arch_behind_call(const ucontext_t *uc);
-/* What a signal interrupted may be a call, which ended by that. */
-int arch_behind_wait(const ucontext_t *uc);
-/* Then, if it is one that waits with a mask of its own: that mask. 0: it is not. To be asked once, by whoever
- * starts the handler. */
-int arch_waiting_mask(ucontext_t *uc, uint64_t *mask);
-/* The mask that the frame tells which rt_sigreturn is about to return to; 0, or -1: it cannot be read. */
-int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
-int arch_fault_writes(const ucontext_t *uc); /* the access that faulted was a store */
-/* Moves the signal frame that `uc` is part of to just below sp; returns the new frame's stack pointer as
- * at a handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
-uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
 
 #pragma GCC visibility pop
 #endif

@@ -424,7 +424,7 @@ void burst_native_stepped(void)
 
 void burst_step_settles(struct thread *t, const ucontext_t *uc)
 {
-    if (t->step_makes_thread && !arch_call_made(t, uc))
+    if (t->step_makes_thread && !arch_call_made(uc, t->syscall_pc))
         burst_native_stepped();
     t->step_makes_thread = 0;
 }

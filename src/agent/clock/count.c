@@ -3,10 +3,10 @@
  * count.c - the clock without counters: how many references a thread makes per nanosecond of its CPU time.
  *
  * A trigger does not begin a recorded burst at once, but a stretch in which the same code is translated such
- * that it counts its references and does nothing else (translator/x86_64/count.h). Its first part warms up; the
- * second is timed; then the recorded burst begins, where the stretch has come to. Everything that can happen
- * in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins a little
- * later, with what was counted till then.
+ * that it counts its references and does nothing else (translator/x86_64/count.h). Its first part warms up;
+ * the second is timed; then the recorded burst begins, where the stretch has come to. Everything that can
+ * happen in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins a
+ * little later, with what was counted till then.
  *
  * Where time alone decides, bursts begin more often in slow code, and a rate makes up for it only if it is
  * that of the very place: programs go from slow to fast code and back within microseconds. So the burst

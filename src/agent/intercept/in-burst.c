@@ -93,7 +93,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_exit_group:
         return end(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        if (stays(t) && arch_step_at_sigreturn(t))
+        if (stays(t) && arch_step_at_sigreturn(t->app_rsp))
             return SYSCALL_RETURN;
         return end(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:

@@ -308,6 +308,7 @@ static int start(int fd)
     count_init();
     agent_set_stays(session->mode == WIRE_MODE_FULL || count_always());
     children_init();
+    signals_dispatch_init();
     if (threads_init() || signals_init() || pthread_atfork(files_fork_begins, files_fork_ends, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_new();

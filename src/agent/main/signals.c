@@ -12,20 +12,6 @@
 #include <string.h>
 #include "agent/signals/signals.h"
 
-/* Where a handler of the target is to be started. signal_entry knows the offsets. */
-struct delivery {
-    long sig;
-    siginfo_t *info;
-    ucontext_t *uc;
-    uint64_t sp;             /* as at its first instruction */
-    uint64_t mask;           /* while it runs */
-    const stack_t *altstack; /* for the kernel, once off the one that it has; NULL: that stays */
-};
-
-_Static_assert(sizeof(struct delivery) == 48, "signal_entry makes room for it");
-
-HIDDEN uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
-
 static uint64_t mask_of(const ucontext_t *uc)
 {
     uint64_t mask;
@@ -337,7 +323,7 @@ static int is_trigger(const siginfo_t *info)
            (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 
-uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     uint64_t resume;
     if (sig == SIGSEGV || sig == SIGBUS) {
@@ -417,4 +403,9 @@ uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
     }
     return deliver(t, sig, info, uc, d);
+}
+
+void signals_dispatch_init(void)
+{
+    signal_dispatcher = signal_c;
 }

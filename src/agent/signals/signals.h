@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "agent/agent.h"
+#include "agent/signals/frame.h"
 #include "agent/sys/sys.h"
 
 #define SA_RESTORER_FLAG 0x04000000ul
@@ -25,8 +26,6 @@ struct kernel_sigaction {
 
 /* What the target wants done on each signal. */
 extern struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
-
-extern const char signal_entry[], signal_restorer[]; /* arch */
 
 /* rt_sigaction, as the kernel has it. */
 static inline long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)

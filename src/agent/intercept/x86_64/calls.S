@@ -46,31 +46,6 @@ call_and_back_after:
 	.hidden	call_slots
 	.comm	call_slots, 16 * CALL_SLOTS, 16
 
-/* size_t safe_probe(address, write): see sys.h. Changes nothing there. */
-	.globl	safe_probe
-	.hidden	safe_probe
-	.type	safe_probe, @function
-	.globl	safe_probe_read
-	.hidden	safe_probe_read
-	.globl	safe_probe_write
-	.hidden	safe_probe_write
-	.globl	safe_probe_fails
-	.hidden	safe_probe_fails
-safe_probe:
-	xor	%eax, %eax
-	test	%esi, %esi
-	jnz	safe_probe_write
-safe_probe_read:
-	mov	(%rdi), %cl
-	ret
-safe_probe_write:
-	lock orb $0, (%rdi)
-	ret
-safe_probe_fails:
-	mov	$1, %eax
-	ret
-	.size	safe_probe, .-safe_probe
-
 /*
  * A call of these numbers says so right before, like those of libc's functions, by which a handler that interrupts it
  * is given the right mask (arch_waiting_mask).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * context.c - the interrupted context: registers in a signal frame, faults in the code cache, the
- * GS base, moving a frame to another stack.
+ * context.c - the context of a thread in translated code: making it the target's own, faults in the code
+ * cache, the GS base.
  */
 #include <cpuid.h>
 #include <elf.h>
@@ -17,8 +17,6 @@
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
-#define FLAG_TRAP 0x100
-#define RED_ZONE 128
 
 static int has_fsgsbase;
 
@@ -60,43 +58,6 @@ static void set_gs_base(uint64_t base)
         __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xd8" : : "a"(base)); /* wrgsbase rax */
     else
         sys2(SYS_arch_prctl, ARCH_SET_GS, base);
-}
-
-uint64_t arch_pc(const ucontext_t *uc)
-{
-    return (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
-}
-uint64_t arch_sp(const ucontext_t *uc)
-{
-    return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
-}
-ucontext_t *arch_entry_context(const ucontext_t *uc)
-{
-    return (ucontext_t *)uc->uc_mcontext.gregs[REG_RDX];
-}
-void arch_set_pc(ucontext_t *uc, uint64_t pc)
-{
-    uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
-}
-
-void arch_set_step(ucontext_t *uc, int on)
-{
-    if (on)
-        uc->uc_mcontext.gregs[REG_EFL] |= FLAG_TRAP;
-    else
-        uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
-}
-
-int arch_step_at_sigreturn(struct thread *t)
-{
-    ucontext_t *uc = (ucontext_t *)t->app_rsp;
-    uint64_t mask;
-    greg_t flags;
-    if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
-        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags) || mask & SIGNAL_BIT(SIGTRAP))
-        return 0; /* a blocked trap would kill */
-    flags |= FLAG_TRAP;
-    return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) == 0;
 }
 
 int arch_gs_in_use(void)
@@ -237,44 +198,4 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     g[REG_RCX] = (greg_t)(t->syscall_pc + 2);
     arch_set_pc(uc, t->syscall_pc + 2);
     return 1;
-}
-
-/*
- * The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the
- * extended state, which uc_mcontext.fpregs points at and whose size its software-reserved bytes tell.
- */
-struct signal_frame {
-    uint64_t return_address;
-    /* The kernel's ucontext ends with a mask of 8 bytes; libc's is longer and must not be copied whole. */
-    uint8_t context[offsetof(ucontext_t, uc_sigmask) + 8];
-    siginfo_t info;
-};
-
-uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp)
-{
-    struct signal_frame *from =
-        (struct signal_frame *)((uint64_t)*uc - offsetof(struct signal_frame, context));
-    uint8_t *state = (uint8_t *)(*uc)->uc_mcontext.fpregs;
-    size_t state_bytes = 0;
-    if (state) {
-        uint32_t magic, size;
-        memcpy(&magic, state + 464, 4);
-        memcpy(&size, state + 468, 4);
-        state_bytes = magic == FP_XSTATE_MAGIC1 ? size : 512;
-    }
-    uint64_t state_to = (sp - RED_ZONE - state_bytes) & ~63ull;
-    /* At a handler's first instruction the stack pointer is 8 below a multiple of 16. */
-    uint64_t to = ((state_to - sizeof(struct signal_frame)) & ~15ull) - 8;
-    struct signal_frame *frame = (struct signal_frame *)to;
-    if (safe_copy(frame, from, sizeof *from))
-        return 0;
-    if (state_bytes) {
-        if (safe_copy((void *)state_to, state, state_bytes))
-            return 0;
-        ucontext_t *moved = (ucontext_t *)(void *)frame->context;
-        moved->uc_mcontext.fpregs = (fpregset_t)state_to;
-    }
-    *uc = (ucontext_t *)(void *)frame->context;
-    *info = &frame->info;
-    return to;
 }

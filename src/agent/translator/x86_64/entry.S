@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * entry.S - where assembler must be: from generated code into C and back, the gate for system calls that
- * may block, the signal handler's first and last steps, a copy that survives faults.
+ * may block.
  *
  * The agent is compiled for general registers only, so vector and x87 state needs no saving here.
  */
@@ -68,7 +68,6 @@ dispatch_entry:
  */
 #define SAVED(n) %gs:T_SAVED + 8 * (n)
 #define NR_rt_sigprocmask 14
-#define NR_sigaltstack 131
 #define SIG_SETMASK 2
 
 /* The mask at that place of struct thread, then the saved registers again. Changes no flags. */
@@ -113,76 +112,5 @@ gate_after:
 	mov	SAVED(6), %r11
 gate_end:
 	jmp	*%gs:T_GATE_RESUME
-
-/*
- * Every signal handler. signal_c(sig, info, uc, struct delivery *) returns the target's handler to go
- * on in, or 0. The mask changes on the target's stack: a signal that waits comes in at once, and must
- * find the frame below it taken.
- */
-	.globl	signal_entry
-	.hidden	signal_entry
-	.type	signal_entry, @function
-signal_entry:
-	sub	$56, %rsp
-	push	$PLAIN_FLAGS
-	popfq
-	mov	%rsp, %rcx
-	call	signal_c
-	test	%rax, %rax
-	jz	1f
-	mov	%rax, %rbx
-	mov	(%rsp), %rbp		/* struct delivery: sig, info, uc, sp, mask, altstack */
-	mov	8(%rsp), %r12
-	mov	16(%rsp), %r13
-	mov	40(%rsp), %rdi
-	lea	32(%rsp), %r14
-	mov	24(%rsp), %rsp
-	test	%rdi, %rdi
-	jz	2f
-	mov	$NR_sigaltstack, %eax
-	xor	%esi, %esi
-	syscall
-2:	mov	%r14, %rsi
-	mov	$NR_rt_sigprocmask, %eax
-	mov	$SIG_SETMASK, %edi
-	xor	%edx, %edx
-	mov	$8, %r10d
-	syscall
-	mov	%rbp, %rdi
-	mov	%r12, %rsi
-	mov	%r13, %rdx
-	xor	%eax, %eax
-	jmp	*%rbx
-1:	add	$56, %rsp
-	ret
-	.size	signal_entry, .-signal_entry
-
-/* Has the bytes by which unwinders know a signal frame, and something before it that is no function. */
-	nop
-	.globl	signal_restorer
-	.hidden	signal_restorer
-	.type	signal_restorer, @function
-signal_restorer:
-	mov	$15, %rax		/* rt_sigreturn */
-	syscall
-	.size	signal_restorer, .-signal_restorer
-
-/* size_t safe_copy(to, from, bytes): see sys.h */
-	.globl	safe_copy
-	.hidden	safe_copy
-	.type	safe_copy, @function
-	.globl	safe_copy_start
-	.hidden	safe_copy_start
-	.globl	safe_copy_end
-	.hidden	safe_copy_end
-safe_copy:
-	cld
-	mov	%rdx, %rcx
-safe_copy_start:
-	rep movsb
-safe_copy_end:
-	mov	%rcx, %rax
-	ret
-	.size	safe_copy, .-safe_copy
 
 	.section .note.GNU-stack, "", @progbits

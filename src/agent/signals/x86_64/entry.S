@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entry.S - the first and last steps of every signal handler (signals/frame.h). */
+#define PLAIN_FLAGS 0x202 /* what C code expects: direction forward, no alignment checks */
+#define NR_rt_sigprocmask 14
+#define NR_sigaltstack 131
+#define SIG_SETMASK 2
+
+	.text
+
+/*
+ * Every signal handler. signal_dispatcher(sig, info, uc, struct delivery *) returns the target's handler to go
+ * on in, or 0. The mask changes on the target's stack: a signal that waits comes in at once, and must
+ * find the frame below it taken.
+ */
+	.globl	signal_entry
+	.hidden	signal_entry
+	.type	signal_entry, @function
+signal_entry:
+	sub	$56, %rsp
+	push	$PLAIN_FLAGS
+	popfq
+	mov	%rsp, %rcx
+	call	*signal_dispatcher(%rip)
+	test	%rax, %rax
+	jz	1f
+	mov	%rax, %rbx
+	mov	(%rsp), %rbp		/* struct delivery: sig, info, uc, sp, mask, altstack */
+	mov	8(%rsp), %r12
+	mov	16(%rsp), %r13
+	mov	40(%rsp), %rdi
+	lea	32(%rsp), %r14
+	mov	24(%rsp), %rsp
+	test	%rdi, %rdi
+	jz	2f
+	mov	$NR_sigaltstack, %eax
+	xor	%esi, %esi
+	syscall
+2:	mov	%r14, %rsi
+	mov	$NR_rt_sigprocmask, %eax
+	mov	$SIG_SETMASK, %edi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	syscall
+	mov	%rbp, %rdi
+	mov	%r12, %rsi
+	mov	%r13, %rdx
+	xor	%eax, %eax
+	jmp	*%rbx
+1:	add	$56, %rsp
+	ret
+	.size	signal_entry, .-signal_entry
+
+/* Has the bytes by which unwinders know a signal frame, and something before it that is no function. */
+	nop
+	.globl	signal_restorer
+	.hidden	signal_restorer
+	.type	signal_restorer, @function
+signal_restorer:
+	mov	$15, %rax		/* rt_sigreturn */
+	syscall
+	.size	signal_restorer, .-signal_restorer
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frame.c - signal frames: moving one to another stack, changing what is returned to; see signals/frame.h. */
+#include "agent/signals/frame.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include "agent/sys/context.h"
+#include "agent/sys/sys.h"
+
+#define FLAG_TRAP 0x100
+#define RED_ZONE 128
+#define SYSCALL_BYTES 2
+#define LOAD_NEAR_BYTES 12 /* glibc's pselect also loads its first argument after the number */
+
+uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
+
+int arch_step_at_sigreturn(uint64_t sp)
+{
+    ucontext_t *uc = (ucontext_t *)sp;
+    uint64_t mask;
+    greg_t flags;
+    if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
+        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags) || mask & 1ull << (SIGTRAP - 1))
+        return 0; /* a blocked trap would kill */
+    flags |= FLAG_TRAP;
+    return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) == 0;
+}
+
+int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask)
+{
+    const ucontext_t *to = (const ucontext_t *)uc->uc_mcontext.gregs[REG_RSP];
+    return safe_copy(mask, &to->uc_sigmask, sizeof *mask) ? -1 : 0;
+}
+
+/* Where system call `number` is told the mask to wait with, of its arguments: 1: it is pointed to by one, 2:
+ * by what that one points to. 0: nowhere. */
+static int mask_argument(long number, int *reg)
+{
+    switch (number) {
+    case SYS_rt_sigsuspend:
+        *reg = REG_RDI;
+        return 1;
+    case SYS_ppoll:
+        *reg = REG_R10;
+        return 1;
+    case SYS_epoll_pwait:
+    case 441: /* epoll_pwait2, which older headers do not name */
+        *reg = REG_R8;
+        return 1;
+    case SYS_pselect6:
+    case 333: /* io_pgetevents */
+        *reg = REG_R9;
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+int arch_behind_wait(const ucontext_t *uc)
+{
+    const greg_t *g = uc->uc_mcontext.gregs;
+    return g[REG_RAX] == -EINTR && g[REG_RCX] == g[REG_RIP];
+}
+
+/*
+ * The kernel keeps a call's arguments in their registers, but not its number: libc's functions, and those of
+ * other languages, load it right before. rcx is where the call returns to, which marks the context until the
+ * first handler has had it: one that comes when that has returned finds the mask as it was before the call.
+ */
+int arch_waiting_mask(ucontext_t *uc, uint64_t *mask)
+{
+    greg_t *g = uc->uc_mcontext.gregs;
+    uint8_t before[LOAD_NEAR_BYTES];
+    int number, reg, level = 0;
+    uint64_t at;
+    if (safe_copy(before, (const void *)(g[REG_RIP] - SYSCALL_BYTES - LOAD_NEAR_BYTES), sizeof before))
+        return 0;
+    for (int i = LOAD_NEAR_BYTES - 5; i >= 0 && !level; i--)
+        if (before[i] == 0xb8) { /* mov $number, %eax */
+            memcpy(&number, before + i + 1, sizeof number);
+            level = mask_argument(number, &reg);
+        }
+    if (!level)
+        return 0;
+    at = (uint64_t)g[reg];
+    if ((level == 2 && at && safe_copy(&at, (const void *)at, sizeof at)) || !at ||
+        safe_copy(mask, (const void *)at, sizeof *mask))
+        return 0;
+    g[REG_RCX] = 0;
+    return 1;
+}
+
+/*
+ * The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the
+ * extended state, which uc_mcontext.fpregs points at and whose size its software-reserved bytes tell.
+ */
+struct signal_frame {
+    uint64_t return_address;
+    /* The kernel's ucontext ends with a mask of 8 bytes; libc's is longer and must not be copied whole. */
+    uint8_t context[offsetof(ucontext_t, uc_sigmask) + 8];
+    siginfo_t info;
+};
+
+uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp)
+{
+    struct signal_frame *from =
+        (struct signal_frame *)((uint64_t)*uc - offsetof(struct signal_frame, context));
+    uint8_t *state = (uint8_t *)(*uc)->uc_mcontext.fpregs;
+    size_t state_bytes = 0;
+    if (state) {
+        uint32_t magic, size;
+        memcpy(&magic, state + 464, 4);
+        memcpy(&size, state + 468, 4);
+        state_bytes = magic == FP_XSTATE_MAGIC1 ? size : 512;
+    }
+    uint64_t state_to = (sp - RED_ZONE - state_bytes) & ~63ull;
+    /* At a handler's first instruction the stack pointer is 8 below a multiple of 16. */
+    uint64_t to = ((state_to - sizeof(struct signal_frame)) & ~15ull) - 8;
+    struct signal_frame *frame = (struct signal_frame *)to;
+    if (safe_copy(frame, from, sizeof *from))
+        return 0;
+    if (state_bytes) {
+        if (safe_copy((void *)state_to, state, state_bytes))
+            return 0;
+        ucontext_t *moved = (ucontext_t *)(void *)frame->context;
+        moved->uc_mcontext.fpregs = (fpregset_t)state_to;
+    }
+    *uc = (ucontext_t *)(void *)frame->context;
+    *info = &frame->info;
+    return to;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.h - the interrupted context of a thread, as a signal frame has it. */
+#ifndef CACHEGRAM_AGENT_SYS_CONTEXT_H
+#define CACHEGRAM_AGENT_SYS_CONTEXT_H
+
+#include <stdint.h>
+#include <ucontext.h>
+
+#pragma GCC visibility push(hidden)
+
+uint64_t arch_pc(const ucontext_t *uc);
+uint64_t arch_sp(const ucontext_t *uc);
+void arch_set_pc(ucontext_t *uc, uint64_t pc);
+/* The third argument of the handler that is about to run. */
+ucontext_t *arch_entry_context(const ucontext_t *uc);
+/* Sets or clears the trap flag: the next instruction ends in a SIGTRAP. */
+void arch_set_step(ucontext_t *uc, int on);
+/* The access that faulted was a store. */
+int arch_fault_writes(const ucontext_t *uc);
+/* The next instruction is a system call; the one before was one. */
+int arch_at_call(const ucontext_t *uc);
+int arch_behind_call(const ucontext_t *uc);
+/* The system call at that address was stepped over, and did not fail. */
+int arch_call_made(const ucontext_t *uc, uint64_t syscall_pc);
+
+#pragma GCC visibility pop
+#endif

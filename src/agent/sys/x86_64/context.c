@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.c - registers in a signal frame; see sys/context.h. */
+#include "agent/sys/context.h"
+#include "agent/sys/sys.h"
+
+#define FLAG_TRAP 0x100
+#define SYSCALL_BYTES 2
+
+uint64_t arch_pc(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+}
+uint64_t arch_sp(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
+}
+ucontext_t *arch_entry_context(const ucontext_t *uc)
+{
+    return (ucontext_t *)uc->uc_mcontext.gregs[REG_RDX];
+}
+void arch_set_pc(ucontext_t *uc, uint64_t pc)
+{
+    uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+}
+
+void arch_set_step(ucontext_t *uc, int on)
+{
+    if (on)
+        uc->uc_mcontext.gregs[REG_EFL] |= FLAG_TRAP;
+    else
+        uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
+}
+
+int arch_fault_writes(const ucontext_t *uc)
+{
+    return (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+}
+
+static int is_call(int64_t pc)
+{
+    uint8_t bytes[SYSCALL_BYTES];
+    return safe_copy(bytes, (const void *)pc, SYSCALL_BYTES) == 0 && bytes[0] == 0x0f && bytes[1] == 0x05;
+}
+
+int arch_at_call(const ucontext_t *uc)
+{
+    return is_call(uc->uc_mcontext.gregs[REG_RIP]);
+}
+
+int arch_call_made(const ucontext_t *uc, uint64_t syscall_pc)
+{
+    return arch_pc(uc) != syscall_pc && uc->uc_mcontext.gregs[REG_RAX] >= 0;
+}
+
+int arch_behind_call(const ucontext_t *uc)
+{
+    return is_call(uc->uc_mcontext.gregs[REG_RIP] - SYSCALL_BYTES);
+}
