@@ -10,11 +10,6 @@
 #define CLI_DEFAULT_PROFILE "cachegram.db"
 #define CLI_DEFAULT_SIZES "1K..64M"
 
-/* Runs the command of that name with --help; 2 and a message if there is none. */
-int cli_help_of(const char *name);
-/* The list of commands, on stdout. */
-void cli_help_all(void);
-
 /* "cachegram: ...", one line on stderr; returns 1. */
 int cli_fail(const struct error *err);
 /* "cachegram: COMMAND: ...; see 'cachegram COMMAND --help'", one line on stderr; returns 2. */

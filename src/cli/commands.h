@@ -21,6 +21,5 @@ int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
-int cmd_help(int argc, char **argv);
 
 #endif

@@ -14,12 +14,16 @@
 /* The command prints results: see that they arrived (a full disk must not pass for success). */
 #define CHECK_STDOUT 1u
 
-static const struct command {
+struct command {
     const char *name;
     int (*run)(int argc, char **argv);
     unsigned flags;
     const char *help;
-} commands[] = {
+};
+
+static int cmd_help(int argc, char **argv);
+
+static const struct command commands[] = {
     /* Its exit status is the program's; stdout is the program's too. */
     {"record", cmd_record, 0, "run a program and profile it"},
     {"report", cmd_report, CHECK_STDOUT, "the whole story on one screen or two"},
@@ -75,7 +79,7 @@ static int unknown(const char *name)
     return 2;
 }
 
-int cli_help_of(const char *name)
+static int help_of(const char *name)
 {
     const struct command *command = find(name);
     char help[] = "--help";
@@ -85,7 +89,7 @@ int cli_help_of(const char *name)
     return command->run(2, argv);
 }
 
-void cli_help_all(void)
+static void help_all(void)
 {
     fputs("usage: cachegram COMMAND [OPTIONS] [FILE]\n"
           "\n"
@@ -100,6 +104,20 @@ void cli_help_all(void)
           stdout);
 }
 
+/* `cachegram help [COMMAND]`. */
+static int cmd_help(int argc, char **argv)
+{
+    if (argc > 2)
+        return cli_misuse("help", "one command at a time");
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        help_all();
+        return 0;
+    }
+    if (argv[1][0] == '-')
+        return cli_misuse("help", "unknown option '%s'", argv[1]);
+    return help_of(argv[1]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -111,7 +129,7 @@ int main(int argc, char **argv)
         return check_stdout(0);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        cli_help_all();
+        help_all();
         return check_stdout(0);
     }
     const struct command *command = find(argv[1]);

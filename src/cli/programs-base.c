@@ -149,6 +149,21 @@ int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machin
     return code;
 }
 
+int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
+                         struct cli_programs *programs, struct statcc_machine *machine,
+                         struct machine *described, struct error *err)
+{
+    int code = cli_programs_load(memory, files, n, programs, err);
+    if (code != 0)
+        return code;
+    code = cli_memory_machine(memory, programs->line_bytes, machine, described, err);
+    if (code == 0)
+        code = cli_programs_fit(memory, machine, described, programs, err);
+    if (code != 0)
+        cli_programs_free(programs);
+    return code;
+}
+
 struct report_base cli_base(const struct cli_programs *programs, uint32_t i)
 {
     static const char *const names[] = {[CLI_BASE_DEFAULT] = "default",

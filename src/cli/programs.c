@@ -264,21 +264,6 @@ void cli_programs_free(struct cli_programs *programs)
     *programs = (struct cli_programs){0};
 }
 
-int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
-                         struct cli_programs *programs, struct statcc_machine *machine,
-                         struct machine *described, struct error *err)
-{
-    int code = cli_programs_load(memory, files, n, programs, err);
-    if (code != 0)
-        return code;
-    code = cli_memory_machine(memory, programs->line_bytes, machine, described, err);
-    if (code == 0)
-        code = cli_programs_fit(memory, machine, described, programs, err);
-    if (code != 0)
-        cli_programs_free(programs);
-    return code;
-}
-
 struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which)
 {
     const struct report_program *p = programs->program[i];

@@ -51,10 +51,17 @@ struct drain {
     struct slot slots[];
 };
 
+/* Remembers why collecting ends, if nothing else did before, and tells the agents to stop. */
+static inline void drain_set_trouble(struct drain *d, const struct error *err)
+{
+    if (d->in_trouble)
+        return;
+    d->in_trouble = 1;
+    d->trouble = *err;
+    __atomic_store_n(&d->session->map->stop, 1, __ATOMIC_RELEASE);
+}
 /* --- drain.c --- */
 
-/* Remembers why collecting ends, if nothing else did before, and tells the agents to stop. */
-void drain_set_trouble(struct drain *d, const struct error *err);
 /* Takes what the process has handed over: at most as many buffers as a slot has, so that one busy process
  * does not keep the others waiting. Their number. */
 uint64_t drain_slot(struct drain *d, struct slot *slot);

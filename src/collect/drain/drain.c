@@ -70,15 +70,6 @@ void drain_counters(struct drain *d, const struct counters *counters)
     d->counters = counters;
 }
 
-void drain_set_trouble(struct drain *d, const struct error *err)
-{
-    if (d->in_trouble)
-        return;
-    d->in_trouble = 1;
-    d->trouble = *err;
-    __atomic_store_n(&d->session->map->stop, 1, __ATOMIC_RELEASE);
-}
-
 const struct error *drain_trouble(const struct drain *d)
 {
     return d->in_trouble ? &d->trouble : NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target-internal.h - what target.c, target-stop.c and target-hold.c share. */
+/* target-internal.h - what the files of target.h share: target-process.c is at the bottom, target.c at the
+ * top. */
 #ifndef CACHEGRAM_TARGET_INTERNAL_H
 #define CACHEGRAM_TARGET_INTERNAL_H
 
@@ -11,6 +12,9 @@
 int target_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx);
 /* R, S, T (stopped by a signal), ... as in proc(5); 0 if there is no such thread. */
 char target_thread_state(pid_t pid, pid_t tid);
+/* Signals are read from t->signals from now on; target_give_signals_back: as before. */
+void target_take_signals(struct target *t);
+void target_give_signals_back(struct target *t);
 /* A child's end, as wait4 told it. */
 void target_note_end(struct target *t, int status, const struct rusage *usage);
 /* 1 if it has ended; takes a child's status then. */
