@@ -43,9 +43,9 @@ static const char usage[] =
 struct place_options {
     struct cli_output output;
     struct cli_memory memory;
-    struct place_cache cache[PLACE_CACHES];
+    struct assignment_cache cache[ASSIGNMENT_CACHES];
     uint32_t ncaches;
-    enum place_goal goal;
+    enum assignment_goal goal;
     uint64_t copies, seed;
 };
 
@@ -55,15 +55,15 @@ static int parse_caches(const char *text, struct place_options *o)
     struct error err;
     for (o->ncaches = 0; *text; o->ncaches++) {
         size_t length = strcspn(text, ",");
-        if (o->ncaches == PLACE_CACHES)
-            return cli_misuse("place", "--caches: at most %u", PLACE_CACHES);
+        if (o->ncaches == ASSIGNMENT_CACHES)
+            return cli_misuse("place", "--caches: at most %u", ASSIGNMENT_CACHES);
         if (length == 0 || length >= sizeof part)
             return cli_misuse("place", "--caches: an item is SIZE:CORES, such as 8M:4");
         memcpy(part, text, length);
         part[length] = '\0';
         char *colon = strchr(part, ':');
         uint64_t cores;
-        if (!colon || cli_parse_whole(colon + 1, PLACE_PROGRAMS, &cores) != 0 || cores == 0)
+        if (!colon || cli_parse_whole(colon + 1, ASSIGNMENT_PROGRAMS, &cores) != 0 || cores == 0)
             return cli_misuse("place", "--caches %s: must be SIZE:CORES, such as 8M:4", part);
         *colon = '\0';
         if (size_parse(part, &o->cache[o->ncaches].size_bytes, &err) != 0)
@@ -81,8 +81,8 @@ static int parse_option(int opt, const char *value, void *ctx)
     case OPT_CACHES:
         return parse_caches(value, o);
     case OPT_GOAL:
-        o->goal = strcmp(value, "worst") == 0 ? PLACE_WORST : PLACE_TOTAL;
-        if (o->goal == PLACE_WORST || strcmp(value, "total") == 0)
+        o->goal = strcmp(value, "worst") == 0 ? ASSIGNMENT_WORST : ASSIGNMENT_TOTAL;
+        if (o->goal == ASSIGNMENT_WORST || strcmp(value, "total") == 0)
             return 0;
         return cli_misuse("place", "--goal %s: must be total or worst", value);
     case OPT_SEED:
@@ -90,27 +90,28 @@ static int parse_option(int opt, const char *value, void *ctx)
                    ? 0
                    : cli_misuse("place", "--seed %s: must be a whole number", value);
     default:
-        if (cli_parse_whole(value, PLACE_PROGRAMS, &o->copies) == 0 && o->copies > 0)
+        if (cli_parse_whole(value, ASSIGNMENT_PROGRAMS, &o->copies) == 0 && o->copies > 0)
             return 0;
-        return cli_misuse("place", "--copies %s: must be a whole number from 1 to %u", value, PLACE_PROGRAMS);
+        return cli_misuse("place", "--copies %s: must be a whole number from 1 to %u", value,
+                          ASSIGNMENT_PROGRAMS);
     }
 }
 
 struct job {
     struct cli_programs profiles;
     struct statcc_machine machine;
-    double alone[PLACE_PROGRAMS]; /* CPI on the largest cache */
+    double alone[ASSIGNMENT_PROGRAMS]; /* CPI on the largest cache */
 };
 
 /* Slowdowns are against running alone on the largest of the caches, so that a small one counts as what it is.
  */
-static int slowdowns(void *context, const uint32_t *programs, uint32_t n, const struct place_cache *cache,
-                     double *slowdown, struct error *err)
+static int slowdowns(void *context, const uint32_t *programs, uint32_t n,
+                     const struct assignment_cache *cache, double *slowdown, struct error *err)
 {
     const struct job *job = context;
     struct statcc_machine machine = job->machine;
-    struct statcc_program model[PLACE_PROGRAMS];
-    struct statcc_result result[PLACE_PROGRAMS];
+    struct statcc_program model[ASSIGNMENT_PROGRAMS];
+    struct statcc_result result[ASSIGNMENT_PROGRAMS];
     struct statcc_solution solution;
     machine.shared_lines = (double)cache->size_bytes / job->profiles.line_bytes;
     for (uint32_t i = 0; i < n; i++)
@@ -132,9 +133,9 @@ static int slowdowns(void *context, const uint32_t *programs, uint32_t n, const 
     return code;
 }
 
-static int find_alone(struct job *job, const struct place_problem *problem, struct error *err)
+static int find_alone(struct job *job, const struct assignment_problem *problem, struct error *err)
 {
-    struct place_cache largest = problem->caches[0];
+    struct assignment_cache largest = problem->caches[0];
     int code = 0;
     for (uint32_t m = 1; m < problem->ncaches; m++)
         if (problem->caches[m].size_bytes > largest.size_bytes)
@@ -151,26 +152,26 @@ static int run(struct place_options *o, char **files, uint32_t nfiles)
 {
     static struct job job;           /* what it holds is freed below */
     static struct machine described; /* large */
-    struct report_base bases[PLACE_PROGRAMS];
-    struct place_result result;
+    struct report_base bases[ASSIGNMENT_PROGRAMS];
+    struct assignment_result result;
     struct error err;
     job = (struct job){0};
-    struct place_problem problem = {.programs = nfiles * (uint32_t)o->copies,
-                                    .caches = o->cache,
-                                    .goal = o->goal,
-                                    .slowdowns = slowdowns,
-                                    .context = &job};
+    struct assignment_problem problem = {.programs = nfiles * (uint32_t)o->copies,
+                                         .caches = o->cache,
+                                         .goal = o->goal,
+                                         .slowdowns = slowdowns,
+                                         .context = &job};
     int code = cli_programs_prepare(&o->memory, files, nfiles, &job.profiles, &job.machine, &described, &err);
     if (code == 0 && o->ncaches == 0) {
         for (; o->ncaches < 2; o->ncaches++)
-            o->cache[o->ncaches] = (struct place_cache){
+            o->cache[o->ncaches] = (struct assignment_cache){
                 (uint64_t)(job.machine.shared_lines * job.profiles.line_bytes), (problem.programs + 1) / 2};
     }
     problem.ncaches = o->ncaches;
     if (code == 0)
         code = find_alone(&job, &problem, &err);
     if (code == 0)
-        code = place_solve(&problem, o->seed, &result, &err);
+        code = assignment_solve(&problem, o->seed, &result, &err);
     for (uint32_t i = 0; i < problem.programs && code == 0; i++)
         bases[i] = cli_base(&job.profiles, i % nfiles);
     if (code == 0)
@@ -190,7 +191,7 @@ int cmd_place(int argc, char **argv)
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)
         return cli_misuse("place", "which profiles?");
-    if (n * o.copies > PLACE_PROGRAMS)
-        return cli_misuse("place", "at most %u programs", PLACE_PROGRAMS);
+    if (n * o.copies > ASSIGNMENT_PROGRAMS)
+        return cli_misuse("place", "at most %u programs", ASSIGNMENT_PROGRAMS);
     return run(&o, argv + optind, (uint32_t)n);
 }

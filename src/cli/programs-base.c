@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * programs-base.c - what of a program's time its references do not explain, and how far its misses overlap
- * (METHODS.md 6): from an option, from a measured CPI, or from the time in its profile.
+ * (docs/methods.md, section 8): from an option, from a measured CPI, or from the time in its profile.
  *
  * A profile tells nanoseconds of CPU time an instruction where its reference clock counted (report/report.h).
  * On the machine on which it was recorded, whose clock, sizes and latencies are known if somebody measured

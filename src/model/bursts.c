@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The LRU curve that a run's bursts carry on their own.
+ * The LRU curve from bursts without watched lines (docs/methods.md, section 6).
  *
- * Problem. A burst of W references knows the stack distance of each reuse inside it, but of a line's
- * first touch only that it is at least k, the number of distinct lines before it in the burst.
+ * Problem. In a burst of W references the stack distance of each reuse inside it is known. Of a line's first
+ * touch it is only known to be at least k, the number of distinct lines before it in the burst.
  *
  * Method. At L lines, a first touch with k >= L is a miss for sure; one with k < L is unknown.
  *
  *  - Bounds: all unknown ones hit (low), or miss (high); the mean over bursts, by their weights.
- *    (MemSpy's mu = 0 and mu = 1, METHODS.md 8, with the sure misses told apart.)
- *  - Noise: the bursts are a sample of the run. They are drawn anew, with replacement, RESAMPLES times;
+ *    (As MemSpy's mu = 0 and mu = 1, but with sure misses excluded from the unknown.)
+ *  - Noise: the bursts are a sample of the run. They are drawn again, with replacement, RESAMPLES times;
  *    the 2.5% quantile of the lower bound and the 97.5% quantile of the upper one widen the bounds.
- *  - Centre: Kaplan-Meier (survival.c) over all bursts, a reference of burst b counting weight / W.
- *    It spreads the unknown ones as the known ones of larger k are found to be spread, so it stays
- *    within the bounds; where too few references have a k that large, there is no centre.
+ *  - Centre: Kaplan-Meier (survival.c) over all bursts; a reference of burst b counts weight / W. It
+ *    distributes the unknown touches as the known ones of larger k are distributed, so it stays within the
+ *    bounds. There is no centre where too few references have so large a k.
  *
  * Example: one burst a b a c c, first touches with k = 0, 1, 2; distances a 1, c 0. At 2 lines: both
  * reuses hit, c (k = 2) misses for sure, a and b are unknown: low 1/5, high 3/5.
@@ -96,7 +96,7 @@ static void add_at_least(struct work *w, const struct hist *h, size_t n, double 
         bounds[2 * i] += share * w->found[i];
 }
 
-/* One pass over each burst's histograms, which are large: they are not looked at again. */
+/* A single pass over the histograms of each burst, which are large. */
 static void reduce(struct work *w, const struct curve_burst *bursts, size_t nbursts, size_t n)
 {
     for (size_t b = 0; b < nbursts; b++) {
@@ -113,7 +113,7 @@ static void reduce(struct work *w, const struct curve_burst *bursts, size_t nbur
     }
 }
 
-/* The weight a burst counts with: none if it has nothing to say. */
+/* 0 for a burst without references. */
 static double weight_of(const struct curve_burst *burst)
 {
     return burst->references > 0 ? burst->weight : 0;
@@ -128,7 +128,7 @@ static void resample(struct work *w, const struct curve_burst *bursts, size_t nb
     for (size_t r = 0; r < RESAMPLES; r++) {
         double total = 0;
         memset(w->mean, 0, 2 * n * sizeof *w->mean);
-        while (total <= 0) /* a draw of nothing but weight 0 is no sample */
+        while (total <= 0) /* again if all bursts drawn have weight 0 */
             for (size_t k = 0; k < nbursts; k++) {
                 size_t b = (size_t)random_below(&random, nbursts);
                 const double *bounds = w->burst + b * 2 * n;

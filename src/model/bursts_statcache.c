@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The curve under random replacement that a run's bursts carry on their own.
+ * The curve under random replacement from bursts without watched lines (docs/methods.md, sections 2 and 6).
  *
- * Problem. StatCache needs the distribution of reuse distances. A burst knows it for the reuses inside
- * it; of a line's last touch it knows only that the reuse takes longer than the burst's rest, its age.
+ * Problem. StatCache needs the distribution of reuse distances. In a burst it is known for the reuses inside;
+ * of a line's last touch it is only known that the reuse comes after the burst's end, its age.
  *
  * Method. Every reference of a burst is the origin of a forward reuse distance: a reuse inside the burst,
  * or a survivor, censored at its age. Kaplan-Meier (survival.c) over all bursts gives the distribution up
  * to a horizon, the longest distance with enough references at risk, and the share that goes beyond.
- * That share may be reused right after the horizon (low) or never (high). The centre is the middle, if at
- * the ratio `high` a line that old has more likely than not been replaced; otherwise what lies beyond
- * decides, the bursts do not know it, and there is no centre.
+ * That share may be reused right after the horizon (low) or never (high). The centre is the middle if, at
+ * the ratio `high`, a line as old as the horizon has more likely than not been replaced. Otherwise the result
+ * depends on distances beyond the horizon, which are not known, and there is no centre.
  */
 #include <errno.h>
 #include <math.h>

@@ -47,7 +47,7 @@ void clock_free(struct clock *c)
 static double reading(const struct clock *c, uint32_t thread, double ns)
 {
     size_t low = 0, high = c->n;
-    while (low < high) { /* the first point behind (thread, ns) */
+    while (low < high) { /* the first point after (thread, ns) */
         size_t middle = low + (high - low) / 2;
         const struct point *p = &c->points[middle];
         if (p->thread < thread || (p->thread == thread && p->ns <= ns))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - from CPU time to references: a thread's rate is known around its bursts, and taken to change
- * linearly between them. (DESIGN.md, "the reference clock".)
+ * clock.h - from CPU time to references: a thread's rate is known at its bursts and interpolated linearly
+ * between them (docs/methods.md, section 7).
  */
 #ifndef CACHEGRAM_MODEL_CLOCK_H
 #define CACHEGRAM_MODEL_CLOCK_H
@@ -10,16 +10,15 @@
 #include <stdint.h>
 
 /*
- * References per nanosecond where nothing is known: in the middle of what programs were seen to make
- * natively, one each .19 to .76 ns. The hybrid estimator hardly minds a clock that is wrong by a constant
- * factor.
+ * References per nanosecond if no rate is known: in the middle of what programs make natively (one every
+ * 0.19 to 0.76 ns). The estimator is insensitive to a clock that is wrong by a constant factor.
  */
 #define CLOCK_NOMINAL_RATE 3.0
 
 struct clock_knot {
     uint32_t thread;
     double cpu_ns;      /* of the thread, since it began */
-    double refs_per_ns; /* there; NaN: not known */
+    double refs_per_ns; /* at that moment; NaN: not known */
 };
 
 struct clock;

@@ -6,8 +6,8 @@
  *
  *     ES(r) = F(1) + ... + F(r)
  *
- * distinct lines (statstack.c tells why). F comes from Kaplan-Meier, as in survival.c, with its rule for
- * distances that are cut off; within a bin F is linear.
+ * distinct lines (derived in statstack.c). F comes from Kaplan-Meier, with the rule of survival.c for
+ * censored distances; within a bin F is linear.
  *
  * Example: distances 1, 1, 3, endless. F(1) = 1, F(2) = F(3) = 1/2, F(4) = 1/4: ES(1) = 1, ES(3) = 2,
  * ES(7) = 3.

@@ -11,14 +11,14 @@
 #include "model/curve.h"
 
 /*
- * Fewer observations at risk than this say nothing: a survival estimate from n of them has a standard
- * error of up to 0.5 / sqrt(n), 7 points at 50.
+ * Observations at risk below which a survival estimate is not used: its standard error is up to
+ * 0.5 / sqrt(n), which is 7 percentage points for 50.
  */
 #define MODEL_MIN_AT_RISK 50.0
 
 /* Lines in a cache of point.size_bytes: rounded down, but at least one. */
 double model_lines(const struct curve_point *point, unsigned line_bytes);
-/* A size of the n that a curve is wanted at: that of points[point], in lines. */
+/* The size of points[point], in lines. */
 struct model_size {
     double lines;
     size_t point;
@@ -28,7 +28,7 @@ void model_rising_sizes(const struct curve_point *points, size_t n, unsigned lin
                         struct model_size *sizes, double *lines);
 /* 0, or -EINVAL if a size is not above zero (or not finite), or line_bytes is 0. */
 int model_check_points(const struct curve_point *points, size_t n, unsigned line_bytes, struct error *err);
-/* All of the point but its size becomes one value. */
+/* Sets miss_ratio, low and high to one value. */
 void model_set_point(struct curve_point *point, double miss_ratio);
 
 /*
@@ -55,8 +55,8 @@ struct model_spectrum {
 double model_statcache_solve(const struct model_spectrum *spectrum, double endless, double lines);
 
 /*
- * Distances of many references, some only known to be at least so long ("censored"), added up over
- * bursts. The weighted arrays make the estimate; the plain count at risk says whether to believe it.
+ * Distances of many references, some of them censored (only a lower bound is known), summed over bursts. The
+ * weighted arrays give the estimate; the unweighted counts decide where it is used.
  */
 struct model_survival {
     double event[HIST_BINS], censored[HIST_BINS];

@@ -2,21 +2,21 @@
 /*
  * path.c - the stack distance of a watched reuse.
  *
- * Problem. A watch says after how many references its line was touched again, an LRU cache cares for how many
- * other lines were touched meanwhile.
+ * Problem. The number of references until a watched line is touched again is known. An LRU cache depends on
+ * the number of other lines touched in that time.
  *
- * Method. At the burst's end the line's depth is known: p lines were touched after it, in a references. From
- * there on it grows as StatStack has it: a reference at which the line is r references old adds to the depth
- * if its own line was not touched since, which the share F(r) of references fulfils. F is that of the part of
- * the run through which the line ages, that is, of the burst next to it in time:
+ * Method (docs/methods.md, section 6). At the burst's end the line's depth is known: p lines were touched
+ * after it, in a references. From there on the depth grows as in StatStack: a reference at which the line is
+ * r references old adds a line if its own line was not touched since, which holds for the share F(r) of
+ * references. F is that of the part of the run in which the line ages, that is, of the burst nearest in time:
  *
- *     x = p + sum over the bursts b passed of ES_b(a + end) - ES_b(a + begin),
+ *     x = p + sum over the bursts b passed of ES_b(a + end) - ES_b(a + begin)
  *
- * begin and end telling, in references since the burst's end, where the part of burst b lies. ES_b comes from
- * the burst's own reuses as far as it reaches, half its length, and from there on in proportion to that of
- * all bursts and watches together. Where the clock did not tell when bursts were, ES of all together is
- * taken; and the farther from a burst, the more of it, since programs go on to something else: t references
- * from the burst's beginning, all but exp(-t / T), with T what is known of the program (rates.h), or FADE.
+ * where begin and end delimit the part of burst b, in references since the burst's end. ES_b comes from the
+ * burst's own reuses up to half its length, and beyond that in proportion to the ES pooled over all bursts
+ * and watched lines. Where the bursts' positions are not known, the pooled ES is used alone. The farther from
+ * a burst, the less the program resembles it: at t references from the burst's beginning ES_b counts with
+ * exp(-t / T) and the pooled ES with the rest; T is estimated for the program (rates.h) or is FADE.
  *
  * Example: p = 3, a = 5, reused 10 references after the burst's end, all within the burst's own part, where
  * F(6) .. F(15) = 1/2: x = 3 + 10/2 = 8.
@@ -27,25 +27,27 @@
 
 #include "model/watched-internal.h"
 
-/* At distances beyond half a burst few origins are seen to the end, and those at its beginning only. */
+/* Beyond half a burst's length only few origins, near the burst's beginning, are observed long enough. */
 #define OWN_PART 0.5
 /*
- * Bursts are a hundred times as far apart. Without any fading, distances were spread too widely, and large
- * caches told to miss too often: mean error over 512 KB to 8 MB of thirteen programs, two recordings of half
- * a minute and one of a whole, .105, .118, .082 points; with 3e6 references .090, .113, .079; 1e6 .082, .104,
- * .075; 3e5 .086; 1e5 .105. Smaller caches hardly depend on it.
+ * T if it is not known. (Bursts are a hundred times as far apart.) Without fading, distances spread too
+ * widely and miss ratios of large caches are too high: mean error over 512 KB to 8 MB of thirteen programs in
+ * three recordings 0.105, 0.118, 0.082 percentage points; with 3e6 references 0.090, 0.113, 0.079; with 1e6
+ * 0.082, 0.104, 0.075; with 3e5 0.086; with 1e5 0.105. Smaller caches hardly depend on it.
  */
 #define FADE 1e6
-/* A step of the sum over what fades: this part of the distance to the burst, or so many references. */
+/* Step of the numerical integration: this part of the distance to the burst, and at least so many references.
+ */
 #define FADE_PART .25
 #define FADE_LEAST 4096.
-/* Farther away than so many T nothing is left. */
+/* Distance in units of T beyond which only the pooled ES counts. */
 #define FADED 40.
-/* Fewer references at risk than this make no survival function: 7 points of standard error. */
+/* Fewest references at risk for a burst's own survival function. */
 #define OWN_MIN_AT_RISK MODEL_MIN_AT_RISK
 
-struct place {
-    double start, end; /* end: where its part of the run ends, half way to the next burst */
+/* A burst and the part of the run around it. */
+struct stretch {
+    double start, end; /* references; end: half way to the next burst of the thread */
     double fade;       /* T */
     uint32_t thread;
     size_t burst;
@@ -53,52 +55,52 @@ struct place {
 
 struct path {
     struct growth pooled;
-    struct growth *own;  /* of each burst */
-    struct place *place; /* by thread, then time; nplaces of them */
-    size_t nplaces;
-    size_t *at; /* of each burst: its index in place, or SIZE_MAX */
+    struct growth *own;      /* of each burst */
+    struct stretch *stretch; /* by thread, then time; nstretches of them */
+    size_t nstretches;
+    size_t *at; /* of each burst: its index in stretch, or SIZE_MAX */
 };
 
 static void path_clear(struct path *p)
 {
     free(p->own);
-    free(p->place);
+    free(p->stretch);
     free(p->at);
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_stretches(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct stretch *x = a, *y = b;
 
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
     return (x->start > y->start) - (x->start < y->start);
 }
 
-static void find_places(struct path *p, const struct curve_burst *bursts, size_t nbursts)
+static void find_stretches(struct path *p, const struct curve_burst *bursts, size_t nbursts)
 {
     for (size_t b = 0; b < nbursts; b++) {
         p->at[b] = SIZE_MAX;
         if (isnan(bursts[b].start_refs) || bursts[b].references == 0)
             continue;
-        p->place[p->nplaces++] =
-            (struct place){.start = bursts[b].start_refs,
-                           .fade = bursts[b].persistence > 0 ? bursts[b].persistence : FADE,
-                           .thread = bursts[b].thread,
-                           .burst = b};
+        p->stretch[p->nstretches++] =
+            (struct stretch){.start = bursts[b].start_refs,
+                             .fade = bursts[b].persistence > 0 ? bursts[b].persistence : FADE,
+                             .thread = bursts[b].thread,
+                             .burst = b};
     }
-    qsort(p->place, p->nplaces, sizeof *p->place, compare_places);
-    for (size_t i = 0; i < p->nplaces; i++) {
-        struct place *place = &p->place[i], *next = place + 1;
-        double length = (double)bursts[place->burst].references;
-        p->at[place->burst] = i;
-        place->end = i + 1 < p->nplaces && next->thread == place->thread
-                         ? (place->start + length + next->start) / 2
-                         : INFINITY;
+    qsort(p->stretch, p->nstretches, sizeof *p->stretch, compare_stretches);
+    for (size_t i = 0; i < p->nstretches; i++) {
+        struct stretch *stretch = &p->stretch[i], *next = stretch + 1;
+        double length = (double)bursts[stretch->burst].references;
+        p->at[stretch->burst] = i;
+        stretch->end = i + 1 < p->nstretches && next->thread == stretch->thread
+                           ? (stretch->start + length + next->start) / 2
+                           : INFINITY;
     }
 }
 
-/* Each burst's own growth, and that of all. */
+/* The growth of each burst and the pooled one. */
 static int find_growths(struct path *p, const struct curve_burst *bursts, size_t nbursts)
 {
     struct growth_counts *counts = malloc(sizeof *counts), *all = calloc(1, sizeof *all);
@@ -128,19 +130,19 @@ static int find_growths(struct path *p, const struct curve_burst *bursts, size_t
     return 0;
 }
 
-/* Lines that a line meets which is `age` references old at a burst's end, from `from` to `to` references
- * behind that, of the part of another burst that begins at `place` on that scale. */
-static double met(const struct path *p, const struct place *of, double age, double from, double to,
-                  double place)
+/* Growth of the depth of a line, `age` references old at its burst's end, from `from` to `to` references
+ * after that end, within the stretch `of` another burst, which begins at `start` on the same scale. */
+static double depth_growth(const struct path *p, const struct stretch *of, double age, double from, double to,
+                           double start)
 {
     const struct growth *own = &p->own[of->burst];
     double distance = 0;
     while (from < to) {
-        double off = fabs(from - place), step = from + fmax(FADE_LEAST, FADE_PART * off);
+        double off = fabs(from - start), step = from + fmax(FADE_LEAST, FADE_PART * off);
         if (off > FADED * of->fade)
-            step = from > place ? to : place - FADED * of->fade;
+            step = from > start ? to : start - FADED * of->fade;
         step = fmin(fmax(step, from + FADE_LEAST), to);
-        double left = exp(-fabs((from + step) / 2 - place) / of->fade);
+        double left = exp(-fabs((from + step) / 2 - start) / of->fade);
         distance +=
             left * (growth_lines(own, age + step) - growth_lines(own, age + from)) +
             (1 - left) * (growth_lines(&p->pooled, age + step) - growth_lines(&p->pooled, age + from));
@@ -161,9 +163,9 @@ static double distance_of(const struct path *p, const struct curve_burst *bursts
         return distance + growth_lines(&p->pooled, age + watch->refs) - growth_lines(&p->pooled, age);
     double end = bursts[b].start_refs + (double)bursts[b].references;
     while (done < watch->refs) {
-        const struct place *place = &p->place[at++];
-        double until = fmin(watch->refs, fmax(done, place->end - end));
-        distance += met(p, place, age, done, until, place->start - end);
+        const struct stretch *s = &p->stretch[at++];
+        double until = fmin(watch->refs, fmax(done, s->end - end));
+        distance += depth_growth(p, s, age, done, until, s->start - end);
         done = until;
     }
     return distance;
@@ -176,12 +178,12 @@ int watched_distances(const struct curve_burst *bursts, size_t nbursts, double *
 
     if (code == 0) {
         p->own = malloc((nbursts + 1) * sizeof *p->own);
-        p->place = malloc((nbursts + 1) * sizeof *p->place);
+        p->stretch = malloc((nbursts + 1) * sizeof *p->stretch);
         p->at = malloc((nbursts + 1) * sizeof *p->at);
-        code = p->own && p->place && p->at ? find_growths(p, bursts, nbursts) : -ENOMEM;
+        code = p->own && p->stretch && p->at ? find_growths(p, bursts, nbursts) : -ENOMEM;
     }
     if (code == 0) {
-        find_places(p, bursts, nbursts);
+        find_stretches(p, bursts, nbursts);
         for (size_t b = 0; b < nbursts; b++)
             for (size_t i = 0; i < bursts[b].nwatches; i++)
                 *distance++ = distance_of(p, bursts, b, &bursts[b].watches[i]);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rates.c - medians over similar bursts, and bounds for what single ones are weighed with.
+ * rates.c - medians of rates over similar bursts, and bounds for single weights.
  *
- * Problem. A rate comes from some 50 us of counting beside a burst. What else the machine does in these, and
- * that the counted code is not quite the burst's, make it wrong by half at times; bursts are weighed with it.
+ * Problem. A rate comes from about 50 us of counting before a burst. Other activity of the machine, and that
+ * the counted code is not exactly the burst's, can make it wrong by half; bursts are weighted with it.
  *
- * Method. Bursts of the same code have the same traits: lines touched, and blocks, instructions and stores a
- * reference. The rate of a burst is the median over the NEIGHBOURS bursts nearest in these. A median, since
- * errors have long tails. Measured on five programs, two runs of 200 to 370 bursts each, mean error of the
- * curves over 1-128 KB: .215 points against .293 with the rates as they are (docs/accuracy.md).
+ * Method. Bursts of the same code have the same traits: lines touched, and blocks, instructions and stores
+ * per reference. The rate of a burst is the median over the NEIGHBOURS bursts nearest in these; a median,
+ * since errors have long tails. Measured on five programs, two runs of 200 to 370 bursts each: the mean error
+ * of the curves over 1-128 KB is 0.215 percentage points, against 0.293 with the rates as measured.
  *
- * What a burst is weighed with has longer tails still: it is told by parts of a few microseconds. One burst
- * of python3's stood for 44% of the run, since a string instruction's references had come before it, 172 a
- * nanosecond. Such weights are right in the mean over many runs, and ruin one. So they are bounded: by so
- * many times the rate of the burst's own stretch, and by so many times that rate from which on half of the
- * references are (of the references, not of the bursts: of a program that is slow most of the time, the
- * median is that of its slow code). Of 11 programs, 72 runs of 50 to 320 bursts at 5%: mean error over 32 KB
- * to 8 MB .239 points against .276 without bounds, over 1-16 KB .427 against .541; the bounds may be 2 to 4
- * times without much of a difference.
+ * The weight itself (near_per_ns) has longer tails still, since it comes from a few microseconds. One burst
+ * of python3 had 44% of the total weight, because a string instruction preceded it. Such weights are unbiased
+ * over many runs and useless in one. They are bounded at MOST_OF_STRETCH times the rate of the burst's own
+ * counting stretch and at MOST_OF_MEDIAN times the median rate, by references (by bursts, the median of a
+ * program that is slow most of the time would be the rate of its slow code). 11 programs, 72 runs of 50 to
+ * 320 bursts at a budget of 5%: mean error over 32 KB to 8 MB 0.239 percentage points against 0.276 without
+ * bounds, over 1-16 KB 0.427 against 0.541. Bounds between 2 and 4 make little difference.
  *
- * Where a program is the same for long, the rate right before a burst is that of the .1 ms before it: were
- * their logarithms' correlation to fall by exp(-t / T) with the references t in between, T would be
- * t / (1 - correlation), nearly. bzip2 has correlations of .67 to .86, bunzip2, which is in phases, of .98.
+ * Persistence. If a program stays the same for long, the rate right before a burst equals that of the 0.1 ms
+ * before it. If the correlation of their logarithms falls as exp(-t / T) with the t references in between, T
+ * is about t / (1 - correlation). bzip2 has correlations of 0.67 to 0.86; bunzip2, which runs in phases,
+ * 0.98.
  */
 #include "model/rates.h"
 #include <errno.h>
@@ -30,24 +30,24 @@
 #include <string.h>
 
 #define NEIGHBOURS 9u
-/* Of fewer bursts so small a part is taken, so that different code is not mixed. */
+/* If there are few bursts, at most one in so many is a neighbour, so that different code is not mixed. */
 #define PART 10u
-/* More bursts than these are compared with their like in a sample only. */
+/* With more bursts than this, each is compared with a sample of them only. */
 #define COMPARED 4000u
-/* Times the rate of the burst's own stretch, and the median rate of references. */
+/* Bounds of a weight; see above. */
 #define MOST_OF_STRETCH 3.
 #define MOST_OF_MEDIAN 2.5
 /*
- * What is in between, and bounds of what is made of it. Mean errors over 512 KB to 8 MB of thirteen programs,
- * seven recordings of 15 to 60 seconds: .070, .070, .069, .070, .073 points with 1, 2, 3, 5, 8 times 10,000,
- * .077 with the same persistence for all (8e5, the best).
+ * t: references between the two rates, and bounds for T. Mean error over 512 KB to 8 MB of thirteen programs,
+ * seven recordings of 15 to 60 seconds: 0.070, 0.070, 0.069, 0.070, 0.073 percentage points with 1, 2, 3, 5,
+ * 8 times 10,000; 0.077 with the same T for all programs (8e5, the best).
  */
 #define BETWEEN 25000.
 #define PERSISTS_LEAST 1e5
 #define PERSISTS_MOST 1e7
-/* Fewer bursts tell a correlation of .8 no better than to .07. */
+/* Fewest bursts for a correlation: the standard error of 0.8 is 0.07 with 30. */
 #define PERSISTENCE_BURSTS 30u
-/* A variance of the rates' logarithms that is rounding. */
+/* A variance of the rates' logarithms below this is rounding. */
 #define NO_DIFFERENCE 1e-9
 
 void rates_traits(struct rates_burst *b, double references, double lines, double blocks, double instructions,
@@ -60,13 +60,13 @@ void rates_traits(struct rates_burst *b, double references, double lines, double
     b->trait[3] = 6 * stores * each;
 }
 
-struct near {
+struct neighbour {
     double distance, rate;
 };
 
 static int compare(const void *a, const void *b)
 {
-    const struct near *x = a, *y = b;
+    const struct neighbour *x = a, *y = b;
     return (x->rate > y->rate) - (x->rate < y->rate);
 }
 
@@ -78,8 +78,8 @@ static double distance(const struct rates_burst *a, const struct rates_burst *b)
     return sum;
 }
 
-/* Keeps the k nearest, in no order but that the farthest is first. */
-static void take(struct near *nearest, size_t *n, size_t k, struct near candidate)
+/* Keeps the k nearest. The farthest of them is first, the rest in no order. */
+static void take(struct neighbour *nearest, size_t *n, size_t k, struct neighbour candidate)
 {
     if (*n == k && candidate.distance >= nearest[0].distance)
         return;
@@ -87,7 +87,7 @@ static void take(struct near *nearest, size_t *n, size_t k, struct near candidat
     nearest[at] = candidate;
     for (size_t i = 1; i < *n; i++)
         if (nearest[i].distance > nearest[0].distance) {
-            struct near swap = nearest[i];
+            struct neighbour swap = nearest[i];
             nearest[i] = nearest[0];
             nearest[0] = swap;
         }
@@ -95,13 +95,14 @@ static void take(struct near *nearest, size_t *n, size_t k, struct near candidat
 
 static double median_near(const struct rates_burst *bursts, size_t n, size_t i, size_t k)
 {
-    struct near nearest[NEIGHBOURS];
+    struct neighbour nearest[NEIGHBOURS];
     size_t used = 0, step = n > COMPARED ? n / COMPARED : 1;
     if (bursts[i].refs_per_ns > 0)
-        take(nearest, &used, k, (struct near){0, bursts[i].refs_per_ns});
+        take(nearest, &used, k, (struct neighbour){0, bursts[i].refs_per_ns});
     for (size_t j = i % step; j < n; j += step)
         if (j != i && bursts[j].refs_per_ns > 0)
-            take(nearest, &used, k, (struct near){distance(&bursts[i], &bursts[j]), bursts[j].refs_per_ns});
+            take(nearest, &used, k,
+                 (struct neighbour){distance(&bursts[i], &bursts[j]), bursts[j].refs_per_ns});
     if (used == 0)
         return NAN;
     qsort(nearest, used, sizeof nearest[0], compare);
@@ -122,7 +123,7 @@ int rates_smooth(struct rates_burst *bursts, size_t n)
     return 0;
 }
 
-double rates_persistence(const struct rates_near *near, size_t n)
+double rates_persistence(const struct rates_pair *near, size_t n)
 {
     double x = 0, y = 0, xx = 0, yy = 0, xy = 0, used = 0;
     for (size_t i = 0; i < n; i++) {
@@ -149,12 +150,12 @@ static int compare_rates(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double bounded(const struct rates_near *b)
+static double bounded(const struct rates_pair *b)
 {
     return b->refs_per_ns > 0 ? fmin(b->near_per_ns, MOST_OF_STRETCH * b->refs_per_ns) : b->near_per_ns;
 }
 
-int rates_bound(struct rates_near *near, size_t n)
+int rates_bound(struct rates_pair *near, size_t n)
 {
     double *rate = malloc((n + 1) * sizeof *rate), sum = 0, below = 0;
     size_t used = 0, median = 0;
@@ -163,9 +164,9 @@ int rates_bound(struct rates_near *near, size_t n)
     for (size_t i = 0; i < n; i++)
         if (near[i].near_per_ns > 0)
             sum += rate[used++] = bounded(&near[i]);
-    /* Bursts come at equal steps of time, in which references come as the rate is. */
+    /* Bursts come at equal steps of time, so a burst represents references in proportion to its rate. */
     qsort(rate, used, sizeof *rate, compare_rates);
-    sum -= used ? rate[used - 1] : 0; /* which may be more than all others */
+    sum -= used ? rate[used - 1] : 0; /* the largest, which may exceed the sum of all others */
     while (median + 1 < used && (below += rate[median]) < sum / 2)
         median++;
     for (size_t i = 0; i < n; i++)

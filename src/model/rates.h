@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rates.h - steadier rates of bursts: what was measured around one burst is noisy, but a program does few
- * different things.
+ * rates.h - reduces the noise of the rates that weight bursts (docs/methods.md, section 7): a rate measured
+ * at a single burst is noisy, but a program executes few different kinds of code.
  */
 #ifndef CACHEGRAM_MODEL_RATES_H
 #define CACHEGRAM_MODEL_RATES_H
@@ -10,38 +10,38 @@
 
 #define RATES_TRAITS 4
 
-/* What tells bursts of different code apart, whatever the machine does. */
+/* Traits distinguish bursts of different code; they do not depend on the speed of the machine. */
 struct rates_burst {
     double trait[RATES_TRAITS];
-    double refs_per_ns; /* as measured; NaN: not */
+    double refs_per_ns; /* as measured; NaN: not measured */
 };
 
-/* From a burst's numbers to its traits. */
+/* Sets the traits from a burst's numbers. */
 void rates_traits(struct rates_burst *b, double references, double lines, double blocks, double instructions,
                   double stores);
 
 /*
- * Gives every burst the median rate of those most like it, itself included; those without one, too. 0, or
- * -ENOMEM: then nothing is changed.
+ * Sets the rate of every burst, also of those without one, to the median rate of the bursts most similar to
+ * it, itself included. 0, or -ENOMEM: then nothing is changed.
  */
 int rates_smooth(struct rates_burst *bursts, size_t n);
 
-/* What a burst is weighed with. */
-struct rates_near {
-    double near_per_ns; /* of the references right before it; NaN: not told */
-    double refs_per_ns; /* of the stretch that these are the end of; NaN: not told */
+/* The two rates measured at a burst. */
+struct rates_pair {
+    double near_per_ns; /* of the references right before it, from which its weight comes; NaN: not known */
+    double refs_per_ns; /* of the whole counting stretch before it; NaN: not known */
 };
 
 /*
- * Bounds near_per_ns: a few references that were over in no time would have one burst stand for half of the
- * run. 0, or -ENOMEM: then nothing is changed.
+ * Bounds near_per_ns: a few references that took almost no time must not give one burst half of the total
+ * weight. 0, or -ENOMEM: then nothing is changed.
  */
-int rates_bound(struct rates_near *near, size_t n);
+int rates_bound(struct rates_pair *rates, size_t n);
 
 /*
- * For how many references the program mostly goes on as it is at a burst: by how alike the two rates of a
- * burst are, as they were measured. NaN: too few bursts tell.
+ * T of docs/methods.md, section 6: references over which the program stays as it is at a burst, from the
+ * correlation of the two rates as measured. NaN if too few bursts have both.
  */
-double rates_persistence(const struct rates_near *near, size_t n);
+double rates_persistence(const struct rates_pair *rates, size_t n);
 
 #endif

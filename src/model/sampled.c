@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The LRU curve from the stack distances of a sample of lines (SHARDS; Waldspurger, Park, Garthwaite, Ahmad
- * 2015).
+ * The LRU curve from the stack distances of a sample of lines (SHARDS; docs/methods.md, section 5).
  *
- * Of the distinct lines between two touches of a line the sample sees the share `rate`; a distance of d in
- * the sample stands for d / rate. So a cache of L lines is, to the sample, one of rate * L lines. Of N
- * touches rate * N are expected in the sample; what is missing or too much is mostly the touches of a few hot
- * lines, which are hits at all sizes that matter, so the misses are divided by the expected number
- * (section 3.2 there).
+ * The sample contains the share `rate` of the distinct lines between two touches of a line; a distance of d
+ * in the sample estimates d / rate. So a cache of L lines corresponds to one of rate * L lines of the sample.
+ * Of N touches rate * N are expected in the sample. The actual number differs mostly by the touches of a few
+ * hot lines, which hit at all sizes of interest, so misses are divided by the expected number.
  *
- * Error, in two parts. Which lines are in the sample: eight equal parts of it have each an eighth of the
- * misses, more or less; if the standard deviation of their miss ratios is sd, that of their mean is sd /
- * sqrt(8), times sqrt(1 - rate) since few lines are left to be drawn from when the rate is high. Student's t
- * with 7 degrees of freedom makes a 95% band of it. And how long a distance is: of L lines the sample has
- * rate * L in the mean, with a variance of rate * L * (1 - rate); so the miss ratio is also read at either
- * end of the 95% range of that number. The squares of both add up.
+ * Two errors add up in squares. (1) The choice of lines: if the miss ratios of eight equal parts of the
+ * sample have the standard deviation sd, their mean has sd / sqrt(8), times sqrt(1 - rate), the correction
+ * for a finite population. Student's t with 7 degrees of freedom makes a 95% interval of it. (2) The length
+ * of distances: L lines have rate * L lines in the sample in the mean, with variance rate * L * (1 - rate);
+ * the miss ratio is read at both ends of the 95% range of that number.
  *
- * Measured (docs/accuracy.md): the bands of 100 samples each hold the truth in 92 to 98%.
+ * Measured (docs/accuracy.md): the intervals of 100 samples hold the exact value in 92 to 98% of cases.
  *
  * Example: rate 1/2, 100 touches, 40 of them in the sample, 5 cold ones and 10 with distances of 16 and more.
  * A cache of 32 lines is one of 16 to the sample: (10 + 5) / 50 = 30% misses.
@@ -29,8 +26,8 @@
 #define STUDENT_T 2.365
 /* 97.5% quantile of the normal distribution. */
 #define NORMAL_QUANTILE 1.96
-/* Lines of the sample; already here the ends of that range are a third of a cache's size and almost twice it.
- */
+/* Lines of the sample below which there is no answer. At 8, the 95% range of a size is a third to almost
+ * twice the size. */
 #define LINES_MIN 8
 
 static double ratio(const struct hist *stack, uint64_t cold, double lines, double touches)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StatCache: miss ratios of a cache with random replacement (Berg & Hagersten 2004; METHODS.md 2).
+ * StatCache: miss ratios of a cache with random replacement (docs/methods.md, section 2).
  *
- * Problem. With random replacement there is no fixed depth at which a line drops out.
+ * Problem. With random replacement there is no fixed depth at which a line is evicted.
  *
  * Method. Of L lines each miss throws out one at random, so a line survives n misses with probability
  * (1 - 1/L)^n. At miss ratio M there are M d misses in a reuse distance d. Over all references:
@@ -10,11 +10,11 @@
  *     M = sum_i share_i [1 - (1 - 1/L)^(M d_i)] + endless
  *
  * The right side minus M is concave in M, not below zero at 0 and not above zero at 1. Newton's method
- * from M = 1 comes down to the largest root without passing it: a concave function lies below its
- * tangents. Without endless references M = 0 is a root as well; it is the answer only if the slope there
- * is not positive (everything fits).
+ * from M = 1 converges to the largest root from above: a concave function lies below its tangents. Without
+ * endless references M = 0 is a root as well; it is the answer only if the slope there is not positive
+ * (everything fits).
  *
- * Example: L = 1, distances 0, 0, 1, 1. A survivor of any miss has no place: M = (2/4) [1 - 0^M] = 1/2.
+ * Example: L = 1, distances 0, 0, 1, 1. No line survives a miss: M = (2/4) [1 - 0^M] = 1/2.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From change to change: solve for the phases that all programs are in, find who is first to come to the end
- * of its phase at these speeds, let all run up to then.
+ * From change to change: solve for the current phases, find the program whose phase ends first at these
+ * speeds, advance all programs to that moment.
  *
  * Example: a program of two phases of 100 references each, beside one of one phase of 300, all at one
  * reference a cycle. Changes are at 100 and at 200 cycles: the first program ends there, and the second has
@@ -32,7 +32,7 @@ static int check(const struct statcc_run *runs, uint32_t n, struct error *err)
     return 0;
 }
 
-/* All go on for so many cycles, at their speeds. */
+/* Advances all programs by so many cycles at their speeds. */
 static void advance(const struct statcc_run *runs, uint32_t n, struct place_in_run *at,
                     const struct statcc_result *speed, double cycles, struct statcc_run_result *results)
 {
@@ -45,7 +45,7 @@ static void advance(const struct statcc_run *runs, uint32_t n, struct place_in_r
         results[i].references += references;
         results[i].misses += references * speed[i].miss_ratio;
         at[i].left -= references;
-        /* Who ends together ends together, whatever rounding says. */
+        /* Tolerates rounding where several phases end at the same time. */
         if (at[i].left > 1e-9 * phase->references)
             continue;
         at[i].phase = (at[i].phase + 1) % runs[i].n;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StatCC: the miss ratios and speeds of programs that share a cache (Eklov, thesis Paper II).
+ * StatCC: the miss ratios and speeds of programs that share a cache (docs/methods.md, section 8).
  *
- * Problem. A line stays in a shared LRU cache of L lines until L other lines have been touched, whoever
- * touches them. How many others touch meanwhile depends on how fast they run, that on their misses, and these
- * on how many lines we touch.
+ * Problem. A line stays in a shared LRU cache of L lines until L other lines have been touched by any
+ * program. How many the other programs touch in that time depends on their speeds, which depend on their
+ * misses, which depend on how many lines this program touches.
  *
  * Method of the paper. With v_k = references_per_instruction_k / cpi_k, the references of program k in a
  * cycle, all distances of program i are scaled by (sum of v) / v_i, the distributions added, each weighted
@@ -12,25 +12,24 @@
  *
  *     sum over j = 1 .. T*sum(v) of F_sum(j),     F_sum(j) = sum over k of v_k/sum(v) * F_k(j * v_k/sum(v))
  *
- * which, step by step, is ES_1(v_1 T) + ... + ES_n(v_n T): what each touches by itself in that time. So there
- * is no need to scale and add: find the T at which the expectations add up to L. Then c_k = ES_k(v_k T) is
- * the share of program k, and its miss ratio is that of a cache of c_k lines, which it has to itself. This
- * also is how the exact curve of a program is put in where it is known (statcc_curve_exact), and why one
- * program gets back its own curve: c_1 = L. The test suite holds it against the paper's way, done literally.
+ * which, step by step, is ES_1(v_1 T) + ... + ES_n(v_n T): the lines that each touches by itself in that
+ * time. So scaling and adding is not necessary: find the T at which these terms add up to L. Then
+ * c_k = ES_k(v_k T) is the share of program k, and its miss ratio is that of a cache of c_k lines of its own.
+ * The same holds with an exact curve in place of StatStack's (statcc_curve_exact). One program alone gets its
+ * own curve: c_1 = L. The unit tests compare this with the paper's procedure, carried out literally.
  *
- * Speeds follow from miss ratios (statcc_cpi), and miss ratios from speeds: a fixed point, found by damped
- * steps of log(cpi). A program that turns back has gone too far: its step is halved; one that goes on in its
- * direction gets longer steps again. (Growing changes alone are no reason for shorter ones: near a cliff of a
- * curve they lead away from a point that is no stable one.) Programs start with the speed that they have with
- * an equal part of the cache.
+ * Speeds follow from miss ratios (statcc_cpi), and miss ratios from speeds. The fixed point is found by
+ * damped steps of log(cpi): if a program's change reverses its sign, its step is halved; otherwise it grows
+ * again. (A change that grows does not shorten the step: near a cliff of a curve it leads away from a fixed
+ * point that is not stable.) Initially, each program has the speed that goes with an equal part of the cache.
  *
- * Bandwidth. Memory that moves at most b lines a cycle is a server with service time 1/b; with Poisson
+ * Bandwidth. Memory that moves at most b lines per cycle is a server with service time 1/b; with Poisson
  * arrivals at rate u*b a line waits u / (2 (1 - u) b) cycles (M/D/1, Pollaczek-Khinchine). For given miss
- * ratios the wait that fits the speeds that it leaves is unique, as more wait means less traffic: bisection.
+ * ratios the consistent wait is unique, since a longer wait means less traffic: bisection.
  *
  * Example: two streams (miss(c) = 1, ES(r) = r) at the same speed in a cache of 100 lines: T*(v + v) =
- * 100, 50 lines each. If one does twice the references a cycle, it has 67 lines. A loop over 10 lines beside
- * a stream of equal speed holds its 10 lines once T*v >= 10, and the stream has the other 90.
+ * 100, 50 lines each. If one makes twice the references per cycle, it has 67 lines. A loop over 10 lines
+ * beside a stream of equal speed holds its 10 lines once T*v >= 10, and the stream has the other 90.
  */
 #include "model/statcc.h"
 
@@ -39,8 +38,8 @@
 #include <math.h>
 
 /*
- * The fixed point: relative change at which it is one, steps at most, and the smallest step. Curves with
- * cliffs make the step from CPI to CPI steep; 1/1024 is stable to slopes of 2,000.
+ * The fixed point: relative change at which it has converged, maximum of steps, smallest damping factor.
+ * Curves with cliffs make the map from CPI to CPI steep; 1/1024 is stable up to slopes of 2,000.
  */
 #define TOLERANCE 1e-9
 #define STEPS 1000u
@@ -67,7 +66,7 @@ struct statcc_program statcc_paper_program(const struct statcc_curve *curve,
 
 /* --- speed from miss ratios --- */
 
-/* Miss ratios of the private levels; none is below that of the shared cache, which they draw from. */
+/* Miss ratios of the private levels; none is below that of the shared cache, which they are filled from. */
 static void private_misses(const struct statcc_machine *machine, const struct statcc_program *program,
                            double miss, double *result)
 {
@@ -78,7 +77,7 @@ static void private_misses(const struct statcc_machine *machine, const struct st
     }
 }
 
-/* Cycles of a reference, as if none overlapped with another, nor waited for bandwidth. */
+/* Mean cycles of a reference without overlap and without waiting for bandwidth. */
 static double reference_cycles(const struct statcc_machine *machine, const struct statcc_program *program,
                                double miss)
 {
@@ -122,7 +121,8 @@ static double touched_lines(const struct system *s, const double *cpi, double cy
     return lines;
 }
 
-/* The cycles in which all together touch as many lines as the cache has; INFINITY if they never do. */
+/* T: cycles in which all programs together touch as many lines as the cache has; INFINITY if they never do.
+ */
 static double find_fill_cycles(struct system *s, const double *cpi)
 {
     double goal = s->competed_lines, low = s->fill_cycles > 0 ? s->fill_cycles / 2 : goal, high = low;
@@ -162,7 +162,7 @@ static void share(struct system *s, const double *cpi, double *lines, double *mi
         const struct statcc_program *p = &s->programs[i];
         if (p->partition_lines > 0)
             lines[i] = p->partition_lines;
-        else if (competing == 1) /* not by way of T: its own curve, exactly */
+        else if (competing == 1) /* without T: exactly its own curve */
             lines[i] = s->competed_lines;
         else if (isinf(cycles)) /* everything fits */
             lines[i] = statcc_curve_lines(p->curve, 1e300);
@@ -172,7 +172,7 @@ static void share(struct system *s, const double *cpi, double *lines, double *mi
     }
 }
 
-/* Lines a cycle that all together move when each access of memory waits so long. */
+/* Lines per cycle that all programs together move if each memory access waits so long. */
 static double traffic(const struct system *s, const double *miss, double wait_cycles)
 {
     double lines = 0;
@@ -208,7 +208,7 @@ static double find_wait(const struct system *s, const double *miss)
     return high;
 }
 
-/* One step: what the CPIs would be next, given what they are. Returns the largest relative change. */
+/* One iteration: the next CPIs from the current ones. Returns the largest relative change. */
 static double next_cpis(struct system *s, const double *cpi, double *next, double *lines, double *miss,
                         double *wait)
 {
@@ -248,7 +248,7 @@ static void iterate(struct system *s, double *lines, double *miss, struct statcc
     }
 }
 
-/* --- the public edge --- */
+/* --- public functions --- */
 
 static int above_zero(double value)
 {

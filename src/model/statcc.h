@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * statcc.h - programs that share a cache: who gets how much of it, and how fast each then is (StatCC: Eklov,
- * thesis Paper II; METHODS.md 6). Pure: curves in, numbers out. The method is told in statcc.c.
+ * statcc.h - programs that share a cache: how much of it each one gets, and how fast each then runs (StatCC;
+ * docs/methods.md, section 8). Pure: curves in, numbers out. statcc.c derives the method.
  *
  * Units: caches in lines, time in cycles of one clock. A program executes instructions, of which each makes
  * references_per_instruction references; its speed is cycles per instruction (CPI).
@@ -25,19 +25,20 @@ struct statcc_curve {
     double miss[HIST_BINS + 1]; /* miss ratio of an LRU cache of so many lines; [0], of none: 1 */
     double
         refs[HIST_BINS + 1]; /* references that touch so many distinct lines, as expected; INFINITY: never */
-    double known_lines;      /* the curve carries no answer beyond; INFINITY: it does everywhere */
+    double known_lines;      /* the curve is not known beyond; INFINITY: it is known everywhere */
 };
 
-/* The paper's: both from reuse distances, by StatStack. miss[] is what curve_statstack gives. */
+/* As in the paper: both arrays from reuse distances, by StatStack. miss[] equals curve_statstack's result. */
 int statcc_curve_statstack(const struct hist *reuse, uint64_t dangling, struct statcc_curve *curve,
                            struct error *err);
-/* Miss ratios from exact stack distances (miss[] is what curve_exact gives), refs[] from reuse distances. */
+/* miss[] from exact stack distances, as curve_exact; refs[] from reuse distances. */
 int statcc_curve_exact(const struct hist *stack, const struct hist *reuse, uint64_t cold,
                        struct statcc_curve *curve, struct error *err);
 /*
- * From a miss-ratio curve of any origin, sizes rising. refs[] by integration: a program that holds c lines
- * gets a new one each 1 / miss(c) references. A NaN ends the curve: known_lines is the size before it. Rising
- * miss ratios (noise) are flattened. -EINVAL: no points, sizes that do not rise, ratios outside 0 .. 1.
+ * From a miss-ratio curve of any origin, sizes ascending. refs[] by integration: a program that holds c lines
+ * gets a new one every 1 / miss(c) references. The curve ends at the first NaN: known_lines is the size
+ * before it. Miss ratios that rise with the size (noise) are flattened. -EINVAL: no points, sizes not
+ * ascending, or ratios outside 0 .. 1.
  */
 int statcc_curve_points(const struct curve_point *points, size_t n, unsigned line_bytes,
                         struct statcc_curve *curve, struct error *err);
@@ -63,15 +64,13 @@ struct statcc_program {
     double cpi_base;                   /* cycles of an instruction but for its references; 0 or more */
     double overlap; /* of references with each other and with instructions: latencies count 1/overlap; at
                        least 1 */
-    int pipelined;  /* hits in the first level cost nothing but what is in cpi_base, further levels only what
-                       they  take longer: a core that goes on meanwhile. 0: all latencies count, as in the
-                       paper
-                     */
+    int pipelined;  /* latencies count less that of the first level, whose hits are part of cpi_base (a
+                       pipelined core); 0: all latencies count in full, as in the paper */
     double lines_per_miss;  /* lines moved for a miss, write-backs included: 1 .. 2 */
-    double partition_lines; /* a part of the shared cache that is its own; 0: competes for what is left */
-    double cpi_factor;      /* how wrong the CPI model is for it (experiment 3 of the paper); 1: right */
+    double partition_lines; /* a partition of the shared cache of its own; 0: competes for the rest */
+    double cpi_factor;      /* deliberate error of the CPI model (experiment 3 of the paper); 1: none */
 };
-/* Of the paper: base 1.0, no overlap, and the rest neutral. */
+/* As in the paper: base 1.0, no overlap, the rest neutral. */
 struct statcc_program statcc_paper_program(const struct statcc_curve *curve,
                                            double references_per_instruction);
 
@@ -80,28 +79,28 @@ struct statcc_result {
     double private_miss[STATCC_PRIVATE]; /* of private levels, likewise */
     double cpi;                          /* without cpi_factor */
     double lines;                        /* the program's share of the shared cache */
-    double lines_per_cycle;              /* it moves from and to memory */
-    int unknown;                         /* its share is beyond known_lines: the curve does not carry it */
+    double lines_per_cycle;              /* moved from and to memory */
+    int unknown;                         /* its share is beyond known_lines */
 };
 
 struct statcc_solution {
-    int converged;       /* 0: residual is what is left, and the results are not to be trusted */
+    int converged;       /* 0: the results must not be used */
     unsigned iterations; /* of the fixed point */
-    double residual;     /* largest relative change of a CPI that another iteration would want */
-    double wait_cycles;  /* that the memory's bandwidth adds to each of its accesses */
+    double residual;     /* relative residual: largest relative change of a CPI in the last iteration */
+    double wait_cycles;  /* added to each memory access by the bandwidth limit */
     double utilisation;  /* of the memory's bandwidth, 0..1; 0 without a limit */
 };
 
 /*
- * n (1 .. STATCC_PROGRAMS) programs side by side; results[i] is of the i-th. Programs without a partition
+ * n (1 .. STATCC_PROGRAMS) programs together; results[i] belongs to the i-th. Programs without a partition
  * share shared_lines less all partitions. 0, or -EINVAL (a value out of its bounds; partitions that leave
- * nothing). Not to converge is no failure: solution->converged says it.
+ * nothing). Failure to converge is reported in solution->converged only.
  */
 int statcc_solve(const struct statcc_machine *machine, const struct statcc_program *programs, uint32_t n,
                  struct statcc_result *results, struct statcc_solution *solution, struct error *err);
 
 /*
- * CPI of a program with the given miss ratio of the shared cache, private ones as alone:
+ * CPI of a program with the given miss ratio of the shared cache; private levels as in a run alone:
  *     base + references_per_instruction * (sum over levels of (share of hits * latency) / overlap + miss *
  * wait)
  *
@@ -111,15 +110,15 @@ double statcc_cpi(const struct statcc_machine *machine, const struct statcc_prog
                   double wait_cycles);
 
 /*
- * Fit a program to a measured CPI alone on the machine. What references do not explain is cpi_base; where
- * that would be below least_base, cpi_base is that and overlap makes up for it (a core that does not wait for
- * all of its references). -ERANGE if the measured CPI is not above least_base; the program is left as it was.
+ * Fits a program to its CPI measured alone on the machine. cpi_base is what references do not explain. If
+ * that is below least_base, cpi_base is least_base and overlap is fitted instead (a core that does not wait
+ * for all of its references). -ERANGE if the measured CPI is not above least_base; then nothing is changed.
  */
 int statcc_fit(const struct statcc_machine *machine, double measured_cpi, double least_base,
                struct statcc_program *program, struct error *err);
 /*
- * Fit both to CPIs measured alone with two sizes of shared cache, in lines. -ERANGE where these tell
- * nothing: equal miss ratios, or a CPI that does not rise with them; the program is left as it was.
+ * Fits both to CPIs measured alone with two sizes of shared cache, in lines. -ERANGE if the miss ratios are
+ * equal or the CPI does not rise with them; then nothing is changed.
  */
 int statcc_fit_two(const struct statcc_machine *machine, const double shared_lines[2],
                    const double measured_cpi[2], struct statcc_program *program, struct error *err);

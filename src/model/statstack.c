@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StatStack: LRU miss ratios from reuse distances alone (Eklov & Hagersten 2010; METHODS.md 3).
+ * StatStack: LRU miss ratios from reuse distances alone (docs/methods.md, section 3).
  *
  * Problem. A reuse distance counts references between two touches of a line, an LRU cache cares for
  * distinct lines. Many references between may go to one line.
@@ -109,7 +109,7 @@ void curve_statstack_window(const struct hist *reuse, uint64_t dangling, struct 
     double total = (double)reuse->total + (double)dangling, reach = total;
     double sum = 0, at = 0; /* N * ES(at) */
 
-    /* Called for every window of a run: bins that are empty, nearly all, must cost nothing. */
+    /* Called for every window of a run: nearly all bins are empty and must cost nothing. */
     for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
         if (reuse->count[bin] == 0)
             continue;

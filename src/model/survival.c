@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Distribution of distances of which some are cut off (Kaplan & Meier 1958).
+ * Distribution of distances of which some are censored (Kaplan & Meier 1958; docs/methods.md, section 6).
  *
- * Problem. A burst sees a line for the first time after k other lines: its stack distance is k or more.
- * Dropping such references, or taking k for the distance, would both lean to short distances.
+ * Problem. A line's first touch in a burst, after k other lines, has a stack distance of k or more. Ignoring
+ * such references, or using k as their distance, would bias the distribution towards short distances.
  *
- * Method. Go up through the distances. At v, of the references whose distance is known to be v or more
- * and would have been seen to be v if it were ("at risk"), some share has exactly v; the survivors' share
- * S is multiplied by one minus it. A reference censored at k is at risk at v < k: at v = k the burst
- * did not look, for its first k lines only exclude distances below k. (The textbook has deaths come
- * before censorings at the same time; here it is the other way round.)
+ * Method. For rising v, a reference is "at risk" if its distance is known to be v or more and would have been
+ * observed if equal to v. The survivors' share S is multiplied by one minus the share of those at risk that
+ * have exactly v. A reference censored at k is at risk for v < k, not for v = k: the k lines before it only
+ * exclude distances below k. (In the textbook, events precede censorings at the same value; here they
+ * follow.)
  *
- * In a bin of w > 1 values a censored one is at risk, on average, in (w - 1) / (2 w) of it.
+ * In a bin of w > 1 values a censored reference is at risk, on average, in (w - 1) / (2 w) of them.
  *
  * Example: distances 0, 1, at least 1, 2. At 0 four are at risk: S(1) = 3/4. At 1 only two are (1 and 2):
  * S(2) = 3/8. At 2 the last: S(3) = 0.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watched-common.c - what the models of watched bursts share: checks, counts, and bands. */
+/* watched-common.c - checks, counts and intervals shared by the models of bursts with watched lines. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -8,18 +8,19 @@
 #include "model/watched-internal.h"
 
 /*
- * The model's own error: what the bootstrap cannot see, as found against exact curves (docs/accuracy.md,
- * "What a budget buys"): .05 points and a tenth of the miss ratio; of small caches, whose distances bursts
- * know exactly, half of that.
+ * The model's own error, which the bootstrap does not contain, as measured against exact curves
+ * (docs/accuracy.md): 0.05 percentage points and a tenth of the miss ratio. Below 32 KB, where the distances
+ * inside bursts are exact, a twentieth.
  */
 #define SMALL_CACHE_BYTES 32768.0
 #define SMALL_FLOOR_PART 0.05
 #define FLOOR 0.0005
 #define FLOOR_PART 0.1
 /*
- * Rates that are measured without counters err, and much the same for all code of a kind: slow code is told
- * too fast beside fast code, or too slow. So they may be a power of 1 + this of what they are: with this
- * and the floors above 92% of the bands of twelve programs hold the exact value at 5% overhead.
+ * Rates measured without hardware counters have an error that is alike for all code of a kind: the ratio of
+ * slow to fast code is over- or underestimated. In each resample rates are therefore raised to the power
+ * 1 + a normal variable with this standard deviation. With it and the terms above, 92% of the intervals of
+ * twelve programs hold the exact value at a budget of 5%.
  */
 #define RATE_DOUBT 0.25
 
@@ -93,7 +94,7 @@ void watched_draw(struct random_state *random, const struct curve_burst *bursts,
     double total = 0;
 
     memset(times, 0, n * sizeof *times);
-    while (total <= 0) /* a draw of nothing but weight 0 is no sample */
+    while (total <= 0) /* again if all bursts drawn have weight 0 */
         for (size_t k = 0; k < n; k++) {
             size_t b = (size_t)random_below(random, n);
             times[b]++;

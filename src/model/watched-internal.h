@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watched-internal.h - what the curves of watched bursts share. */
+/* watched-internal.h - shared by the models of bursts with watched lines. */
 #ifndef CACHEGRAM_MODEL_WATCHED_INTERNAL_H
 #define CACHEGRAM_MODEL_WATCHED_INTERNAL_H
 
@@ -7,43 +7,43 @@
 #include "model/internal.h"
 #include "model/watched.h"
 
-/* Draws of the bootstrap: it is for a standard deviation, which 100 know to 7%. */
+/* Resamples of the bootstrap: a standard deviation from 100 is known to 7%. */
 #define WATCHED_RESAMPLES 100u
 /*
- * Fewer watches than this that were followed at all tell nothing: the standard error of a share from ten is
- * up to 16 points.
+ * Fewest observed lines for an estimate: the standard error of a share from ten is up to 16 percentage
+ * points.
  */
 #define WATCHED_MIN 10u
 
-/* Check all; *followed: whether there are both weights and watches. 0 or -EINVAL. */
+/* Checks all bursts. *followed: whether there are both weights and watched lines. 0 or -EINVAL. */
 int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err);
-/* What one reference of the burst counts; 0 if it has nothing to say. */
+/* Weight of one reference of the burst; 0 for a burst without references. */
 double watched_share(const struct curve_burst *burst);
-/* Survivors that the watch stands for. */
+/* Survivors that the watched line represents. */
 double watched_weight(const struct curve_burst *burst, const struct curve_watch *watch);
-/* Reuse distances of a burst, in references: of its own, and of its survivors. */
+/* Reuse distances of a burst, in references: inside it, and of its survivors. */
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts);
 /*
- * times[b]: how often burst b is in a sample of n drawn with replacement, and some of share[] is above 0
- * then; times what its weight may be off for that of its rate, the same for all bursts of a rate.
+ * One bootstrap sample of n bursts, drawn with replacement such that some share[] is above 0. times[b] is how
+ * often burst b is in it, times a random factor for the error of its rate, equal for bursts of equal rate.
  */
 struct random_state;
 void watched_draw(struct random_state *random, const struct curve_burst *bursts, const double *share,
                   size_t n, double *times);
-/* Puts the band around point->miss_ratio: sd is its standard deviation by the bootstrap. */
+/* Sets the interval around point->miss_ratio, whose bootstrap standard deviation is sd. */
 void watched_band(struct curve_point *point, double sd);
 
-/* How many of equal weight would tell as much: Kish's effective sample size, 0 .. n. */
+/* Kish's effective sample size, 0 .. n: (sum of weights)^2 / sum of squares. */
 double watched_effective(const double *weight, size_t n);
 /*
- * Wilson's 95% interval of a share that was found in n (E. B. Wilson, JASA 22, 1927), which has a width even
- * where all or none of the n have it; 0 .. 1 for n = 0.
+ * Wilson's 95% interval of a share estimated from n (docs/methods.md, section 6). Its width is not 0 if the
+ * share is 0 or 1; it is 0 .. 1 for n = 0.
  */
 void watched_wilson(double share, double n, double *low, double *high);
 
 /*
- * The LRU stack distances of all watches, in lines, bursts in order and each burst's watches in order.
- * Endless ones are infinite; of censored ones the distance is what it had grown to. 0 or -ENOMEM.
+ * The LRU stack distances of all watched lines, in lines; in the order of bursts and of each burst's watches.
+ * Infinite if never reused; of censored ones, the distance reached when observation ended. 0 or -ENOMEM.
  */
 int watched_distances(const struct curve_burst *bursts, size_t nbursts, double *distance, struct error *err);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The curve under random replacement from bursts and what became of their survivors.
+ * The curve under random replacement from bursts with watched lines (docs/methods.md, sections 2 and 6).
  *
  * StatCache (statcache.c) needs the distribution of reuse distances, in references. Every reference of a
- * burst is an origin: a reuse inside it is exact, and of its survivors the watched ones stand for all.
+ * burst is an origin: a reuse inside it is exact; of its survivors, the watched lines represent all.
  * Kaplan-Meier over all of them (growth.c) gives the distribution; lines never touched again always miss.
  *
- * If all were given up before some distance, what lies beyond is not known: it may be reused right there, or
- * never, which gives bounds, and there is no centre unless a line that old has more likely than not been
- * replaced (bursts_statcache.c does the same).
+ * If all watched lines were censored before some distance, the distribution beyond is not known: reuse right
+ * there and no reuse at all give bounds. There is no centre unless a line that old has more likely than not
+ * been replaced (as in bursts_statcache.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -18,16 +18,16 @@
 #include "base/random.h"
 #include "model/watched-internal.h"
 
-/* Bursts of a window at least: of fewer, the few reuses seen make a poor distribution. */
+/* Fewest bursts in a window: fewer have too few reuses for a distribution. */
 #define WINDOW_BURSTS 10u
-#define LEAST_WINDOWS 4u /* fewer do not tell how much they differ */
+#define LEAST_WINDOWS 4u /* fewest for an estimate of the variance between windows */
 #define MOST_WINDOWS 32u
 
 struct work {
     struct growth_counts *burst; /* of each, times its share */
     struct growth_counts sum;
     struct growth growth;
-    struct growth tail; /* of all bursts: where a window's own knowledge ends */
+    struct growth tail; /* of all bursts: used beyond what a window's bursts cover */
     uint32_t tail_known;
     double *share;
     double *times;
@@ -70,10 +70,10 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts)
     return w;
 }
 
-/* The distribution from the bursts as often as w->times says. */
+/* The distribution from the bursts, each counted w->times times. */
 struct distribution {
     struct model_spectrum spectrum;
-    uint32_t known; /* bins; nothing is known beyond: */
+    uint32_t known; /* bins; nothing is known beyond them: */
     double horizon;
     double beyond, endless; /* shares: of distances beyond it, and of those known to have no end */
 };
@@ -104,7 +104,7 @@ static struct distribution find_distribution(struct work *w, size_t nbursts)
     return d;
 }
 
-/* Fills the points, low..high being bounds without noise; the bins that are known. */
+/* Fills the points; low..high are bounds without sampling noise. Returns the number of known bins. */
 static uint32_t estimate(struct work *w, size_t nbursts, unsigned line_bytes, struct curve_point *points,
                          size_t n)
 {
@@ -126,7 +126,7 @@ static uint32_t estimate(struct work *w, size_t nbursts, unsigned line_bytes, st
     return d.known;
 }
 
-/* low..high are bounds without noise. */
+/* Adds sampling noise and model error to the bounds low..high. */
 static void widen(struct curve_point *point, double sd)
 {
     struct curve_point low = *point, high = *point;
@@ -166,7 +166,7 @@ static int find_bands(struct work *w, const struct curve_burst *bursts, size_t n
     return 0;
 }
 
-/* The mean of n windows, each solved by itself, and bands by how they differ. */
+/* The mean of n windows, each solved by itself; intervals from the differences between them. */
 static int estimate_windows(struct work *w, const struct curve_burst *bursts, size_t nbursts,
                             unsigned line_bytes, size_t nwindows, struct curve_point *points, size_t n)
 {
@@ -195,7 +195,7 @@ static int estimate_windows(struct work *w, const struct curve_burst *bursts, si
             const struct curve_point *p = &part[k * n + i];
             if (weight[k] <= 0)
                 continue;
-            points[i].miss_ratio += weight[k] / total * p->miss_ratio; /* one without an answer: none */
+            points[i].miss_ratio += weight[k] / total * p->miss_ratio; /* NaN if one window has no answer */
             points[i].low += weight[k] / total * p->low;
             points[i].high += weight[k] / total * p->high;
         }
@@ -211,11 +211,11 @@ static int estimate_windows(struct work *w, const struct curve_burst *bursts, si
 }
 
 /*
- * Bands that also hold what would be, had some survivors gone on for ever that happened not to be watched: as
- * many as Wilson's interval allows where none was met (watched.c tells why the bootstrap does not see them).
+ * Raises `high` to the result with as many never-reused survivors as Wilson's interval allows when none was
+ * observed. (The bootstrap cannot contain them: see watched.c.)
  */
-static void allow_unseen(struct work *w, const struct curve_burst *bursts, size_t nbursts,
-                         unsigned line_bytes, struct curve_point *points, size_t n)
+static void allow_unobserved(struct work *w, const struct curve_burst *bursts, size_t nbursts,
+                             unsigned line_bytes, struct curve_point *points, size_t n)
 {
     double survivors = 0, total = 0, low, unseen;
 
@@ -261,7 +261,7 @@ int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, un
         code = nwindows < LEAST_WINDOWS
                    ? find_bands(w, bursts, nbursts, line_bytes, seed, points, n)
                    : estimate_windows(w, bursts, nbursts, line_bytes, nwindows, points, n);
-        allow_unseen(w, bursts, nbursts, line_bytes, points, n);
+        allow_unobserved(w, bursts, nbursts, line_bytes, points, n);
     }
     work_free(w);
     return code < 0 ? error_set(err, code, "no memory for the StatCache model of %zu bursts", nbursts) : 0;

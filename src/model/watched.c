@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The LRU curve from bursts and what became of their survivors.
+ * The LRU curve from bursts with watched lines (docs/methods.md, section 6).
  *
- * Problem. A burst of W references tells the stack distances of the reuses inside it. Of the D lines that it
- * leaves behind, K random ones were watched until touched again.
+ * Problem. A burst of W references gives the exact stack distances of the reuses inside it. Of the D lines
+ * that it touched (its survivors), K random ones were watched until touched again.
  *
- * Method. Every reference of a burst is an origin; at a cache of L lines it is one of
+ * Method. Every reference of a burst is an origin; for a cache of L lines it is one of
  *
  *  - a reuse inside the burst: its distance is exact;
- *  - a survivor at depth p >= L at the burst's end: a miss for sure. Depths are 0 .. D - 1, once each, so
- *    there are D - L of those (none if D <= L);
- *  - a survivor of smaller depth: misses if its distance x (path.c) turns out to be L or more. The share of
- *    them comes from the watches with p < L of all bursts, each standing for D / K survivors, by
- * Kaplan-Meier: lines given up are censored at the depth they had reached; lines never touched again are
- * infinitely far.
+ *  - a survivor at depth p >= L at the burst's end: a sure miss. Depths are 0 .. D - 1, once each, so there
+ *    are D - L of those (none if D <= L);
+ *  - a survivor at a smaller depth: a miss if its distance x (path.c) is L or more. The share of these comes
+ *    from the watched lines with p < L of all bursts, each representing D / K survivors, by Kaplan-Meier:
+ *    lines whose observation ended are censored at the depth reached; lines never touched again are
+ *    infinitely far.
  *
- * Weighted by what bursts stand for, the three add up to the miss ratio. Noise: the bursts are drawn anew,
- * with replacement, and the standard deviation of the result is taken. If all of a few watches went the same
- * way, so do those of every draw: so the band also holds what Wilson's interval allows the share of survivors
- * that reach L. It counts bursts, not watches, since those of a burst tend to go the same way.
+ * The three, weighted by the bursts' weights, add up to the miss ratio. Noise: the bursts are drawn again,
+ * with replacement, and the standard deviation of the result is taken. If all of a few watched lines had the
+ * same outcome, every resample has it too; therefore the interval also contains the result at both ends of
+ * Wilson's interval for the share that reaches L. Its n counts bursts, not lines, since lines of one burst
+ * tend to have the same outcome.
  *
  * Example: one burst, a b a c, W = 4: one reuse of distance 1; survivors c a b at depths 0 1 2. At L = 1: the
- * reuse misses, a and b miss for sure, c if its x >= 1. If only c was watched and found endless: 4/4.
+ * reuse misses, a and b are sure misses, c misses if its x >= 1. If only c was watched and never reused: 4/4.
  */
 #include "model/watched.h"
 
@@ -33,7 +34,7 @@
 #include "base/random.h"
 #include "model/watched-internal.h"
 
-/* A watch as the estimate sees it. */
+/* A watched line, as the estimate uses it. */
 struct seen {
     double position, distance, weight;
     uint32_t burst;
@@ -44,17 +45,17 @@ struct work {
     struct seen *seen; /* by distance; at the same distance, reused before censored */
     size_t nseen;
     size_t nbursts;
-    double *share;   /* of each burst: what one reference counts */
-    double *total;   /* of each burst: what all of them count */
-    double *inside;  /* [point * nbursts + burst]: what misses inside the burst count */
-    double *deep;    /* the same: survivors at depths of L and more */
-    double *shallow; /* and at smaller ones */
+    double *share;   /* of each burst: weight of one reference */
+    double *total;   /* of each burst: weight of all its references */
+    double *inside;  /* [point * nbursts + burst]: weight of misses inside the burst */
+    double *deep;    /* likewise: of survivors at depths of L and more */
+    double *shallow; /* likewise: of survivors at smaller depths */
     const struct curve_burst *bursts;
     struct model_size *sizes; /* of the points, ascending */
     double *lines, *reached;  /* [n]: theirs; scratch */
     double *times;            /* how often each burst is in the sample */
     double *followed;         /* scratch: of each watch */
-    double *decided;          /* scratch, of each burst: the weight of its watches that are decided */
+    double *decided;          /* scratch, of each burst: weight of its lines with a known outcome */
 };
 
 static int compare_seen(const void *a, const void *b)
@@ -115,7 +116,7 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     return NULL;
 }
 
-/* All that depends on single bursts. */
+/* Everything that depends on single bursts only. */
 static void add_bursts(struct work *w, const struct curve_burst *bursts, unsigned line_bytes,
                        const struct curve_point *points, size_t n)
 {
@@ -158,15 +159,15 @@ static void add_watches(struct work *w, const struct curve_burst *bursts, const 
 
 struct estimate {
     double far;      /* share of the survivors of smaller depth than `lines` that reach it */
-    int lost;        /* that many were followed as far as anybody was, which was not that far */
-    size_t followed; /* watches that it comes from, less those given up at once */
+    int lost;        /* all lines that reached the largest observed distance were censored there */
+    size_t followed; /* watched lines in it, less those censored at the burst's end */
 };
 
-/* What is lost may be this part of all references at most, or there is no answer: half of it, which is
- * taken, is no farther off than what bands allow for in any case. */
+/* The largest share of all references that may depend on unobserved outcomes; above it there is no answer.
+ * Half of them are counted as misses, an error within what intervals allow in any case. */
 #define LOST_MOST 0.001
 
-/* Kaplan-Meier over the watches of depth below `lines`, at `lines`. */
+/* Kaplan-Meier over the watched lines of depth below `lines`, at `lines`. */
 static struct estimate estimate_far(struct work *w, double lines)
 {
     struct estimate result = {.far = 1};
@@ -181,7 +182,7 @@ static struct estimate estimate_far(struct work *w, double lines)
         result.followed += !seen->censored || seen->distance > seen->position;
         last = i;
     }
-    double least = 1e-9 * risk; /* what is left by rounding when nobody is left */
+    double least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
     for (size_t i = 0; i < w->nseen && w->seen[i].distance < lines; i++) {
         const struct seen *seen = &w->seen[i];
         if (seen->position >= lines || w->times[seen->burst] == 0)
@@ -190,13 +191,13 @@ static struct estimate estimate_far(struct work *w, double lines)
         if (!seen->censored)
             result.far *= risk > least ? fmax(0, 1 - weight / risk) : 0;
         risk -= weight;
-        /* Nobody is followed any further, and it was not the last one's reuse that ended it. */
+        /* No line is observed any further, and the last one was censored, not reused. */
         result.lost = i == last && seen->censored && result.far > 0;
     }
     return result;
 }
 
-/* How many bursts tell whether survivors of depth below `lines` reach it (watched_effective). */
+/* Effective number of bursts that decide whether survivors of depth below `lines` reach it. */
 static double deciding_bursts(struct work *w, double lines)
 {
     memset(w->decided, 0, w->nbursts * sizeof *w->decided);
@@ -208,14 +209,14 @@ static double deciding_bursts(struct work *w, double lines)
     return watched_effective(w->decided, w->nbursts);
 }
 
-struct told {
+struct point_estimate {
     double miss_ratio; /* NaN: not known */
-    double low, high;  /* by Wilson's interval, if it was asked for */
+    double low, high;  /* from Wilson's interval, if with_interval */
     size_t followed;
 };
 
-/* Point number i from the bursts as often as w->times says. */
-static struct told estimate_point(struct work *w, size_t i, double lines, int with_interval)
+/* Point number i from the bursts, each counted w->times times. */
+static struct point_estimate estimate_point(struct work *w, size_t i, double lines, int with_interval)
 {
     double total = 0, inside = 0, deep = 0, shallow = 0;
 
@@ -227,22 +228,21 @@ static struct told estimate_point(struct work *w, size_t i, double lines, int wi
         shallow += times * w->shallow[i * w->nbursts + b];
     }
     struct estimate e = estimate_far(w, lines);
-    struct told told = {.miss_ratio = NAN, .followed = e.followed};
+    struct point_estimate result = {.miss_ratio = NAN, .followed = e.followed};
     if (e.lost && shallow * e.far > LOST_MOST * total)
-        return told;
+        return result;
     double far = e.far * (e.lost ? .5 : 1), sure = inside + deep;
-    told.miss_ratio = fmin(1, (sure + shallow * far) / total);
+    result.miss_ratio = fmin(1, (sure + shallow * far) / total);
     if (with_interval) {
         double low, high;
         watched_wilson(far, deciding_bursts(w, lines), &low, &high);
-        told.low = fmin(1, (sure + shallow * low) / total);
-        told.high = fmin(1, (sure + shallow * high) / total);
+        result.low = fmin(1, (sure + shallow * low) / total);
+        result.high = fmin(1, (sure + shallow * high) / total);
     }
-    return told;
+    return result;
 }
 
-/* Bands that hold low..high on entry. Points whose miss_ratio is NaN (what watches do not tell) are left
- * alone. */
+/* Intervals that contain the low..high given on entry. Points whose miss_ratio is NaN are not changed. */
 static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct curve_point *points,
                       size_t n)
 {
@@ -260,7 +260,7 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
             double value = estimate_point(w, i, model_lines(&points[i], line_bytes), 0).miss_ratio;
             if (isnan(value))
                 continue;
-            /* From the estimate, so that squares of small numbers are not lost in those of large ones. */
+            /* Differences from the estimate, to avoid cancellation in the variance. */
             double difference = value - points[i].miss_ratio;
             sum[3 * i]++;
             sum[3 * i + 1] += difference;
@@ -286,11 +286,11 @@ static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, stru
     for (size_t b = 0; b < w->nbursts; b++)
         w->times[b] = 1;
     for (size_t i = 0; i < n; i++) {
-        struct told told = estimate_point(w, i, model_lines(&points[i], line_bytes), 1);
-        /* Too few watches: what curve_bursts made of the bursts alone stands, if it is an answer at all. */
-        if (told.followed < WATCHED_MIN || isnan(told.miss_ratio))
+        struct point_estimate e = estimate_point(w, i, model_lines(&points[i], line_bytes), 1);
+        /* Too few watched lines: the result of curve_bursts is kept. */
+        if (e.followed < WATCHED_MIN || isnan(e.miss_ratio))
             continue;
-        points[i] = (struct curve_point){points[i].size_bytes, told.miss_ratio, told.low, told.high};
+        points[i] = (struct curve_point){points[i].size_bytes, e.miss_ratio, e.low, e.high};
     }
     return find_bands(w, line_bytes, seed, points, n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watched.h - curves from bursts whose survivors were watched. What curve.h's curve_bursts can only bound,
- * the part of the curve beyond a burst's reach, comes from what became of the lines that bursts left behind.
+ * watched.h - miss-ratio curves from bursts with watched lines (docs/methods.md, section 6). curve_bursts of
+ * curve.h can only bound the part of the curve beyond a burst's reach; watched lines estimate it.
  */
 #ifndef CACHEGRAM_WATCHED_H
 #define CACHEGRAM_WATCHED_H
@@ -12,43 +12,45 @@
 #include "model/curve.h"
 
 /*
- * Fully associative LRU. low..high: 95% band, of sampling noise (bootstrap over bursts, seeded; at least
- * what so few watches leave open) and of the model's own error as measured (docs/accuracy.md). Parts of the
- * run that no burst met are not in it. Where watches are too few, or all were given up too soon and more than
- * .1 points hang on that, miss_ratio is NaN, and low..high are bounds as those of curve_bursts.
+ * Fully associative LRU. low..high is a 95% confidence interval. It covers sampling noise (bootstrap over
+ * bursts, seeded; and the uncertainty of a small number of watched lines) and the model's own error as
+ * measured (docs/accuracy.md). It does not cover parts of the run in which no burst fell. miss_ratio is NaN,
+ * and low..high are the bounds of curve_bursts, where fewer than WATCHED_MIN lines were observed, or where
+ * all were censored before this size and more than 0.1 percentage points depend on that.
  */
 int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
                   struct curve_point *points, size_t n, struct error *err);
 
-/* Random replacement (StatCache, METHODS.md 2) from the same reuse distances; bands and NaN likewise. */
+/* Random replacement (docs/methods.md, section 2) from the same bursts; intervals and NaN likewise. */
 int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                             uint64_t seed, struct curve_point *points, size_t n, struct error *err);
 
 /*
- * LRU within the sets of a cache of `ways` ways (1 .. CURVE_SETS_WAYS), from the bursts that looked at sets.
- * Every size must have a power of two of sets, else -EINVAL. From more than 2^CURVE_SETS_LEVELS sets on there
- * are no conflicts inside bursts. All NaN where no burst looked.
+ * Set-associative LRU with `ways` ways (1 .. CURVE_SETS_WAYS), from the bursts that have set distances.
+ * Every size must have a power of two of sets, else -EINVAL. Above 2^CURVE_SETS_LEVELS sets, conflicts inside
+ * bursts are assumed to be none. All NaN if no burst has set distances.
  */
 int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, unsigned ways,
                uint64_t seed, struct curve_point *points, size_t n, struct error *err);
 
 /*
- * When a burst was, on its thread's CPU clock; how fast the thread ran natively around it (NaN: not known);
- * how much CPU time the burst was planned to stand for, in any unit (all 0: each as much as the others); and
- * how many references it has for each of those that the rate counts, if these are not all (0: they are).
+ * For the weight of a burst that was placed by time:
+ *   cpu_ns           its start on the thread's CPU clock
+ *   refs_per_ns      rate of references in native execution at the burst; NaN: not known
+ *   planned_ns       CPU time that it represents, in any unit; all 0: the same for all
+ *   references_each  references for each step that the rate counts (docs/methods.md, section 7); 0: one
  */
 struct curve_time {
     double cpu_ns, refs_per_ns, planned_ns, references_each;
 };
 /*
- * Bursts placed by CPU time: sets weight and start_refs of all by the local rates, if no burst has a
- * start_refs and at least half of them have a rate; else nothing is changed. 1 if it was done, 0 if not,
- * -ENOMEM.
+ * Sets weight and start_refs of bursts that were placed by CPU time, if no burst has a start_refs and at
+ * least half of them have a rate. Returns 1 if it did, 0 if nothing was changed, or -ENOMEM.
  */
-int curve_place_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n);
+int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n);
 
 /*
- * Parts of the run shorter than this share of it may have been missed by all of n bursts: 3 / n, as
+ * Parts of the run shorter than this share of it may have been missed by all n bursts: 3 / n, since
  * (1 - 3/n)^n is 5% (the "rule of three").
  */
 double curve_unseen_share(size_t nbursts);

@@ -3,20 +3,21 @@
  * ways.c - from the fully associative curve to that of a set-associative cache.
  *
  * Problem. In a cache of S sets and A ways a line is lost when A others of its own set were touched, which
- * may be long before S A lines were (conflicts), or later. Stack distances do not tell, addresses do.
+ * may be long before S A lines were (conflicts), or later. It depends on addresses, not on stack distances.
  *
  * Method. The fully associative curve is corrected by two differences.
  *
- *  - Inside bursts: some bursts count, for each reuse, the other lines of its own set (sim/setdist.h). Their
- *    reuses that miss with the sets, less those that miss without, are the correction; the difference varies
- *    less from burst to burst than either, so a few bursts do.
- *  - Survivors: how far away the reuse of a watched line is was estimated (path.c) as x lines, which are now
- *    taken to fall into sets at random: the line is lost with the probability that A or more of them fall
- * into its own (Hill & Smith 1989), Poisson with mean x / S, less 1 if x >= S A.
+ *  - Inside bursts: in some bursts the set distance of each reuse is counted (sim/setdist.h). The correction
+ *    is the number of their reuses that miss with sets less the number that miss without. That difference
+ *    varies less from burst to burst than either number, so a few bursts suffice.
+ *  - Survivors: the stack distance of a watched line's reuse was estimated (path.c) as x lines, which are
+ *    assumed to fall into sets at random: the line is lost with the probability that A or more of them fall
+ *    into its own set (Hill & Smith 1989; docs/methods.md, section 5), Poisson with mean x / S. The
+ *    correction is that probability, less 1 if x >= S A.
  *
- * So conflicts are seen as far as a burst reaches; regular strides that only meet in a set beyond it are not.
+ * Conflicts are therefore modelled within a burst's reach only, not those of regular strides beyond it.
  *
- * Example: 2 ways, 4 sets, and x = 8: the mean is 2, and 1 - (1 + 2) exp(-2) = .59 are lost instead of 1.
+ * Example: 2 ways, 4 sets, and x = 8: the mean is 2, and 1 - (1 + 2) exp(-2) = 0.59 are lost instead of 1.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,7 +30,7 @@ static double poisson_at_least(double mean, unsigned ways)
 {
     double term = exp(-mean), below = 0;
 
-    if (!(mean < 700)) /* exp would be 0; of so many, 32 are there for sure */
+    if (!(mean < 700)) /* exp would underflow; 32 or more are certain */
         return 1;
     for (unsigned k = 0; k < ways; k++) {
         below += term;
@@ -38,7 +39,7 @@ static double poisson_at_least(double mean, unsigned ways)
     return fmax(0, 1 - below);
 }
 
-/* Level of that many sets, 0 for one; negative: not a power of two. */
+/* log2 of the number of sets; negative if it is not a power of two. */
 static int level_of(double lines, unsigned ways)
 {
     double sets = lines / ways;
@@ -55,7 +56,7 @@ struct correction {
     double mean, sd;
 };
 
-/* What the sets change in a burst: reuses that miss with them, less those that miss without. */
+/* Reuses of a burst that miss with sets, less those that miss in a fully associative cache; weighted. */
 static double change_of(const struct curve_burst *burst, unsigned level, unsigned ways, double lines)
 {
     double missing = 0;
@@ -65,7 +66,7 @@ static double change_of(const struct curve_burst *burst, unsigned level, unsigne
     return watched_share(burst) * (missing - hist_at_least(&burst->stack, lines));
 }
 
-/* Of a reference, by the bursts that looked at sets; NaN if none did. */
+/* Correction per reference from the bursts that have set distances; NaN if none has. */
 static struct correction inside_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned level,
                                        unsigned ways, double lines)
 {
@@ -102,8 +103,7 @@ static int compare_seen(const void *a, const void *b)
     return x->censored - y->censored;
 }
 
-/* Of a reference, by the watches' distances (sorted): Kaplan-Meier gives each what the censored ones leave.
- */
+/* Correction per reference from the watched lines, sorted by distance. Kaplan-Meier gives each its share. */
 static double outside_bursts(const struct seen *seen, size_t n, double survivors, double sets, unsigned ways,
                              double lines)
 {
@@ -188,12 +188,12 @@ int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_b
         correction.mean += outside_bursts(seen, nseen, survivors, lines / ways, ways, lines);
         double centre = points[i].miss_ratio;
         double from = isnan(centre) ? points[i].low : centre, to = isnan(centre) ? points[i].high : centre;
-        /* The wider side of the band: the other may have been cut off at 0 or 1. */
+        /* The wider side of the interval: the other may have been clipped at 0 or 1. */
         double half = hypot(fmax(from - points[i].low, points[i].high - to), 2 * correction.sd);
         points[i].low = fmin(1, fmax(0, from + correction.mean - half));
         points[i].high = fmax(0, fmin(1, to + correction.mean + half));
         points[i].miss_ratio = isnan(centre) ? NAN : fmin(1, fmax(0, centre + correction.mean));
-        if (isnan(correction.mean)) /* fmin and fmax lose it */
+        if (isnan(correction.mean)) /* fmin and fmax do not propagate NaN */
             model_set_point(&points[i], NAN);
     }
     free(seen);

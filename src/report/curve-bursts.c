@@ -152,11 +152,11 @@ static int smooth_rates(struct loaded *l, struct error *err)
  * as they were measured. */
 static int bound_weights(struct loaded *l, struct error *err)
 {
-    struct rates_near *near = calloc(l->nlist + 1, sizeof *near);
+    struct rates_pair *near = calloc(l->nlist + 1, sizeof *near);
     if (!near)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++)
-        near[i] = (struct rates_near){l->list[i].near_per_ns, l->list[i].refs_per_ns};
+        near[i] = (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns};
     l->persistence = rates_persistence(near, l->nlist);
     int code = rates_bound(near, l->nlist);
     if (code < 0)
@@ -441,7 +441,7 @@ int report_curve_bursts(struct profile *p, const struct report_question *questio
         if (profile_get_number(p, "seed", &number, NULL) != 0 || !(number >= 0 && number < 0x1p63))
             number = DEFAULT_SEED;
         uint64_t seed = (uint64_t)number;
-        code = curve_place_by_time(l.bursts, l.times, curve->bursts);
+        code = curve_weight_by_time(l.bursts, l.times, curve->bursts);
         if (code < 0)
             error_set(err, code, "out of memory computing the curve");
         else

@@ -8,7 +8,7 @@
 
 static double goal_of(const struct report_place *p)
 {
-    return p->problem->goal == PLACE_TOTAL ? p->result->total : p->result->worst;
+    return p->problem->goal == ASSIGNMENT_TOTAL ? p->result->total : p->result->worst;
 }
 
 static void csv(FILE *out, const struct report_place *p)
@@ -38,7 +38,7 @@ static void json(FILE *out, const struct report_place *p)
                    {"random_mean", p->result->random_mean},
                    {"spread", p->result->spread}};
     fprintf(out, "{\n  \"goal\": \"%s\",\n  \"exact\": %s",
-            p->problem->goal == PLACE_TOTAL ? "total" : "worst", p->result->exact ? "true" : "false");
+            p->problem->goal == ASSIGNMENT_TOTAL ? "total" : "worst", p->result->exact ? "true" : "false");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         fprintf(out, ",\n  \"%s\": ", numbers[i].name);
         report_json_number(out, numbers[i].value);
@@ -57,8 +57,8 @@ static void json(FILE *out, const struct report_place *p)
 
 static void text(FILE *out, const struct report_place *p)
 {
-    const struct place_result *r = p->result;
-    const char *goal = p->problem->goal == PLACE_TOTAL ? "total" : "worst";
+    const struct assignment_result *r = p->result;
+    const char *goal = p->problem->goal == ASSIGNMENT_TOTAL ? "total" : "worst";
     char size[SIZE_TEXT];
     report_bases_text(out, p->bases, p->profiles);
     putc('\n', out);

@@ -4,15 +4,15 @@
 #define CACHEGRAM_REPORT_PLACE_H
 
 #include <stdio.h>
-#include "model/place.h"
+#include "model/cache-assignment.h"
 #include "report/base.h"
 #include "report/report.h"
 
 struct report_place {
     const struct report_base *bases; /* of each program, its name with it */
     uint32_t profiles;               /* the first so many are of different ones */
-    const struct place_problem *problem;
-    const struct place_result *result;
+    const struct assignment_problem *problem;
+    const struct assignment_result *result;
 };
 void report_place(FILE *out, const struct report_place *place, enum report_format format);
 

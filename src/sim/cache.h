@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache.h - exact simulation of cache hierarchies: up to four levels, private and shared ones, several
- * cores (METHODS.md 9). Arrays of accesses in, counts out; write-back and write-allocate throughout.
+ * cores (docs/methods.md, section 5). Arrays of accesses in, counts out; write-back and write-allocate
+ * throughout.
  *
  * Rules of the hierarchy, where textbooks differ:
  *  - A miss asks the next level and then fills every level that it came through, the outermost first.

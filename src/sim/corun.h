@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * corun.h - programs that run side by side on in-order cores and share a cache, interleaved by simulated
- * time: the experiment that StatCC was measured against (Eklov's thesis, II.5.1; METHODS.md 6).
+ * corun.h - simulates programs that run side by side on in-order cores and share a cache, interleaved by
+ * simulated time: the experiment that StatCC was evaluated with (thesis, II.5.1; docs/methods.md, section 8).
  *
- * Each program has a core with private levels of its own. Its references cost what the level that has the
- * line costs, its instructions cpi_base each; a reference comes with 1 / references_per_instruction
- * instructions. The next reference is always one of the core whose clock is behind. So
+ * Each program has a core with private levels of its own. A reference costs the latency of the level that has
+ * the line, an instruction costs cpi_base; each reference comes with 1 / references_per_instruction
+ * instructions. The next reference is always one of the core with the least simulated time. So
  *
  *     cpi = cpi_base + references_per_instruction * sum over levels of (share of hits * latency)
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy of Nehalem's third-level cache, as its maker told it to Eklov (thesis, III.3.2; METHODS.md 9).
+ * The policy of Nehalem's third-level cache, as reported in the thesis (III.3.2; docs/methods.md, section 5).
  * Each way has an accessed bit, set by every access. The victim is the first way whose bit is unset. When
  * the last unset bit would be set, all others are cleared. So from the first access on the bits are
  * never all set and never all unset (a single way has nothing to choose and keeps no bit; a line that other

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sampling.h - simulating part of a trace: stretches of it (time sampling), or part of the sets.
- * Sources: Martonosi, Gupta, Anderson 1993 (MemSpy), sections 3, 6.4 and 7.3; METHODS.md 8.
+ * Source: MemSpy, sections 3, 6.4 and 7.3 (docs/methods.md, section 5).
  */
 #ifndef CACHEGRAM_SIM_SAMPLING_H
 #define CACHEGRAM_SIM_SAMPLING_H

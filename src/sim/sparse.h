@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse.h - the papers' sampler on a stream of accesses: sparse reuse distances by watchpoints, in windows.
- * Sources: Berg & Hagersten 2004 (StatCache); Eklov's thesis, I.4; METHODS.md 4.
+ * sparse.h - the sampler of the StatCache and StatStack papers on a stream of accesses: sparse reuse
+ * distances by watchpoints, in windows (docs/methods.md, section 4).
  *
  * Windows of `window` accesses and hibernation take turns; hibernation lasts a random time, exponential with
  * mean `hibernate`. In a window every access is sampled with the same probability, samples / window, so gaps

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stackdist.h - exact LRU stack distances and reuse distances of a stream of line ids, one pass.
- * Source: Bennett & Kruskal 1975 (tree over last accesses); METHODS.md 1 and 9 for the terms.
+ * Source: Bennett & Kruskal 1975 (tree over last accesses); terms in docs/methods.md, sections 1 and 5.
  */
 #ifndef CACHEGRAM_STACKDIST_H
 #define CACHEGRAM_STACKDIST_H

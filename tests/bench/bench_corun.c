@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * StatCC against simulation, as the paper did it (Eklov's thesis, II.5; METHODS.md 6): from the middle of
- * each trace a window; the seven programs whose miss ratio rises most from 2 MB to 1 MB and the three where
- * it rises least; all 55 pairs of these side by side in the simulator, from empty caches, until one has made
- * all references of its window. The model gets the distances of just the references that each one made.
+ * StatCC against simulation, as the paper did it (Eklov's thesis, II.5; docs/methods.md, section 8): from the
+ * middle of each trace a window; the seven programs whose miss ratio rises most from 2 MB to 1 MB and the
+ * three where it rises least; all 55 pairs of these side by side in the simulator, from empty caches, until
+ * one has made all references of its window. The model gets the distances of just the references that each
+ * one made.
  *
  * usage: bench_corun [--rounds N] [--references N] [--quads N] [--profiles FOLDER [--only-bursts]] TRACE...
  *

@@ -2,9 +2,9 @@
 /*
  * bench_papers.c - the StatStack paper's experiment on one trace, in one pass: the exact LRU curve, and
  * StatStack's curves from sparse samples, many times over with each of the papers' two settings (Eklov's
- * thesis, I.6; METHODS.md 3, 4 and 10). A third setting never hibernates: with a sample each 667 references
- * its error is the model's, not the sampling's. scripts/bench-papers.py makes the traces and judges the
- * figures; this prints JSON.
+ * thesis, I.6; docs/methods.md, sections 3, 4 and 12). A third setting never hibernates: with a sample each
+ * 667 references its error is the model's, not the sampling's. scripts/bench-papers.py makes the traces and
+ * judges the figures; this prints JSON.
  *
  * usage: bench_papers TRACE LEAST REPEATS [SEED]    the trace must be of one process; its first REFERENCES
  * are used

@@ -179,7 +179,8 @@ static void inclusion_holds(void **state)
 
 /*
  * Round and round over 640 lines in a cache of 512: LRU and FIFO never hit. With random replacement a line is
- * away after the M * 639 misses of a round with probability M = 1 - (1 - 1/512)^(639 M) (METHODS.md 2).
+ * away after the M * 639 misses of a round with probability M = 1 - (1 - 1/512)^(639 M) (docs/methods.md,
+ * section 2).
  */
 static void cyclic(void **state)
 {

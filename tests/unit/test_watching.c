@@ -138,11 +138,11 @@ static void alike_rates_tell_how_long_a_program_goes_on(void **state)
 {
     (void)state;
     enum { MANY = 200 };
-    struct rates_near near[MANY];
+    struct rates_pair near[MANY];
     for (size_t i = 0; i < MANY;
          i++) { /* fast and slow by turns; every eighth began in the other kind of code */
         double fast = i % 2 ? 4 : 1, other = i % 2 ? 1 : 4;
-        near[i] = (struct rates_near){fast, i % 16 < 2 ? other : fast};
+        near[i] = (struct rates_pair){fast, i % 16 < 2 ? other : fast};
     }
     /* A correlation of 3/4: 25,000 references are a quarter of a T. */
     assert_true(fabs(rates_persistence(near, MANY / 16 * 16) - 1e5) < 1);
@@ -186,22 +186,22 @@ static void rates_are_those_of_similar_bursts(void **state)
 static void no_burst_stands_for_half_of_the_run(void **state)
 {
     (void)state;
-    struct rates_near near[101];
+    struct rates_pair near[101];
     for (size_t i = 0; i < 101; i++) /* slow code most of the time, but most references are in fast code */
-        near[i] = i < 70 ? (struct rates_near){.1, .1} : (struct rates_near){4, 3};
+        near[i] = i < 70 ? (struct rates_pair){.1, .1} : (struct rates_pair){4, 3};
     assert_int_equal(rates_bound(near, 101), 0);
     for (size_t i = 0; i < 101; i++)
         assert_true(near[i].near_per_ns == (i < 70 ? .1 : 4));
     near[0].near_per_ns = 172; /* by its stretch */
-    near[80] = (struct rates_near){172, 100};
+    near[80] = (struct rates_pair){172, 100};
     near[81].near_per_ns = 9.5; /* by the median, 4 */
-    near[82] = (struct rates_near){3, NAN};
-    near[83] = (struct rates_near){NAN, 3};
+    near[82] = (struct rates_pair){3, NAN};
+    near[83] = (struct rates_pair){NAN, 3};
     assert_int_equal(rates_bound(near, 101), 0);
     assert_true(fabs(near[0].near_per_ns - .3) < 1e-9 && near[81].near_per_ns == 9);
     assert_true(near[80].near_per_ns == 10);
     assert_true(near[82].near_per_ns == 3 && isnan(near[83].near_per_ns));
-    struct rates_near one = {5, 4};
+    struct rates_pair one = {5, 4};
     assert_int_equal(rates_bound(&one, 1), 0);
     assert_true(one.near_per_ns == 5);
     assert_int_equal(rates_bound(&one, 0), 0);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * placement.c - weights of bursts that were placed by time.
+ * time-weights.c - weights of bursts that were placed by CPU time (docs/methods.md, section 7).
  *
- * Problem. Bursts at random times of a thread's CPU time are more frequent, per reference, where the thread
- * is slow: a mean over them leans to the parts that miss.
+ * Problem. Bursts at random moments of a thread's CPU time fall more often, for each reference, where the
+ * thread is slow. An unweighted mean over bursts is biased towards the code that misses.
  *
- * Method. Each of a thread's n bursts stands for the n-th part of its CPU time; at the rate of references
- * found around the burst that is rate * time / n references. (The references between neighbouring bursts
- * would do too, but that a gap happens to be long says nothing of the burst beside it: it only adds noise.)
- * Summing the rates up, linear between bursts, gives the bursts' places in references, for the paths of
- * watched lines.
+ * Method. Each of a thread's n bursts represents 1/n of its CPU time. At the rate of references measured at
+ * the burst that is rate * time / n references. (Weighting by the references between neighbouring bursts is
+ * unbiased too, but the random length of a gap says nothing about the burst: it only adds variance.)
+ * Integrating the rates, linear between bursts, gives each burst's position in references.
  *
- * Where the time between bursts was changed on the way, to keep a budget, a burst stands for a part as long
- * as was planned for it. A burst without a rate takes what its neighbours in time have, linear between them;
- * a thread without any, the mean of all.
+ * If the budget changed the time between bursts during the run, a burst represents the time that was planned
+ * for it. A burst without a rate takes the rate interpolated between its neighbours in time; a thread without
+ * any rate takes the mean over all threads.
  *
- * Example: bursts at 1 s and 3 s, with 1 and 3 references a ns: 4 s of CPU time, so they stand for 2e9 and
- * 6e9 references; they begin at 1e9 and 1e9 + 2 s * 2/ns = 5e9.
+ * Example: bursts at 1 s and 3 s, with 1 and 3 references per ns. The CPU time is 4 s, so they represent 2e9
+ * and 6e9 references; they begin at reference 1e9 and 1e9 + 2 s * 2/ns = 5e9.
  */
 #include <errno.h>
 #include <math.h>
@@ -39,7 +38,7 @@ static int compare(const void *a, const void *b)
     return (x->cpu_ns > y->cpu_ns) - (x->cpu_ns < y->cpu_ns);
 }
 
-/* The rate of burst i: its own, or that of the thread's neighbours; NaN: none of them has one. */
+/* The rate of burst i: its own, or interpolated between the thread's other bursts; NaN if none has one. */
 static double rate_at(const struct placed *placed, size_t n, size_t i, const struct curve_time *times)
 {
     size_t before = i, after = i;
@@ -58,12 +57,12 @@ static double rate_at(const struct placed *placed, size_t n, size_t i, const str
     return low + (high - low) * share;
 }
 
-/* One thread's bursts, in order of time; `usual`: the rate if none of them has one. */
-static void place_thread(const struct placed *placed, size_t n, double usual, struct curve_burst *bursts,
-                         const struct curve_time *times)
+/* Weights one thread's bursts, given in order of time. `usual` is the rate to use if none of them has one. */
+static void weight_thread(const struct placed *placed, size_t n, double usual, struct curve_burst *bursts,
+                          const struct curve_time *times)
 {
     double first = placed[0].cpu_ns, last = placed[n - 1].cpu_ns, start = 0, before_ns = 0, before_rate = 0;
-    /* Gaps are as long before the first and after the last as between, all in all. */
+    /* The gap before the first burst and the one after the last are together as long as a mean gap. */
     double total = last > first ? (last - first) * (double)n / (double)(n - 1) : 2 * first, planned = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -77,8 +76,7 @@ static void place_thread(const struct placed *placed, size_t n, double usual, st
             rate = usual;
         start += (placed[i].cpu_ns - before_ns) * (i == 0 ? rate : (rate + before_rate) / 2);
         burst->start_refs = start;
-        /* Not less than itself: of a thread that was met but once, right at its start, little more is known.
-         */
+        /* At least the burst's own references: a thread may have had a single burst, right at its start. */
         double each = time->references_each > 0 ? time->references_each : 1;
         burst->weight = fmax((double)burst->references, rate * total * share * each);
         burst->log_rate = rate > 0 && usual > 0 ? log(rate / usual) : 0;
@@ -87,7 +85,7 @@ static void place_thread(const struct placed *placed, size_t n, double usual, st
     }
 }
 
-int curve_place_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n)
+int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n)
 {
     struct placed *placed = malloc((n + 1) * sizeof *placed);
     double sum = 0;
@@ -114,7 +112,7 @@ int curve_place_by_time(struct curve_burst *bursts, const struct curve_time *tim
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && placed[to].thread == placed[from].thread; to++)
             ;
-        place_thread(placed + from, to - from, sum / (double)known, bursts, times);
+        weight_thread(placed + from, to - from, sum / (double)known, bursts, times);
     }
     free(placed);
     return 1;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placing programs on shared caches.
+ * Assignment of programs to shared caches (docs/methods.md, section 10).
  *
- * Up to PLACE_EXACT programs a group is a bit mask, and the cost of every group that a cache has room for is
- * asked for once. best[m][set], the least goal of putting the programs of `set` on the first m caches, is the
- * minimum over the subsets of `set` that go to cache m: 3^programs steps a cache.
+ * Up to ASSIGNMENT_EXACT programs a group is a bit mask, and the cost of every group that fits on a cache is
+ * computed once. best[m][set], the least goal with the programs of `set` on the first m caches, is the
+ * minimum over the subsets of `set` that go to cache m: 3^programs steps per cache.
  *
- * Beyond, a placement is improved by moving one program, or swapping two, as long as that helps, from several
- * starts: dealt in turn, greedy, random. There the goal has a lower bound by what no placement can avoid: if
- * there are fewer caches than programs, at least programs - caches of them share (a cache with k programs has
- * k - 1 more than one), and each that shares suffers no less than beside its best companion, as one
- * more only takes cache away. So the bound has all of them alone at their best, but for the programs - caches
- * that their best companions hurt least.
+ * Beyond, an assignment is improved by moving one program, or swapping two, as long as that helps, from
+ * several starts: dealt in turn, and random ones. The lower bound is what no assignment can avoid: if there
+ * are fewer caches than programs, at least programs - caches of them share (a cache with k programs has k - 1
+ * more than one), and each that shares is slowed at least as much as beside its best companion, since one
+ * more program only takes cache away. So the bound has all programs alone on their best cache, except the
+ * programs - caches that their best companions slow least.
  *
- * Example: two caches of two cores, programs A and B that press, X and Y that suffer 1 from each that presses
- * beside them. {A, B} {X, Y} costs 4, {A, X} {B, Y} costs 1 + 2 + 1 + 2 = 6.
+ * Example: two caches of two cores; programs A and B stream; X and Y are each slowed by 1 by a streaming
+ * program beside them. {A, B} {X, Y} costs 4, {A, X} {B, Y} costs 1 + 2 + 1 + 2 = 6.
  */
-#include "model/place.h"
+#include "model/cache-assignment.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,10 +25,10 @@
 
 #include "base/random.h"
 
-#define RANDOM_PLACEMENTS 100u
+#define RANDOM_ASSIGNMENTS 100u
 #define STARTS 8u
 
-/* Costs that were asked for, by set and kind of cache: open addressing. */
+/* Costs computed so far, by set and kind of cache: open addressing. */
 struct known {
     uint64_t set;
     uint32_t kind, used;
@@ -36,15 +36,15 @@ struct known {
 };
 
 struct groups {
-    const struct place_problem *problem;
-    uint32_t kind[PLACE_CACHES]; /* first cache that is equal */
+    const struct assignment_problem *problem;
+    uint32_t kind[ASSIGNMENT_CACHES]; /* first cache that is equal */
     struct known *known;
     size_t room, n;
 };
 
-static double join(enum place_goal goal, double a, double b)
+static double join(enum assignment_goal goal, double a, double b)
 {
-    return goal == PLACE_TOTAL ? a + b : fmax(a, b);
+    return goal == ASSIGNMENT_TOTAL ? a + b : fmax(a, b);
 }
 
 static struct known *find(const struct groups *g, uint64_t set, uint32_t kind)
@@ -72,11 +72,12 @@ static int grow(struct groups *g, struct error *err)
     return 0;
 }
 
-/* What the programs of a set cost on a cache; each, if not NULL, gets their slowdowns (asked for anew). */
-static int ask(struct groups *g, uint64_t set, uint32_t cache, double *cost, double *each, struct error *err)
+/* The cost of a set of programs on a cache. each, if not NULL, gets their slowdowns (computed again). */
+static int cost_of(struct groups *g, uint64_t set, uint32_t cache, double *cost, double *each,
+                   struct error *err)
 {
-    uint32_t members[PLACE_PROGRAMS], n = 0;
-    double slowdown[PLACE_PROGRAMS];
+    uint32_t members[ASSIGNMENT_PROGRAMS], n = 0;
+    double slowdown[ASSIGNMENT_PROGRAMS];
     *cost = 0;
     if (set == 0)
         return 0;
@@ -109,29 +110,29 @@ static uint32_t count(uint64_t set)
     return (uint32_t)__builtin_popcountll(set);
 }
 
-/* The goal of a placement given as a set for each cache. */
+/* The goal of an assignment, given as a set for each cache. */
 static int evaluate(struct groups *g, const uint64_t *sets, double *goal, struct error *err)
 {
     int code = 0;
     *goal = 0;
     for (uint32_t m = 0; m < g->problem->ncaches && code == 0; m++) {
         double cost;
-        code = ask(g, sets[m], m, &cost, NULL, err);
+        code = cost_of(g, sets[m], m, &cost, NULL, err);
         *goal = join(g->problem->goal, *goal, cost);
     }
     return code;
 }
 
-/* --- all of them --- */
+/* --- exact --- */
 
 static int solve_exact(struct groups *g, uint64_t *sets, struct error *err)
 {
-    const struct place_problem *p = g->problem;
+    const struct assignment_problem *p = g->problem;
     const uint64_t all = (UINT64_C(1) << p->programs) - 1;
     const size_t size = (size_t)all + 1;
     double *best = malloc((p->ncaches + 1) * size * sizeof *best);
     uint32_t *taken = malloc(p->ncaches * size * sizeof *taken);
-    int code = best && taken ? 0 : error_set(err, -ENOMEM, "no memory for %zu placements", size);
+    int code = best && taken ? 0 : error_set(err, -ENOMEM, "no memory for %zu assignments", size);
     for (size_t set = 0; set < size && code == 0; set++)
         best[set] = set ? INFINITY : 0;
     for (uint32_t m = 0; m < p->ncaches && code == 0; m++) {
@@ -142,7 +143,7 @@ static int solve_exact(struct groups *g, uint64_t *sets, struct error *err)
             for (uint64_t part = set;; part = (part - 1) & set) {
                 double cost, rest = before[set & ~part];
                 if (count(part) <= p->caches[m].cores && rest < after[set]) {
-                    code = ask(g, part, m, &cost, NULL, err);
+                    code = cost_of(g, part, m, &cost, NULL, err);
                     if (code != 0)
                         break;
                     if (join(p->goal, rest, cost) < after[set]) {
@@ -167,11 +168,11 @@ static int solve_exact(struct groups *g, uint64_t *sets, struct error *err)
 
 /* --- search --- */
 
-/* In turn: a program to each cache that has room, round and round, in a given order. */
-static void deal(const struct place_problem *p, const uint32_t *order, uint64_t *sets)
+/* Round robin: each program, in the given order, to the next cache with a free core. */
+static void deal(const struct assignment_problem *p, const uint32_t *order, uint64_t *sets)
 {
     uint32_t m = 0;
-    memset(sets, 0, PLACE_CACHES * sizeof *sets);
+    memset(sets, 0, ASSIGNMENT_CACHES * sizeof *sets);
     for (uint32_t i = 0; i < p->programs; i++) {
         while (count(sets[m]) == p->caches[m].cores)
             m = (m + 1) % p->ncaches;
@@ -180,10 +181,10 @@ static void deal(const struct place_problem *p, const uint32_t *order, uint64_t 
     }
 }
 
-/* To places drawn at random among all cores. */
-static void scatter(const struct place_problem *p, struct random_state *random, uint64_t *sets)
+/* Each program to a random free core. */
+static void scatter(const struct assignment_problem *p, struct random_state *random, uint64_t *sets)
 {
-    memset(sets, 0, PLACE_CACHES * sizeof *sets);
+    memset(sets, 0, ASSIGNMENT_CACHES * sizeof *sets);
     for (uint32_t i = 0; i < p->programs; i++) {
         uint64_t room = 0;
         for (uint32_t m = 0; m < p->ncaches; m++)
@@ -200,7 +201,7 @@ static void scatter(const struct place_problem *p, struct random_state *random, 
     }
 }
 
-/* Where cache a and b would have these sets: is that better? Then it is so. */
+/* Gives caches a and b these sets if that improves the goal. */
 static int try_sets(struct groups *g, uint64_t *sets, uint32_t a, uint64_t set_a, uint32_t b, uint64_t set_b,
                     double *goal, int *better, struct error *err)
 {
@@ -221,7 +222,7 @@ static int try_sets(struct groups *g, uint64_t *sets, uint32_t a, uint64_t set_a
 
 static int improve(struct groups *g, uint64_t *sets, double *goal, struct error *err)
 {
-    const struct place_problem *p = g->problem;
+    const struct assignment_problem *p = g->problem;
     int code = evaluate(g, sets, goal, err), better = 1;
     while (better && code == 0) {
         better = 0;
@@ -244,13 +245,13 @@ static int improve(struct groups *g, uint64_t *sets, double *goal, struct error 
 
 static int solve_search(struct groups *g, struct random_state *random, uint64_t *sets, struct error *err)
 {
-    uint32_t order[PLACE_PROGRAMS];
+    uint32_t order[ASSIGNMENT_PROGRAMS];
     double least = INFINITY;
     int code = 0;
     for (uint32_t i = 0; i < g->problem->programs; i++)
         order[i] = i;
     for (uint32_t start = 0; start < STARTS && code == 0; start++) {
-        uint64_t tried[PLACE_CACHES];
+        uint64_t tried[ASSIGNMENT_CACHES];
         double goal;
         if (start == 0)
             deal(g->problem, order, tried);
@@ -271,31 +272,31 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* See the top of the file. */
+/* The lower bound described at the top of the file. */
 static int find_bound(struct groups *g, double *bound, struct error *err)
 {
-    const struct place_problem *p = g->problem;
+    const struct assignment_problem *p = g->problem;
     uint32_t sharing = p->programs > p->ncaches ? p->programs - p->ncaches : 0;
-    double alone = 0, hurt[PLACE_PROGRAMS];
+    double alone = 0, hurt[ASSIGNMENT_PROGRAMS];
     *bound = 0;
     for (uint32_t i = 0; i < p->programs; i++) {
-        double each[PLACE_PROGRAMS], cost, single = INFINITY, beside = INFINITY;
+        double each[ASSIGNMENT_PROGRAMS], cost, single = INFINITY, beside = INFINITY;
         for (uint32_t m = 0; m < p->ncaches; m++) {
-            int code = ask(g, UINT64_C(1) << i, m, &cost, each, err);
+            int code = cost_of(g, UINT64_C(1) << i, m, &cost, each, err);
             if (code != 0)
                 return code;
             single = fmin(single, each[i]);
             for (uint32_t k = 0; k < p->programs && g->kind[m] == m; k++) {
                 if (k == i || p->caches[m].cores < 2)
                     continue;
-                code = ask(g, UINT64_C(1) << i | UINT64_C(1) << k, m, &cost, each, err);
+                code = cost_of(g, UINT64_C(1) << i | UINT64_C(1) << k, m, &cost, each, err);
                 if (code != 0)
                     return code;
                 beside = fmin(beside, each[i]);
             }
         }
         alone = join(p->goal, alone, single);
-        hurt[i] = fmax(0, p->goal == PLACE_TOTAL ? beside - single : beside);
+        hurt[i] = fmax(0, p->goal == ASSIGNMENT_TOTAL ? beside - single : beside);
     }
     qsort(hurt, p->programs, sizeof *hurt, ascending);
     *bound = alone;
@@ -304,35 +305,35 @@ static int find_bound(struct groups *g, double *bound, struct error *err)
     return 0;
 }
 
-/* --- what else there is to compare with; the public edge --- */
+/* --- references for comparison; public functions --- */
 
-static int compare(struct groups *g, struct random_state *random, struct place_result *result,
+static int compare(struct groups *g, struct random_state *random, struct assignment_result *result,
                    struct error *err)
 {
-    uint32_t order[PLACE_PROGRAMS];
-    uint64_t sets[PLACE_CACHES];
+    uint32_t order[ASSIGNMENT_PROGRAMS];
+    uint64_t sets[ASSIGNMENT_CACHES];
     double goal, sum = 0;
     for (uint32_t i = 0; i < g->problem->programs; i++)
         order[i] = i;
     deal(g->problem, order, sets);
     int code = evaluate(g, sets, &result->spread, err);
-    for (uint32_t i = 0; i < RANDOM_PLACEMENTS && code == 0; i++) {
+    for (uint32_t i = 0; i < RANDOM_ASSIGNMENTS && code == 0; i++) {
         scatter(g->problem, random, sets);
         code = evaluate(g, sets, &goal, err);
         sum += goal;
     }
-    result->random_count = RANDOM_PLACEMENTS;
-    result->random_mean = sum / RANDOM_PLACEMENTS;
+    result->random_count = RANDOM_ASSIGNMENTS;
+    result->random_mean = sum / RANDOM_ASSIGNMENTS;
     return code;
 }
 
-static int check(const struct place_problem *p, struct error *err)
+static int check(const struct assignment_problem *p, struct error *err)
 {
     uint64_t room = 0;
-    if (p->programs < 1 || p->programs > PLACE_PROGRAMS)
-        return error_set(err, -EINVAL, "1 to %u programs can be placed", PLACE_PROGRAMS);
-    if (p->ncaches < 1 || p->ncaches > PLACE_CACHES)
-        return error_set(err, -EINVAL, "1 to %u shared caches can be placed on", PLACE_CACHES);
+    if (p->programs < 1 || p->programs > ASSIGNMENT_PROGRAMS)
+        return error_set(err, -EINVAL, "1 to %u programs can be placed", ASSIGNMENT_PROGRAMS);
+    if (p->ncaches < 1 || p->ncaches > ASSIGNMENT_CACHES)
+        return error_set(err, -EINVAL, "1 to %u shared caches can be placed on", ASSIGNMENT_CACHES);
     for (uint32_t m = 0; m < p->ncaches; m++) {
         if (p->caches[m].cores < 1 || p->caches[m].size_bytes < 1)
             return error_set(err, -EINVAL, "shared cache %u has no cores or no size", m + 1);
@@ -344,13 +345,13 @@ static int check(const struct place_problem *p, struct error *err)
     return 0;
 }
 
-int place_solve(const struct place_problem *problem, uint64_t seed, struct place_result *result,
-                struct error *err)
+int assignment_solve(const struct assignment_problem *problem, uint64_t seed,
+                     struct assignment_result *result, struct error *err)
 {
     struct groups g = {.problem = problem};
-    struct place_result found = {.exact = problem->programs <= PLACE_EXACT};
+    struct assignment_result found = {.exact = problem->programs <= ASSIGNMENT_EXACT};
     struct random_state random;
-    uint64_t sets[PLACE_CACHES] = {0};
+    uint64_t sets[ASSIGNMENT_CACHES] = {0};
     int code = check(problem, err);
     if (code != 0)
         return code;
@@ -365,7 +366,7 @@ int place_solve(const struct place_problem *problem, uint64_t seed, struct place
     code = found.exact ? solve_exact(&g, sets, err) : solve_search(&g, &random, sets, err);
     for (uint32_t m = 0; m < problem->ncaches && code == 0; m++) {
         double cost;
-        code = ask(&g, sets[m], m, &cost, found.slowdown, err);
+        code = cost_of(&g, sets[m], m, &cost, found.slowdown, err);
         for (uint32_t i = 0; i < problem->programs; i++)
             if (sets[m] >> i & 1)
                 found.cache[i] = m;
@@ -375,7 +376,7 @@ int place_solve(const struct place_problem *problem, uint64_t seed, struct place
         found.worst = fmax(found.worst, found.slowdown[i]);
     }
     if (code == 0 && found.exact)
-        found.bound = problem->goal == PLACE_TOTAL ? found.total : found.worst;
+        found.bound = problem->goal == ASSIGNMENT_TOTAL ? found.total : found.worst;
     else if (code == 0)
         code = find_bound(&g, &found.bound, err);
     if (code == 0)

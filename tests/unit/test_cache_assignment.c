@@ -11,17 +11,17 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "model/place.h"
+#include "model/cache-assignment.h"
 
 /* Programs press on a cache and suffer by what the others press, less on a large one. */
 struct pressures {
-    double press[PLACE_PROGRAMS], suffer[PLACE_PROGRAMS];
+    double press[ASSIGNMENT_PROGRAMS], suffer[ASSIGNMENT_PROGRAMS];
     unsigned calls;
     int fail;
 };
 
-static int slowdowns(void *context, const uint32_t *programs, uint32_t n, const struct place_cache *cache,
-                     double *slowdown, struct error *err)
+static int slowdowns(void *context, const uint32_t *programs, uint32_t n,
+                     const struct assignment_cache *cache, double *slowdown, struct error *err)
 {
     struct pressures *p = context;
     p->calls++;
@@ -41,20 +41,20 @@ static void pressures(struct pressures *p, uint64_t seed)
     struct random_state r;
     memset(p, 0, sizeof *p);
     random_seed(&r, seed);
-    for (uint32_t i = 0; i < PLACE_PROGRAMS; i++) {
+    for (uint32_t i = 0; i < ASSIGNMENT_PROGRAMS; i++) {
         p->press[i] = (double)random_below(&r, 1000) / 1000;
         p->suffer[i] = (double)random_below(&r, 1000) / 1000;
     }
 }
 
 /* The least goal of all placements of programs i and up, given where those before are. */
-static double least(const struct place_problem *p, uint32_t i, uint32_t *cache)
+static double least(const struct assignment_problem *p, uint32_t i, uint32_t *cache)
 {
     if (i == p->programs) {
         double goal = 0;
         for (uint32_t m = 0; m < p->ncaches; m++) {
-            uint32_t members[PLACE_PROGRAMS], n = 0;
-            double each[PLACE_PROGRAMS];
+            uint32_t members[ASSIGNMENT_PROGRAMS], n = 0;
+            double each[ASSIGNMENT_PROGRAMS];
             struct error err;
             for (uint32_t k = 0; k < p->programs; k++)
                 if (cache[k] == m)
@@ -63,7 +63,7 @@ static double least(const struct place_problem *p, uint32_t i, uint32_t *cache)
                 return INFINITY;
             slowdowns(p->context, members, n, &p->caches[m], each, &err);
             for (uint32_t k = 0; k < n; k++)
-                goal = p->goal == PLACE_TOTAL ? goal + each[k] : fmax(goal, each[k]);
+                goal = p->goal == ASSIGNMENT_TOTAL ? goal + each[k] : fmax(goal, each[k]);
         }
         return goal;
     }
@@ -75,9 +75,9 @@ static double least(const struct place_problem *p, uint32_t i, uint32_t *cache)
     return best;
 }
 
-static void check_consistent(const struct place_problem *p, const struct place_result *r)
+static void check_consistent(const struct assignment_problem *p, const struct assignment_result *r)
 {
-    uint32_t used[PLACE_CACHES] = {0};
+    uint32_t used[ASSIGNMENT_CACHES] = {0};
     double total = 0, worst = 0;
     for (uint32_t i = 0; i < p->programs; i++) {
         assert_true(r->cache[i] < p->ncaches);
@@ -93,24 +93,24 @@ static void check_consistent(const struct place_problem *p, const struct place_r
 static void test_exact(void **state)
 {
     (void)state;
-    static const struct place_cache caches[3] = {{1, 3}, {1, 3}, {2, 2}};
+    static const struct assignment_cache caches[3] = {{1, 3}, {1, 3}, {2, 2}};
     for (uint64_t seed = 1; seed <= 12; seed++) {
         struct pressures pressure;
-        struct place_result result;
+        struct assignment_result result;
         struct error err;
-        uint32_t cache[PLACE_PROGRAMS];
+        uint32_t cache[ASSIGNMENT_PROGRAMS];
         pressures(&pressure, seed);
-        struct place_problem p = {.programs = 4 + (uint32_t)seed % 4,
-                                  .caches = caches,
-                                  .ncaches = 2 + seed % 2,
-                                  .goal = seed % 3 ? PLACE_TOTAL : PLACE_WORST,
-                                  .slowdowns = slowdowns,
-                                  .context = &pressure};
+        struct assignment_problem p = {.programs = 4 + (uint32_t)seed % 4,
+                                       .caches = caches,
+                                       .ncaches = 2 + seed % 2,
+                                       .goal = seed % 3 ? ASSIGNMENT_TOTAL : ASSIGNMENT_WORST,
+                                       .slowdowns = slowdowns,
+                                       .context = &pressure};
         if (p.ncaches == 2 && p.programs > 6)
             p.programs = 6;
-        assert_int_equal(place_solve(&p, 1, &result, &err), 0);
+        assert_int_equal(assignment_solve(&p, 1, &result, &err), 0);
         check_consistent(&p, &result);
-        double goal = p.goal == PLACE_TOTAL ? result.total : result.worst, twin = least(&p, 0, cache);
+        double goal = p.goal == ASSIGNMENT_TOTAL ? result.total : result.worst, twin = least(&p, 0, cache);
         assert_true(result.exact && result.bound == goal);
         assert_true(fabs(goal - twin) < 1e-9);
         assert_true(result.spread >= goal - 1e-9 && result.random_mean >= goal - 1e-9);
@@ -121,18 +121,18 @@ static void test_exact(void **state)
 static void test_search(void **state)
 {
     (void)state;
-    struct place_cache caches[4] = {{1, 4}, {1, 4}, {1, 4}, {1, 4}};
+    struct assignment_cache caches[4] = {{1, 4}, {1, 4}, {1, 4}, {1, 4}};
     struct pressures pressure;
-    struct place_result result;
+    struct assignment_result result;
     struct error err;
     memset(&pressure, 0, sizeof pressure);
     for (uint32_t i = 0; i < 16; i++) {
         pressure.press[i] = i % 4 == 0; /* four press, and do not suffer */
         pressure.suffer[i] = i % 4 != 0;
     }
-    struct place_problem p = {
+    struct assignment_problem p = {
         .programs = 16, .caches = caches, .ncaches = 4, .slowdowns = slowdowns, .context = &pressure};
-    assert_int_equal(place_solve(&p, 1, &result, &err), 0);
+    assert_int_equal(assignment_solve(&p, 1, &result, &err), 0);
     check_consistent(&p, &result);
     assert_int_equal(result.exact, 0);
     assert_true(fabs(result.total - 16) < 1e-9);
@@ -142,10 +142,10 @@ static void test_search(void **state)
     for (uint64_t seed = 1; seed <= 5; seed++) {
         pressures(&pressure, seed);
         for (int goal = 0; goal < 2; goal++) {
-            p.goal = (enum place_goal)goal;
-            assert_int_equal(place_solve(&p, seed, &result, &err), 0);
+            p.goal = (enum assignment_goal)goal;
+            assert_int_equal(assignment_solve(&p, seed, &result, &err), 0);
             check_consistent(&p, &result);
-            double got = goal == PLACE_TOTAL ? result.total : result.worst;
+            double got = goal == ASSIGNMENT_TOTAL ? result.total : result.worst;
             assert_true(got <= result.spread + 1e-9 && got < result.random_mean);
             assert_true(result.bound <= got + 1e-9);
         }
@@ -157,20 +157,20 @@ static void test_search(void **state)
 static void test_search_against_exact(void **state)
 {
     (void)state;
-    static const struct place_cache caches[2] = {{1, 6}, {1, 6}}, more[2] = {{1, 7}, {1, 7}};
+    static const struct assignment_cache caches[2] = {{1, 6}, {1, 6}}, more[2] = {{1, 7}, {1, 7}};
     unsigned same = 0;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct pressures pressure;
-        struct place_result exact, search;
+        struct assignment_result exact, search;
         struct error err;
         pressures(&pressure, seed);
         pressure.press[12] = pressure.suffer[12] = 0;
-        struct place_problem p = {
+        struct assignment_problem p = {
             .programs = 12, .caches = caches, .ncaches = 2, .slowdowns = slowdowns, .context = &pressure};
-        assert_int_equal(place_solve(&p, 1, &exact, &err), 0);
+        assert_int_equal(assignment_solve(&p, 1, &exact, &err), 0);
         p.programs = 13;
         p.caches = more;
-        assert_int_equal(place_solve(&p, 1, &search, &err), 0);
+        assert_int_equal(assignment_solve(&p, 1, &search, &err), 0);
         assert_true(exact.exact && !search.exact);
         same += search.total - 1 <= exact.total + 1e-9;
         assert_true(search.total - 1 <= 1.01 * exact.total);
@@ -181,20 +181,20 @@ static void test_search_against_exact(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    static const struct place_cache caches[1] = {{1, 2}};
+    static const struct assignment_cache caches[1] = {{1, 2}};
     struct pressures pressure;
-    struct place_result result;
+    struct assignment_result result;
     struct error err;
     pressures(&pressure, 1);
-    struct place_problem p = {
+    struct assignment_problem p = {
         .programs = 3, .caches = caches, .ncaches = 1, .slowdowns = slowdowns, .context = &pressure};
-    assert_int_equal(place_solve(&p, 1, &result, &err), -EINVAL);
+    assert_int_equal(assignment_solve(&p, 1, &result, &err), -EINVAL);
     p.programs = 2;
     pressure.fail = 1;
-    assert_int_equal(place_solve(&p, 1, &result, &err), -EIO);
+    assert_int_equal(assignment_solve(&p, 1, &result, &err), -EIO);
     pressure.fail = 0;
     pressure.calls = 0;
-    assert_int_equal(place_solve(&p, 1, &result, &err), 0);
+    assert_int_equal(assignment_solve(&p, 1, &result, &err), 0);
     assert_true(pressure.calls <= 4); /* three groups, each once, and the answer's once more */
 }
 
