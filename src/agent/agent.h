@@ -31,9 +31,11 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
+#include "agent/divert/divert.h"
 #include "agent/intercept/calls.h"
 #include "agent/signals/frame.h"
 #include "agent/sys/context.h"
+#include "agent/translator/translator.h"
 #include "agent/tunables.h"
 #include "agent/sys/session.h"
 #include "wire/wire.h"
@@ -404,16 +406,6 @@ uint64_t count_paging_ns(const struct thread *t);
 uint64_t count_away(const struct thread *t);
 void count_back(struct thread *t, uint64_t away);
 
-/* syscalls.c: what is to be done about a system call in a burst */
-enum syscall_way {
-    SYSCALL_PLAIN,  /* runs from the code cache as it is */
-    SYSCALL_MASKED, /* may block: with the target's signal mask */
-    SYSCALL_STEP,   /* natively, then back */
-    SYSCALL_RETURN, /* rt_sigreturn, natively, then back at where it leads */
-    SYSCALL_END,    /* ends the burst */
-    SYSCALL_DONE,   /* was carried out: result in *result */
-    SYSCALL_SIGNAL, /* likewise, but a signal is to be seen before it returns */
-};
 /* Made by the agent itself, with that argument: leave the burst. It is made again natively behind its end, so
  * it is one that the kernel knows, and that the agent makes anyway: filters kill for numbers they have not
  * heard of. */
@@ -490,17 +482,10 @@ struct touched records_touched(const uint64_t *words, const uint64_t *end, uint3
                                const uint64_t *lines, unsigned n);
 
 /* calls.c */
-#define SET_SYSCALL_USER_DISPATCH 59 /* PR_, which older headers do not name */
-#define CALLS_ALLOWED 0              /* of thread.selector, as the kernel has them */
-#define CALLS_DIVERTED 1
-int calls_prepare(struct thread *t); /* its selector counts from now on: 0, or -1: the kernel cannot */
 /* Nonzero: a call from the code cache, while others may close pages, cannot be made there. */
 int calls_in_burst(struct thread *t, long number, const uint64_t *args);
 int calls_makes_thread(long number, const uint64_t *args);
 void calls_stepped(struct thread *t, const ucontext_t *uc); /* the step behind a call that was let through */
-/* A call made for the target, in none of our text that calls are never diverted from. */
-long calls_outside(long number, const long *args);
-long calls_inside(long number, const long *args); /* likewise, from where they are not */
 /* A call that we make for the target, with all pages open: what it changes is noted. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);
 /* On the SIGSYS of such a call; foreign: not by this architecture's own numbers. */
@@ -535,70 +520,6 @@ int rseq_inside(uint64_t pc, uint64_t *abort); /* *abort: where an interrupted s
 void rseq_see(uint64_t fs_base); /* without that lock: where the thread's descriptor is, if it has set one */
 int rseq_owns(uint64_t address); /* its page has descriptors of sequences: never to be closed */
 uint64_t rseq_next(uint64_t pc); /* start of the next one behind pc */
-
-/* arch */
-int arch_init(void);
-int arch_gs_in_use(void); /* the interrupted thread uses what bursts need */
-void arch_thread_init(struct thread *t);
-int arch_in_cache(uint64_t pc);
-uint64_t arch_translate(struct thread *t, uint64_t pc); /* code to run, 0: cannot (t->leave_end says why) */
-void arch_enter(struct thread *t);                      /* sets the GS base */
-void arch_leave(struct thread *t);
-uint64_t arch_memory(void); /* bytes that translations and their tables have taken at most */
-uint64_t arch_memory(void); /* bytes that translations and their tables take */
-void arch_flush(void);      /* caller makes sure that nobody is in the cache */
-uint64_t arch_generation(void);
-void arch_forget_targets(struct thread *t);
-void arch_forked(void); /* in a forked child: start afresh */
-/* Counting: what there must be for it, in this process, and for a thread. */
-int arch_count_init(void);                /* 0, or -1: this processor cannot */
-int arch_has_ticks(void);                 /* the target may have forbidden itself to read it */
-uint64_t arch_ticks(void);                /* the processor's clock; not in nanoseconds */
-int arch_count_ready(struct thread *t);   /* the thread has what it needs. 0, or -1: no memory */
-int arch_count_can(const ucontext_t *uc); /* of that frame, too */
-/* The page that counting blocks read: closed, the thread faults at the next block's beginning. */
-void arch_count_open(struct thread *t);
-void arch_count_close(struct thread *t);
-/* The frame of a thread that goes into counting code, or comes out of it: then, what was counted meanwhile.
- */
-void arch_count_in(struct thread *t, ucontext_t *uc);
-uint64_t arch_count_out(struct thread *t, ucontext_t *uc);
-uint64_t arch_counted(const ucontext_t *uc); /* the same, of a thread that stopped and stays */
-/* The counter is so many references away from its mark: of a thread that stopped, or (NULL) in dispatch. The
- * first also begins to count blocks anew. */
-void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references);
-/* Blocks since then, and COUNT_TURN for each return or indirect branch. */
-uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc);
-/*
- * A fault at a place in the cache. FAULT_LEAVE: the leave gate. FAULT_FULL: end of the buffer.
- * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last
- * three the context is untouched; unless the thread counts, *record is the start of the unfinished record,
- * *end the end of its words; arch_restore then makes the context the target's. FAULT_UNKNOWN: cannot be.
- */
-enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE };
-enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
-                           uint64_t **end);
-void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */
-/* Returns how many instructions of the last record were executed. */
-uint32_t arch_restore(struct thread *t, ucontext_t *uc);
-/*
- * After arch_restore, which returned insns: if the instruction that faulted had done a part of its work,
- * makes that part of the record. 1 if so (it counts as executed), else 0.
- */
-int arch_record_partial(const ucontext_t *uc, uint64_t *record, uint32_t insns);
-/* A signal interrupted the system call gate: make the context the target's; 0: it was elsewhere. */
-int arch_restore_gate(struct thread *t, ucontext_t *uc);
-/* A diverted system call: its number and arguments; the instruction pointer stands behind it. */
-long arch_call(const ucontext_t *uc, uint64_t *args);
-void arch_call_done(ucontext_t *uc, long result); /* it was made */
-unsigned arch_audit(void);                        /* AUDIT_ARCH_ of its numbers */
-void arch_call_again(ucontext_t *uc);             /* the target makes it, at its own place */
-/* It makes it from the agent's text; come_back: which ends in a fault. */
-void arch_call_through(struct thread *t, ucontext_t *uc, int come_back);
-int arch_call_lasts(const struct thread *t); /* one without a fault has begun, and is not over */
-/* At that fault: makes the context the target's; 0: it is not that one. */
-int arch_call_back(struct thread *t, ucontext_t *uc);
-int arch_call_interrupted(struct thread *t, ucontext_t *uc); /* likewise, anywhere in such a call */
 
 #pragma GCC visibility pop
 #endif

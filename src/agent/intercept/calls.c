@@ -24,25 +24,7 @@
 #include "agent/sys/sys.h"
 #include "agent/watch/watch.h"
 
-#define DISPATCH_ON 1
 #define PROC_MAGIC 0x9fa0
-
-extern const char __ehdr_start[] HIDDEN;
-
-int calls_prepare(struct thread *t)
-{
-    if (t->dispatching)
-        return 0;
-    /* Not from text of ours; calls_outside is at its end. */
-    long bytes = (const char *)(uintptr_t)calls_outside - __ehdr_start;
-    if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
-                        (long)&t->selector, 0))) {
-        turn_off(WIRE_UNWATCHED_KERNEL);
-        return -1;
-    }
-    t->dispatching = 1;
-    return 0;
-}
 
 /* The target's own request for what we use. */
 static int wants_dispatch(long number, const uint64_t *args)

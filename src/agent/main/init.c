@@ -297,12 +297,23 @@ static struct wire_session *map_session(int fd)
     return NULL;
 }
 
+static const struct translator_ops for_translator = {
+    .system_call = syscall_in_burst,
+    .counted = count_take,
+    .marked = count_marked,
+    .call_may_wait = count_pause,
+    .call_begins = count_call,
+    .call_ends = count_called,
+    .work_begins = count_away,
+    .work_ends = count_back,
+};
+
 static int start(int fd)
 {
     int why = attach(fd);
     if (why == 0)
         why = -(int)surroundings_forbid();
-    if (why != 0 || (why = arch_init()) != 0)
+    if (why != 0 || (why = arch_init(&for_translator)) != 0)
         return why;
     rseq_init();
     count_init();

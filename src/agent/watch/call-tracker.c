@@ -278,7 +278,7 @@ void guard_begins(struct thread *t)
         turn_off(WIRE_UNWATCHED_THREADS);
         return;
     }
-    if (calls_prepare(t))
+    if (divert_calls(t))
         return;
     if (!guarding)
         guard_all_anew();

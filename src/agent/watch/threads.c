@@ -126,7 +126,7 @@ void watch_attached(struct thread *t)
     if (watch_many() && watch_used()) {
         if (t->index >= CALL_SLOTS || nthreads > WATCH_MOST_THREADS)
             turn_off(WIRE_UNWATCHED_THREADS);
-        else if (calls_prepare(t) == 0)
+        else if (divert_calls(t) == 0)
             set_selector(t);
         is_seen(t);
         settle_own_memory();

@@ -70,6 +70,14 @@ void turn_off(enum wire_unwatched why)
     guard_ends();
 }
 
+int divert_calls(struct thread *t)
+{
+    int result = calls_prepare(t);
+    if (result)
+        turn_off(WIRE_UNWATCHED_KERNEL);
+    return result;
+}
+
 void watch_off(struct thread *t, enum wire_unwatched why)
 {
     if (!session || !session->watch)
@@ -108,7 +116,7 @@ int watch_close(struct thread *t, uint64_t mask)
     }
     if (npages == 0 || t->watch_hold) /* watch_release does it */
         return 1;
-    if (!is_fit(t, mask) || calls_prepare(t)) {
+    if (!is_fit(t, mask) || divert_calls(t)) {
         watch_drop(t);
         return 0;
     }

@@ -90,6 +90,8 @@ void guard_forked(void);
 
 /* watch.c */
 void turn_off(enum wire_unwatched why);
+/* calls_prepare; if the kernel cannot, turn_off. */
+int divert_calls(struct thread *t);
 
 /* watch-time.c */
 uint64_t cpu_ns(void); /* of the thread */

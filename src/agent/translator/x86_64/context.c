@@ -28,9 +28,12 @@ static greg_t *greg(ucontext_t *uc, int reg)
     return &uc->uc_mcontext.gregs[gregs_of[reg]];
 }
 
-int arch_init(void)
+const struct translator_ops *translator_ops;
+
+int arch_init(const struct translator_ops *ops)
 {
     unsigned a, b, c, d;
+    translator_ops = ops;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2))
         return -WIRE_OFF_CPU;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
@@ -152,7 +155,7 @@ static void restore_counting(struct thread *t, ucontext_t *uc, const struct bloc
         *greg(uc, p->extra) = (greg_t)t->spill_extra;
     t->strings[p->string].elements -= (uint64_t)*greg(uc, RCX) * p->repeats;
     t->strings[p->string].counted -= p->repeats;
-    count_take(t, counted - (b->refs - p->refs));
+    translator_ops->counted(t, counted - (b->refs - p->refs));
 }
 
 uint32_t arch_restore(struct thread *t, ucontext_t *uc)
@@ -177,7 +180,7 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     if (rip < (uint64_t)gate_begin || rip > (uint64_t)gate_end)
         return 0;
     if (t->count.on)
-        count_take(t, arch_count_out(t, uc));
+        translator_ops->counted(t, arch_count_out(t, uc));
     greg_t *g = uc->uc_mcontext.gregs;
     g[REG_RDI] = (greg_t)t->saved[0];
     g[REG_RSI] = (greg_t)t->saved[1];

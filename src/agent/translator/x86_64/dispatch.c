@@ -121,11 +121,11 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     long result = 0;
     count_add(&proc->count.syscalls, 1);
     t->syscall_pc = x->target;
-    switch (syscall_in_burst(t, (long)regs[D_RAX], args, &result)) {
+    switch (translator_ops->system_call(t, (long)regs[D_RAX], args, &result)) {
     case SYSCALL_PLAIN:
         return (uint64_t)x->resume;
     case SYSCALL_MASKED:
-        count_pause(t); /* nothing of ours is to interrupt it */
+        translator_ops->call_may_wait(t); /* nothing of ours is to interrupt it */
         t->gate_resume = (uint64_t)x->after;
         return (uint64_t)gate_begin;
     case SYSCALL_DONE:
@@ -154,7 +154,7 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
     struct exit *x = cache_exit(t->exit_id);
     int ours = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
-    uint64_t away = ours ? count_away(t) : 0, code;
+    uint64_t away = ours ? translator_ops->work_begins(t) : 0, code;
     switch (x->kind) {
     case EXIT_INDIRECT:
         code = indirect(t, x);
@@ -166,14 +166,14 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
         code = retranslate(t, x);
         break;
     case EXIT_SYSCALL:
-        count_call(t);
+        translator_ops->call_begins(t);
         return system_call(t, x, regs);
     case EXIT_BACK:
-        count_called(t);
+        translator_ops->call_ends(t);
         code = (uint64_t)x->resume;
         break;
     case EXIT_MARK:
-        count_marked(t);
+        translator_ops->marked(t);
         code = (uint64_t)x->resume;
         break;
     case EXIT_STEP:
@@ -186,6 +186,6 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
         code = leave(t, x->target);
         break;
     }
-    count_back(t, away);
+    translator_ops->work_ends(t, away);
     return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls.c - the context of a system call that was diverted to us (../../calls.c). */
+/* calls.c - the context of a system call that was diverted to us (intercept/calls.c). */
 #include <linux/audit.h>
 #include "agent/agent.h"
 #include "agent/translator/x86_64/dispatch.h"

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* divert.c - turns on syscall user dispatch for a thread; see divert.h. */
+#include "agent/divert/divert.h"
+#include <sys/prctl.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+#define DISPATCH_ON 1
+
+extern const char __ehdr_start[] HIDDEN;
+
+int calls_prepare(struct thread *t)
+{
+    if (t->dispatching)
+        return 0;
+    /* Not from text of ours; calls_outside is at its end. */
+    long bytes = (const char *)(uintptr_t)calls_outside - __ehdr_start;
+    if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
+                        (long)&t->selector, 0)))
+        return -1;
+    t->dispatching = 1;
+    return 0;
+}
