@@ -371,9 +371,24 @@ void burst_forget(struct thread *t); /* give the buffer back unread */
 int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end);
 int burst_buffers_scarce(void);
 
-/* The stretch before it is over, and the context the target's own: begins the recorded burst. */
-void burst_record(struct thread *t, ucontext_t *uc);
-int burst_take_buffer(struct thread *t); /* 0: there is none */
+/* A thread that counts has stopped where the clock asked it to: it goes on, or its recorded burst begins. */
+void burst_counting_stopped(struct thread *t, ucontext_t *uc);
+
+/* What bursts need of the parts above them. */
+struct burst_ops {
+    void (*begins)(struct thread *t); /* from here on, CPU time is not the target's own */
+    void (*entered)(
+        struct thread *t); /* it is about to go into translated code, for a burst of the collector's */
+    void (*left)(struct thread *t);                                /* it is native again */
+    void (*describe)(const struct thread *t, struct wire_desc *d); /* fills own_ns and inside_refs */
+    /* Before the buffer is handed over: the number of a question to hand over with it, 0: none; and after:
+     * waits for the answer. */
+    uint32_t (*asks)(struct thread *t, uint64_t burst);
+    void (*ask)(struct thread *t, uint32_t asks);
+    /* One that burst_enter_mini began is over. */
+    void (*probe_ended)(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns);
+};
+void burst_init(const struct burst_ops *ops);
 
 /* count.c */
 void count_init(void);
@@ -387,8 +402,15 @@ int count_is_alarm(const siginfo_t *info);
 void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
 /* Before what no alarm must come in, a system call that may wait or a step: the thread stops behind it. */
 void count_pause(struct thread *t);
-/* The thread has stopped at the page that was closed: the stretch goes on, or the recorded burst begins. */
-void count_stop(struct thread *t, ucontext_t *uc);
+/* The thread has stopped at the page that was closed; what is to be done. */
+enum count_verdict {
+    COUNT_GO_ON,  /* nothing: the stretch goes on */
+    COUNT_SIGNAL, /* a signal waits that the target must see first */
+    COUNT_RECORD, /* the recorded burst begins here */
+};
+enum count_verdict count_stop(struct thread *t, ucontext_t *uc);
+/* Counting always: there was no buffer for the burst of that verdict. */
+void count_not_recorded(struct thread *t, ucontext_t *uc);
 void count_marked(struct thread *t); /* the counter is at its mark */
 void count_call(struct thread *t);   /* a system call of the target's begins in counting code */
 void count_called(struct thread *t); /* ... and is over */

@@ -20,6 +20,13 @@ static uint32_t stepping_native;
 
 static int forbidden;
 
+static const struct burst_ops *ops;
+
+void burst_init(const struct burst_ops *o)
+{
+    ops = o;
+}
+
 /* Nonzero: the thread may enter the code cache, and is one of `active`, beside so many others. */
 static int may_enter(uint32_t *others)
 {
@@ -112,8 +119,6 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     uint64_t fs_base = 0;
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
     *d = (struct wire_desc){.asks = asks,
-                            .own_ns = watch_burst_own_ns(t),
-                            .inside_refs = watch_inside_refs(),
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
@@ -144,6 +149,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .near_ns = t->count.near_ns,
                             .count_before = t->count.total,
                             .count_gap = t->count.burst_gap};
+    ops->describe(t, d);
     count_forget(t);
     uint64_t memory = memory_bytes();
     if (memory > proc->count.memory_bytes)
@@ -169,7 +175,7 @@ static void go_native(struct thread *t)
     if (t->state != THREAD_NATIVE)
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     t->state = THREAD_NATIVE;
-    watch_leaves(t);
+    ops->left(t);
 }
 
 static void end_books(struct thread *t)
@@ -182,7 +188,7 @@ static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t la
 {
     go_native(t);
     t->mini = 0;
-    watch_mini_end(t, end_of_words, last_insns);
+    ops->probe_ended(t, end_of_words, last_insns);
     if (t->trigger_waits)
         thread_arm(t);
     t->trigger_waits = 0;
@@ -201,11 +207,11 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         count_end(t);
         burst_forget(t);
     } else if (t->buffer >= 0) {
-        asks = end != WIRE_END_EXIT ? watch_asks(t, t->burst) : 0;
+        asks = end != WIRE_END_EXIT ? ops->asks(t, t->burst) : 0;
         publish(t, end, detail, end_of_words, last_insns, asks);
     }
     go_native(t);
-    watch_ask(t, asks); /* after which the budget knows what this burst cost */
+    ops->ask(t, asks); /* after which the budget knows what this burst cost */
     thread_arm(t);
     /* Who always counts goes on at once, but not where it would meet the same again, as a call that is yet to
      * be made. */
@@ -273,7 +279,7 @@ int burst_must_wait(const ucontext_t *uc)
     return (pending & ~mask & ~FAULT_SIGNALS) != 0;
 }
 
-int burst_take_buffer(struct thread *t)
+static int take_buffer_for(struct thread *t)
 {
     t->buffer = take_buffer();
     if (t->buffer >= 0)
@@ -311,7 +317,8 @@ static uint64_t begin(struct thread *t, uint64_t pc)
     return code;
 }
 
-void burst_record(struct thread *t, ucontext_t *uc)
+/* The stretch before it is over, and the context is the target's own. */
+static void record(struct thread *t, ucontext_t *uc)
 {
     start_buffer(t, t->buffer);
     uint64_t code = begin(t, arch_pc(uc));
@@ -321,6 +328,23 @@ void burst_record(struct thread *t, ucontext_t *uc)
     }
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
     end_books(t);
+}
+
+void burst_counting_stopped(struct thread *t, ucontext_t *uc)
+{
+    enum count_verdict verdict = count_stop(t, uc);
+    if (verdict == COUNT_SIGNAL) { /* let it in: the burst comes after it */
+        arch_restore(t, uc);
+        memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+    } else if (verdict == COUNT_RECORD && count_always() && !take_buffer_for(t)) {
+        count_not_recorded(t, uc);
+    } else if (verdict == COUNT_RECORD) {
+        arch_restore(t, uc);
+        count_end(t);
+        t->count.done = 0;
+        record(t, uc);
+    }
 }
 
 int burst_enter(struct thread *t, ucontext_t *uc)
@@ -349,18 +373,18 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         arch_flush();
         regions_forget();
     }
-    watch_burst_begins(t);
+    ops->begins(t);
     t->count.on = count_wanted(t, uc);
     /* Who counts for long must not keep a buffer from others. */
     if (!(t->count.on && count_always())) {
-        if (!burst_take_buffer(t))
+        if (!take_buffer_for(t))
             goto out;
         start_buffer(t, t->buffer);
     }
     t->entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t code = begin(t, pc);
     if (code) {
-        watch_enters(t);
+        ops->entered(t);
         go(t, uc, code);
         return 1;
     }

@@ -347,6 +347,22 @@ void count_forget(struct thread *t)
     t->count.string_total_before = t->count.total;
 }
 
+/* Counting always: on to where the thread is looked at again, *aim references away. */
+static void begin_lap(struct thread *t, uint64_t total, uint64_t *aim)
+{
+    set_timer(t, lap_ns(&t->count, total));
+    *aim = aim_of(&t->count, total);
+}
+
+static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
+{
+    if (aim) {
+        add_blocks(&t->count);
+        arch_count_aim(t, uc, aim);
+    }
+    t->count.alarm_cpu_ns = 0;
+}
+
 /* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away
  * (left alone: as it was). */
 static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
@@ -354,14 +370,11 @@ static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
     struct counting *c = &t->count;
     if (count_always()) {
         if (total >= c->burst_at) {
-            int taken = burst_take_buffer(t);
             c->burst_gap = c->gap_refs;
             plan_burst(t, total);
-            if (taken)
-                return 1;
+            return 1;
         }
-        set_timer(t, lap_ns(c, total));
-        *aim = aim_of(c, total);
+        begin_lap(t, total, aim);
         return 0;
     }
     if (c->near == 2)
@@ -386,32 +399,28 @@ static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
     return 0;
 }
 
-void count_stop(struct thread *t, ucontext_t *uc)
+enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
 {
     struct counting *c = &t->count;
-    uint64_t pending = 0;
+    uint64_t pending = 0, aim = 0;
     arch_count_open(t);
     c->closed = 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
-    if (pending & ~t->app_mask & ~FAULT_SIGNALS) { /* let it in: the burst comes after it */
-        arch_restore(t, uc);
-        memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
-        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
-    } else {
-        count_take(t, arch_counted(uc));
-        uint64_t aim = 0;
-        c->part_blocks = arch_count_blocks(t, uc);
-        if (is_over(t, c->total, &aim)) {
-            arch_restore(t, uc);
-            count_end(t);
-            c->done = 0;
-            burst_record(t, uc);
-        } else if (aim) {
-            add_blocks(c);
-            arch_count_aim(t, uc, aim);
-        }
-    }
-    c->alarm_cpu_ns = 0;
+    if (pending & ~t->app_mask & ~FAULT_SIGNALS)
+        return COUNT_SIGNAL;
+    count_take(t, arch_counted(uc));
+    c->part_blocks = arch_count_blocks(t, uc);
+    if (is_over(t, c->total, &aim))
+        return COUNT_RECORD;
+    go_on(t, uc, aim);
+    return COUNT_GO_ON;
+}
+
+void count_not_recorded(struct thread *t, ucontext_t *uc)
+{
+    uint64_t aim;
+    begin_lap(t, t->count.total, &aim);
+    go_on(t, uc, aim);
 }
 
 uint64_t count_away(const struct thread *t)

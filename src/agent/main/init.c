@@ -308,6 +308,22 @@ static const struct translator_ops for_translator = {
     .work_ends = count_back,
 };
 
+static void describe_burst(const struct thread *t, struct wire_desc *d)
+{
+    d->own_ns = watch_burst_own_ns(t);
+    d->inside_refs = watch_inside_refs();
+}
+
+static const struct burst_ops for_bursts = {
+    .begins = watch_burst_begins,
+    .entered = watch_enters,
+    .left = watch_leaves,
+    .describe = describe_burst,
+    .asks = watch_asks,
+    .ask = watch_ask,
+    .probe_ended = watch_mini_end,
+};
+
 static int start(int fd)
 {
     int why = attach(fd);
@@ -315,6 +331,7 @@ static int start(int fd)
         why = -(int)surroundings_forbid();
     if (why != 0 || (why = arch_init(&for_translator)) != 0)
         return why;
+    burst_init(&for_bursts);
     rseq_init();
     count_init();
     agent_set_stays(session->mode == WIRE_MODE_FULL || count_always());

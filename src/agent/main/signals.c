@@ -248,7 +248,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         return 0;
     case FAULT_FULL:
         if (t->count.on) {
-            count_stop(t, uc);
+            burst_counting_stopped(t, uc);
             return 0;
         }
         if (session->mode == WIRE_MODE_FULL && !session->stop && !agent_off && !burst_forbidden()) {
