@@ -517,10 +517,16 @@ void calls_interrupted(struct thread *t, ucontext_t *uc); /* makes the context t
 
 /* regions.c */
 int region_may_translate(uint64_t pc);
-int region_may_change(uint64_t pc); /* translated code must check its source: writable, or no file's */
-int region_is_agent(uint64_t pc);   /* the agent's own code: its references are not the target's */
-int regions_changed(void);          /* something known has gone or changed: translations are stale */
-int regions_are_stale(void);        /* likewise, as far as was noticed without looking */
+/* Whether the region that holds that byte is known, without reading the list. */
+int region_is_known(uint64_t pc);
+/* Translated code must check its source: one of these bytes is writable, in no private mapping of a file, or
+ * not known. */
+int region_may_change(uint64_t pc, uint64_t bytes);
+/* End of the code around pc of which none may change; pc, if that byte may. */
+uint64_t region_fixed_end(uint64_t pc);
+int region_is_agent(uint64_t pc); /* the agent's own code: its references are not the target's */
+int regions_changed(void);        /* something known has gone or changed: translations are stale */
+int regions_are_stale(void);      /* likewise, as far as was noticed without looking */
 /* At the process' start, for it may leave /proc behind. What was known is kept for as long as the list cannot
  * be read again. */
 void regions_read(void);

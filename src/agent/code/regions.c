@@ -201,10 +201,22 @@ int region_may_translate(uint64_t pc)
     return 1;
 }
 
-int region_may_change(uint64_t pc)
+int region_is_known(uint64_t pc)
 {
-    const struct region *r = lookup(pc);
-    return !r || r->may_change;
+    return lookup(pc) != NULL;
+}
+
+int region_may_change(uint64_t pc, uint64_t bytes)
+{
+    return region_fixed_end(pc) < pc + bytes;
+}
+
+uint64_t region_fixed_end(uint64_t pc)
+{
+    const struct region *r;
+    while ((r = lookup(pc)) && !r->may_change)
+        pc = r->end;
+    return pc;
 }
 
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;

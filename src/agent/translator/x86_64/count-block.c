@@ -72,7 +72,7 @@ static unsigned decode(uint64_t pc, int *last, unsigned *refs)
 {
     unsigned n = 0;
     uint64_t stop = rseq_next(pc);
-    int may_change = region_may_change(pc), silent = region_is_agent(pc);
+    int silent = region_is_agent(pc);
     *last = 0;
     *refs = 0;
     source_begin(&source, pc);
@@ -87,9 +87,8 @@ static unsigned decode(uint64_t pc, int *last, unsigned *refs)
             *last = 1;
             break;
         }
-        source_take(&source, d);
-        if (may_change && insn_stores(d))
-            break; /* perhaps into the code that follows: that is looked at next */
+        if (source_take(&source, d))
+            break;
     }
     return n;
 }
@@ -177,10 +176,10 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
 
 /* A call instruction whose target, if it is no direct one, has been looked up, and the landing behind it; or
  * the way to where they stand already. Returns where code goes on right behind. */
-static uint64_t emit_call(const struct block *b, const struct insn *d, int indirect, struct landing *landing)
+static uint64_t emit_call(const struct insn *d, int indirect, struct landing *landing)
 {
     uint64_t next = d->pc + d->in.length;
-    const struct block *there = region_may_change(b->pc) ? NULL : cache_find(next, 1);
+    const struct block *there = region_may_change(d->pc, d->in.length) ? NULL : cache_find(next, 1);
     if (there && there->call_pc == d->pc) {
         emit_patch(emit_jump(&cache_out), there->return_landing - CALL_BYTES);
         return 0;
@@ -230,7 +229,7 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         *jump = (uint8_t)(cache_out.at - jump - 1);
         return next;
     case INSN_CALL:
-        return emit_call(b, d, 0, landing);
+        return emit_call(d, 0, landing);
     case INSN_CALL_INDIRECT:
     case INSN_JUMP_INDIRECT:
         emit_count_save(&cache_out);
@@ -238,7 +237,7 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         source_load_target(&cache_out, d, RAX);
         emit_count_index(&cache_out, indirect_exit(d, p.insn, d->class == INSN_CALL_INDIRECT ? -8 : 0));
         if (d->class == INSN_CALL_INDIRECT)
-            return emit_call(b, d, 1, landing);
+            return emit_call(d, 1, landing);
         emit_count_jump(&cache_out);
         return 0;
     case INSN_RETURN:
@@ -293,7 +292,7 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
     const struct insn *end = last ? &insns[n - 1] : NULL;
     struct place p = {.refs = (uint16_t)refs, .extra = -1}; /* not added yet: nothing to take back */
     nplaces = add_place(nplaces, b, &p);
-    if (region_may_change(pc) && !(n == 1 && end && insn_is_native(end)))
+    if (source.may_change && !(n == 1 && end && insn_is_native(end)))
         emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
     if (refs || (end && count_may_loop(end)))
         emit_count_add(&cache_out, refs,

@@ -107,7 +107,7 @@ static int is_still_a_call(const struct exit *x)
 {
     uint8_t now[2];
     cache_lock();
-    int may_change = region_may_change(x->target);
+    int may_change = region_may_change(x->target, 2);
     cache_unlock();
     return !may_change || x->block->pc != x->target ||
            (safe_copy(now, (const void *)x->target, 2) == 0 && now[0] == 0x0f && now[1] == 0x05);

@@ -8,16 +8,21 @@ void source_begin(struct source *s, uint64_t pc)
 {
     s->pc = pc;
     s->have = s->taken = 0;
+    s->fixed_end = region_fixed_end(pc);
+    s->may_change = s->stores = 0;
 }
 
-int source_look(struct source *s, struct insn *d)
+/* Reads bytes for one instruction more, as far as they are executable. Page by page, since each has its own
+ * protection. 0: there is no room. */
+static int read_ahead(struct source *s)
 {
     while (s->have - s->taken < ZYDIS_MAX_INSTRUCTION_LENGTH) {
-        /* Page by page, since the next one may not be there. */
         unsigned want = 64;
         if (s->have + want > sizeof s->bytes)
             return 0;
         uint64_t from = s->pc + s->have;
+        if (!region_is_known(from))
+            break;
         unsigned to_page = (unsigned)(4096 - (from & 4095));
         if (want > to_page)
             want = to_page;
@@ -26,10 +31,42 @@ int source_look(struct source *s, struct insn *d)
         if (missing)
             break;
     }
+    return 1;
+}
+
+static void decode_next(const struct source *s, struct insn *d)
+{
     unsigned left = s->have - s->taken;
     insn_decode(d, s->bytes + s->taken,
                 left < ZYDIS_MAX_INSTRUCTION_LENGTH ? left : ZYDIS_MAX_INSTRUCTION_LENGTH, s->pc + s->taken);
+}
+
+int source_look(struct source *s, struct insn *d)
+{
+    if (!read_ahead(s))
+        return 0;
+    decode_next(s, d);
+    /* It goes on behind the code that is known: only then it pays to look what is there. */
+    if (d->in.length == 0 && s->have - s->taken < ZYDIS_MAX_INSTRUCTION_LENGTH &&
+        region_may_translate(s->pc + s->have)) {
+        if (!read_ahead(s))
+            return 0;
+        decode_next(s, d);
+    }
+    /* Earlier stores of the block may be into this instruction, after the block has checked its source. */
+    if (!s->may_change && d->pc + d->in.length > s->fixed_end && region_may_change(d->pc, d->in.length)) {
+        if (s->stores)
+            return 0;
+        s->may_change = 1;
+    }
     return 1;
+}
+
+int source_take(struct source *s, const struct insn *d)
+{
+    s->taken += d->in.length;
+    s->stores |= insn_stores(d);
+    return s->may_change && s->stores;
 }
 
 void source_find_sequence(const struct insn *d, uint64_t pc, uint64_t *stop)

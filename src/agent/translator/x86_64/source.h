@@ -11,16 +11,18 @@
 struct source {
     uint64_t pc;          /* where it begins */
     unsigned have, taken; /* bytes read from there, and instructions' bytes taken */
+    uint64_t fixed_end;   /* code up to here cannot change */
+    int may_change; /* one of the instructions looked at may be changed: the block must check its source */
+    int stores;     /* an instruction that was taken stores to memory */
     uint8_t bytes[BLOCK_INSNS * 15 + 32];
 };
 
 void source_begin(struct source *s, uint64_t pc);
-/* Decodes the instruction behind those taken; one that cannot be read is invalid. 0: too many already. */
+/* Decodes the instruction behind those taken; one that cannot be read, or is not executable to its last byte,
+ * is invalid. 0: it must not be in the same block. */
 int source_look(struct source *s, struct insn *d);
-static inline void source_take(struct source *s, const struct insn *d)
-{
-    s->taken += d->in.length;
-}
+/* Makes it one of the block. Nonzero: the block must end behind it, as it may have changed what follows. */
+int source_take(struct source *s, const struct insn *d);
 
 /* If the instruction, of a block at pc, tells of a restartable sequence, the block is not to go on into it:
  * *stop. */

@@ -138,7 +138,6 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
     unsigned used = ALWAYS_USED, n = 0, estimate = 0;
     int low = 0, scratch, cursor;
     uint64_t stop = rseq_next(pc);
-    int may_change = region_may_change(pc);
     *last = 0;
     source_begin(&source, pc);
     while (n < BLOCK_INSNS && pc + source.taken < stop) {
@@ -162,10 +161,9 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
         }
         used = more;
         low = needs_low;
-        source_take(&source, d);
         n++;
-        if (may_change && insn_stores(d))
-            break; /* perhaps into the code that follows: that is looked at next */
+        if (source_take(&source, d))
+            break;
         if ((estimate += 3) > BLOCK_REFS)
             break;
     }
@@ -341,7 +339,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         emit_gs_store(&cache_out, T_SPILL_B, cursor);
         emit_gs_load(&cache_out, cursor, T_CURSOR);
         b->fast = cache_out.at;
-        if (region_may_change(pc))
+        if (source.may_change)
             emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
         emit_store_imm(&cache_out, cursor, 0, 0);
         header = cache_out.at - 4;
