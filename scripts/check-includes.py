@@ -1,23 +1,37 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that dependencies point one way: every #include "..." under src follows the arrows.
+"""Checks that dependencies point one way, between parts, between the rooms of a part, and between files.
 
-    base  <-  model, sim, trace  <-  profile  <-  symbols, machine  <-  collect, report  <-  cli
+    base  <-  model, sim, trace  <-  profile  <-  machine  <-  collect  <-  pirate
+                                             <-  symbols, analysis  <-  report  <-  cli
     base  <-  agent; agent and collect share the wire header; nothing includes agent
 
-A part may include itself, the parts named for it below, and nothing else. Includes are written
-relative to src ("base/error.h"), so that the part is seen in the line itself.
+Parts: every #include "..." under src names a file below src, in the same part or in one of those that
+MAY_INCLUDE names for it. Includes are written relative to src ("base/error.h"), so that the part is seen in
+the line itself.
 
-usage: check-includes.py [SRC]      exit status 1 if an include goes against an arrow
+Rooms: the sub-folders of a part that ROOMS lists. A file may include its own room and those that are named
+for it. Of the files in the part's own folder, headers in COMMON are below all rooms; the others are above.
+
+Circles: two files form a circle if each uses, directly or through others, what the other one defines. They
+are looked for in the object files of a build folder (nm), not in includes, as only calls and data count.
+
+usage: check-includes.py [--circles BUILD] [SRC]      exit status 1 if anything points the wrong way
 """
 
+import argparse
+import collections
+import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 BELOW_PROFILE = {"base", "model", "sim", "trace"}
 BELOW_COLLECT = BELOW_PROFILE | {"profile", "symbols", "machine"}
 
+# "part" or "part/room".
 MAY_INCLUDE = {
     "wire": set(),
     "base": set(),
@@ -28,38 +42,176 @@ MAY_INCLUDE = {
     "symbols": BELOW_PROFILE | {"profile"},
     "machine": BELOW_PROFILE | {"profile"},
     "collect": BELOW_COLLECT | {"wire"},
-    "pirate": {"base", "machine", "profile", "collect"},
+    "pirate": {"base", "machine", "profile", "collect/launch"},
     "report": BELOW_COLLECT,
     "cli": BELOW_COLLECT | {"collect", "pirate", "report"},
     "agent": {"base", "wire"},
 }
 
+
+def storeys(*rooms):
+    """Each room may include all that come before it."""
+    return {room: set(rooms[:i]) for i, room in enumerate(rooms)}
+
+
+ROOMS = {
+    "collect": {
+        "launch": set(),
+        "clock": {"launch"},
+        "records": set(),
+        "watch": {"launch", "clock"},
+        "reduce": {"clock", "records", "watch"},
+        "drain": {"launch", "clock", "records", "watch", "reduce"},
+        "replay": {"watch", "reduce"},
+    },
+    "agent": storeys("sys", "code", "translator", "signals", "threads", "clock", "burst", "intercept", "watch",
+                     "interpose", "life", "main"),
+}
+
+COMMON = {"collect/tunables.h", "agent/tunables.h"}
+
+# Parts whose rooms and circles are not checked yet. To be removed.
+EXEMPT = {"agent"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+ABOVE, BELOW = "(above)", "(below)"
+
+
+def room_of(file):
+    """The room of a file, given relative to src; ABOVE or BELOW in the part's own folder; None: it has none."""
+    part, *rest = pathlib.PurePosixPath(file).parts
+    if part not in ROOMS or part in EXEMPT:
+        return None
+    if len(rest) > 1:
+        return rest[0]
+    return BELOW if file in COMMON else ABOVE
+
+
+def part_violation(part, file):
+    """Why a file of `part` may not use `file`, of another part; None: it may."""
+    target, *rest = pathlib.PurePosixPath(file).parts
+    if target in MAY_INCLUDE[part] or f"{target}/{rest[0]}" in MAY_INCLUDE[part]:
+        return None
+    rooms = sorted(name for name in MAY_INCLUDE[part] if name.startswith(f"{target}/"))
+    return f"{part} may not depend on {target}" + (f", but for {', '.join(rooms)}" if rooms else "")
+
+
+def room_violation(part, room, other):
+    """Why a file of `room` may not use one of `other`, of the same part; None: it may."""
+    known = ROOMS[part]
+    for name in (room, other):
+        if name not in known and name not in (ABOVE, BELOW):
+            return f"no arrow is known for src/{part}/{name}; add it to scripts/check-includes.py"
+    if room in (ABOVE, other) or other == BELOW:
+        return None
+    if room == BELOW or other == ABOVE or other not in known[room]:
+        return f"{part}/{room} may not depend on {part}/{other}"
+    return None
 
 
 def violations(src):
     """Yields one sentence for every include that should not be."""
     for path in sorted(src.rglob("*.[chS]")):
-        part = path.relative_to(src).parts[0]
+        name = path.relative_to(src).as_posix()
+        part = name.split("/")[0]
         text = path.read_text()
         for match in INCLUDE.finditer(text):
             included = match.group(1)
             line = text.count("\n", 0, match.start(1)) + 1
-            where = f"{path}:{line}: \"{included}\""
-            target = pathlib.PurePosixPath(included).parts[0]
+            why = None
             if part not in MAY_INCLUDE:
-                yield f"{where}: no arrow is known for src/{part}; add it to scripts/check-includes.py"
+                why = f"no arrow is known for src/{part}; add it to scripts/check-includes.py"
             elif not (src / included).is_file():
-                yield f"{where}: no such file under src; includes are written relative to src"
-            elif target != part and target not in MAY_INCLUDE[part]:
-                yield f"{where}: {part} may not depend on {target}"
+                why = "no such file under src; includes are written relative to src"
+            elif included.split("/")[0] != part:
+                why = part_violation(part, included)
+            elif room_of(name) is not None:
+                why = room_violation(part, room_of(name), room_of(included))
+            if why:
+                yield f"{path}:{line}: \"{included}\": {why}"
+
+
+def symbols(build, src):
+    """Source file below src -> (global symbols that its object defines, those that it needs)."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        folder = pathlib.Path(entry["directory"])
+        file = pathlib.Path(os.path.normpath(folder / entry["file"]))
+        if not file.is_relative_to(src):
+            continue
+        defined, needed = found.setdefault(file.relative_to(src).as_posix(), (set(), set()))
+        nm = subprocess.run(["nm", "-g", folder / entry["output"]], check=True, capture_output=True, text=True)
+        for line in nm.stdout.splitlines():
+            *_, kind, symbol = line.split()
+            (needed if kind in "Uwv" else defined).add(symbol)
+    return found
+
+
+def uses(build, src):
+    """File -> {file that it uses: the symbols}. Of two that define a name, the one of the same part is meant."""
+    found = symbols(build, src)
+    owners = collections.defaultdict(set)
+    for file, (defined, _) in found.items():
+        for symbol in defined:
+            owners[symbol].add(file)
+    graph = {file: collections.defaultdict(set) for file in found}
+    for file, (_, needed) in found.items():
+        part = file.split("/")[0]
+        for symbol in needed:
+            there = owners[symbol]
+            for other in {o for o in there if o.split("/")[0] == part} or there:
+                if other != file:
+                    graph[file][other].add(symbol)
+    return graph
+
+
+def circles(graph):
+    """Lists of files that all reach each other (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(file):
+        index[file] = low[file] = len(index)
+        stack.append(file)
+        for other in graph[file]:
+            if other not in index:
+                visit(other)
+                low[file] = min(low[file], low[other])
+            elif other in stack:
+                low[file] = min(low[file], index[other])
+        if low[file] == index[file]:
+            circle = [stack.pop()]
+            while circle[-1] != file:
+                circle.append(stack.pop())
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for file in graph:
+        if file not in index:
+            visit(file)
+    return found
+
+
+def circle_sentences(build, src):
+    graph = uses(build, src)
+    if not graph or not any(graph.values()):
+        sys.exit(f"check-includes.py: no object files of {src} in {build}")
+    for circle in circles(graph):
+        if all(file.split("/")[0] in EXEMPT for file in circle):
+            continue
+        arrows = [f"{a} uses {', '.join(sorted(graph[a][b])[:3])} of {b}" for a in circle for b in circle if graph[a].get(b)]
+        yield "a circle of files: " + "; ".join(arrows)
 
 
 def main():
-    src = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "src")
-    if not any(src.rglob("*.[chS]")):
-        sys.exit(f"check-includes.py: no source files under {src}")
-    found = list(violations(src))
+    options = argparse.ArgumentParser(usage="check-includes.py [--circles BUILD] [SRC]")
+    options.add_argument("--circles", metavar="BUILD", type=pathlib.Path)
+    options.add_argument("src", nargs="?", default="src", type=pathlib.Path)
+    args = options.parse_args()
+    if not any(args.src.rglob("*.[chS]")):
+        sys.exit(f"check-includes.py: no source files under {args.src}")
+    found = list(violations(args.src))
+    if args.circles:
+        found += circle_sentences(args.circles.resolve(), args.src.resolve())
     for sentence in found:
         print(sentence, file=sys.stderr)
     sys.exit(1 if found else 0)

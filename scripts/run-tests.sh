@@ -55,7 +55,7 @@ unit_tests build-asan unit-sanitized -Dagent=false -Db_sanitize=address,undefine
     -Dc_args=-fno-sanitize-recover=all
 
 echo "== Sources"
-check "includes follow the arrows" scripts/check-includes.py
+check "includes follow the arrows, and no files form a circle" scripts/check-includes.py --circles build
 mapfile -t sources < <(find src tests -name '*.[ch]' | sort)
 check "formatted (make format does it)" clang-format --dry-run -Werror "${sources[@]}"
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "collect/clock/budget.h"
+#include "collect/clock/faultcost.h"
 #include "collect/collect.h"
 #include "collect/drain/drain.h"
 #include "collect/launch/launch.h"
@@ -221,6 +222,7 @@ static int prepare(struct run *r, struct error *err)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
     r->session.map->line_bytes = o->line_bytes;
+    r->session.map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     r->start_ns = monotonic_ns();
     status = profile_create(o->output, &r->profile, err);

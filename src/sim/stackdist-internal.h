@@ -70,7 +70,16 @@ stackdist_touch_fn stackdist_touch_any, stackdist_touch_avx512;
 /* Whether this machine runs stackdist_touch_avx512. */
 int stackdist_has_avx512(void);
 
-/* The rare parts of a touch. */
+/* --- stackdist-rare.c --- */
+
+/*
+ * Numbers wanted before the next renumbering. That costs a pass over the table, so a large table
+ * (which may be nearly empty after a reset) wants many.
+ */
+uint64_t stackdist_wanted_numbers(uint64_t tail_lines, uint64_t capacity);
+/* The slots in use in the order of their lines' last touches; their number. */
+unsigned stackdist_slots_oldest_first(const struct stackdist *sd, unsigned *out);
+void stackdist_clear_front(struct stackdist *sd);
 int stackdist_renumber(struct stackdist *sd);   /* makes room for tail numbers: 0 or -ENOMEM */
 int stackdist_grow_table(struct stackdist *sd); /* 0 or -ENOMEM */
 void stackdist_restamp(struct stackdist *sd);   /* makes room for stamps */

@@ -210,11 +210,6 @@ void drain_wait(struct drain *d, int timeout_ms)
     __atomic_store_n(&session->collector_sleeps, 0, __ATOMIC_SEQ_CST);
 }
 
-void drain_ring(struct wire_session *session)
-{
-    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
-}
-
 void drain_commit(struct drain *d)
 {
     struct error err;

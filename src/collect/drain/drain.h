@@ -47,10 +47,8 @@ int drain_crowded(const struct drain *d);
  * are told to stop, and buffers are freed unread from then on.
  */
 uint64_t drain_pass(struct drain *d);
-/* Sleeps until an agent rings, a signal handler calls drain_ring, or timeout_ms is over. */
+/* Sleeps until an agent rings, a signal handler calls session_ring, or timeout_ms is over. */
 void drain_wait(struct drain *d, int timeout_ms);
-/* Ends a drain_wait, also one that is about to begin. Async-signal-safe. */
-void drain_ring(struct wire_session *session);
 /* Nonzero if processes came since drain_look. */
 int drain_fresh(const struct drain *d);
 /* Finds processes that are gone: takes their last buffers, gives their slots back. */

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "collect/clock/faultcost.h"
 #include "collect/launch/session.h"
 #include "collect/tunables.h"
 
@@ -75,7 +74,6 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
         .follow = follow != 0,
         .collector_pid = (uint32_t)getpid(),
         .pid_namespace = pid_namespace(),
-        .page_ns = full ? 0 : page_cost_ns(WIRE_PAGES_TRIED),
     };
     w.buffer_offset = w.template_offset + w.template_bytes;
     w.buffer_bytes =
@@ -158,4 +156,9 @@ void session_release_slot(const struct session *s, uint32_t i)
     off_t page = (off_t)WIRE_PAGE, bytes = (off_t)s->layout.slot_bytes;
     fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, slot_at(s, i) + page, bytes - page);
     fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, slot_at(s, i), page);
+}
+
+void session_ring(struct wire_session *session)
+{
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
 }

@@ -28,4 +28,8 @@ uint32_t session_slot_state(const struct session *s, uint32_t i);
 /* Gives slot i's memory back to the system; reads as zeros, so its state is WIRE_PROC_FREE. */
 void session_release_slot(const struct session *s, uint32_t i);
 
+/* Wakes the collector, as agents do: ends a drain_wait, also one that is about to begin. Async-signal-safe.
+ */
+void session_ring(struct wire_session *session);
+
 #endif

@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include "collect/drain/drain.h"
+#include "collect/launch/session.h"
 #include "collect/launch/signals.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -27,7 +27,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
             pending[i] = 1;
         }
     if (bell != NULL)
-        drain_ring(bell);
+        session_ring(bell);
 }
 
 void signals_bell(struct wire_session *session)
