@@ -60,7 +60,7 @@ ROOMS = {
         "clock": {"launch"},
         "records": set(),
         "watch": {"launch", "clock"},
-        "reduce": {"clock", "records", "watch"},
+        "reduce": {"clock", "records"},
         "drain": {"launch", "clock", "records", "watch", "reduce"},
         "replay": {"watch", "reduce"},
     },

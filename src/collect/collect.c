@@ -232,18 +232,17 @@ static int prepare(struct run *r, struct error *err)
         return status;
     int distances = o->reduce == COLLECT_REDUCE_DISTANCES;
     if (o->reduce != COLLECT_REDUCE_NONE &&
-        (r->reducer = reducer_new(r->profile, o->full, distances, o->line_bytes, r->start_ns, err)) == NULL)
+        (r->reducer = reducer_new(o->full, distances, o->line_bytes, r->start_ns, err)) == NULL)
         return -ENOMEM;
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
     if (r->drain == NULL)
         return -ENOMEM;
     if (distances && watches_lines(o)) {
         unsigned lines = o->watch_lines != 0 ? o->watch_lines : COLLECT_WATCH_PER_BURST;
-        r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, drain_request, r->drain, err);
+        r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, err);
         if (r->watches == NULL)
             return -ENOMEM;
         r->session.map->watch = WIRE_WATCH_BY_PAGES;
-        reducer_watch(r->reducer, r->watches);
         drain_watch(r->drain, &(struct watch_setting){
                                   .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed});
         if (o->watch_lines != 0)

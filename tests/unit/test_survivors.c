@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "collect/reduce/burst.h"
+#include "collect/watch/watch.h"
 #include "sim/setdist-internal.h"
 
 #define TOUCHES 4000u
@@ -127,15 +128,23 @@ static void test_sets_avx512(void **state)
     sets_agree_with_twin(setdist_touch_avx512);
 }
 
-struct requests {
-    struct watch_request list[64];
-    size_t n;
-};
-
-static void take_request(void *ctx, const struct watch_request *request)
+/* Ends the burst, stores it, chooses: the number of requests. */
+static size_t choose(struct burst *b, struct profile *p, struct profile_burst *row, struct watches *w,
+                     const struct watch_request **requests)
 {
-    struct requests *r = ctx;
-    r->list[r->n++] = *request;
+    struct burst_summary s;
+    struct error err;
+    assert_int_equal(burst_end(b, &s), 0);
+    assert_int_equal(burst_store(&s, p, row, &err), 0);
+    const struct watch_burst burst = {.process = row->process,
+                                      .burst = row->id,
+                                      .tid = row->tid,
+                                      .survivors = s.survivors,
+                                      .n = s.lines,
+                                      .touches = s.touches};
+    long n = watches_choose(w, &burst, requests, &err);
+    assert_true(n >= 0);
+    return (size_t)n;
 }
 
 static void test_choice(void **state)
@@ -147,11 +156,11 @@ static void test_choice(void **state)
     assert_true(fd >= 0);
     close(fd);
     unlink(path);
-    struct requests requests = {.n = 0};
+    const struct watch_request *requests;
     struct error err;
     struct profile *p;
     assert_int_equal(profile_create(path, &p, &err), 0);
-    struct watches *w = watches_new(p, 5, 64, 1, take_request, &requests, &err);
+    struct watches *w = watches_new(p, 5, 64, 1, &err);
     struct burst *b = burst_new(&err);
     /* Lines 0 .. 9 once each, then 9, 8, .. 0: positions are 0 .. 9 with line = position. */
     uint64_t chosen[10] = {0}, first[10] = {0};
@@ -159,20 +168,18 @@ static void test_choice(void **state)
         lines[line] = line, lines[19 - line] = line;
     for (int round = 0; round < 2000; round++) {
         struct profile_burst row = {.process = 3, .tid = 4, .references = 20};
-        requests.n = 0;
         assert_int_equal(burst_begin(b, round == 0, &err), 0);
         assert_int_equal(burst_touch(b, lines, 20), 0);
-        assert_int_equal(burst_store(b, p, &row, w, &err), 0);
-        assert_int_equal(requests.n, 5);
+        assert_int_equal(choose(b, p, &row, w, &requests), 5);
         for (size_t i = 0; i < 5; i++) {
-            const struct watch_request *r = &requests.list[i];
+            const struct watch_request *r = &requests[i];
             assert_true(r->process == 3 && r->tid == 4 && r->burst == row.id);
             assert_true(r->address == 64 * r->position && r->age == r->position && r->position < 10);
             for (size_t k = 0; k < i; k++)
-                assert_true(requests.list[k].position != r->position);
+                assert_true(requests[k].position != r->position);
             chosen[r->position]++;
         }
-        first[requests.list[0].position]++;
+        first[requests[0].position]++;
     }
     /* 1000 +- 22 and 200 +- 13: five standard deviations. */
     for (int i = 0; i < 10; i++)
@@ -180,7 +187,7 @@ static void test_choice(void **state)
     assert_int_equal(watches_open(w), 10000);
     assert_int_equal(
         watches_outcome(
-            w, requests.list[0].id,
+            w, requests[0].id,
             &(struct watch_outcome){
                 .outcome = PROFILE_REUSED, .refs = 7, .cpu_ns = 50, .inside_refs = 3, .clock_error = .5},
             &err),
@@ -189,11 +196,9 @@ static void test_choice(void **state)
     /* No more than there are. */
     watches_set_per_burst(w, 40);
     struct profile_burst row = {.references = 20};
-    requests.n = 0;
     assert_int_equal(burst_begin(b, 0, &err), 0);
     assert_int_equal(burst_touch(b, lines, 20), 0);
-    assert_int_equal(burst_store(b, p, &row, w, &err), 0);
-    assert_int_equal(requests.n, 10);
+    assert_int_equal(choose(b, p, &row, w, &requests), 10);
     /* All sets have the same ten reuses. */
     struct hist *h = malloc(sizeof *h);
     assert_int_equal(profile_get_sets(p, 1, 2, h, &err), 0);

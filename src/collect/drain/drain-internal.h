@@ -33,7 +33,6 @@ struct drain {
     struct watch_setting watch; /* watches NULL: none */
     unsigned live;              /* see watcher_limit */
     uint64_t allowance_ns;
-    struct watcher *asking;          /* whose burst is being reduced */
     const struct counters *counters; /* of the clock `pmu`; else NULL */
     uint64_t start_ns;
     uint32_t rings;    /* wire_session.doorbell at the last pass */

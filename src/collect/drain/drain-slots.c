@@ -103,7 +103,7 @@ void drain_adopt(struct drain *d, uint32_t i)
         slot->triggers =
             triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock, proc->cookie);
     if (d->watch.watches != NULL && slot->process.decoder != NULL)
-        slot->watcher = slot->process.watcher = watcher_new(proc, pid, &d->watch);
+        slot->watcher = watcher_new(proc, pid, &d->watch);
     if (slot->watcher != NULL)
         watcher_limit(slot->watcher, d->live, d->allowance_ns);
     if (storing(d)) {

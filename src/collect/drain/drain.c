@@ -49,13 +49,6 @@ void drain_watch(struct drain *d, const struct watch_setting *setting)
     d->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
 }
 
-void drain_request(void *ctx, const struct watch_request *request)
-{
-    struct drain *d = ctx;
-    if (d->asking != NULL)
-        watcher_request(d->asking, request);
-}
-
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns)
 {
     d->live = live;
@@ -101,6 +94,37 @@ static uint32_t first_ready(const struct drain *d, const struct slot *slot)
     return best;
 }
 
+/*
+ * A burst, stored, and the survivors that are watched from now on, if the agent waits for a choice. Whatever
+ * became of it, the process' watcher sees its lines.
+ */
+static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc *desc,
+                      struct reduced *reduced, struct error *err)
+{
+    const struct burst_summary *summary = &reduced->summary;
+    const struct watch_request *requests = NULL;
+    long nrequests = 0;
+    int status = 0;
+    if (reduced->is_burst && storing(d)) {
+        status = burst_store(summary, d->profile, &reduced->row, err);
+        if (status == 0 && desc->asks != 0 && slot->watcher != NULL) {
+            const struct watch_burst burst = {.process = slot->process.id,
+                                              .burst = reduced->row.id,
+                                              .tid = desc->tid,
+                                              .survivors = summary->survivors,
+                                              .n = summary->lines,
+                                              .touches = summary->touches};
+            nrequests = watches_choose(d->watch.watches, &burst, &requests, err);
+        }
+    }
+    if (status < 0 || nrequests < 0)
+        drain_set_trouble(d, err);
+    if (slot->watcher == NULL)
+        return 0;
+    return watcher_burst(slot->watcher, desc, summary->survivors, summary->lines, requests,
+                         nrequests > 0 ? (size_t)nrequests : 0, err);
+}
+
 static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
 {
     const struct wire_session *layout = &d->session->layout;
@@ -109,6 +133,7 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     uint64_t room = layout->buffer_bytes / sizeof(uint64_t);
     const char *words = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
     uint64_t n = desc.words < room ? desc.words : room;
+    struct reduced reduced = {0};
     struct error err;
 
     slot->expected_seq = desc.seq + 1;
@@ -120,19 +145,14 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
                    (const uint64_t *)(const void *)words, n);
     }
     slot->cpu_ns = desc.cpu_end_ns > slot->cpu_ns ? desc.cpu_end_ns : slot->cpu_ns;
-    d->asking = slot->watcher;
-    if (d->watch.watches != NULL && d->reducer != NULL) /* nobody waits for a choice: none is made */
-        reducer_watch(d->reducer, desc.asks != 0 ? d->watch.watches : NULL);
-    if (slot->watcher != NULL)
-        watcher_begin(slot->watcher, &desc);
-    if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL) {
-        if (reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &err) <
-            0)
-            drain_set_trouble(d, &err);
-    }
-    if (slot->watcher != NULL && watcher_end(slot->watcher, &err) < 0)
+    if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL &&
+        reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &reduced,
+                      &err) < 0) {
+        reduced = (struct reduced){0};
         drain_set_trouble(d, &err);
-    d->asking = NULL;
+    }
+    if (take_burst(d, slot, &desc, &reduced, &err) < 0)
+        drain_set_trouble(d, &err);
     __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
     futex(&proc->buf_freed, FUTEX_WAKE, INT_MAX, NULL);
@@ -219,7 +239,7 @@ void drain_commit(struct drain *d)
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
             drain_store_counters(d, &d->slots[i]);
-    if (storing(d) && d->reducer != NULL && reduce_store(d->reducer, &err) < 0)
+    if (storing(d) && d->reducer != NULL && reduce_store(d->reducer, d->profile, &err) < 0)
         drain_set_trouble(d, &err);
     if (storing(d) && profile_commit(d->profile, &err) < 0)
         drain_set_trouble(d, &err);

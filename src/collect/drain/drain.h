@@ -21,8 +21,6 @@ struct drain *drain_new(const struct session *s, struct reducer *r, struct profi
 /* Burst mode: lines that watches requests are watched in their processes. Before the first pass. Not owned.
  */
 void drain_watch(struct drain *d, const struct watch_setting *setting);
-/* As watch_request_fn, with the drain as ctx. */
-void drain_request(void *ctx, const struct watch_request *request);
 /* See watcher_limit: for all processes, those to come included. */
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns);
 /* From now on buffers go to t, too (also if there is no reducer). Not owned. */

@@ -3,15 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "sim/setdist.h"
 
 struct burst {
     struct stackdist *stack;
     struct setdist *sets; /* NULL as long as no burst wanted it */
     int with_sets;
     struct stackdist_survivor *survivors; /* since burst_end */
-    size_t nsurvivors, room;
-    int ended;
+    size_t room;
     struct hist hist[PROFILE_HIST_KINDS];
     struct hist scratch;
 };
@@ -52,7 +50,6 @@ int burst_begin(struct burst *b, int sets, struct error *err)
     for (int kind = 0; kind < PROFILE_HIST_KINDS; kind++)
         clear_hist(&b->hist[kind], stackdist_references(b->stack));
     stackdist_reset(b->stack);
-    b->ended = 0;
     b->with_sets = sets;
     if (sets && b->sets == NULL && (b->sets = setdist_new(err)) == NULL)
         return -ENOMEM;
@@ -69,31 +66,9 @@ int burst_touch(struct burst *b, const uint64_t *lines, size_t n)
                                 &b->hist[PROFILE_HIST_REUSE], NULL, NULL);
 }
 
-uint64_t burst_lines(const struct burst *b)
-{
-    return stackdist_lines(b->stack);
-}
-
 size_t burst_memory_bytes(const struct burst *b)
 {
     return stackdist_memory_bytes(b->stack);
-}
-
-const struct stackdist_survivor *burst_end(struct burst *b, size_t *n)
-{
-    size_t lines = (size_t)stackdist_lines(b->stack);
-    if (!b->ended && lines >= b->room) {
-        struct stackdist_survivor *larger = realloc(b->survivors, 2 * (lines + 1) * sizeof(*larger));
-        if (larger == NULL)
-            return NULL;
-        b->survivors = larger;
-        b->room = 2 * (lines + 1);
-    }
-    if (!b->ended)
-        stackdist_survivors(b->stack, b->survivors);
-    b->ended = 1;
-    *n = b->nsurvivors = lines;
-    return b->survivors;
 }
 
 /* Before the first touch of each of so many lines 0, 1, 2, ... others had been seen. */
@@ -106,40 +81,54 @@ static void count_firsts(struct hist *h, uint64_t lines)
     h->total += lines;
 }
 
-/* Reuses that are not counted at any distance are too far away: all of them go into the bin above. */
-static int store_sets(struct burst *b, struct profile *p, uint64_t id, struct error *err)
+int burst_end(struct burst *b, struct burst_summary *summary)
 {
-    uint64_t reuses = b->hist[PROFILE_HIST_STACK].total;
+    size_t lines = (size_t)stackdist_lines(b->stack);
+    if (lines >= b->room) {
+        struct stackdist_survivor *larger = realloc(b->survivors, 2 * (lines + 1) * sizeof(*larger));
+        if (larger == NULL)
+            return -ENOMEM;
+        b->survivors = larger;
+        b->room = 2 * (lines + 1);
+    }
+    stackdist_survivors(b->stack, b->survivors);
+    count_firsts(&b->hist[PROFILE_HIST_FIRST], lines);
+    for (size_t i = 0; i < lines; i++)
+        hist_add(&b->hist[PROFILE_HIST_AGE], b->survivors[i].age, 1);
+    *summary = (struct burst_summary){.touches = stackdist_references(b->stack),
+                                      .hist = b->hist,
+                                      .sets = b->with_sets ? b->sets : NULL,
+                                      .scratch = &b->scratch,
+                                      .survivors = b->survivors,
+                                      .lines = lines};
+    return 0;
+}
+
+/* Reuses that are not counted at any distance are too far away: all of them go into the bin above. */
+static int store_sets(const struct burst_summary *s, struct profile *p, uint64_t id, struct error *err)
+{
+    uint64_t reuses = s->hist[PROFILE_HIST_STACK].total;
+    struct hist *scratch = s->scratch;
     int status = 0;
     for (unsigned level = 1; level <= SETDIST_LEVELS && status == 0; level++) {
-        clear_hist(&b->scratch, SETDIST_WAYS);
+        clear_hist(scratch, SETDIST_WAYS);
         for (unsigned distance = 0; distance < SETDIST_WAYS; distance++)
-            hist_add(&b->scratch, distance, setdist_count(b->sets, level, distance));
-        hist_add(&b->scratch, SETDIST_WAYS, reuses - b->scratch.total);
-        status = profile_put_sets(p, id, 1u << level, &b->scratch, err);
+            hist_add(scratch, distance, setdist_count(s->sets, level, distance));
+        hist_add(scratch, SETDIST_WAYS, reuses - scratch->total);
+        status = profile_put_sets(p, id, 1u << level, scratch, err);
     }
     return status;
 }
 
-int burst_store(struct burst *b, struct profile *p, struct profile_burst *row, struct watches *watches,
+int burst_store(const struct burst_summary *summary, struct profile *p, struct profile_burst *row,
                 struct error *err)
 {
-    size_t n;
-    const struct stackdist_survivor *survivors = burst_end(b, &n);
-    if (survivors == NULL)
-        return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
-    row->lines = n;
-    count_firsts(&b->hist[PROFILE_HIST_FIRST], n);
-    for (size_t i = 0; i < n; i++)
-        hist_add(&b->hist[PROFILE_HIST_AGE], survivors[i].age, 1);
+    row->lines = summary->lines;
     int status = profile_add_burst(p, row, err);
-    for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0; kind++)
+    for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0 && summary->hist != NULL; kind++)
         if (kind != PROFILE_HIST_EXPECTED) /* full mode's */
-            status = profile_put_hist(p, row->id, (enum profile_hist)kind, &b->hist[kind], err);
-    if (status == 0 && b->with_sets)
-        status = store_sets(b, p, row->id, err);
-    if (status == 0 && watches != NULL)
-        status = watches_choose(watches, row->process, row->tid, row->id, survivors, n,
-                                stackdist_references(b->stack), err);
+            status = profile_put_hist(p, row->id, (enum profile_hist)kind, &summary->hist[kind], err);
+    if (status == 0 && summary->sets != NULL)
+        status = store_sets(summary, p, row->id, err);
     return status;
 }

@@ -2,6 +2,8 @@
 /*
  * burst.h - one burst's line touches to what the profile keeps of them: histograms, survivors. What bursts of
  * a running program (reduce.h) and of a trace (replay.h) have in common.
+ *
+ *     burst_begin --> burst_touch, burst_touch, ... --> burst_end: a summary --> burst_store
  */
 #ifndef CACHEGRAM_BURST_H
 #define CACHEGRAM_BURST_H
@@ -9,11 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
-#include "collect/watch/watch.h"
 #include "profile/profile.h"
+#include "sim/setdist.h"
 #include "sim/stackdist.h"
 
 struct burst; /* one at a time, used again for the next */
+
+/* What a burst comes to. What it points to is the burst's own until the next one begins. */
+struct burst_summary {
+    uint64_t touches;
+    const struct hist *hist;    /* by enum profile_hist; EXPECTED is empty. NULL: it was only counted */
+    const struct setdist *sets; /* distances within cache sets; NULL: not looked at */
+    struct hist *scratch;       /* for burst_store */
+    const struct stackdist_survivor *survivors; /* its lines, once each, as they are left behind */
+    size_t lines;
+};
 
 /* NULL when memory is short (err says so). */
 struct burst *burst_new(struct error *err);
@@ -22,18 +34,12 @@ void burst_free(struct burst *b); /* NULL is allowed */
 int burst_begin(struct burst *b, int sets, struct error *err);
 /* Touches in program order. 0 or -ENOMEM. */
 int burst_touch(struct burst *b, const uint64_t *lines, size_t n);
-uint64_t burst_lines(const struct burst *b); /* distinct ones so far */
 size_t burst_memory_bytes(const struct burst *b);
-/*
- * The burst is over: its lines, once each, as they are left behind; *n of them. The burst's own until the
- * next one begins. NULL when memory is short.
+/* The burst is over. 0, or -ENOMEM. */
+int burst_end(struct burst *b, struct burst_summary *summary);
+/* Stores it as `row` (whose id and lines are set here), and its histograms. 0, or negative with err filled.
  */
-const struct stackdist_survivor *burst_end(struct burst *b, size_t *n);
-/*
- * The burst is over: stores it as `row` (whose id and lines are set here), its histograms, and the survivors
- * that watches (NULL: none) chooses. 0, or negative with err filled.
- */
-int burst_store(struct burst *b, struct profile *p, struct profile_burst *row, struct watches *watches,
+int burst_store(const struct burst_summary *summary, struct profile *p, struct profile_burst *row,
                 struct error *err);
 
 #endif

@@ -3,20 +3,17 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collect/reduce/burst.h"
 #include "collect/clock/counting.h"
 #include "collect/reduce/reduce.h"
 #include "collect/tunables.h"
 #include "model/curve.h"
 
 struct reducer {
-    struct profile *profile;
     int full;
     int distances;
     unsigned line_bytes;
     uint64_t start_ns;
     struct burst *burst;                  /* burst mode */
-    struct watches *watches;              /* burst mode; NULL: none */
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct reduce_totals totals;
 };
@@ -36,15 +33,14 @@ struct sink {
     uint64_t room; /* burst mode: touches that are still looked at */
 };
 
-struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
-                            uint64_t start_ns, struct error *err)
+struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64_t start_ns,
+                            struct error *err)
 {
     struct reducer *r = calloc(1, sizeof(*r));
     if (r == NULL) {
         error_set(err, -ENOMEM, "out of memory for the histograms");
         return NULL;
     }
-    r->profile = p;
     r->full = full;
     r->distances = distances;
     r->line_bytes = line_bytes;
@@ -62,11 +58,6 @@ void reducer_free(struct reducer *r)
         return;
     burst_free(r->burst);
     free(r);
-}
-
-void reducer_watch(struct reducer *r, struct watches *watches)
-{
-    r->watches = watches;
 }
 
 const struct reduce_totals *reduce_totals(const struct reducer *r)
@@ -147,24 +138,6 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     return status;
 }
 
-/* Which lines a burst touched its watcher needs to know, not when: each is shown once. */
-static int show_lines(struct burst *burst, struct watcher *watcher)
-{
-    uint64_t lines[512];
-    size_t n, used = 0;
-    const struct stackdist_survivor *survivors = burst_end(burst, &n);
-    if (survivors == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        lines[used++] = survivors[i].line;
-        if (used == sizeof(lines) / sizeof(lines[0]) || i + 1 == n) {
-            watcher_touch(watcher, lines, used);
-            used = 0;
-        }
-    }
-    return 0;
-}
-
 static uint64_t since(uint64_t start_ns, uint64_t ns)
 {
     return ns > start_ns ? ns - start_ns : 0;
@@ -180,13 +153,14 @@ static double weight_of(const struct decode_counts *counts, uint64_t gap_ns)
     return (double)counts->steps * (double)gap_ns / (COLLECT_GAP_US * 1e3);
 }
 
-static int store_burst(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                       const struct decode_counts *counts, uint64_t words, struct error *err)
+static int make_row(const struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                    const struct decode_counts *counts, uint64_t words, struct profile_burst *row,
+                    struct error *err)
 {
     struct refclock_burst clock;
     if (refclock_burst(process->clock, desc, counts->steps, &clock) < 0)
         return error_set(err, -ENOMEM, "out of memory for a process' threads");
-    struct profile_burst burst = {
+    *row = (struct profile_burst){
         .process = process->id,
         .tid = desc->tid,
         .start_ns = since(r->start_ns, desc->start_ns),
@@ -210,17 +184,17 @@ static int store_burst(struct reducer *r, struct reduce_process *process, const 
         .steps = counts->steps,
         .string_hits = desc->string_steps > 0 ? (double)desc->string_hits / (double)desc->string_steps : NAN,
     };
-    return r->distances ? burst_store(r->burst, r->profile, &burst, r->watches, err)
-                        : profile_add_burst(r->profile, &burst, err);
+    return 0;
 }
 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                  const uint64_t *words, uint64_t n, struct error *err)
+                  const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err)
 {
     struct sink sink = {.reducer = r, .stack = process->stack, .window = process->window};
     struct decode_counts counts = {0};
 
     int in_burst = !r->full && r->distances, status = 0;
+    *reduced = (struct reduced){0};
     sink.room = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
     if (in_burst)
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
@@ -230,10 +204,9 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
     if (status == -ECANCELED) /* one string instruction made more than all else: the burst ends within it */
         status = 0;
-    if (in_burst && status >= 0 && process->watcher != NULL)
-        status = show_lines(r->burst, process->watcher);
-    if (in_burst)
-        sink.cold = burst_lines(r->burst);
+    if (in_burst && status >= 0)
+        status = burst_end(r->burst, &reduced->summary);
+    sink.cold += reduced->summary.lines;
     uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;
     if (sink.stack != NULL)
         memory = stackdist_memory_bytes(sink.stack);
@@ -260,17 +233,16 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         return 0;
     t->bursts++;
     t->stand_for_ns += desc->gap_ns;
-    if (r->profile == NULL)
-        return 0;
-    return store_burst(r, process, desc, &counts, n, err);
+    reduced->is_burst = 1;
+    return make_row(r, process, desc, &counts, n, &reduced->row, err);
 }
 
-int reduce_store(struct reducer *r, struct error *err)
+int reduce_store(const struct reducer *r, struct profile *p, struct error *err)
 {
     int status = 0;
-    if (!r->full || !r->distances || r->profile == NULL)
+    if (!r->full || !r->distances)
         return 0;
     for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0; kind++)
-        status = profile_put_hist(r->profile, 0, (enum profile_hist)kind, &r->hist[kind], err);
+        status = profile_put_hist(p, 0, (enum profile_hist)kind, &r->hist[kind], err);
     return status;
 }

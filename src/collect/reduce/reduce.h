@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduce.h - buffers of records to histograms in the profile. Burst mode: every buffer is a burst
- * with stack distances of its own. Full mode: every process has one stack over its whole life, and
- * the run's histograms, summed over processes, are the profile's "burst 0".
+ * reduce.h - from buffers of records to histograms.
+ *
+ * Burst mode: every buffer is a burst with stack distances of its own. reduce_buffer returns it as a value,
+ * and stores nothing: whether it is stored, and which of its survivors are watched, is for the caller to
+ * decide (drain/drain.c). Full mode: every process has one stack over its whole life, and the run's
+ * histograms, summed over processes, are the profile's "burst 0" (reduce_store).
+ *
+ *     records --decode--> line touches --burst.h--> histograms, survivors
+ *        |                                                             \
+ *        +------------------clock/refclock.h--> references, rates -----> struct reduced
  */
 #ifndef CACHEGRAM_REDUCE_H
 #define CACHEGRAM_REDUCE_H
@@ -11,8 +18,7 @@
 #include "base/error.h"
 #include "collect/clock/refclock.h"
 #include "collect/records/decode.h"
-#include "collect/watch/watch.h"
-#include "collect/watch/watcher.h"
+#include "collect/reduce/burst.h"
 #include "profile/profile.h"
 #include "sim/stackdist.h"
 
@@ -33,31 +39,34 @@ struct reduce_process {
     struct decoder *decoder;
     struct stackdist *stack;        /* full mode with distances */
     struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
-    struct watcher *watcher;        /* not owned; NULL: none */
     struct refclock *clock;         /* owned */
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };
 
+/* What a buffer comes to. */
+struct reduced {
+    int is_burst;                 /* burst mode, with at least one reference; else the rest means nothing */
+    struct profile_burst row;     /* ready to be stored, with summary (burst_store) */
+    struct burst_summary summary; /* valid until the next buffer */
+};
+
 /*
- * p may be NULL: then nothing is stored. distances 0: references are counted, and there are no histograms.
- * start_ns: CLOCK_MONOTONIC at the run's start.
+ * distances 0: references are counted, and there are no histograms. start_ns: CLOCK_MONOTONIC at the run's
+ * start.
  */
-struct reducer *reducer_new(struct profile *p, int full, int distances, unsigned line_bytes,
-                            uint64_t start_ns, struct error *err);
+struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64_t start_ns,
+                            struct error *err);
 void reducer_free(struct reducer *r);
-/* Burst mode: from now on survivors of every burst are chosen for watching. Not owned. */
-void reducer_watch(struct reducer *r, struct watches *watches);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
 /* Puts what is left of it into the run's histograms (full mode), frees. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
-/* words: checked to be within the buffer. 0, or negative with err: the profile cannot be written, or memory.
- */
+/* words: checked to be within the buffer. 0, or -ENOMEM with err. */
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                  const uint64_t *words, uint64_t n, struct error *err);
-/* Stores the run's histograms (full mode; else does nothing). */
-int reduce_store(struct reducer *r, struct error *err);
+                  const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err);
+/* Stores the run's histograms (full mode; else does nothing). 0, or negative with err. */
+int reduce_store(const struct reducer *r, struct profile *p, struct error *err);
 const struct reduce_totals *reduce_totals(const struct reducer *r);
 
 #endif

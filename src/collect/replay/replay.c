@@ -49,8 +49,6 @@ struct replay {
     uint32_t nwatched, room, free_list;
     uint64_t bits[BUCKETS / 64];
     uint32_t bucket[BUCKETS];
-    struct error trouble; /* of a request, which cannot return it */
-    int code;
     uint64_t lines[3 * REPLAY_BATCH];
     uint16_t of[3 * REPLAY_BATCH]; /* the reference that touched lines[i], from the start of the stretch */
 };
@@ -133,15 +131,12 @@ static uint64_t draw_drop(struct sampler *s)
     return NEVER;
 }
 
-static void take_request(void *ctx, const struct watch_request *request)
+static int take_request(struct sampler *s, const struct watch_request *request, struct error *err)
 {
-    struct sampler *s = ctx;
     struct replay *r = s->replay;
     uint32_t i = new_watched(r);
-    if (i == NOBODY) {
-        r->code = error_set(&r->trouble, -ENOMEM, "out of memory for watched lines");
-        return;
-    }
+    if (i == NOBODY)
+        return error_set(err, -ENOMEM, "out of memory for watched lines");
     uint64_t line = request->address >> r->line_shift;
     uint32_t bucket = bucket_of(line), number = 0;
     while (r->sampler[number] != s)
@@ -156,6 +151,7 @@ static void take_request(void *ctx, const struct watch_request *request)
     };
     r->bucket[bucket] = i;
     r->bits[bucket / 64] |= UINT64_C(1) << bucket % 64;
+    return 0;
 }
 
 static int report_outcome(struct replay *r, const struct watched *w, uint64_t now,
@@ -242,7 +238,7 @@ int replay_add(struct replay *r, const struct replay_options *o, struct profile 
         s->start[i] = begin + random_below(&s->random, end - begin - o->burst_refs + 1);
     }
     s->burst = burst_new(err);
-    s->watches = watches_new(p, o->watch, o->line_bytes, random_next(&s->random), take_request, s, err);
+    s->watches = watches_new(p, o->watch, o->line_bytes, random_next(&s->random), err);
     if (s->burst == NULL || s->watches == NULL)
         status = -ENOMEM;
     if (status == 0)
@@ -271,7 +267,23 @@ static int end_burst(struct sampler *s, struct error *err)
         .near_per_ns = NAN,
         .string_hits = NAN,
     };
-    int status = burst_store(s->burst, s->profile, &row, s->watches, err);
+    struct burst_summary summary;
+    const struct watch_request *requests;
+    if (burst_end(s->burst, &summary) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+    int status = burst_store(&summary, s->profile, &row, err);
+    if (status < 0)
+        return status;
+    const struct watch_burst burst = {.process = s->process,
+                                      .burst = row.id,
+                                      .survivors = summary.survivors,
+                                      .n = summary.lines,
+                                      .touches = summary.touches};
+    long n = watches_choose(s->watches, &burst, &requests, err);
+    if (n < 0)
+        return (int)n;
+    for (long i = 0; i < n && status == 0; i++)
+        status = take_request(s, &requests[i], err);
     s->active = 0;
     s->index++;
     s->loads = 0;
@@ -353,11 +365,6 @@ int replay_references(struct replay *r, uint32_t space, const uint64_t *address,
             int status = turn(r->sampler[k], r->now, &until, err);
             if (status < 0)
                 return status;
-        }
-        if (r->code < 0) {
-            if (err != NULL)
-                *err = r->trouble;
-            return r->code;
         }
         size_t count = (size_t)(until - r->now);
         size_t nlines = list_lines(r, space, address + done, size + done, &count);

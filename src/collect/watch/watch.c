@@ -12,17 +12,16 @@ struct watches {
     struct profile *profile;
     unsigned per_burst, line_bytes;
     struct random_state random;
-    watch_request_fn *request;
-    void *ctx;
     uint64_t open;
     struct chooser *chooser;
     struct choice *choices;
     uint64_t *positions; /* of the choices */
+    struct watch_request *requests;
     size_t nchoices;
 };
 
 struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line_bytes, uint64_t seed,
-                            watch_request_fn *request, void *ctx, struct error *err)
+                            struct error *err)
 {
     struct watches *w = calloc(1, sizeof *w);
     if (w == NULL || (w->chooser = chooser_new(line_bytes)) == NULL) {
@@ -33,8 +32,6 @@ struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line
     w->profile = p;
     w->per_burst = per_burst;
     w->line_bytes = line_bytes;
-    w->request = request;
-    w->ctx = ctx;
     random_seed(&w->random, seed);
     return w;
 }
@@ -43,6 +40,7 @@ void watches_free(struct watches *w)
 {
     if (w == NULL)
         return;
+    free(w->requests);
     free(w->positions);
     free(w->choices);
     chooser_free(w->chooser);
@@ -71,33 +69,38 @@ static void find_positions(struct watches *w, const struct stackdist_survivor *s
     }
 }
 
-static int out_of_memory(struct error *err)
+static int make_room(struct watches *w, size_t chosen)
 {
-    return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
+    if (chosen <= w->nchoices)
+        return 0;
+    struct choice *choices = realloc(w->choices, chosen * sizeof *choices);
+    w->choices = choices != NULL ? choices : w->choices;
+    uint64_t *positions = realloc(w->positions, chosen * sizeof *positions);
+    w->positions = positions != NULL ? positions : w->positions;
+    struct watch_request *requests = realloc(w->requests, chosen * sizeof *requests);
+    w->requests = requests != NULL ? requests : w->requests;
+    if (choices == NULL || positions == NULL || requests == NULL)
+        return -ENOMEM;
+    w->nchoices = chosen;
+    return 0;
 }
 
-int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
-                   const struct stackdist_survivor *survivors, size_t n, uint64_t touches, struct error *err)
+long watches_choose(struct watches *w, const struct watch_burst *burst, const struct watch_request **requests,
+                    struct error *err)
 {
-    size_t chosen = n < w->per_burst ? n : w->per_burst;
+    const struct stackdist_survivor *survivors = burst->survivors;
+    size_t n = burst->n, chosen = n < w->per_burst ? n : w->per_burst;
+    *requests = w->requests;
     if (chosen == 0)
         return 0;
-    if (chosen > w->nchoices) {
-        struct choice *choices = realloc(w->choices, chosen * sizeof *choices);
-        w->choices = choices != NULL ? choices : w->choices;
-        uint64_t *positions = realloc(w->positions, chosen * sizeof *positions);
-        w->positions = positions != NULL ? positions : w->positions;
-        if (choices == NULL || positions == NULL)
-            return out_of_memory(err);
-        w->nchoices = chosen;
-    }
-    if (chooser_draw(w->chooser, survivors, n, touches, chosen, &w->random, w->choices) < 0)
-        return out_of_memory(err);
+    if (make_room(w, chosen) < 0 ||
+        chooser_draw(w->chooser, survivors, n, burst->touches, chosen, &w->random, w->choices) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
     find_positions(w, survivors, n, chosen);
     for (size_t i = 0; i < chosen; i++) {
         struct stackdist_survivor survivor = survivors[w->choices[i].survivor];
         struct profile_watch watch = {
-            .burst = burst,
+            .burst = burst->burst,
             .address = survivor.line * w->line_bytes,
             .position = w->positions[i],
             .age = survivor.age,
@@ -112,19 +115,18 @@ int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t b
         if (status < 0)
             return status;
         w->open++;
-        struct watch_request request = {
+        w->requests[i] = (struct watch_request){
             .id = watch.id,
-            .process = process,
-            .tid = tid,
-            .burst = burst,
+            .process = burst->process,
+            .tid = burst->tid,
+            .burst = burst->burst,
             .address = watch.address,
             .position = watch.position,
             .age = watch.age,
         };
-        if (w->request != NULL)
-            w->request(w->ctx, &request);
     }
-    return 0;
+    *requests = w->requests;
+    return (long)chosen;
 }
 
 int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err)

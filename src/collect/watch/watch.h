@@ -9,11 +9,11 @@
  *
  * The way of a watch:
  *
- *     reducer: burst is over ----> watches_choose ----> watch_request (to whoever watches)
- *                                        |                     |
- *                              a row of table `watch`      protects the line, sees the touch
- *                                        |                     |
- *                                   watches_outcome  <---------+
+ *     a burst is over ----> watches_choose ----> requests, for whoever watches
+ *                                 |                     |
+ *                       a row of table `watch`     protects the line, sees the touch
+ *                                 |                     |
+ *                          watches_outcome  <-----------+
  *
  * Who watches reports an outcome for every request, sooner or later; what is never reported stays "open" in
  * the profile and counts as seen no further than the burst's end. Drops must not depend on the line or on
@@ -43,26 +43,33 @@ struct watch_request {
     uint64_t age;      /* a: touches that the burst made after that */
 };
 
-/* Takes the request; called from watches_choose. It cannot refuse: to refuse is an outcome. */
-typedef void watch_request_fn(void *ctx, const struct watch_request *request);
+/* A burst that is over and stored. */
+struct watch_burst {
+    uint64_t process, burst; /* ids in the profile */
+    uint32_t tid;
+    const struct stackdist_survivor *survivors;
+    size_t n;
+    uint64_t touches; /* that it made */
+};
 
 /*
- * per_burst: K; 0: none is ever chosen. line_bytes: of a line. request may be NULL: then watches are only
- * written to the profile. p and ctx are not owned. NULL when memory is short (err says so).
+ * per_burst: K; 0: none is ever chosen. line_bytes: of a line. p is not owned. NULL when memory is short (err
+ * says so).
  */
 struct watches *watches_new(struct profile *p, unsigned per_burst, unsigned line_bytes, uint64_t seed,
-                            watch_request_fn *request, void *ctx, struct error *err);
+                            struct error *err);
 void watches_free(struct watches *w); /* NULL is allowed */
 /* Budget: another K from the next burst on. */
 void watches_set_per_burst(struct watches *w, unsigned per_burst);
 
 /*
- * Chooses among the n survivors of a burst of so many touches that is over: K of them, or all if there are no
- * more (choose.h tells with which chances); stores them in random order, and requests them. burst: id in the
- * profile. 0, or negative with err filled: memory, or the profile cannot be written.
+ * Chooses among the burst's survivors: K of them, or all if there are no more (choose.h tells with which
+ * chances); stores them, in random order. Each is to be watched from now on; to refuse that is an outcome.
+ * *requests: valid until the next call. Their number, or negative with err filled: memory, or the profile
+ * cannot be written.
  */
-int watches_choose(struct watches *w, uint64_t process, uint32_t tid, uint64_t burst,
-                   const struct stackdist_survivor *survivors, size_t n, uint64_t touches, struct error *err);
+long watches_choose(struct watches *w, const struct watch_burst *burst, const struct watch_request **requests,
+                    struct error *err);
 
 /* What became of a watch, between its burst's end and that moment. */
 struct watch_outcome {

@@ -172,7 +172,7 @@ static struct moment touch_of(const struct watcher *w, unsigned i)
     return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->position[i] - 1};
 }
 
-void watcher_begin(struct watcher *w, const struct wire_desc *desc)
+static void begin_burst(struct watcher *w, const struct wire_desc *desc)
 {
     w->desc = *desc;
     w->touches = 0;
@@ -193,17 +193,17 @@ static void found(struct watcher *w, uint64_t line, uint64_t position)
             w->position[k] = position;
 }
 
-void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n)
+static void look_for_touched(struct watcher *w, const struct stackdist_survivor *lines, size_t n)
 {
     for (size_t i = 0; w->old != 0 && i < n; i++) {
-        unsigned h = hash(lines[i]);
+        unsigned h = hash(lines[i].line);
         if (w->filter[h / 64] >> h % 64 & 1)
-            found(w, lines[i], w->touches + i + 1);
+            found(w, lines[i].line, i + 1);
     }
-    w->touches += n;
+    w->touches = n;
 }
 
-void watcher_request(struct watcher *w, const struct watch_request *request)
+static void take_request(struct watcher *w, const struct watch_request *request)
 {
     if (w->n < sizeof(w->lines) / sizeof(w->lines[0]))
         w->lines[w->n++] = (struct line){
@@ -374,7 +374,7 @@ static int tell_ended(struct watcher *w, int turn, struct error *err)
     return status;
 }
 
-int watcher_end(struct watcher *w, struct error *err)
+static int end_burst(struct watcher *w, struct error *err)
 {
     int turn = take_turn(w), status = tell_ended(w, turn, err);
     if (!turn) /* nobody waits: the burst's own are not watched */
@@ -390,6 +390,16 @@ int watcher_end(struct watcher *w, struct error *err)
     __atomic_store_n(&w->proc->watching.turn, WIRE_TURN_AGENT, __ATOMIC_RELEASE);
     syscall(SYS_futex, &w->proc->watching.turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     return status;
+}
+
+int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct stackdist_survivor *lines,
+                  size_t n, const struct watch_request *requests, size_t nrequests, struct error *err)
+{
+    begin_burst(w, desc);
+    look_for_touched(w, lines, n);
+    for (size_t i = 0; i < nrequests; i++)
+        take_request(w, &requests[i]);
+    return end_burst(w, err);
 }
 
 int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *err)

@@ -3,8 +3,7 @@
  * watcher.h - the collector's side of watched lines of one process (wire.h, struct wire_watching): answers
  * the agent's questions, learns what became of the lines.
  *
- *     take a buffer --> watcher_begin --> decode: watcher_touch --> choose: watcher_request
- *                                              --> watcher_end (outcomes told, the agent answered)
+ *     a buffer --reduce.h--> lines touched --watch.h--> requests --> watcher_burst: tells outcomes, answers
  */
 #ifndef CACHEGRAM_WATCHER_H
 #define CACHEGRAM_WATCHER_H
@@ -37,14 +36,11 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int ended, struct error *
 void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns);
 
 /*
- * A burst's buffer is about to be decoded; watcher_touch: the lines that it touched, at least once each, in
- * any order.
+ * A burst of the process is over: these lines it touched, once each (n of them), and these of its survivors
+ * are to be watched. Tells the outcomes of lines whose fate is known by now, and answers the agent if it
+ * asks. 0, or negative with err.
  */
-void watcher_begin(struct watcher *w, const struct wire_desc *desc);
-void watcher_touch(struct watcher *w, const uint64_t *lines, size_t n);
-/* A survivor of that burst. */
-void watcher_request(struct watcher *w, const struct watch_request *request);
-/* The burst is stored. 0, or negative with err. */
-int watcher_end(struct watcher *w, struct error *err);
+int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct stackdist_survivor *lines,
+                  size_t n, const struct watch_request *requests, size_t nrequests, struct error *err);
 
 #endif
