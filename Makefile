@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long bench bench-corun bench-papers bench-accuracy bench-pirate format install clean
+.PHONY: build demo test test-long hunt bench bench-corun bench-papers bench-accuracy bench-pirate format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -24,6 +24,12 @@ test-long:
 	@scripts/install-deps.sh build demo test long
 	@$(MAKE) --no-print-directory build
 	@CACHEGRAM_TEST_LONG=1 scripts/run-tests.sh
+
+# Programs at random, in all modes (tests/hunt/README.md): a minute. HUNT="--seconds 36000 --jobs 2" is ten hours.
+hunt:
+	@scripts/install-deps.sh build test
+	@$(MAKE) --no-print-directory build
+	@tests/hunt/hunt.py $(HUNT)
 
 # Figures, not verdicts: a timing never decides a test. Some 20 minutes; BENCH="--rounds 1" is quicker.
 bench:
