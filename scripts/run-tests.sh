@@ -42,6 +42,7 @@ unit_tests() {
     rm -f "$folder/meson-logs/testlog.junit.xml"
     meson test -C "$folder" --no-rebuild --print-errorlogs
     local status=$?
+    grep -h '^not tested here' "$folder/meson-logs/testlog.txt" | sort -u
     cp "$folder/meson-logs/testlog.junit.xml" "$results/$name.xml" # missing: counted as a failure
     # A test program that dies has no failed case of its own in the file; it must count all the same.
     if [ $status -ne 0 ] && scripts/sum-tests.py 0 0 "$results/$name.xml" >/dev/null 2>&1; then
@@ -76,7 +77,7 @@ if [ -d tests/e2e ]; then
     trap 'rm -rf "$PYTEST_DEBUG_TEMPROOT"' EXIT
     # 5: no test was collected, which is for the sum to judge. Others than 0 and 1 mean that pytest
     # itself broke, perhaps before writing its file: a missing file counts as a failure.
-    /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/e2e.xml" tests/e2e
+    /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider --junitxml="$results/e2e.xml" tests/e2e
     xml+=("$results/e2e.xml")
 fi
 

@@ -24,6 +24,7 @@
 #include "pirate/resctrl.h"
 #include "pirate/ratio.h"
 #include "sim/pirate.h"
+#include "not_here.h"
 
 #define SETS 64u
 #define WAYS 16u
@@ -265,7 +266,8 @@ static void rivals(void **state)
     if (first.n == RIVALS) {
         rivals_leave(&second);
         rivals_leave(&first);
-        skip();
+        not_tested_here(__func__, "other Pirates fill the table");
+        return;
     }
     assert_true(rivals_seen(&second) >= 1);
     assert_true(rivals_seen(&first) > before);
