@@ -43,8 +43,9 @@ MAY_INCLUDE = {
     "machine": BELOW_PROFILE | {"profile"},
     "collect": BELOW_COLLECT | {"wire"},
     "pirate": {"base", "machine", "profile", "collect/launch"},
-    "report": BELOW_COLLECT,
-    "cli": BELOW_COLLECT | {"collect", "pirate", "report"},
+    "analysis": BELOW_PROFILE | {"profile", "symbols"},
+    "report": BELOW_COLLECT | {"analysis"},
+    "cli": BELOW_COLLECT | {"collect", "pirate", "analysis", "report"},
     "agent": {"base", "wire"},
 }
 

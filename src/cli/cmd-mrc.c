@@ -33,12 +33,12 @@ static const char usage[] =
     "  --thread TID            only this thread's samples\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
 
-static int parse_model(const char *text, enum report_model *model)
+static int parse_model(const char *text, enum analysis_model *model)
 {
     static const char *const names[] = {"lru", "random", "statstack"};
     for (int i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0) {
-            *model = (enum report_model)i;
+            *model = (enum analysis_model)i;
             return 0;
         }
     }
@@ -77,9 +77,9 @@ static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size
 int cmd_mrc(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    struct report_question question = {REPORT_MODEL_LRU, 0, 0};
+    struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
     const char *sizes = NULL;
-    struct report_curve curve = {0};
+    struct analysis_curve curve = {0};
     struct profile *p;
     struct error err;
     int opt;
@@ -127,7 +127,7 @@ int cmd_mrc(int argc, char **argv)
         if (!curve.points && !(curve.points = points_of_ways(p, question.ways, &curve.n, &err)))
             code = -ENOMEM;
         if (code == 0)
-            code = report_curve_compute(p, &question, &curve, &err);
+            code = analysis_curve_compute(p, &question, &curve, &err);
         /* Closed before printing: a reader at rest in a pager must not hold up a recording. */
         profile_close(p, 0, NULL);
     }

@@ -189,7 +189,7 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
 }
 
 /* What the columns that stay empty would need; on stderr, once. */
-static void tell_what_is_missing(const struct report_pirate *r)
+static void tell_what_is_missing(const struct analysis_pirate *r)
 {
     int references = 0, counters = 0;
     for (size_t i = 0; i < r->n; i++) {
@@ -207,8 +207,8 @@ static void tell_what_is_missing(const struct report_pirate *r)
               stderr);
 }
 
-static void print(const struct pirate_options *o, FILE *out, struct report_pirate *r,
-                  const struct report_curve *curve)
+static void print(const struct pirate_options *o, FILE *out, struct analysis_pirate *r,
+                  const struct analysis_curve *curve)
 {
     struct report_style style = report_style_of(out, o->output.color);
     char *rest = r->notes, *line;
@@ -223,8 +223,8 @@ static void print(const struct pirate_options *o, FILE *out, struct report_pirat
 /* Keeps the results, and prints them. */
 static int finish(struct pirate_options *o, FILE *out, const char *command, struct pirating_result *result)
 {
-    struct report_pirate r;
-    struct report_curve curve = {0};
+    struct analysis_pirate r;
+    struct analysis_curve curve = {0};
     struct error err;
     double references = NAN;
     int kept = 1;
@@ -239,11 +239,11 @@ static int finish(struct pirate_options *o, FILE *out, const char *command, stru
         pirate_profile_load(o->profile, &r, &curve, &err) != 0) {
         kept = 0; /* minutes of measuring are not lost with it */
         cli_fail(&err);
-        curve = (struct report_curve){0};
+        curve = (struct analysis_curve){0};
         pirate_profile_unsaved(result, &o->run, &r);
     }
     print(o, out, &r, &curve);
-    report_pirate_clear(&r);
+    analysis_pirate_clear(&r);
     free(curve.points);
     return kept ? 0 : 1;
 }

@@ -24,9 +24,9 @@ static const char usage[] =
 int cmd_report(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
-    struct report_curve curve = {0};
-    struct report_pirate pirate = {0};
+    const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    struct analysis_curve curve = {0};
+    struct analysis_pirate pirate = {0};
     struct profile *p;
     struct error err, why = {""};
     int opt;
@@ -44,16 +44,16 @@ int cmd_report(int argc, char **argv)
     const char *file = cli_one_file("report", argc, argv);
     if (!file)
         return 2;
-    struct report_summary *summary = malloc(sizeof *summary);
+    struct analysis_summary *summary = malloc(sizeof *summary);
     curve.points = cli_points(CLI_DEFAULT_SIZES, &curve.n, &err);
     int code = summary && curve.points ? 0 : error_set(&err, -ENOMEM, "out of memory");
     if (code == 0 && (code = profile_open(file, &p, &err)) == 0) {
         curve.profile = file;
-        code = report_summary_load(p, summary, &err);
+        code = analysis_summary_load(p, summary, &err);
         if (code == 0)
-            code = report_pirate_load(p, &pirate, &err);
+            code = analysis_pirate_load(p, &pirate, &err);
         if (code == 0) {
-            code = report_curve_compute(p, &question, &curve, &why);
+            code = analysis_curve_compute(p, &question, &curve, &why);
             /* A run without samples still has a story. */
             if (code == -ENODATA || code == -ENOENT) {
                 curve.n = 0;
@@ -80,7 +80,7 @@ int cmd_report(int argc, char **argv)
         }
     }
     free(summary);
-    report_pirate_clear(&pirate);
+    analysis_pirate_clear(&pirate);
     free(curve.points);
     return code == 0 ? 0 : cli_fail(&err);
 }

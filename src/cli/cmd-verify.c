@@ -66,7 +66,7 @@ struct verify_options {
 
 /* What both ways come down to. */
 struct result {
-    struct report_curve estimate;
+    struct analysis_curve estimate;
     struct curve_point *exact;
     const char *exact_of;
     uint64_t exact_references;
@@ -101,15 +101,15 @@ static int parse_option(int opt, const char *value, struct verify_options *o)
     }
 }
 
-static int load_curve(const char *file, struct report_curve *curve, struct error *err)
+static int load_curve(const char *file, struct analysis_curve *curve, struct error *err)
 {
     struct profile *p;
     int status = profile_open(file, &p, err);
     if (status < 0)
         return status;
     curve->profile = file;
-    const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
-    status = report_curve_compute(p, &question, curve, err);
+    const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    status = analysis_curve_compute(p, &question, curve, err);
     profile_close(p, 0, NULL);
     return status;
 }
@@ -211,7 +211,7 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
     }
     if (run_once(o, 0, burst, argv, &of_burst, &first) == 0 && rewind_stdin(start) == 0 &&
         run_once(o, 1, full, argv, &of_full, &second) == 0) {
-        struct report_curve exact = {.points = r->exact, .n = r->n};
+        struct analysis_curve exact = {.points = r->exact, .n = r->n};
         if (load_curve(burst, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0) {
             cli_fail(&err);
         } else {

@@ -74,20 +74,20 @@ int pirate_profile_possible(const char *path, struct error *err)
 }
 
 void pirate_profile_unsaved(struct pirating_result *result, const struct pirating_options *options,
-                            struct report_pirate *r)
+                            struct analysis_pirate *r)
 {
-    *r = (struct report_pirate){.rows = result->rows,
-                                .n = result->n,
-                                .llc_bytes = (double)result->llc_bytes,
-                                .private_bytes = (double)result->llc.private_bytes,
-                                .threads = result->threads,
-                                .limit = options->limit,
-                                .stopped_percent = result->stopped_share * 100,
-                                .own_percent = result->own_share * 100,
-                                .cpu_seconds = result->cpu_seconds,
-                                .wall_seconds = result->wall_seconds,
-                                .alone_ns = result->alone_ns,
-                                .beside_ns = result->interference_ns};
+    *r = (struct analysis_pirate){.rows = result->rows,
+                                  .n = result->n,
+                                  .llc_bytes = (double)result->llc_bytes,
+                                  .private_bytes = (double)result->llc.private_bytes,
+                                  .threads = result->threads,
+                                  .limit = options->limit,
+                                  .stopped_percent = result->stopped_share * 100,
+                                  .own_percent = result->own_share * 100,
+                                  .cpu_seconds = result->cpu_seconds,
+                                  .wall_seconds = result->wall_seconds,
+                                  .alone_ns = result->alone_ns,
+                                  .beside_ns = result->interference_ns};
     snprintf(r->unit, sizeof r->unit, "%s", result->unit);
     memcpy(r->notes, result->notes, sizeof r->notes);
     result->rows = NULL;
@@ -144,17 +144,17 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     return code != 0 ? code : closed;
 }
 
-int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,
+int pirate_profile_load(const char *path, struct analysis_pirate *r, struct analysis_curve *curve,
                         struct error *err)
 {
-    const struct report_question question = {REPORT_MODEL_LRU, 0, 0};
+    const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
     struct profile *p;
-    *curve = (struct report_curve){.profile = path};
+    *curve = (struct analysis_curve){.profile = path};
     curve->points = cli_points(CLI_DEFAULT_SIZES, &curve->n, err);
     int code = curve->points ? profile_open(path, &p, err) : -ENOMEM;
     if (code == 0) {
-        code = report_pirate_load(p, r, err);
-        if (code == 0 && report_curve_compute(p, &question, curve, NULL) != 0)
+        code = analysis_pirate_load(p, r, err);
+        if (code == 0 && analysis_curve_compute(p, &question, curve, NULL) != 0)
             curve->n = 0; /* nothing was recorded into it */
         profile_close(p, 0, NULL);
     }

@@ -21,10 +21,10 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
 int pirate_profile_possible(const char *path, struct error *err);
 /* As pirate_profile_load, of a result that could not be kept; the rows are the report's from then on. */
 void pirate_profile_unsaved(struct pirating_result *result, const struct pirating_options *options,
-                            struct report_pirate *r);
+                            struct analysis_pirate *r);
 /* And the modelled curve beside it, of *n points that the caller frees; curve->n is 0 where the profile has
  * none. */
-int pirate_profile_load(const char *path, struct report_pirate *r, struct report_curve *curve,
+int pirate_profile_load(const char *path, struct analysis_pirate *r, struct analysis_curve *curve,
                         struct error *err);
 /* Runs the command once more, silently, in full mode; counts. */
 int pirate_count_references(char **argv, double *references, struct error *err);

@@ -84,7 +84,7 @@ static int fit(const struct statcc_machine *machine, const struct cli_solo *solo
 }
 
 /* Why its profile gives no base; NULL: it does. */
-static const char *missing(const struct home *home, const struct report_program *p)
+static const char *missing(const struct home *home, const struct analysis_program *p)
 {
     if (isnan(p->ns_per_instruction))
         return "the profile tells no time";
@@ -102,7 +102,7 @@ static const char *missing(const struct home *home, const struct report_program 
 static void fit_profile(const struct home *home, const struct cli_programs *programs, uint32_t i,
                         struct cli_speed *speed)
 {
-    const struct report_program *p = programs->program[i];
+    const struct analysis_program *p = programs->program[i];
     const char *why = missing(home, p);
     struct error err;
     char error[32] = "of unknown error";

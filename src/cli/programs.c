@@ -224,13 +224,13 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                    ? 0
                    : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
     for (uint32_t i = 0; i < n && code == 0; i++) {
-        struct report_program *p = programs->program[i] = malloc(sizeof *p);
+        struct analysis_program *p = programs->program[i] = malloc(sizeof *p);
         programs->n = i + 1;
         if (!p) {
             code = error_set(err, -ENOMEM, "out of memory for %u profiles", n);
             break;
         }
-        code = report_program_load(files[i], memory->paper, p, err);
+        code = analysis_program_load(files[i], memory->paper, p, err);
         if (code == 0 && i > 0 && p->line_bytes != programs->line_bytes)
             code = error_set(err, -EINVAL, "'%s' was recorded with lines of %u bytes, '%s' of %u", files[i],
                              p->line_bytes, files[0], programs->line_bytes);
@@ -266,7 +266,7 @@ void cli_programs_free(struct cli_programs *programs)
 
 struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which)
 {
-    const struct report_program *p = programs->program[i];
+    const struct analysis_program *p = programs->program[i];
     const struct cli_speed *speed = &programs->speed[i];
     const struct statcc_curve *curve = which < 0 ? &p->low : which > 0 ? &p->high : &p->curve;
     struct statcc_program made = statcc_paper_program(curve, p->references_per_instruction);

@@ -8,7 +8,7 @@
 #include "machine/machine.h"
 #include "model/statcc.h"
 #include "report/base.h"
-#include "report/program.h"
+#include "analysis/program.h"
 
 /* The memory system; without options that of the paper (statcc_paper). */
 struct cli_memory {
@@ -113,7 +113,7 @@ void cli_machine_words(const struct cli_memory *memory, const struct machine *de
 
 /* Profiles, each read once. */
 struct cli_programs {
-    struct report_program **program;
+    struct analysis_program **program;
     struct cli_speed *speed;
     uint32_t n;
     unsigned line_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/report.h"
 
-void report_curve_csv(FILE *out, const struct report_curve *curve)
+void report_curve_csv(FILE *out, const struct analysis_curve *curve)
 {
     fputs("size_bytes,miss_ratio,ci_low,ci_high\n", out);
     for (size_t i = 0; i < curve->n; i++) {

@@ -18,7 +18,7 @@ void report_points_json(FILE *out, const struct curve_point *points, size_t n)
     fputs(n ? "\n  ]" : "]", out);
 }
 
-void report_curve_json(FILE *out, const struct report_curve *curve)
+void report_curve_json(FILE *out, const struct analysis_curve *curve)
 {
     fputs("{\n  \"profile\": ", out);
     report_json_string(out, curve->profile);

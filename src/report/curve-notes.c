@@ -23,7 +23,7 @@ static double part(size_t some, size_t all)
 }
 
 /* Bursts are placed at random: of all CPU time they stand for as much as there is, give or take some gaps. */
-static int little_sampled(const struct report_curve *curve)
+static int little_sampled(const struct analysis_curve *curve)
 {
     if (isnan(curve->user_seconds) || curve->user_seconds <= 0 || curve->bursts == 0)
         return 0;
@@ -32,7 +32,7 @@ static int little_sampled(const struct report_curve *curve)
            (double)curve->bursts < expected - SAMPLED_ERRORS * sqrt(expected);
 }
 
-void report_curve_notes(FILE *out, const struct report_curve *curve, const char *lead)
+void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead)
 {
     double unseen = 100 * curve_unseen_share(curve->bursts);
     if (curve->bursts == 0)

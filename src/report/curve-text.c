@@ -6,7 +6,7 @@
 
 #include "base/sizes.h"
 
-void report_curve_text(FILE *out, const struct report_curve *curve, const struct report_style *style)
+void report_curve_text(FILE *out, const struct analysis_curve *curve, const struct report_style *style)
 {
     int banded = 0, unknown = 0;
     for (size_t i = 0; i < curve->n; i++) {

@@ -11,97 +11,6 @@
 
 #define MOST_POINTS 256u
 
-int report_pirate_load(struct profile *p, struct report_pirate *r, struct error *err)
-{
-    const struct {
-        const char *key;
-        double *value;
-    } numbers[] = {
-        {"pirate_llc_bytes", &r->llc_bytes},
-        {"pirate_private_bytes", &r->private_bytes},
-        {"pirate_threads", &r->threads},
-        {"pirate_limit", &r->limit},
-        {"pirate_stopped_percent", &r->stopped_percent},
-        {"pirate_own_percent", &r->own_percent},
-        {"pirate_cpu_seconds", &r->cpu_seconds},
-        {"pirate_wall_seconds", &r->wall_seconds},
-        {"pirate_alone_ns_per_unit", &r->alone_ns},
-        {"pirate_beside_ns_per_unit", &r->beside_ns},
-    };
-    const struct {
-        const char *key;
-        char *value;
-        size_t size;
-    } words[] = {{"pirate_unit", r->unit, sizeof r->unit}, {"pirate_notes", r->notes, sizeof r->notes}};
-    memset(r, 0, sizeof *r);
-    int code = profile_pirates(p, &r->rows, &r->n, err);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && code == 0; i++) {
-        *numbers[i].value = NAN;
-        code = profile_get_number(p, numbers[i].key, numbers[i].value, err);
-        code = code == -ENOENT ? 0 : code;
-    }
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && code == 0; i++) {
-        code = profile_get(p, words[i].key, words[i].value, words[i].size, err);
-        code = code == -ENOENT ? 0 : code;
-    }
-    if (code != 0)
-        report_pirate_clear(r);
-    return code;
-}
-
-void report_pirate_clear(struct report_pirate *r)
-{
-    free(r->rows);
-    r->rows = NULL;
-    r->n = 0;
-}
-
-/* The row that others of its way are compared with. */
-static const struct profile_pirate *base_of(const struct report_pirate *r, size_t i)
-{
-    const struct profile_pirate *base = NULL;
-    for (size_t k = 0; k < r->n; k++)
-        if (r->rows[k].valid && strcmp(r->rows[k].by, r->rows[i].by) == 0 &&
-            (!base || r->rows[k].available_bytes > base->available_bytes))
-            base = &r->rows[k];
-    return base;
-}
-
-double report_pirate_slowdown(const struct report_pirate *r, size_t i)
-{
-    const struct profile_pirate *base = base_of(r, i);
-    return base && r->rows[i].valid ? r->rows[i].ns_per_unit / base->ns_per_unit : NAN;
-}
-
-/* All that a program has, private caches and all: what a model's size means. */
-static double whole_size(const struct report_pirate *r, size_t i)
-{
-    return (double)r->rows[i].available_bytes + (isnan(r->private_bytes) ? 0 : r->private_bytes);
-}
-
-struct curve_point *report_pirate_marks(const struct report_pirate *r, size_t *n)
-{
-    struct curve_point *marks = r->n ? malloc(r->n * sizeof *marks) : NULL;
-    *n = 0;
-    for (size_t i = 0; marks && i < r->n; i++)
-        if (r->rows[i].valid && !isnan(r->rows[i].miss_ratio))
-            marks[(*n)++] = (struct curve_point){whole_size(r, i), r->rows[i].miss_ratio, NAN, NAN};
-    return marks;
-}
-
-double report_pirate_modelled(const struct report_pirate *r, size_t i, const struct report_curve *curve)
-{
-    double size = whole_size(r, i);
-    for (size_t k = 1; curve && k < curve->n; k++) {
-        const struct curve_point *a = &curve->points[k - 1], *b = &curve->points[k];
-        if (size < a->size_bytes || size > b->size_bytes)
-            continue;
-        double t = log2(size / a->size_bytes) / log2(b->size_bytes / a->size_bytes);
-        return a->miss_ratio + t * (b->miss_ratio - a->miss_ratio);
-    }
-    return NAN;
-}
-
 /* --- for scripts --- */
 
 /* In the order of the columns; the first eight are what scripts rely on. */
@@ -124,7 +33,8 @@ static const char *const columns[] = {"available_bytes",
                                       "modelled_miss_ratio"};
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
-static void values(const struct report_pirate *r, size_t i, const struct report_curve *curve, double *value)
+static void values(const struct analysis_pirate *r, size_t i, const struct analysis_curve *curve,
+                   double *value)
 {
     const struct profile_pirate *row = &r->rows[i];
     const double in_order[COLUMNS] = {(double)row->available_bytes,
@@ -139,15 +49,15 @@ static void values(const struct report_pirate *r, size_t i, const struct report_
                                       row->ns_per_unit,
                                       row->ns_low,
                                       row->ns_high,
-                                      report_pirate_slowdown(r, i),
+                                      analysis_pirate_slowdown(r, i),
                                       (double)row->intervals,
                                       (double)row->dropped,
                                       row->lost_share,
-                                      report_pirate_modelled(r, i, curve)};
+                                      analysis_pirate_modelled(r, i, curve)};
     memcpy(value, in_order, sizeof in_order);
 }
 
-static void csv(FILE *out, const struct report_pirate *r, const struct report_curve *curve)
+static void csv(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve)
 {
     double value[COLUMNS];
     for (size_t i = 0; i < COLUMNS; i++)
@@ -166,7 +76,7 @@ static void csv(FILE *out, const struct report_pirate *r, const struct report_cu
     }
 }
 
-void report_pirate_rows_json(FILE *out, const struct report_pirate *r, const struct report_curve *curve)
+void report_pirate_rows_json(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve)
 {
     double value[COLUMNS];
     fputs("  \"pirate\": [", out);
@@ -186,7 +96,7 @@ void report_pirate_rows_json(FILE *out, const struct report_pirate *r, const str
     fputs("\n  ]", out);
 }
 
-static void json(FILE *out, const struct report_pirate *r, const struct report_curve *curve)
+static void json(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve)
 {
     fputs("{\n  \"unit\": ", out);
     report_json_string(out, r->unit);
@@ -233,14 +143,14 @@ static void put_percent(FILE *out, double ratio, int width, int decimals)
         fprintf(out, "%*.*f%%", width - 1, decimals, ratio * 100);
 }
 
-static void put_row(FILE *out, const struct report_pirate *r, size_t i, const struct report_curve *curve)
+static void put_row(FILE *out, const struct analysis_pirate *r, size_t i, const struct analysis_curve *curve)
 {
     const struct profile_pirate *row = &r->rows[i];
     char size[SIZE_TEXT];
     fprintf(out, "  %9s  ", size_format(row->available_bytes, size));
     if (row->valid) {
         put_time(out, isnan(row->ns_per_ref) ? row->ns_per_unit : row->ns_per_ref);
-        fprintf(out, " %+7.1f%%  ", (report_pirate_slowdown(r, i) - 1) * 100);
+        fprintf(out, " %+7.1f%%  ", (analysis_pirate_slowdown(r, i) - 1) * 100);
         if (row->ns_high > row->ns_low)
             fprintf(out, "+-%.1f%%", (row->ns_high - row->ns_low) / 2 / row->ns_per_unit * 100);
         else
@@ -251,16 +161,16 @@ static void put_row(FILE *out, const struct report_pirate *r, size_t i, const st
     fprintf(out, "  %4" PRIu64 " %4" PRIu64 " ", row->intervals, row->dropped);
     put_percent(out, row->pirate_fetch_ratio, 9, 2);
     if (curve && curve->n > 0)
-        put_percent(out, report_pirate_modelled(r, i, curve), 11, 3);
+        put_percent(out, analysis_pirate_modelled(r, i, curve), 11, 3);
     putc('\n', out);
 }
 
-static void draw(FILE *out, const struct report_pirate *r, const struct report_style *style)
+static void draw(FILE *out, const struct analysis_pirate *r, const struct report_style *style)
 {
     struct curve_point points[MOST_POINTS];
     size_t n = 0;
     for (size_t i = r->n; i-- > 0 && n < MOST_POINTS;) {
-        const struct profile_pirate *row = &r->rows[i], *base = base_of(r, i);
+        const struct profile_pirate *row = &r->rows[i], *base = analysis_pirate_base(r, i);
         if (row->valid && strcmp(row->by, r->rows[0].by) == 0)
             points[n++] = (struct curve_point){
                 (double)row->available_bytes, row->ns_per_unit / base->ns_per_unit - 1,
@@ -272,7 +182,7 @@ static void draw(FILE *out, const struct report_pirate *r, const struct report_s
     report_plot(out, points, n, 9, style);
 }
 
-static void put_notes(FILE *out, const struct report_pirate *r)
+static void put_notes(FILE *out, const struct analysis_pirate *r)
 {
     char text[sizeof r->notes];
     memcpy(text, r->notes, sizeof text);
@@ -285,7 +195,7 @@ static void put_notes(FILE *out, const struct report_pirate *r)
         }
 }
 
-static void text(FILE *out, const struct report_pirate *r, const struct report_curve *curve,
+static void text(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve,
                  const struct report_style *style)
 {
     char size[SIZE_TEXT], private[SIZE_TEXT];
@@ -311,7 +221,7 @@ static void text(FILE *out, const struct report_pirate *r, const struct report_c
     draw(out, r, style);
 }
 
-void report_pirate(FILE *out, const struct report_pirate *r, const struct report_curve *curve,
+void report_pirate(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve,
                    enum report_format format, const struct report_style *style)
 {
     if (format == REPORT_CSV)

@@ -13,105 +13,11 @@
 #include "report/pirate.h"
 
 #define STARTS_TOLD .01 /* of the CPU time, before the agent's starts have a line of their own */
-#define END_CODES (sizeof((struct report_summary *)0)->end / sizeof(uint64_t))
-
-/* --- from the profile --- */
-
-static void keep_counter(void *ctx, const char *name, uint64_t value)
-{
-    struct report_summary *s = ctx;
-    if (s->ncounters == sizeof s->counter / sizeof s->counter[0])
-        return;
-    struct report_counter *counter = &s->counter[s->ncounters++];
-    snprintf(counter->name, sizeof counter->name, "%s", name);
-    counter->value = value;
-}
-
-static void keep_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
-{
-    (void)id, (void)pid, (void)ppid, (void)exe;
-    ((struct report_summary *)ctx)->processes++;
-}
-
-static int compare_tid(const void *a, const void *b)
-{
-    uint32_t x = ((const struct profile_burst *)a)->tid, y = ((const struct profile_burst *)b)->tid;
-    return (x > y) - (x < y);
-}
-
-static int load_bursts(struct profile *p, struct report_summary *s, struct error *err)
-{
-    struct profile_burst *bursts;
-    uint64_t references = 0, loads = 0, stores = 0;
-    int code = profile_bursts(p, &bursts, &s->bursts, err);
-    if (code != 0)
-        return code;
-    for (size_t i = 0; i < s->bursts; i++) {
-        s->end[bursts[i].end < END_CODES - 1 ? bursts[i].end : END_CODES - 1]++;
-        references += bursts[i].references;
-        loads += bursts[i].loads;
-        stores += bursts[i].stores;
-    }
-    /* Totals are written at the end of the run; before, the bursts tell. */
-    if (s->bursts && isnan(s->references)) {
-        s->references = (double)references;
-        s->loads = (double)loads;
-        s->stores = (double)stores;
-    }
-    if (s->bursts)
-        qsort(bursts, s->bursts, sizeof *bursts, compare_tid);
-    for (size_t i = 0; i < s->bursts; i++)
-        s->threads += i == 0 || bursts[i].tid != bursts[i - 1].tid;
-    free(bursts);
-    return 0;
-}
-
-int report_summary_load(struct profile *p, struct report_summary *s, struct error *err)
-{
-    memset(s, 0, sizeof *s);
-    const struct {
-        const char *key;
-        char *value;
-        size_t size;
-    } words[] = {
-        {"command", s->command, sizeof s->command}, {"started", s->started, sizeof s->started},
-        {"mode", s->mode, sizeof s->mode},          {"complete", s->complete, sizeof s->complete},
-        {"warning", s->warning, sizeof s->warning}, {"clock", s->clock, sizeof s->clock},
-    };
-    const struct {
-        const char *key;
-        double *value;
-    } numbers[] = {
-        {"references", &s->references},
-        {"loads", &s->loads},
-        {"stores", &s->stores},
-        {"cold", &s->cold},
-        {"cpu_seconds", &s->cpu_seconds},
-        {"start_cpu_seconds", &s->start_cpu_seconds},
-        {"wall_seconds", &s->wall_seconds},
-        {"exit_status", &s->exit_status},
-        {"overhead_percent", &s->overhead_percent},
-        {"memory_bytes", &s->memory_bytes},
-        {"clock_error", &s->clock_error},
-        {"clock_references", &s->clock_references},
-    };
-    int code = 0;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if ((code = profile_get(p, words[i].key, words[i].value, words[i].size, err)) != 0 && code != -ENOENT)
-            return code;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        *numbers[i].value = NAN;
-        if ((code = profile_get_number(p, numbers[i].key, numbers[i].value, err)) != 0 && code != -ENOENT)
-            return code;
-    }
-    if ((code = load_bursts(p, s, err)) != 0 || (code = profile_counters(p, keep_counter, s, err)) != 0)
-        return code;
-    return profile_processes(p, keep_process, s, err);
-}
+#define END_CODES (sizeof((struct analysis_summary *)0)->end / sizeof(uint64_t))
 
 /* --- text --- */
 
-static uint64_t counter_of(const struct report_summary *s, const char *name)
+static uint64_t counter_of(const struct analysis_summary *s, const char *name)
 {
     for (size_t i = 0; i < s->ncounters; i++)
         if (strcmp(s->counter[i].name, name) == 0)
@@ -135,7 +41,7 @@ static const struct {
     {"bad_records", "records that made no sense and were left out", 0},
 };
 
-static void put_troubles(FILE *out, const struct report_summary *s)
+static void put_troubles(FILE *out, const struct analysis_summary *s)
 {
     double triggers = (double)counter_of(s, "triggers");
     for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
@@ -147,7 +53,7 @@ static void put_troubles(FILE *out, const struct report_summary *s)
         fputs("  note        profiling turned itself off in at least one process\n", out);
 }
 
-static void put_warnings(FILE *out, const struct report_summary *s, const struct report_style *style)
+static void put_warnings(FILE *out, const struct analysis_summary *s, const struct report_style *style)
 {
     const char *bold = style->color ? "\033[1;33m" : "", *plain = style->color ? "\033[0m" : "";
     char text[sizeof s->warning];
@@ -166,7 +72,7 @@ static void put_warnings(FILE *out, const struct report_summary *s, const struct
 }
 
 /* How bursts are weighed. */
-static void put_clock(FILE *out, const struct report_summary *s)
+static void put_clock(FILE *out, const struct analysis_summary *s)
 {
     if (strcmp(s->clock, "cputime") == 0)
         fputs("  clock       CPU time: how fast references came at each burst is not known\n", out);
@@ -177,7 +83,7 @@ static void put_clock(FILE *out, const struct report_summary *s)
                 100 * s->clock_error);
 }
 
-static void put_ends(FILE *out, const struct report_summary *s)
+static void put_ends(FILE *out, const struct analysis_summary *s)
 {
     static const char *const words[] = {
         "went on",
@@ -204,7 +110,7 @@ static void put_ends(FILE *out, const struct report_summary *s)
 }
 
 /* A few sizes that caches have, below the drawing. */
-static void put_sizes(FILE *out, const struct report_curve *curve)
+static void put_sizes(FILE *out, const struct analysis_curve *curve)
 {
     static const double sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p21, 0x1p23, 0x1p25};
     for (size_t i = 0; i < curve->n; i++) {
@@ -226,8 +132,8 @@ static void put_sizes(FILE *out, const struct report_curve *curve)
     }
 }
 
-void report_summary_text(FILE *out, const struct report_summary *s, const struct report_curve *curve,
-                         const char *why_no_curve, const struct report_pirate *pirate,
+void report_summary_text(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
+                         const char *why_no_curve, const struct analysis_pirate *pirate,
                          const struct report_style *style)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
@@ -287,7 +193,7 @@ void report_summary_text(FILE *out, const struct report_summary *s, const struct
     }
     fprintf(out, "Miss ratio by cache size (%s, %u-byte lines)\n\n", curve->model, curve->line_bytes);
     size_t nmarks = 0;
-    struct curve_point *marks = report_pirate_marks(pirate, &nmarks);
+    struct curve_point *marks = analysis_pirate_marks(pirate, &nmarks);
     report_plot_over(out, curve->points, curve->n, marks, nmarks, 11, style);
     if (nmarks > 0)
         fputs("\n  ● measured, with part of the cache taken away\n", out);
@@ -305,7 +211,7 @@ struct field {
 
 /* In the order of both formats; new ones at the end. */
 #define FIELDS 17
-static void list_fields(const struct report_summary *s, struct field fields[FIELDS])
+static void list_fields(const struct analysis_summary *s, struct field fields[FIELDS])
 {
     const struct field list[FIELDS] = {
         {"command", s->command, 0},
@@ -329,7 +235,7 @@ static void list_fields(const struct report_summary *s, struct field fields[FIEL
     memcpy(fields, list, sizeof list);
 }
 
-void report_summary_csv(FILE *out, const struct report_summary *s)
+void report_summary_csv(FILE *out, const struct analysis_summary *s)
 {
     struct field fields[FIELDS];
     list_fields(s, fields);
@@ -352,8 +258,8 @@ void report_summary_csv(FILE *out, const struct report_summary *s)
     }
 }
 
-void report_summary_json(FILE *out, const struct report_summary *s, const struct report_curve *curve,
-                         const struct report_pirate *pirate)
+void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
+                         const struct analysis_pirate *pirate)
 {
     struct field fields[FIELDS];
     list_fields(s, fields);

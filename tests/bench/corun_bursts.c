@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "corun_errors.h"
-#include "report/program.h"
+#include "analysis/program.h"
 
 enum way { LOOPED, ANSWERED, MIDDLE, WAYS };
 static const char *const way_name[WAYS] = {"exact curves", "bursts, where they answer",
@@ -103,11 +103,11 @@ static void solve(const struct statcc_curve *const curves[2], const double mixes
 }
 
 static void compare(FILE *kept, struct window *const *windows, const uint32_t number[2],
-                    struct knowledge *const *loops, struct report_program *const *profiles,
+                    struct knowledge *const *loops, struct analysis_program *const *profiles,
                     struct bursts_outcome *out)
 {
     struct window *const pair[2] = {windows[number[0]], windows[number[1]]};
-    const struct report_program *p[2] = {profiles[number[0]], profiles[number[1]]};
+    const struct analysis_program *p[2] = {profiles[number[0]], profiles[number[1]]};
     const double mixes[2] = {pair[0]->references_per_instruction, pair[1]->references_per_instruction};
     const double told[2] = {p[0]->references_per_instruction, p[1]->references_per_instruction};
     struct corun_result sim[2];
@@ -147,21 +147,21 @@ static double native_ns(const char *folder, const char *name)
     return ns;
 }
 
-static struct report_program *load(const char *folder, const char *name)
+static struct analysis_program *load(const char *folder, const char *name)
 {
     char path[4096];
     struct error err;
-    struct report_program *p = window_need(malloc(sizeof *p));
+    struct analysis_program *p = window_need(malloc(sizeof *p));
     if ((size_t)snprintf(path, sizeof path, "%s/%s.db", folder, name) >= sizeof path)
         window_die("the folder's name is too long", NULL);
-    if (report_program_load(path, 0, p, &err) != 0)
+    if (analysis_program_load(path, 0, p, &err) != 0)
         window_die(path, &err);
     p->profile = NULL; /* it was `path` */
     return p;
 }
 
 static void print(const char *folder, struct window *const *windows, uint32_t n,
-                  struct knowledge *const *loops, struct report_program *const *profiles,
+                  struct knowledge *const *loops, struct analysis_program *const *profiles,
                   struct bursts_outcome *out)
 {
     /* Each figure as it is, and as the profile of bursts tells it. */
@@ -170,7 +170,7 @@ static void print(const char *folder, struct window *const *windows, uint32_t n,
         "1M | by bursts | 2M | by bursts | eq. 4 mean %%, exact curves | bursts |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (uint32_t i = 0; i < n; i++) {
-        const struct report_program *p = profiles[i];
+        const struct analysis_program *p = profiles[i];
         printf("| %s | %.3f | %.3f | %.3f | %.3f | %.5f | %.5f | %.5f | %.5f | %.2f | %.2f |\n",
                windows[i]->name, native_ns(folder, windows[i]->name), p->ns_per_instruction,
                windows[i]->references_per_instruction, p->references_per_instruction,
@@ -190,7 +190,7 @@ void corun_bursts(struct window *const *windows, uint32_t n, const char *folder)
 {
     struct bursts_outcome *out = window_need(calloc(1, sizeof *out));
     struct knowledge *loops[CORUN_BURSTS];
-    struct report_program *profiles[CORUN_BURSTS];
+    struct analysis_program *profiles[CORUN_BURSTS];
     FILE *kept = window_need(fopen(CORUN_BURSTS_KEPT, "a+e"));
     if (n > CORUN_BURSTS)
         window_die("too many programs", NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curve-bursts.c - the curve of a profile of bursts: loads what the models want. */
-#include "report/curve-internal.h"
+#include "analysis/curve-internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -201,7 +201,7 @@ static int load_sets(struct profile *p, uint64_t burst, struct hist *scratch, st
     return 1;
 }
 
-static void note_watches(const struct loaded *l, size_t from, size_t to, struct report_curve *curve)
+static void note_watches(const struct loaded *l, size_t from, size_t to, struct analysis_curve *curve)
 {
     for (size_t i = from; i < to; i++) {
         const struct profile_watch *w = &l->watched[i];
@@ -237,7 +237,7 @@ static void add_string_hits(const struct profile_burst *from, struct curve_burst
     b->weight *= time->references_each;
 }
 
-static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct report_curve *curve,
+static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
                        struct error *err)
 {
     const struct profile_burst *list = l->list;
@@ -292,7 +292,7 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
  * as they were in it. Where no rate is known there is no time. l->bursts are those of l->list that were asked
  * for, in its order.
  */
-static void find_speed(const struct loaded *l, uint32_t tid, struct report_curve *curve)
+static void find_speed(const struct loaded *l, uint32_t tid, struct analysis_curve *curve)
 {
     double touches = 0, instructions = 0, timed = 0, ns = 0;
     size_t next = 0;
@@ -320,7 +320,7 @@ static void find_speed(const struct loaded *l, uint32_t tid, struct report_curve
 
 /* Reuse distances, and what random replacement makes of them, are those of references that are no hits within
  * string instructions. */
-static void add_string_hits_to_random(const struct loaded *l, struct report_curve *curve)
+static void add_string_hits_to_random(const struct loaded *l, struct analysis_curve *curve)
 {
     double all = 0, hits = 0;
     for (size_t i = 0; i < curve->bursts; i++) {
@@ -387,7 +387,7 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
 
 /* How much of several processes the bursts stand for: one alone is met again and again, or too short.
  * Older profiles do not tell. */
-static void find_sampled(struct profile *p, struct report_curve *curve)
+static void find_sampled(struct profile *p, struct analysis_curve *curve)
 {
     static const char *const added[] = {"burst_cpu_seconds", "watch_cpu_seconds", "start_cpu_seconds",
                                         "unprofiled_cpu_seconds"};
@@ -405,11 +405,11 @@ static void find_sampled(struct profile *p, struct report_curve *curve)
 }
 
 /* Of bursts that have been placed. */
-static int model(const struct report_question *question, const struct loaded *l, uint64_t seed,
-                 struct report_curve *curve, struct error *err)
+static int model(const struct analysis_question *question, const struct loaded *l, uint64_t seed,
+                 struct analysis_curve *curve, struct error *err)
 {
     find_speed(l, question->tid, curve);
-    if (question->model == REPORT_MODEL_RANDOM) {
+    if (question->model == ANALYSIS_MODEL_RANDOM) {
         int code = curve_watched_statcache(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points,
                                            curve->n, err);
         if (code == 0)
@@ -422,12 +422,12 @@ static int model(const struct report_question *question, const struct loaded *l,
     return curve_watched(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points, curve->n, err);
 }
 
-int report_curve_bursts(struct profile *p, const struct report_question *question, struct report_curve *curve,
-                        struct error *err)
+int analysis_curve_bursts(struct profile *p, const struct analysis_question *question,
+                          struct analysis_curve *curve, struct error *err)
 {
     struct loaded l = {0};
     double number = DEFAULT_SEED;
-    if (question->model == REPORT_MODEL_STATSTACK)
+    if (question->model == ANALYSIS_MODEL_STATSTACK)
         return error_set(err, -EINVAL, "the statstack model needs every reference: record with --mode full");
     int code = loaded_make(&l, p, question->ways != 0, err);
     if (code == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.c - from a profile to curves that StatCC takes. */
-#include "report/program.h"
+#include "analysis/program.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "analysis/curve.h"
 
 /*
  * Sizes at which a sampled curve is asked for: 16 an octave, from a line to 1 GB. Between them straight
@@ -19,7 +19,7 @@
 #define POINTS (PER_OCTAVE * OCTAVES + 1u)
 
 /* Whoever compares several profiles has named them; one that has the default name goes by its command. */
-static void name_program(struct profile *p, struct report_program *program)
+static void name_program(struct profile *p, struct analysis_program *program)
 {
     char command[4096] = "";
     const char *slash = strrchr(program->profile, '/'), *from = slash ? slash + 1 : program->profile;
@@ -35,7 +35,7 @@ static void name_program(struct profile *p, struct report_program *program)
         program->name[length - 3] = '\0';
 }
 
-static void load_rates(struct profile *p, struct report_program *program)
+static void load_rates(struct profile *p, struct analysis_program *program)
 {
     double touches, references, instructions;
     program->references_per_instruction = program->ns_per_instruction = program->clock_error = NAN;
@@ -53,7 +53,7 @@ static void load_rates(struct profile *p, struct report_program *program)
     (void)profile_get(p, "cpu", program->cpu, sizeof program->cpu, NULL);
 }
 
-static int load_full(struct profile *p, int paper, struct report_program *program, struct error *err)
+static int load_full(struct profile *p, int paper, struct analysis_program *program, struct error *err)
 {
     double cold = 0;
     struct hist *stack = malloc(sizeof *stack), *reuse = malloc(sizeof *reuse);
@@ -78,10 +78,10 @@ static int load_full(struct profile *p, int paper, struct report_program *progra
  * A curve of samples, which may end before the sizes do. What it does not carry lies between low and high;
  * the solver needs some value there, and the middle is marked as unknown by known_lines.
  */
-static int load_sampled(struct profile *p, struct report_program *program, struct error *err)
+static int load_sampled(struct profile *p, struct analysis_program *program, struct error *err)
 {
     struct curve_point *points = calloc(POINTS, sizeof *points);
-    struct report_curve curve = {.profile = program->profile, .points = points, .n = POINTS};
+    struct analysis_curve curve = {.profile = program->profile, .points = points, .n = POINTS};
     double known = INFINITY;
     if (!points)
         return error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
@@ -95,8 +95,8 @@ static int load_sampled(struct profile *p, struct report_program *program, struc
             points[n++].size_bytes = size;
     }
     curve.n = n;
-    struct report_question question = {.model = REPORT_MODEL_LRU};
-    int code = report_curve_compute(p, &question, &curve, err);
+    struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    int code = analysis_curve_compute(p, &question, &curve, err);
     if (code == 0 && !isnan(curve.references_per_instruction)) /* better than sums, which know no weights */
         program->references_per_instruction = curve.references_per_instruction;
     program->ns_per_instruction = code == 0 ? curve.ns_per_instruction : NAN;
@@ -126,7 +126,7 @@ static int load_sampled(struct profile *p, struct report_program *program, struc
     return code;
 }
 
-int report_program_load(const char *profile, int paper, struct report_program *program, struct error *err)
+int analysis_program_load(const char *profile, int paper, struct analysis_program *program, struct error *err)
 {
     char mode[16] = "";
     double line_bytes = 64;

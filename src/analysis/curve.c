@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curve-compute.c - from a profile to its curve: which model gets which histograms. */
-#include "report/curve-internal.h"
+#include "analysis/curve-internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,12 +34,12 @@ static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, str
     return code;
 }
 
-static int compute_full(struct profile *p, enum report_model model, struct report_curve *curve,
+static int compute_full(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
                         struct error *err)
 {
-    static const enum profile_hist kinds[] = {[REPORT_MODEL_LRU] = PROFILE_HIST_STACK,
-                                              [REPORT_MODEL_RANDOM] = PROFILE_HIST_REUSE,
-                                              [REPORT_MODEL_STATSTACK] = PROFILE_HIST_EXPECTED};
+    static const enum profile_hist kinds[] = {[ANALYSIS_MODEL_LRU] = PROFILE_HIST_STACK,
+                                              [ANALYSIS_MODEL_RANDOM] = PROFILE_HIST_REUSE,
+                                              [ANALYSIS_MODEL_STATSTACK] = PROFILE_HIST_EXPECTED};
     uint64_t cold = 0;
     struct hist *h = malloc(sizeof *h);
     if (!h)
@@ -47,7 +47,7 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
     int code = get_cold(p, h, &cold, err), whole = 0;
     if (code == 0)
         code = profile_get_hist(p, 0, kinds[model], h, err);
-    if (code == -ENOENT && model == REPORT_MODEL_STATSTACK) {
+    if (code == -ENOENT && model == ANALYSIS_MODEL_STATSTACK) {
         code = profile_get_hist(p, 0, PROFILE_HIST_REUSE, h, err); /* nobody asked while recording */
         whole = 1;
     }
@@ -61,7 +61,7 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
         if (curve->references == 0)
             code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
         /* In a whole run every line has one last reference: as many dangle as were cold. */
-        else if (model == REPORT_MODEL_RANDOM)
+        else if (model == ANALYSIS_MODEL_RANDOM)
             code = curve_statcache(h, cold, curve->line_bytes, curve->points, curve->n, err);
         else if (whole)
             code = curve_statstack(h, cold, curve->line_bytes, curve->points, curve->n, err);
@@ -77,8 +77,8 @@ static int compute_full(struct profile *p, enum report_model model, struct repor
     return code;
 }
 
-int report_curve_compute(struct profile *p, const struct report_question *question,
-                         struct report_curve *curve, struct error *err)
+int analysis_curve_compute(struct profile *p, const struct analysis_question *question,
+                           struct analysis_curve *curve, struct error *err)
 {
     static const char *const names[] = {"lru", "random", "statstack"};
     char mode[16] = "";
@@ -99,7 +99,7 @@ int report_curve_compute(struct profile *p, const struct report_question *questi
     if (curve->full && question->tid)
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not tell threads apart: record in burst mode");
-    if (question->ways && question->model != REPORT_MODEL_LRU)
+    if (question->ways && question->model != ANALYSIS_MODEL_LRU)
         return error_set(err, -EINVAL, "cache sets are for the lru model only");
     if (question->ways && (curve->full || strcmp(mode, "sparse") == 0))
         return error_set(err, -EINVAL,
@@ -108,8 +108,8 @@ int report_curve_compute(struct profile *p, const struct report_question *questi
     if (strcmp(mode, "sparse") == 0) {
         if (question->tid)
             return error_set(err, -EINVAL, "samples of single references do not tell threads apart");
-        return report_curve_sparse(p, question->model, curve, err);
+        return analysis_curve_sparse(p, question->model, curve, err);
     }
     return curve->full ? compute_full(p, question->model, curve, err)
-                       : report_curve_bursts(p, question, curve, err);
+                       : analysis_curve_bursts(p, question, curve, err);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.h - what the models of shared caches and of other machines need of a profile. */
-#ifndef CACHEGRAM_REPORT_PROGRAM_H
-#define CACHEGRAM_REPORT_PROGRAM_H
+#ifndef CACHEGRAM_ANALYSIS_PROGRAM_H
+#define CACHEGRAM_ANALYSIS_PROGRAM_H
 
 #include <stdint.h>
 #include "base/error.h"
 #include "model/statcc.h"
 
 /* Large: allocate it. */
-struct report_program {
+struct analysis_program {
     char name[64];       /* the profile's file name without folder and .db; of cachegram.db, its command's */
     const char *profile; /* file name, the caller's */
     int full;            /* from every reference; else the curves are estimates */
@@ -25,6 +25,7 @@ struct report_program {
  * paper: model reuse distances by StatStack, as the paper does, where the profile has them all (mode full);
  * else the exact curve. 0, -EINVAL or -ENODATA (nothing to model in it), or what opening it returned.
  */
-int report_program_load(const char *profile, int paper, struct report_program *program, struct error *err);
+int analysis_program_load(const char *profile, int paper, struct analysis_program *program,
+                          struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curve-sparse.c - the curve of a profile of sparse reuse distances, window by window. */
-#include "report/curve-internal.h"
+#include "analysis/curve-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static int deal(const struct profile_window *windows, size_t nwindows, const str
     return 0;
 }
 
-int report_curve_sparse(struct profile *p, enum report_model model, struct report_curve *curve,
-                        struct error *err)
+int analysis_curve_sparse(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
+                          struct error *err)
 {
     struct profile_window *windows = NULL;
     struct profile_sample *samples = NULL;
@@ -55,9 +55,10 @@ int report_curve_sparse(struct profile *p, enum report_model model, struct repor
     if (code == 0)
         code = deal(windows, nwindows, samples, nsamples, curves, distances, curve->profile, err);
     if (code == 0)
-        code = curve_windows(curves, nwindows,
-                             model == REPORT_MODEL_RANDOM ? CURVE_WINDOWS_STATCACHE : CURVE_WINDOWS_STATSTACK,
-                             curve->line_bytes, curve->points, curve->n, err);
+        code =
+            curve_windows(curves, nwindows,
+                          model == ANALYSIS_MODEL_RANDOM ? CURVE_WINDOWS_STATCACHE : CURVE_WINDOWS_STATSTACK,
+                          curve->line_bytes, curve->points, curve->n, err);
     curve->windows = nwindows;
     curve->samples = nsamples;
     for (size_t w = 0; code == 0 && w < nwindows; w++)

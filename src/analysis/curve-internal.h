@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* curve-internal.h - parts of analysis_curve_compute. */
+#ifndef CACHEGRAM_ANALYSIS_CURVE_INTERNAL_H
+#define CACHEGRAM_ANALYSIS_CURVE_INTERNAL_H
+
+#include "analysis/curve.h"
+
+/* Mode "sparse": random by StatCache, the others by StatStack. line_bytes and profile are set. */
+int analysis_curve_sparse(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
+                          struct error *err);
+/* Mode "burst". line_bytes and profile are set, what is counted is 0. */
+int analysis_curve_bursts(struct profile *p, const struct analysis_question *question,
+                          struct analysis_curve *curve, struct error *err);
+
+#endif
