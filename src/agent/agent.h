@@ -433,6 +433,7 @@ void count_back(struct thread *t, uint64_t away);
  * heard of. */
 #define SYSCALL_LEAVE SYS_gettid
 #define LEAVE_MARK 0x6361636865677261
+#define CHANGE_MARK 0x6361636865677262 /* likewise: arch_code_changes with the next two arguments */
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result);
 
 int syscall_never_waits(long number); /* for anything that a signal could end */
@@ -507,6 +508,9 @@ struct touched records_touched(const uint64_t *words, const uint64_t *end, uint3
 /* Nonzero: a call from the code cache, while others may close pages, cannot be made there. */
 int calls_in_burst(struct thread *t, long number, const uint64_t *args);
 int calls_makes_thread(long number, const uint64_t *args);
+/* Memory whose bytes the call changes, or their protection, and which may be code; how many pieces. */
+unsigned calls_code_of(long number, const uint64_t *args, struct span code[2]);
+void calls_change_code(long number, const uint64_t *args);  /* arch_code_changes for these */
 void calls_stepped(struct thread *t, const ucontext_t *uc); /* the step behind a call that was let through */
 /* A call that we make for the target, with all pages open: what it changes is noted. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);
@@ -534,8 +538,10 @@ void regions_forget(void);
 void regions_forked(const struct wire_proc *parent); /* likewise; told to our own slot */
 void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
-int regions_touch(uint64_t address,
-                  uint64_t bytes); /* a mapping there is about to change; nonzero: known code */
+int regions_concern(uint64_t address, uint64_t bytes); /* code that is known, and known not to change */
+/* For arch_code_changes: these pages count as code that may change from now on. Nonzero: some did not so far.
+ */
+int regions_touch(uint64_t start, uint64_t end);
 
 /* rseq.c: restartable sequences. The caller holds the translator's lock. */
 void rseq_init(void);

@@ -18,6 +18,7 @@
 #define ROOM_TIMES 4u
 /* Instructions in a block. Longer ones find no pair of free registers. */
 #define BLOCK_INSNS 40
+#define BLOCK_SOURCE_MAX (BLOCK_INSNS * 15) /* bytes of theirs */
 /* References and words of a block: bounds how far a record can run over the end of a buffer, which
  * the guard page of 512 words must catch. */
 #define BLOCK_REFS 96
@@ -144,5 +145,7 @@
 #define COUNT_FIRST_RATE 1000u
 /* Regions of code that are known. */
 #define MAX_REGIONS 512
+/* Separate stretches of code that are known to change. Programs that patch themselves have a few. */
+#define MAX_UNSTABLE 256
 
 #endif

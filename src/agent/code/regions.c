@@ -23,6 +23,16 @@ struct region {
 
 static struct region regions[MAX_REGIONS];
 static int nregions, changed;
+
+/*
+ * Pages whose mapping changed, or was about to, after they were known as code that stays the same: from then
+ * on for good they count as code that may change. So it does not matter when the change takes effect, and
+ * what is translated meanwhile.
+ */
+static struct {
+    uint64_t start, end;
+} unstable[MAX_UNSTABLE];
+static int nunstable;
 static int nbefore;     /* that were forgotten, and the list not read since */
 static uint32_t misses; /* since the list was last read */
 
@@ -37,6 +47,37 @@ static struct region *lookup(uint64_t pc)
         if (pc >= regions[i].start && pc < regions[i].end)
             return &regions[i];
     return NULL;
+}
+
+/* Where, from pc on, unstable code begins; `end` at the latest. */
+static uint64_t stable_end(uint64_t pc, uint64_t end)
+{
+    int n = __atomic_load_n(&nunstable, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < n; i++) {
+        if (pc >= unstable[i].start && pc < unstable[i].end)
+            return pc;
+        if (unstable[i].start > pc && unstable[i].start < end)
+            end = unstable[i].start;
+    }
+    return end;
+}
+
+/* Under the translator's lock. */
+static void add_unstable(uint64_t start, uint64_t end)
+{
+    int i = 0;
+    while (i < nunstable && (end < unstable[i].start || start > unstable[i].end))
+        i++;
+    if (i == MAX_UNSTABLE) /* no room: it covers what lies in between, too */
+        i = MAX_UNSTABLE - 1;
+    else if (i == nunstable)
+        unstable[i].start = start, unstable[i].end = end;
+    if (start < unstable[i].start)
+        unstable[i].start = start;
+    if (end > unstable[i].end)
+        unstable[i].end = end;
+    if (i == nunstable)
+        __atomic_store_n(&nunstable, i + 1, __ATOMIC_RELEASE);
 }
 
 static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path, size_t length)
@@ -64,6 +105,9 @@ static struct region *place_for(struct region *old)
 {
     if (old)
         return old->may_change ? old : NULL;
+    for (int i = 0; i < nregions; i++)
+        if (regions[i].start == regions[i].end)
+            return &regions[i];
     return nregions < MAX_REGIONS ? &regions[nregions++] : NULL;
 }
 
@@ -171,10 +215,12 @@ static void read_maps(void)
 static int is_as_it_was(const struct region *r)
 {
     uint8_t now[PROBE_BYTES];
-    for (int p = 0; p < PROBES && !r->may_change; p++)
-        if (safe_copy(now, (const void *)probe_address(r, p), PROBE_BYTES) ||
-            memcmp(now, r->probe[p], PROBE_BYTES) != 0)
+    for (int p = 0; p < PROBES && !r->may_change && r->start < r->end; p++) {
+        uint64_t at = probe_address(r, p);
+        if (stable_end(at, at + PROBE_BYTES) == at + PROBE_BYTES &&
+            (safe_copy(now, (const void *)at, PROBE_BYTES) || memcmp(now, r->probe[p], PROBE_BYTES) != 0))
             return 0;
+    }
     return 1;
 }
 
@@ -214,8 +260,12 @@ int region_may_change(uint64_t pc, uint64_t bytes)
 uint64_t region_fixed_end(uint64_t pc)
 {
     const struct region *r;
-    while ((r = lookup(pc)) && !r->may_change)
-        pc = r->end;
+    while ((r = lookup(pc)) && !r->may_change) {
+        uint64_t end = stable_end(pc, r->end);
+        if (end < r->end)
+            return end;
+        pc = end;
+    }
     return pc;
 }
 
@@ -273,12 +323,24 @@ void regions_forget(void)
     misses = 0;
 }
 
-int regions_touch(uint64_t address, uint64_t bytes)
+int regions_concern(uint64_t address, uint64_t bytes)
 {
     for (int i = 0; i < nregions; i++)
-        if (!regions[i].may_change && address < regions[i].end && address + bytes > regions[i].start) {
-            changed = 1;
+        if (!regions[i].may_change && address < regions[i].end && address + bytes > regions[i].start)
             return 1;
-        }
     return 0;
+}
+
+int regions_touch(uint64_t start, uint64_t end)
+{
+    int concerned = 0;
+    for (int i = 0; i < nregions; i++) {
+        struct region *r = &regions[i];
+        if (r->may_change || start >= r->end || end <= r->start)
+            continue;
+        add_unstable(start > r->start ? start : r->start, end < r->end ? end : r->end);
+        r->end = r->start; /* covers nothing: the list is read again */
+        concerned = 1;
+    }
+    return concerned;
 }

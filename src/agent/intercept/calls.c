@@ -19,12 +19,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/statfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include "agent/intercept/calls.h"
 #include "agent/sys/sys.h"
 #include "agent/watch/watch.h"
 
 #define PROC_MAGIC 0x9fa0
+#define MOST_SEGMENT_BYTES (1ull << 40)
 
 /* The target's own request for what we use. */
 static int wants_dispatch(long number, const uint64_t *args)
@@ -121,6 +125,61 @@ static void prepare_alone(struct thread *t, enum effect effect, enum wire_unwatc
         watch_drop(t);
 }
 
+/*
+ * A write to /proc/self/mem changes also memory that is not writable. The offset is compared first: few files
+ * are so large that it could be an address of code.
+ */
+static int writes_code(long number, const uint64_t *args, struct span *to)
+{
+    int vector = number != SYS_write && number != SYS_pwrite64;
+    int positioned = number != SYS_write && number != SYS_writev;
+    struct statfs s;
+    to->bytes = vector ? 0 : args[2];
+    for (uint64_t i = 0; vector && i < args[2] && i < UIO_MAXIOV; i++) {
+        struct iovec v;
+        if (safe_copy(&v, (const struct iovec *)args[1] + i, sizeof v))
+            break;
+        to->bytes += v.iov_len;
+    }
+    long at = positioned && (long)args[3] >= 0 ? (long)args[3] : sys3(SYS_lseek, args[0], 0, SEEK_CUR);
+    to->address = (uint64_t)at;
+    return !sys_failed(at) && regions_concern(to->address, to->bytes) &&
+           sys2(SYS_fstatfs, args[0], &s) == 0 && s.f_type == PROC_MAGIC;
+}
+
+unsigned calls_code_of(long number, const uint64_t *args, struct span code[2])
+{
+    code[0] = (struct span){args[0], args[1]};
+    switch (number) {
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        return 1;
+    case SYS_mremap:
+        code[1] = (struct span){args[4], args[2]};
+        return args[3] & MREMAP_FIXED ? 2 : 1;
+    case SYS_shmat: /* the size is not known here */
+        code[0] = (struct span){args[1], MOST_SEGMENT_BYTES};
+        return (args[2] & SHM_REMAP) != 0;
+    case SYS_write:
+    case SYS_pwrite64:
+    case SYS_writev:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+        return writes_code(number, args, &code[0]) != 0;
+    default:
+        return 0;
+    }
+}
+
+void calls_change_code(long number, const uint64_t *args)
+{
+    struct span code[2];
+    for (unsigned n = calls_code_of(number, args, code); n > 0; n--)
+        arch_code_changes(code[n - 1].address, code[n - 1].bytes);
+}
+
 /* Mappings that are about to change, in m, which may be none; nonzero: the call is one that changes them. */
 static int changes_mappings(long number, const uint64_t *args, struct memory *m)
 {
@@ -157,8 +216,6 @@ static int changes_mappings(long number, const uint64_t *args, struct memory *m)
     }
     if (m->n)
         watch_unmapped(m->part[0].address, m->part[0].bytes, gone);
-    if (number != SYS_madvise && number != SYS_brk) /* of no interest to translations */
-        regions_touch(args[0], args[1]);
     return 1;
 }
 
@@ -311,6 +368,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         arch_call_again(uc);
         return;
     }
+    calls_change_code(number, args);
     if (effect != NO_EFFECT && watch_many()) {
         make_among_others(t, uc, number, args, effect, why);
         return;

@@ -86,8 +86,13 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return end(t, WIRE_END_SYSCALL, number);
     if (number == SYSCALL_LEAVE && args[0] == LEAVE_MARK)
         return end(t, WIRE_END_EXIT, number);
+    if (number == SYSCALL_LEAVE && args[0] == CHANGE_MARK) {
+        arch_code_changes(args[1], args[2]);
+        return SYSCALL_PLAIN;
+    }
     if (calls_in_burst(t, number, args))
         return end(t, WIRE_END_SYSCALL, number);
+    calls_change_code(number, args);
     switch (number) {
     case SYS_exit:
     case SYS_exit_group:
@@ -132,8 +137,6 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_mprotect:
     case SYS_mremap:
     case SYS_pkey_mprotect:
-        if (regions_touch(args[0], args[1]))
-            return change(t, number, args);
         return SYSCALL_PLAIN;
     default:
         return syscall_never_waits(number) ? SYSCALL_PLAIN : SYSCALL_MASKED;

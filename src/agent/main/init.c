@@ -36,6 +36,25 @@ static long errno_of(long result)
     return -1;
 }
 
+/*
+ * In a function that the target called, which may be translated: the translator's lock must not be taken
+ * there then, and the dispatcher does it.
+ */
+static void code_changes(uint64_t address, uint64_t bytes)
+{
+    static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
+    uint64_t before = 0;
+    struct thread *t = thread_self();
+    if (!regions_concern(address, bytes))
+        return;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    if (t && __atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
+        sys3(SYSCALL_LEAVE, CHANGE_MARK, address, bytes);
+    if (!t || __atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
+        arch_code_changes(address, bytes);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+}
+
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
@@ -52,7 +71,7 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
         watch_quiet_end(t);
     }
     if (result == 0 && !agent_off && session)
-        regions_touch((uint64_t)address, bytes);
+        code_changes((uint64_t)address, bytes);
     return (int)errno_of(result);
 }
 
@@ -97,7 +116,7 @@ void go_for_good(enum wire_disabled why)
 }
 
 /* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
-static long make_call(long number, const long *a)
+static long make_it(long number, const long *a)
 {
     if (watch_many())
         return calls_outside(number, a);
@@ -108,6 +127,16 @@ static long make_call(long number, const long *a)
     calls_announce(t, number, (const uint64_t *)a);
     long result = calls_inside(number, a);
     watch_release(t);
+    return result;
+}
+
+static long make_call(long number, const long *a)
+{
+    long result = make_it(number, a);
+    struct span code[2];
+    if (session && !agent_off)
+        for (unsigned n = calls_code_of(number, (const uint64_t *)a, code); n > 0; n--)
+            code_changes(code[n - 1].address, code[n - 1].bytes);
     return result;
 }
 

@@ -280,6 +280,13 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             burst_end(t, WIRE_END_FULL, 0, end, insns);
         }
         return 0;
+    case FAULT_STALE:
+        t->cursor = record;
+        if (arch_go_on(t, uc))
+            return 0;
+        set_mask_of(uc, t->app_mask);
+        burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, record, UINT32_MAX);
+        return 0;
     case FAULT_CODE: /* natively it faults by itself */
         arch_restore(t, uc);
         set_mask_of(uc, t->app_mask);

@@ -62,7 +62,13 @@ uint64_t arch_translate(struct thread *t, uint64_t pc); /* code to run, 0: canno
 void arch_enter(struct thread *t);                      /* sets the GS base */
 void arch_leave(struct thread *t);
 uint64_t arch_memory(void); /* bytes that translations and their tables take */
-void arch_flush(void);      /* caller makes sure that nobody is in the cache */
+/*
+ * A mapping there is about to change, or has changed, or its bytes have: what was translated from it is not
+ * entered any more, by any thread, and what will be translated checks its source. Takes the translator's
+ * lock: only in handlers, in C code called from the code cache, or where signals are blocked.
+ */
+void arch_code_changes(uint64_t address, uint64_t bytes);
+void arch_flush(void); /* caller makes sure that nobody is in the cache */
 uint64_t arch_generation(void);
 void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: start afresh */
@@ -89,12 +95,17 @@ uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc);
  * A fault at a place in the cache. FAULT_LEAVE: the leave gate. FAULT_FULL: end of the buffer.
  * FAULT_TARGET: the target's own fault. FAULT_CODE: the target's code cannot be read any more. In the last
  * three the context is untouched; unless the thread counts, *record is the start of the unfinished record,
- * *end the end of its words; arch_restore then makes the context the target's. FAULT_UNKNOWN: cannot be.
+ * *end the end of its words; arch_restore then makes the context the target's. FAULT_STALE: the block's
+ * source has changed, nothing of it was executed, and the record before it ends at *record; arch_go_on comes
+ * next. FAULT_UNKNOWN: cannot be.
  */
-enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE };
+enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CODE, FAULT_STALE };
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
                            uint64_t **end);
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */
+/* After FAULT_STALE: to a new translation, 1. Or there is none, and the context is the target's: 0, and
+ * t->leave_end says why. */
+int arch_go_on(struct thread *t, ucontext_t *uc);
 /* Returns how many instructions of the last record were executed. */
 uint32_t arch_restore(struct thread *t, ucontext_t *uc);
 /*

@@ -11,6 +11,7 @@
 #define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
 #define HASH_SIZE (2u * WIRE_MAX_BLOCKS)
 #define EXITS_OF_A_BLOCK 8
+#define HLT 0xf4 /* a fault in user mode, the cheapest in a virtual machine */
 
 struct emitter cache_out, cache_cold;
 uint8_t *cache_miss_jump, *cache_miss_return;
@@ -53,7 +54,7 @@ int arch_in_cache(uint64_t pc)
 static void start_cache(void)
 {
     cache_out.at = leave_gate = cache;
-    emit_byte(&cache_out, 0xf4); /* hlt: a fault in user mode, the cheapest in a virtual machine */
+    emit_byte(&cache_out, HLT);
     cache_out.at = cache_miss_jump = cache + 64;
     emit_count_miss(&cache_out, 0);
     cache_miss_return = cache_out.at;
@@ -105,6 +106,47 @@ int cache_init(void)
     arena_end = arena + ARENA_BYTES;
     start_cache();
     return 0;
+}
+
+/* A thread that comes to the block faults before it has done anything of it (arch_fault). One byte, so that
+ * whoever is there just now executes either the old instruction or this. */
+static void poison(struct block *b)
+{
+    b->stale = 1;
+    __atomic_store_n(b->code, HLT, __ATOMIC_RELEASE);
+    if (b->fast)
+        __atomic_store_n(b->fast, HLT, __ATOMIC_RELEASE);
+}
+
+int cache_is_poisoned(const struct block *b, uint64_t code_address)
+{
+    const uint8_t *at = (const uint8_t *)code_address;
+    return b->stale && (at == b->code || at == b->fast) && *at == HLT;
+}
+
+void arch_code_changes(uint64_t address, uint64_t bytes)
+{
+    uint64_t start = address & ~(uint64_t)(WIRE_PAGE - 1), end = address + bytes + WIRE_PAGE - 1;
+    end = end < address ? UINT64_MAX : end & ~(uint64_t)(WIRE_PAGE - 1);
+    if (!regions_concern(start, end - start))
+        return;
+    cache_lock();
+    if (regions_touch(start, end)) {
+        for (uint32_t i = 1; i < nblocks; i++)
+            if (blocks[i].pc < end && blocks[i].pc + blocks[i].source_bytes > start && !blocks[i].stale)
+                poison(&blocks[i]);
+        /* Or who came from a block that stays would fault there each time. */
+        for (uint32_t i = 1; i < nexits; i++) {
+            struct exit *x = &exits[i];
+            if (!x->patch || x->target >= end || x->target + BLOCK_SOURCE_MAX <= start ||
+                cache_find(x->target, x->counts))
+                continue;
+            emit_patch(x->patch, x->stub);
+            if (x->fast_patch)
+                emit_patch(x->fast_patch, x->fast_stub);
+        }
+    }
+    cache_unlock();
 }
 
 uint64_t arch_memory(void)

@@ -43,6 +43,7 @@ struct block {
     struct place *places;
     uint32_t code_bytes;
     uint16_t nplaces;
+    uint16_t source_bytes;  /* that it was made from, from pc on */
     int8_t scratch, cursor; /* recording blocks: the borrowed pair; -1: the block borrows nothing */
     uint16_t check_end;     /* offset behind the check of the source; 0: none, it cannot change */
     uint16_t stale;         /* the source has changed: not to be found any more */
@@ -64,7 +65,8 @@ enum exit_kind {
 /* A way out of a block that C code is asked about. */
 struct exit {
     uint64_t target;             /* INDIRECT: the branch itself */
-    uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there */
+    uint8_t *patch, *fast_patch; /* jumps to be pointed at the target once it is there, */
+    uint8_t *stub, *fast_stub;   /* and where they lead until then */
     uint8_t *resume; /* SYSCALL: the instruction itself; `after`: behind it. MARK, BACK: behind it */
     uint8_t *after;
     struct block *block; /* STALE, SYSCALL: the block itself */
@@ -88,6 +90,8 @@ uint8_t *cache_leave_gate(void);
 int cache_has_room(void);
 struct block *cache_find(uint64_t pc, int counts);
 struct block *cache_find_code(uint64_t code_address);
+/* Whether that is an entry of the block, and it must not be entered any more (arch_code_changes). */
+int cache_is_poisoned(const struct block *b, uint64_t code_address);
 struct block *cache_next(void); /* the block that is added next: to be filled in */
 /* Makes it one of the cache, with these places; its code begins there and ends where cache_out stands. */
 struct block *cache_add(const struct place *places, unsigned nplaces);

@@ -115,6 +115,10 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
     if (rip == (uint64_t)cache_leave_gate())
         return FAULT_LEAVE;
     const struct block *b = cache_find_code(rip);
+    if (b && cache_is_poisoned(b, rip)) {
+        *record = *end = rip == (uint64_t)b->fast ? (uint64_t *)*greg(uc, b->cursor) : t->cursor;
+        return FAULT_STALE;
+    }
     if (b && b->counts)
         return counting_fault(t, b, rip, sig, address);
     if (!b || b->cursor < 0)
@@ -162,7 +166,12 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
 {
     const struct block *b = cache_find_code(arch_pc(uc));
     const struct place *p = place_of(b, arch_pc(uc));
-    if (b->counts) {
+    if (cache_is_poisoned(b, arch_pc(uc))) {
+        if (arch_pc(uc) == (uint64_t)b->fast) {
+            *greg(uc, b->scratch) = (greg_t)t->spill_a;
+            *greg(uc, b->cursor) = (greg_t)t->spill_b;
+        }
+    } else if (b->counts) {
         restore_counting(t, uc, b, p);
     } else {
         if (arch_pc(uc) < (uint64_t)b->code + b->check_end)

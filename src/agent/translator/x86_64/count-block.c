@@ -103,9 +103,11 @@ static unsigned add_place(unsigned n, const struct block *b, const struct place 
 /* The jump there leads out of the block. */
 static void link_jump(uint8_t *patch, uint64_t target)
 {
-    emit_patch(patch, cache_cold.at);
+    uint8_t *stub = cache_cold.at;
+    emit_patch(patch, stub);
     struct exit *x = cache_emit_exit(&cache_cold, EXIT_LINK, target, 1);
     x->patch = patch;
+    x->stub = stub;
     cache_link(x);
 }
 
@@ -289,11 +291,12 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
     struct block *b = cache_next();
     *b = (struct block){
         .pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = 1, .refs = (uint16_t)refs};
+    b->source_bytes = (uint16_t)(insns[n - 1].pc + insns[n - 1].in.length - pc);
     const struct insn *end = last ? &insns[n - 1] : NULL;
     struct place p = {.refs = (uint16_t)refs, .extra = -1}; /* not added yet: nothing to take back */
     nplaces = add_place(nplaces, b, &p);
     if (source.may_change && !(n == 1 && end && insn_is_native(end)))
-        emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
+        emit_source_check(b, b->source_bytes);
     if (refs || (end && count_may_loop(end)))
         emit_count_add(&cache_out, refs,
                        end && (end->class == INSN_RETURN || end->class == INSN_JUMP_INDIRECT ||

@@ -85,19 +85,46 @@ static uint64_t link_block(struct thread *t, struct exit *x)
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
+/* A table may still lead to the stale one. */
+static void replace(struct thread *t, const struct block *stale, struct block *b)
+{
+    if (!b->counts) {
+        remember(t, b);
+        return;
+    }
+    if (stale->landing)
+        count_remember(b, 0);
+    if (stale->return_landing)
+        count_remember(b, 1);
+}
+
+int arch_go_on(struct thread *t, ucontext_t *uc)
+{
+    cache_lock();
+    const struct block *stale = cache_find_code(arch_pc(uc));
+    arch_restore(t, uc);
+    struct block *b = translate_block(t, stale->pc, NO_REG, NO_REG);
+    if (b)
+        replace(t, stale, b);
+    cache_unlock();
+    if (b) {
+        arch_set_pc(uc, (uint64_t)b->code);
+        return 1;
+    }
+    if (t->count.on)
+        translator_ops->counted(t, arch_count_out(t, uc));
+    if (t->abort_pc)
+        arch_set_pc(uc, t->abort_pc);
+    t->abort_pc = 0;
+    return 0;
+}
+
 static uint64_t retranslate(struct thread *t, const struct exit *x)
 {
     cache_lock();
     struct block *b = translate_again(t, x);
-    /* A table may still lead to the one that is stale. */
-    if (b && b->counts) {
-        if (x->block->landing)
-            count_remember(b, 0);
-        if (x->block->return_landing)
-            count_remember(b, 1);
-    } else if (b) {
-        remember(t, b);
-    }
+    if (b)
+        replace(t, x->block, b);
     cache_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }

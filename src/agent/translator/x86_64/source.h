@@ -14,7 +14,7 @@ struct source {
     uint64_t fixed_end;   /* code up to here cannot change */
     int may_change; /* one of the instructions looked at may be changed: the block must check its source */
     int stores;     /* an instruction that was taken stores to memory */
-    uint8_t bytes[BLOCK_INSNS * 15 + 32];
+    uint8_t bytes[BLOCK_SOURCE_MAX + 32];
 };
 
 void source_begin(struct source *s, uint64_t pc);

@@ -41,15 +41,18 @@ static void emit_source_check(struct block *b, unsigned bytes)
 /* Where the jump at fast_patch (NULL: none) goes until the target is known, and if its pair differs. */
 static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cursor)
 {
+    uint8_t *fast_stub = cache_out.at;
     if (fast_patch)
-        emit_patch(fast_patch, cache_out.at);
+        emit_patch(fast_patch, fast_stub);
     if (scratch >= 0)
         emit_give_back(&cache_out, scratch, cursor);
     uint8_t *patch = emit_jump(&cache_out);
     emit_patch(patch, cache_out.at);
     struct exit *x = cache_emit_exit(&cache_out, EXIT_LINK, target, 0);
     x->patch = patch;
+    x->stub = patch + 4;
     x->fast_patch = fast_patch;
+    x->fast_stub = fast_stub;
     x->scratch = (int8_t)scratch;
     x->cursor = (int8_t)cursor;
     cache_link(x);
@@ -327,6 +330,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
     uint8_t *begin = (uint8_t *)(((uintptr_t)cache_out.at + 15) & ~(uintptr_t)15);
     cache_out.at = begin;
     *b = (struct block){.pc = pc, .code = begin, .scratch = -1, .cursor = -1};
+    b->source_bytes = (uint16_t)(insns[n - 1].pc + insns[n - 1].in.length - pc);
     const struct insn *end = last ? &insns[n - 1] : NULL;
     int records = !(n == 1 && end && insn_is_native(end));
     uint8_t *header = NULL;
@@ -340,7 +344,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         emit_gs_load(&cache_out, cursor, T_CURSOR);
         b->fast = cache_out.at;
         if (source.may_change)
-            emit_source_check(b, (unsigned)(insns[n - 1].pc + insns[n - 1].in.length - pc));
+            emit_source_check(b, b->source_bytes);
         emit_store_imm(&cache_out, cursor, 0, 0);
         header = cache_out.at - 4;
     }

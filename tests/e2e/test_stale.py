@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code that changes while it is profiled: what is run is what a native run would execute (tests/targets/stale.c)."""
+import re
+
+import pytest
+
+from conftest import TARGETS, build_target, run, totals
+
+MODES = {"default": [], "gap": ["--gap-us", "500"], "full": ["--mode", "full"], "count": ["--clock", "count-always"]}
+
+
+@pytest.fixture(scope="module")
+def stale(tmp_path_factory):
+    return build_target(TARGETS / "stale.c", tmp_path_factory.mktemp("stale"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("who", ["self", "threads", "outside"])
+def test_changed_code(record, stale, tmp_path, who, mode):
+    argv = [stale, tmp_path, who]
+    native = run(argv)
+    assert native.status == 0, native.out
+    result, db = record(MODES[mode], argv)
+    assert (result.status, result.out) == (0, native.out)
+    if mode == "full":
+        calls, loads = map(int, re.search(rb"(\d+) calls, (\d+) loads each", native.out).groups())
+        # Run natively, without a profile of it, the code would be right, too.
+        assert totals(db)["loads"] > 0.98 * calls * loads
