@@ -75,19 +75,6 @@ static uint32_t thread_number(const struct profile_burst *list, size_t i)
     return (uint32_t)first;
 }
 
-/* The CPU time that a burst was planned to stand for, in units of the collector's; its weight is the product
- * of that and its steps (collect/reduce/reduce.c), before version 5 of its references, or of a few for each
- * word. */
-static double planned(const struct profile_burst *b)
-{
-    double references = (double)b->references, most = 4 * (double)b->words;
-    if (b->steps > 0)
-        return b->weight / (double)b->steps;
-    if (most > 0 && most < references)
-        references = most;
-    return b->weight > 0 ? b->weight / references : 0;
-}
-
 /* What one profile's curve is made of; all arrays are malloc'ed. */
 struct loaded {
     struct profile_burst *list; /* of the profile */
@@ -250,9 +237,10 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         if ((tid && list[i].tid != tid) || list[i].references == 0)
             continue;
         struct curve_burst *b = &l->bursts[curve->bursts];
-        l->times[curve->bursts] = (struct curve_time){
-            (double)list[i].cpu_start_ns,
-            isnan(list[i].near_per_ns) ? list[i].refs_per_ns : list[i].near_per_ns, planned(&list[i]), 0};
+        l->times[curve->bursts] =
+            (struct curve_time){(double)list[i].cpu_start_ns,
+                                isnan(list[i].near_per_ns) ? list[i].refs_per_ns : list[i].near_per_ns,
+                                isnan(list[i].gap_ns) ? 0 : list[i].gap_ns, 0};
         struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
                                      [PROFILE_HIST_REUSE] = &b->reuse,
                                      [PROFILE_HIST_FIRST] = &b->first,
@@ -301,7 +289,6 @@ static void find_speed(const struct loaded *l, uint32_t tid, struct analysis_cur
         if ((tid && from->tid != tid) || from->references == 0)
             continue;
         const struct curve_burst *b = &l->bursts[next++];
-        /* The burst's references are all touches from version 5 on. */
         double counted = (double)(from->steps > 0 ? from->steps : from->references);
         double of_each = b->weight / (double)(from->steps > 0 ? b->references : from->references),
                rate = from->refs_per_ns;

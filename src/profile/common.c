@@ -15,8 +15,8 @@ static const char *const stmt_text[STMT_COUNT] = {
     [STMT_BURST] =
         "INSERT INTO burst(process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, "
         "stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight, "
-        "start_refs, refs_per_ns, blocks, near_per_ns, steps, string_hits) "
-        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "start_refs, refs_per_ns, blocks, near_per_ns, steps, string_hits, gap_ns) "
+        "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [STMT_WATCH] =
         "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns, "
         "weight, inside_refs) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -36,7 +36,6 @@ struct profile {
     char *journal;                  /* of a profile that was created */
     int made;                       /* its file is ours */
     struct moves moves;             /* that made way for it */
-    uint32_t version;               /* of the file, when reading */
     sqlite3_stmt *stmt[STMT_COUNT]; /* prepared on first use */
 };
 

@@ -82,7 +82,7 @@ int profile_pirates(struct profile *p, struct profile_pirate **rows, size_t *n, 
 {
     sqlite3_stmt *s = NULL;
     void *list = NULL;
-    /* Profiles from before this table have none. */
+    /* Tables may be missing (docs/format.md). */
     if (sqlite3_prepare_v2(p->db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pirate'", -1,
                            &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);

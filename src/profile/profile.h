@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 5
+#define PROFILE_SCHEMA_VERSION 6
 
 struct profile; /* opaque */
 
@@ -33,26 +33,27 @@ struct profile_burst {
     uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time */
     uint64_t references, loads, stores, instructions, words, new_blocks;
     uint64_t lines;  /* distinct lines touched */
-    uint64_t blocks; /* basic blocks executed; 0: not told (profiles of versions 1 and 2) */
+    uint64_t blocks; /* basic blocks executed; 0: unknown */
     uint64_t pc;
     uint32_t end; /* enum wire_end, stored by name too */
     uint32_t end_detail;
     double weight;
-    /* By the reference clock; NaN where it does not tell (also in profiles of version 1). */
+    /* By the reference clock; NaN: unknown. */
     double start_refs;  /* references that the thread had executed when the burst began */
     double refs_per_ns; /* around the burst, of the thread's CPU time, in native code */
-    /* ... in the few thousand references before it: by them it stands for more or less (also NaN: versions 2,
-     * 3) */
+    /* ... in the few thousand references before it: by them it stands for more or less */
     double near_per_ns;
     /*
      * References, but of a repeated string instruction one, or one of its source and one of its target: what
      * weight, start_refs and both rates count, and the stack and reuse distances but for those that are 0
-     * within such an instruction. 0: they count references, all of them (also before version 5).
+     * within such an instruction. 0: they count references, all of them.
      */
     uint64_t steps;
     /* Elements of such instructions that lie in the line of the element before, for each step, since the
      * thread's last burst; NaN: not told. */
     double string_hits;
+    double gap_ns; /* mean CPU time between bursts with which this one was planned; NaN: it was placed
+                      otherwise */
 };
 
 /* What became of a watched line. The codes are part of the file format. */
@@ -72,12 +73,11 @@ struct profile_watch {
     uint64_t burst;
     uint64_t address;       /* of the line */
     uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
-    double weight; /* survivors of the burst that it stands for; NaN: as many as the others (version 2) */
+    double weight;          /* survivors of the burst that it stands for; NaN: as many as the others */
     enum profile_outcome outcome;
-    double refs;   /* references from the burst's end to the outcome; NaN: open, or not told */
-    double cpu_ns; /* CPU time of the process' own code from then on; NaN: open, not told, or version 2 */
-    double inside_refs; /* references that it made besides, in translated code; NaN: likewise, or before
-                         * version 5 */
+    double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
+    double cpu_ns;      /* CPU time of the process' own code from then on; NaN: open, or unknown */
+    double inside_refs; /* references that it made besides, in translated code; NaN: likewise */
     double clock_error; /* share of refs; NaN: not told */
 };
 
@@ -162,7 +162,7 @@ int profile_commit(struct profile *p, struct error *err);
 int profile_close(struct profile *p, int complete, struct error *err);
 
 /* --- reading --- */
-/* -ENOENT, -EINVAL (not a cachegram profile, damaged, truncated, empty), -EPROTO (newer version). */
+/* -ENOENT, -EINVAL (not a cachegram profile, damaged, truncated, empty), -EPROTO (another version). */
 int profile_open(const char *path, struct profile **profile, struct error *err);
 /* Value of key into the caller's buffer; -ENOENT if absent. */
 int profile_get(struct profile *p, const char *key, char *value, size_t size, struct error *err);

@@ -96,7 +96,11 @@ static int check_header(struct profile *p, struct error *err)
         return error_set(err, -EINVAL,
                          "the profile '%s' is damaged (no format version): record again, or use a copy",
                          p->path);
-    p->version = version;
+    if (version < PROFILE_SCHEMA_VERSION)
+        return error_set(err, -EPROTO,
+                         "the profile '%s' comes from an older cachegram (format %" PRIu32
+                         ", this one reads %d): record again",
+                         p->path, version, PROFILE_SCHEMA_VERSION);
     return 0;
 }
 
@@ -335,17 +339,11 @@ static double column_or_nan(sqlite3_stmt *s, int column)
 
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err)
 {
-    char sql[400];
+    static const char sql[] =
+        "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
+        " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, start_refs,"
+        " refs_per_ns, blocks, near_per_ns, steps, string_hits, gap_ns FROM burst ORDER BY id";
     sqlite3_stmt *s = NULL;
-    snprintf(sql, sizeof sql,
-             "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
-             " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, %s"
-             " FROM burst ORDER BY id",
-             p->version >= 5   ? "start_refs, refs_per_ns, blocks, near_per_ns, steps, string_hits"
-             : p->version == 4 ? "start_refs, refs_per_ns, blocks, near_per_ns, 0, NULL"
-             : p->version == 3 ? "start_refs, refs_per_ns, blocks, NULL, 0, NULL"
-             : p->version == 2 ? "start_refs, refs_per_ns, 0, NULL, 0, NULL"
-                               : "NULL, NULL, 0, NULL, 0, NULL");
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     struct profile_burst *list = NULL;
@@ -388,6 +386,7 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
             .near_per_ns = column_or_nan(s, 21),
             .steps = (uint64_t)sqlite3_column_int64(s, 22),
             .string_hits = column_or_nan(s, 23),
+            .gap_ns = column_or_nan(s, 24),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)
@@ -404,23 +403,16 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
 
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
 {
-    static const char *const sql[] = {
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, NULL, NULL, NULL"
-        " FROM watch ORDER BY burst, id",
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight, NULL"
-        " FROM watch ORDER BY burst, id",
-        "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight, "
-        "inside_refs FROM watch ORDER BY burst, id"};
-    size_t version = p->version >= 5 ? 2 : p->version >= 3;
+    static const char sql[] = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error,"
+                              " cpu_ns, weight, inside_refs FROM watch ORDER BY burst, id";
     sqlite3_stmt *s = NULL;
     struct profile_watch *list = NULL;
     size_t used = 0, room = 0;
-    int rc = SQLITE_DONE, code = 0;
+    int rc, code = 0;
 
-    /* Version 1 had none. */
-    if (p->version >= 2 && sqlite3_prepare_v2(p->db, sql[version], -1, &s, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
-    while (s && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         if (used == room) {
             size_t more = room ? room * 2 : 256;
             struct profile_watch *grown = reallocarray(list, more, sizeof *list);

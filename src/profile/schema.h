@@ -6,13 +6,6 @@
 #ifndef CACHEGRAM_PROFILE_SCHEMA_H
 #define CACHEGRAM_PROFILE_SCHEMA_H
 
-/* Also made when results are added to an older profile, which may lack it. */
-#define PROFILE_PIRATE_TABLE                                                                                \
-    "CREATE TABLE IF NOT EXISTS pirate(id INTEGER PRIMARY KEY, by TEXT, available_bytes INTEGER,"           \
-    " stolen_bytes INTEGER, valid INTEGER, intervals INTEGER, dropped INTEGER, cpu_ns REAL, units REAL,"    \
-    " ns_per_unit REAL, ns_low REAL, ns_high REAL, ns_per_ref REAL, cpi REAL, gbps REAL, fetch_ratio REAL," \
-    " miss_ratio REAL, pirate_fetch_ratio REAL, lost_share REAL);"
-
 static const char profile_schema[] =
     "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
     "CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER, ppid INTEGER, exe TEXT, start_ns INTEGER);"
@@ -25,7 +18,7 @@ static const char profile_schema[] =
     " cpu_start_ns INTEGER, cpu_end_ns INTEGER, refs INTEGER, loads INTEGER, stores INTEGER,"
     " instructions INTEGER, words INTEGER, new_blocks INTEGER, lines INTEGER, pc INTEGER, end_code INTEGER,"
     " end_reason TEXT, end_detail INTEGER, weight REAL, start_refs REAL, refs_per_ns REAL, blocks INTEGER,"
-    " near_per_ns REAL, steps INTEGER, string_hits REAL);"
+    " near_per_ns REAL, steps INTEGER, string_hits REAL, gap_ns INTEGER);"
     "CREATE TABLE watch(id INTEGER PRIMARY KEY, burst INTEGER, address INTEGER, position INTEGER, age "
     "INTEGER,"
     " outcome_code INTEGER, outcome TEXT, refs REAL, clock_error REAL, cpu_ns REAL, weight REAL,"
@@ -33,6 +26,10 @@ static const char profile_schema[] =
     "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));"
     "CREATE TABLE reuse_window(id INTEGER PRIMARY KEY, start_ref INTEGER, refs INTEGER);"
     "CREATE TABLE reuse_sample(id INTEGER PRIMARY KEY, window INTEGER, ref INTEGER, distance INTEGER,"
-    " line INTEGER);" PROFILE_PIRATE_TABLE;
+    " line INTEGER);"
+    "CREATE TABLE pirate(id INTEGER PRIMARY KEY, by TEXT, available_bytes INTEGER,"
+    " stolen_bytes INTEGER, valid INTEGER, intervals INTEGER, dropped INTEGER, cpu_ns REAL, units REAL,"
+    " ns_per_unit REAL, ns_low REAL, ns_high REAL, ns_per_ref REAL, cpi REAL, gbps REAL, fetch_ratio REAL,"
+    " miss_ratio REAL, pirate_fetch_ratio REAL, lost_share REAL);";
 
 #endif

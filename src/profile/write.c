@@ -261,7 +261,7 @@ int profile_append(const char *path, struct profile **profile, struct error *err
     if (code == 0) {
         sqlite3_extended_result_codes(p->db, 1);
         sqlite3_busy_timeout(p->db, COMMIT_WAIT_MS);
-        code = exec(p, "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;" PROFILE_PIRATE_TABLE, err);
+        code = exec(p, "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;", err);
     }
     if (code != 0) {
         profile_free(p);
@@ -370,6 +370,7 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
     sqlite3_bind_double(s, ++column, burst->near_per_ns);
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->steps);
     sqlite3_bind_double(s, ++column, burst->string_hits);
+    sqlite3_bind_double(s, ++column, burst->gap_ns);
     int code = step_done(p, s, err);
     if (code == 0)
         burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);

@@ -20,13 +20,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHEGRAM = os.environ.get("CACHEGRAM", str(ROOT / "build" / "src" / "cli" / "cachegram"))
 SCHEMA = """
 PRAGMA application_id = 0x4367726d;
-PRAGMA user_version = 1;
+PRAGMA user_version = 6;
 CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE process(id INTEGER PRIMARY KEY, pid, ppid, exe, start_ns);
 CREATE TABLE counter(process, name TEXT, value, PRIMARY KEY(process, name)) WITHOUT ROWID;
 CREATE TABLE module(id INTEGER PRIMARY KEY, process, start_addr, end_addr, file_offset, path);
 CREATE TABLE burst(id INTEGER PRIMARY KEY, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads,
-    stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight REAL);
+    stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight REAL,
+    start_refs REAL, refs_per_ns REAL, blocks, near_per_ns REAL, steps, string_hits REAL, gap_ns);
+CREATE TABLE watch(id INTEGER PRIMARY KEY, burst, address, position, age, outcome_code, outcome TEXT, refs REAL,
+    clock_error REAL, cpu_ns REAL, weight REAL, inside_refs REAL);
 CREATE TABLE histogram(burst, kind TEXT, total, bins BLOB, PRIMARY KEY(burst, kind));
 """
 
@@ -222,7 +225,7 @@ def test_wrong_usage(args):
 @pytest.mark.parametrize("command", ["mrc", "report"])
 @pytest.mark.parametrize("kind, word", [
     ("missing", "no profile"), ("folder", "folder"), ("empty", "empty"), ("text", "not a cachegram profile"),
-    ("sqlite", "not a cachegram profile"), ("newer", "newer"), ("truncated", "truncated"), ("short", "truncated"),
+    ("sqlite", "not a cachegram profile"), ("older", "older"), ("newer", "newer"), ("truncated", "truncated"), ("short", "truncated"),
     ("tables", "damaged"), ("blob", "damaged"), ("line", "damaged"),
 ])
 def test_bad_file(command, kind, word, full, tmp_path):
@@ -243,6 +246,7 @@ def test_bad_file(command, kind, word, full, tmp_path):
         shutil.copy(full, path)
         sqlite3.connect(path).executescript({
             "newer": "PRAGMA user_version = 1000;",
+            "older": "PRAGMA user_version = 5;",
             "tables": "DROP TABLE histogram;",
             "blob": "UPDATE histogram SET total = total + 1;",
             "line": "UPDATE run SET value = 0 WHERE key = 'line_bytes';",

@@ -71,11 +71,6 @@ def timed_profile(path, refs_per_ns):
                   {(1, "stack"): {0: 1900}, (1, "reuse"): {0: 1900}, (1, "first"): {i: 1 for i in range(100)},
                    (1, "age"): {0: 100}}, bursts=[2000])
     with sqlite3.connect(path) as db:
-        db.executescript("""PRAGMA user_version = 3;
-            ALTER TABLE burst ADD COLUMN start_refs REAL; ALTER TABLE burst ADD COLUMN refs_per_ns REAL;
-            ALTER TABLE burst ADD COLUMN blocks INTEGER;
-            CREATE TABLE watch(id INTEGER PRIMARY KEY, burst, address, position, age, outcome_code, outcome TEXT,
-                               refs REAL, clock_error REAL, cpu_ns REAL, weight REAL);""")
         db.execute("UPDATE burst SET instructions = 4000, lines = 100, start_refs = 0, refs_per_ns = ?",
                    (refs_per_ns,))
         db.executemany("INSERT INTO watch(burst, address, position, age, outcome_code, refs) "

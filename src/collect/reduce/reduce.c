@@ -182,6 +182,7 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
         .refs_per_ns = clock.refs_per_ns,
         .near_per_ns = clock.near_per_ns,
         .steps = counts->steps,
+        .gap_ns = (double)desc->gap_ns,
         .string_hits = desc->string_steps > 0 ? (double)desc->string_hits / (double)desc->string_steps : NAN,
     };
     return 0;

@@ -266,6 +266,7 @@ static int end_burst(struct sampler *s, struct error *err)
         .refs_per_ns = NAN, /* a trace has no time */
         .near_per_ns = NAN,
         .string_hits = NAN,
+        .gap_ns = NAN,
     };
     struct burst_summary summary;
     const struct watch_request *requests;
