@@ -538,6 +538,9 @@ void regions_forget(void);
 void regions_forked(const struct wire_proc *parent); /* likewise; told to our own slot */
 void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
+/* Code of which some was translated, and that has changed, or whose protection has, unseen: a stretch of it;
+ * 0: none. After arch_code_changes for that, there may be more. */
+int regions_find_changed(uint64_t *start, uint64_t *end);
 int regions_concern(uint64_t address, uint64_t bytes); /* code that is known, and known not to change */
 /* For arch_code_changes: these pages count as code that may change from now on. Nonzero: some did not so far.
  */

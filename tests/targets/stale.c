@@ -10,7 +10,9 @@
  *   stale FOLDER threads  another thread does, while this one runs other code
  *   stale FOLDER outside  a child process does
  *
- * prints one line for each way; natively, nothing is ever wrong.
+ * and two more arguments: calls between changes, and the only way to be tried;
+ *
+ * it prints one line for each way; natively, nothing is ever wrong.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -28,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, LOADS = 30, ROUNDS = 40, CALLS = 200 };
+enum { PAGE = 4096, LOADS = 30, ROUNDS = 40 };
 enum { R = PROT_READ, RW = PROT_READ | PROT_WRITE, RX = PROT_READ | PROT_EXEC, RWX = RW | PROT_EXEC };
 
 /* What of the function lies on the first page. */
@@ -351,7 +353,8 @@ int main(int argc, char **argv)
         return 2;
     folder = argv[1];
     int by_thread = !strcmp(argv[2], "threads"), outside = !strcmp(argv[2], "outside");
-    const char *only = argc > 3 ? argv[3] : NULL;
+    int each = argc > 3 ? atoi(argv[3]) : 200;
+    const char *only = argc > 4 ? argv[4] : NULL;
     pthread_t other;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     base = mmap(NULL, 3 * PAGE * NLAYOUTS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -369,7 +372,7 @@ int main(int argc, char **argv)
                 int value = 1 + round % 63;
                 if (round)
                     change(way, layout, value, by_thread);
-                for (int i = 0; i < CALLS; i++) {
+                for (int i = 0; i < each; i++) {
                     int got = call(layout);
                     wrong[layout] += got != value;
                     calls++;

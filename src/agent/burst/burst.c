@@ -363,6 +363,9 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     uint32_t others;
     if (!may_enter(&others))
         return 0;
+    uint64_t start, end;
+    while (regions_find_changed(&start, &end))
+        arch_code_changes(start, end - start);
     if (regions_changed()) {
         /* Nobody may be in the cache while it is emptied; a thread that comes in the meantime
          * sees the same change and goes away again. */

@@ -5,7 +5,9 @@
  * /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few places of each region is
  * compared at the start of every burst, which sees a library that was unloaded or replaced.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include "agent/agent.h"
 #include "agent/sys/files.h"
 #include "agent/sys/sys.h"
@@ -16,7 +18,10 @@
 struct region {
     uint64_t start, end;
     uint32_t module;
-    int used;       /* something was translated from it */
+    int used;                      /* something was translated from it */
+    uint64_t used_start, used_end; /* what was translated lies in there */
+    uint64_t inode, file_at; /* of the file that is mapped at `start`, and where in it; see find_moved */
+    int is_file;             /* not the vDSO */
     int may_change; /* made at run time, or writable: blocks check their own source, nothing is probed */
     uint8_t probe[PROBES][PROBE_BYTES];
 };
@@ -145,7 +150,8 @@ static void add_line(const char *line, size_t length)
         return;
     if (number[1] - number[0] < 2 * PROBE_BYTES || !(r = place_for(r)))
         return;
-    *r = (struct region){.start = number[0], .end = number[1], .may_change = !fixed};
+    *r = (struct region){
+        .start = number[0], .end = number[1], .may_change = !fixed, .is_file = line[i] == '/'};
     for (int p = 0; p < PROBES && fixed; p++)
         if (safe_copy(r->probe[p], (const void *)probe_address(r, p), PROBE_BYTES)) {
             r->start = r->end; /* covers nothing */
@@ -243,6 +249,10 @@ int region_may_translate(uint64_t pc)
         changed = 1;
         return 0;
     }
+    if (!r->used || pc < r->used_start)
+        r->used_start = pc;
+    if (!r->used || pc + BLOCK_SOURCE_MAX > r->used_end)
+        r->used_end = pc + BLOCK_SOURCE_MAX < r->end ? pc + BLOCK_SOURCE_MAX : r->end;
     r->used = 1;
     return 1;
 }
@@ -280,6 +290,91 @@ uint32_t region_module(uint64_t pc)
 {
     struct region *r = lookup(pc);
     return r ? r->module : UINT32_MAX;
+}
+
+/* As Linux' struct procmap_query, since 6.11; older headers have none. */
+struct map_query {
+    uint64_t size, query_flags, query_addr;
+    uint64_t start, end, flags, page_size, offset, inode;
+    uint32_t dev_major, dev_minor, name_size, build_id_size;
+    uint64_t name_address, build_id_address;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+enum { MAP_READABLE = 1, MAP_EXECUTABLE = 4, MAP_RIGHTS = 15 };
+
+/* A region of which a part is mapped otherwise than when the list was read. */
+static const struct region *find_moved(void)
+{
+    static int unknown; /* to this kernel */
+    long fd = unknown ? -1 : own_open("/proc/self/maps");
+    const struct region *moved = NULL;
+    if (sys_failed(fd))
+        return NULL;
+    for (int i = 0; i < nregions && !moved; i++) {
+        struct region *r = &regions[i];
+        struct map_query q = {.size = sizeof q, .query_addr = r->start};
+        if (!r->used || r->may_change || r->start == r->end)
+            continue;
+        long error = sys3(SYS_ioctl, fd, MAP_QUERY, &q);
+        if (error == -ENOTTY || error == -EINVAL) {
+            unknown = 1;
+            break;
+        }
+        uint64_t file_at = q.offset + r->start - q.start;
+        if (error || q.start > r->start || q.end < r->end ||
+            (q.flags & MAP_RIGHTS) != (MAP_READABLE | MAP_EXECUTABLE) ||
+            (r->inode && (r->inode != q.inode || r->file_at != file_at)))
+            moved = r;
+        r->inode = q.inode;
+        r->file_at = file_at;
+    }
+    own_close(fd);
+    return moved;
+}
+
+/* One's copies of a file's pages, which the first write makes, no matter how and by whom: they are the file's
+ * no more. Of code that was translated as such that does not change. */
+#define PAGE_PRESENT (3ull << 62) /* or swapped out */
+#define PAGE_OF_FILE (1ull << 61)
+static int find_written(uint64_t *start, uint64_t *end)
+{
+    uint64_t page[256];
+    int found = 0;
+    long fd = own_open("/proc/self/pagemap");
+    if (sys_failed(fd))
+        return 0;
+    for (int i = 0; i < nregions && !found; i++) {
+        const struct region *r = &regions[i];
+        if (!r->used || r->may_change || r->start == r->end || !r->is_file)
+            continue;
+        uint64_t at = r->used_start & ~(uint64_t)(WIRE_PAGE - 1);
+        while (at < r->used_end && !found) {
+            uint64_t most = (r->used_end - at + WIRE_PAGE - 1) / WIRE_PAGE;
+            long got = sys4(SYS_pread64, fd, page, (most < 256 ? most : 256) * sizeof *page,
+                            at / WIRE_PAGE * sizeof *page);
+            if (got < (long)sizeof *page)
+                break;
+            for (long n = got / (long)sizeof *page, p = 0; p < n && !found; p++, at += WIRE_PAGE)
+                if (page[p] & PAGE_PRESENT && !(page[p] & PAGE_OF_FILE) &&
+                    stable_end(at, at + WIRE_PAGE) != at) {
+                    found = 1;
+                    *start = at;
+                    *end = at + WIRE_PAGE;
+                }
+        }
+    }
+    own_close(fd);
+    return found;
+}
+
+int regions_find_changed(uint64_t *start, uint64_t *end)
+{
+    const struct region *r = find_moved();
+    if (!r)
+        return find_written(start, end);
+    *start = r->start;
+    *end = r->end;
+    return 1;
 }
 
 int regions_changed(void)
