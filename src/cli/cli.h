@@ -31,7 +31,7 @@ enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
         "color", optional_argument, NULL, CLI_OPT_COLOR  \
     }
 #define CLI_OUTPUT_HELP                                                                               \
-    "  --format text|csv|json  how to print (default text)\n"                                         \
+    "  --format text|csv|json  output format (default text)\n"                                        \
     "  --color[=auto|always|never]  colour in text; auto (default): on a terminal, unless NO_COLOR\n" \
     "  --help                  this text\n"
 /* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (was told). */

@@ -27,20 +27,22 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram corun [OPTIONS] FILE FILE...\n"
     "\n"
-    "Tells what happens when the programs of these profiles share a cache: miss ratios, cycles per\n"
-    "instruction (CPI), slowdown, and who gets how much of the cache.\n"
+    "Predicts miss ratios, cycles per instruction (CPI), slowdowns and shares of the cache when the "
+    "programs\n"
+    "of these profiles run together on one shared cache.\n"
     "\n"
-    "  -n, --copies N          each profile runs so many times (default 1)\n"
-    "  --partition LIST        parts of the cache, one a program in the order given: a size, ways as 4w, or "
+    "  -n, --copies N          copies of each profile (default 1)\n"
+    "  --partition LIST        partitions of the cache, one for each program in order: a size, ways as 4w, "
+    "or "
     "0:\n"
-    "                          shares what is left\n"
-    "  --ways N                of the shared cache, for partitions by ways (default 16, or the machine's)\n"
-    "  --cpi-error PCT         how much results change if the CPI model is wrong by so much, such as "
+    "                          shares the rest\n"
+    "  --ways N                ways of the shared cache, for partitions by ways (default 16, or the "
+    "machine's)\n"
+    "  --cpi-error PCT         report how results change if the CPI model is wrong by so much, such as "
     "10%\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: program,size_bytes,solo_miss_ratio,shared_miss_ratio,solo_cpi,shared_cpi,slowdown,\n"
     "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
-    "wrong_cpi_change,cpi_base,overlap,base_from. Empty: the samples do not carry it; low and high are what "
-    "they allow.\n";
+    "wrong_cpi_change,cpi_base,overlap,base_from. Empty: not enough samples; low and high are the bounds.\n";
 
 /* With more programs than this, CPIs are made wrong one at a time, not in all combinations. */
 #define ALL_COMBINATIONS 8u
@@ -141,8 +143,8 @@ static int set_partitions(const struct corun_options *o, struct corun_job *job)
     for (const char *c = o->partition; c && *c; c++)
         parts += *c == ',';
     if (o->partition && parts != job->profiles.n)
-        return cli_misuse("corun", "--partition %s: one for each of the %u profiles, please", o->partition,
-                          job->profiles.n);
+        return cli_misuse("corun", "--partition %s: must have one item for each of the %u profiles",
+                          o->partition, job->profiles.n);
     for (uint32_t i = 0; o->partition && i < job->n; i++) {
         char text[64];
         double lines = 0;
@@ -276,12 +278,11 @@ static void print(const struct corun_options *o, const struct corun_job *job)
                                   .cpi_error = o->cpi_error};
     report_corun(stdout, &report, o->output.format, &style);
     if (unknown)
-        fputs(
-            "cachegram: warning: the samples do not reach these sizes: only bounds can be told; record with "
-            "--mode full\n",
-            stderr);
+        fputs("cachegram: warning: not enough samples at these sizes: only bounds are reported; record with "
+              "--mode full\n",
+              stderr);
     if (!job->solution.converged)
-        fputs("cachegram: warning: the solution did not converge; do not trust these numbers\n", stderr);
+        fputs("cachegram: warning: the solution did not converge; the results are not valid\n", stderr);
 }
 
 static int run(const struct corun_options *o, char **files, uint32_t nfiles)
@@ -324,7 +325,7 @@ int cmd_corun(int argc, char **argv)
         return status;
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)
-        return cli_misuse("corun", "which profiles?");
+        return cli_misuse("corun", "profiles expected");
     if (n * o.copies > STATCC_PROGRAMS)
         return cli_misuse("corun", "at most %u programs", STATCC_PROGRAMS);
     return run(&o, argv + optind, (uint32_t)n);

@@ -21,8 +21,8 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram doctor [OPTIONS] [PROGRAM]\n"
     "\n"
-    "Tells what this machine offers a profiler, what `record` would use of it, and how to get better; with\n"
-    "PROGRAM, also whether it can be profiled and what is known of its functions and lines.\n"
+    "Checks what this machine and kernel offer, what `record` would use, and how to enable the rest; with\n"
+    "PROGRAM, also whether it can be profiled and whether symbols and line numbers are available.\n"
     "\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: name,state,found,advice. State is yes, no or unknown.\n";
 
@@ -54,8 +54,8 @@ static size_t add_program(const struct program *p, struct offer *rows)
     snprintf(rows[1].found, sizeof rows[1].found, "%.150s",
              p->names.has_debug     ? "in the file"
              : p->names.separate[0] ? p->names.separate
-             : p->names.has_symbols ? "none; names of functions are there"
-             : p->names.is_elf      ? "none, and no names of functions but exported ones"
+             : p->names.has_symbols ? "none; symbols are available"
+             : p->names.is_elf      ? "none, and only exported symbols"
                                     : "not an ELF file");
     return 2;
 }
@@ -67,17 +67,18 @@ static struct offer watching(const struct offer *offers, size_t n)
     for (size_t i = 0; i < n; i++)
         if (strcmp(offers[i].name, "syscall-dispatch") == 0)
             row.state = offers[i].state;
-    snprintf(row.found, sizeof row.found, "%s", row.state == OFFER_YES ? "closing their pages" : "nothing");
+    snprintf(row.found, sizeof row.found, "%s", row.state == OFFER_YES ? "page protection" : "nothing");
     if (row.state != OFFER_YES)
         row.advice =
-            "needs syscall user dispatch: Linux 5.11; until then large caches are known by bounds only";
+            "needs syscall user dispatch: Linux 5.11; without it, only bounds are reported for large caches";
     return row;
 }
 
 static size_t add_uses(struct offer *rows)
 {
     int perf = triggers_available();
-    rows[0] = (struct offer){.name = "record-trigger", .what = "record begins bursts by", .state = OFFER_YES};
+    rows[0] =
+        (struct offer){.name = "record-trigger", .what = "record triggers bursts by", .state = OFFER_YES};
     snprintf(rows[0].found, sizeof rows[0].found, "%s",
              perf ? "perf events (to the microsecond, only in user code)"
                   : "CPU timers (on the kernel's tick)");

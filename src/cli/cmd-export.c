@@ -27,13 +27,13 @@ static const char usage[] =
     "Writes TRACE (- is standard input) in another tool's format.\n"
     "\n"
     "  --to FORMAT        see below\n"
-    "  -o, --output FILE  where to (default -, standard output)\n"
+    "  -o, --output FILE  output file (default -, standard output)\n"
     "  --line BYTES       size of a line, for formats that hold lines instead of references (default 64)\n"
     "  --from FORMAT      format of TRACE (default: by its first bytes)\n"
-    "  --partial          if TRACE is damaged or export is interrupted, keep what came before\n"
+    "  --partial          if TRACE is damaged or export is interrupted, keep what was converted before\n"
     "  --help             this text\n"
     "\n"
-    "A profile that 'cachegram sample' made, instead of TRACE, goes to usf as sparse samples.\n"
+    "Instead of TRACE, a profile made by 'cachegram sample' is exported to usf as sparse samples.\n"
     "\n"
     "Formats:\n";
 
@@ -74,7 +74,7 @@ int cmd_export(int argc, char **argv)
     if (!o.input)
         return 2;
     if (!o.to)
-        return cli_misuse("export", "to which format? Use --to");
+        return cli_misuse("export", "output format expected: use --to");
     if (strcmp(o.to, "usf") == 0 && export_is_profile(o.input))
         return export_samples(o.input, o.output);
     return convert(&o);

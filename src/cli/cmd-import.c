@@ -21,11 +21,11 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram import [OPTIONS] FILE\n"
     "\n"
-    "Turns another tool's trace (- is standard input) into one that is small and quick to read.\n"
+    "Converts the trace FILE of another tool (- is standard input) to cachegram's own format.\n"
     "\n"
     "  --from FORMAT      format of FILE (default: by its first bytes)\n"
     "  -o, --output FILE  the trace to write (default " DEFAULT_TRACE "; - is standard output)\n"
-    "  --partial          if FILE is damaged or import is interrupted, keep what came before\n"
+    "  --partial          if FILE is damaged or import is interrupted, keep what was converted before\n"
     "  --help             this text\n"
     "\n"
     "Formats:\n";

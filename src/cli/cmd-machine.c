@@ -31,16 +31,16 @@ static const char usage[] =
     "usage: cachegram machine [OPTIONS] [NAME|FILE]\n"
     "\n"
     "Measures this machine: sizes, load latency and bandwidth of each level of cache and of memory, and the\n"
-    "clocks. Or shows the description NAME or FILE.\n"
+    "clocks. With NAME or FILE, prints that description instead.\n"
     "\n"
     "  -o, --output FILE       save the description as JSON, for --machine of corun, place and predict\n"
-    "  --list                  the known machines, with their sources\n"
-    "  --reported              only what the system reports; measure nothing\n"
+    "  --list                  list the known machines, with their sources\n"
+    "  --reported              print what the system reports; measure nothing\n"
     "  --largest SIZE          the largest buffer for latencies (default: 4 times the last cache, at most "
     "256M)\n"
     "  --seconds S             time for each of the measurements (default 0.05)\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: level,size_bytes,measured_bytes,ways,shared_by,latency_cycles,latency_ns,cores,read_gbps,\n"
-    "write_gbps,copy_gbps (a line for each number of cores; 0: not known).\n";
+    "write_gbps,copy_gbps (one line for each number of cores; 0: not known).\n";
 
 struct machine_options {
     struct cli_output output;

@@ -29,7 +29,7 @@ static const char usage[] =
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --ways N                a set-associative cache of N ways (1 to 32); each size must then have a power "
     "of two\n"
-    "                          of sets. Conflicts between lines of a set are seen as far as bursts reach\n"
+    "                          of sets. Conflicts between lines of a set are counted within bursts only\n"
     "  --thread TID            only this thread's samples\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
 

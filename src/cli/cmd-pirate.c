@@ -59,38 +59,39 @@ static const char usage[] =
     "usage: cachegram pirate [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
     "       cachegram pirate [OPTIONS] --progress HOW -p PID\n"
     "\n"
-    "Measures how fast COMMAND runs when it has only part of the last-level cache: another core, the "
+    "Measures how fast COMMAND runs with only part of the last-level cache: a thread on another core, the "
     "Pirate,\n"
-    "keeps the rest filled, and proves by the time of its own loads that it does. COMMAND runs once for "
+    "occupies the rest, and verifies that by timing its own loads. COMMAND runs once for "
     "each\n"
     "size, the first time with all of the cache. With --progress, all sizes are measured in one run.\n"
     "\n"
-    "  --sizes LIST            what is left to the program, such as 4M,8M or 1M..16M (default: 16 steps)\n"
-    "  --progress io|VARIABLE  how far the program is: bytes it reads and writes, or a global variable of "
+    "  --sizes LIST            sizes left to the program, such as 4M,8M or 1M..16M (default: 16 steps)\n"
+    "  --progress io|VARIABLE  measure of progress: bytes it reads and writes, or a global variable of "
     "it\n"
     "                          (an unsigned counter of 4 or 8 bytes)\n"
     "  --interval-ms N         with --progress: length of a measurement (default 50)\n"
-    "  --repeats N             without: runs for each size (default 1; bands need 2)\n"
-    "  --count                 without: one more run that counts references, so that time is told for each\n"
-    "  -p, --pid PID           a process that runs already\n"
+    "  --repeats N             without: runs for each size (default 1; intervals need 2)\n"
+    "  --count                 without: one more run that counts references, for the time per reference\n"
+    "  -p, --pid PID           attach to a running process\n"
     "  --duration S            with --progress: measure for so long (default: to the program's end)\n"
-    "  --from PLACE            measure from when the program first executes it: a FUNCTION of the program or "
+    "  --from PLACE            start measuring when the program first executes it: a FUNCTION of it or "
     "of "
     "a\n"
     "                          library, FILE:FUNCTION, FILE:0xOFFSET or 0xADDRESS\n"
-    "  --to PLACE              measure till it executes this, after that\n"
+    "  --to PLACE              stop measuring when it executes this after that\n"
     "  --threads auto|N        of the Pirate (default auto: as many as do not slow the program by "
     "themselves)\n"
-    "  --limit PCT             fetch ratio up to which the Pirate's hold counts as proven (default 1)\n"
-    "  --llc SIZE              reckon with a last level of so much (default: what the system reports)\n"
+    "  --limit PCT             largest fetch ratio of the Pirate for a valid measurement (default 1)\n"
+    "  --llc SIZE              assume this size of the last level (default: what the system reports)\n"
     "  --by pirate|resctrl     resctrl: partition the cache in hardware instead\n"
-    "  --results FILE          results go there, and standard output is COMMAND's; else it is the results',\n"
-    "                          and COMMAND's goes to standard error\n"
-    "  -o, --output FILE       the profile that keeps them (default cachegram.db): one of the same command\n"
-    "                          is added to, another is kept as FILE.old\n" CLI_OUTPUT_HELP "\n"
+    "  --results FILE          write results there and leave standard output to COMMAND; otherwise "
+    "COMMAND's\n"
+    "                          output goes to standard error\n"
+    "  -o, --output FILE       the profile for results (default cachegram.db): one of the same command is\n"
+    "                          extended, any other is kept as FILE.old\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: available_bytes,ns_per_ref,cpi,gbps,fetch_ratio,miss_ratio,pirate_fetch_ratio,valid,\n"
     "stolen_bytes,ns_per_unit,ns_low,ns_high,slowdown,intervals,dropped,lost_share,modelled_miss_ratio,\n"
-    "unit,by. What cannot be measured here is empty.\n"
+    "unit,by. Empty: cannot be measured here.\n"
     "Exit status: COMMAND's own, 128+N if signal N killed it; 125 if it was not started, 126 if it cannot "
     "be\n"
     "executed, 127 if it is not found, 2 for wrong usage.\n";
@@ -312,12 +313,11 @@ int cmd_pirate(int argc, char **argv)
         status =
             cli_misuse("pirate", o.run.pid > 0 ? "a command or a process, not both" : "no command to run");
     else if (status == 0 && o.run.pid > 0 && !o.run.progress)
-        status = cli_misuse("pirate",
-                            "a process that runs already is measured in intervals, which need --progress");
+        status = cli_misuse("pirate", "a running process is measured in intervals, which need --progress");
     else if (status == 0 && o.run.progress && (o.count || o.run.repeats > 1))
         status = cli_misuse("pirate", "--count and --repeats are for whole runs, --progress is not");
     else if (status == 0 && o.count && (o.run.from || o.run.to))
-        status = cli_misuse("pirate", "--count counts whole runs, of which --from and --to leave a part");
+        status = cli_misuse("pirate", "--count counts whole runs and excludes --from and --to");
     else if (status == 0 && !o.run.progress && o.run.duration_s > 0)
         status = cli_misuse("pirate", "--duration needs --progress");
     if (status == 0) {

@@ -28,15 +28,15 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram place [OPTIONS] FILE FILE...\n"
     "\n"
-    "Tells which of the programs of these profiles to put together on which shared cache, so that they slow\n"
-    "each other down least. Exact for up to 12 programs.\n"
+    "Assigns the programs of these profiles to shared caches so that their co-run slowdown is minimal.\n"
+    "Optimal for up to 12 programs.\n"
     "\n"
     "  --caches LIST           the shared caches, SIZE:CORES each, such as 8M:4,8M:4 (default: two like "
     "--llc,\n"
-    "                          with room for half of the programs each)\n"
-    "  --goal total|worst      least sum of slowdowns (default), or least worst one\n"
-    "  -n, --copies N          each profile runs so many times (default 1)\n"
-    "  --seed N                of the search and of the random placements compared with (default "
+    "                          with cores for half of the programs each)\n"
+    "  --goal total|worst      minimise the sum of slowdowns (default), or the largest one\n"
+    "  -n, --copies N          copies of each profile (default 1)\n"
+    "  --seed N                seed of the search and of the random assignments (default "
     "1)\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: cache,size_bytes,program,slowdown,cpi_base,overlap,base_from.\n";
 
@@ -118,15 +118,14 @@ static int slowdowns(void *context, const uint32_t *programs, uint32_t n,
         model[i] = cli_program(&job->profiles, programs[i] % job->profiles.n, 0);
     int code = statcc_solve(&machine, model, n, result, &solution, err);
     if (code == 0 && !solution.converged)
-        return error_set(err, -EDOM, "no stable answer for %u programs in a cache of %llu bytes", n,
-                         (unsigned long long)cache->size_bytes);
+        return error_set(err, -EDOM, "the solution for %u programs in a cache of %llu bytes did not converge",
+                         n, (unsigned long long)cache->size_bytes);
     for (uint32_t i = 0; i < n && code == 0; i++) {
         if (result[i].unknown)
-            return error_set(
-                err, -ENODATA,
-                "the samples in '%s' do not reach the sizes that are to be compared; record with "
-                "--mode full",
-                job->profiles.program[programs[i] % job->profiles.n]->profile);
+            return error_set(err, -ENODATA,
+                             "not enough samples in '%s' for the sizes to be compared; record with "
+                             "--mode full",
+                             job->profiles.program[programs[i] % job->profiles.n]->profile);
         double alone = job->alone[programs[i]];
         slowdown[i] = alone > 0 ? result[i].cpi / alone : result[i].cpi;
     }
@@ -190,7 +189,7 @@ int cmd_place(int argc, char **argv)
         return status;
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)
-        return cli_misuse("place", "which profiles?");
+        return cli_misuse("place", "profiles expected");
     if (n * o.copies > ASSIGNMENT_PROGRAMS)
         return cli_misuse("place", "at most %u programs", ASSIGNMENT_PROGRAMS);
     return run(&o, argv + optind, (uint32_t)n);

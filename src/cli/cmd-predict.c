@@ -24,10 +24,10 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram predict [OPTIONS] [FILE]\n"
     "\n"
-    "Tells how the program of the profile FILE (default cachegram.db) would run on another machine: miss\n"
-    "ratios of each level, cycles per instruction (CPI), time a reference, and what takes the time.\n"
+    "Predicts how the program of the profile FILE (default cachegram.db) would run on another machine: miss\n"
+    "ratios of each level, cycles per instruction (CPI), time per reference, and what takes the time.\n"
     "\n"
-    "  --what-if llc=SIZE      the last level's size were this, such as llc=64M\n" CLI_MEMORY_HELP
+    "  --what-if llc=SIZE      assume this size of the last level, such as llc=64M\n" CLI_MEMORY_HELP
         CLI_OUTPUT_HELP "\n"
     "CSV columns: level,size_bytes,latency_cycles,miss_ratio,ci_low,ci_high,cycles_share,cpi,ns_per_ref,\n"
     "cpi_base,overlap,base_from. An empty miss ratio: not enough samples.\n";

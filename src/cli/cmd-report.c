@@ -17,7 +17,7 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram report [OPTIONS] [FILE]\n"
     "\n"
-    "Tells what ran, what was seen of it, what to be wary of, and draws its miss-ratio curve, from the\n"
+    "Prints what ran, what was recorded, warnings, and the cost, and draws the miss-ratio curve, from the\n"
     "profile FILE (default cachegram.db).\n"
     "\n" CLI_OUTPUT_HELP;
 

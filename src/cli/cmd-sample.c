@@ -43,15 +43,15 @@ static const char usage[] =
     "  --window N          references in a window, in which samples are started (default 1e6)\n"
     "  --hibernate N       references between windows, on average (default 14e6; 0: none)\n"
     "  --samples N         samples started in a window, on average (default 1500)\n"
-    "  --preset s1|s2      the papers' settings: s1 is the default, s2 hibernates for 74e6\n"
+    "  --preset s1|s2      settings of the papers: s1 is the default, s2 hibernates for 74e6\n"
     "  --line BYTES        line size (default 64)\n"
-    "  --seed N            of the random numbers (default 1)\n"
+    "  --seed N            seed of the random numbers (default 1)\n"
     "  --from FORMAT       format of TRACE (default: by its first bytes)\n"
-    "  -o, --output FILE   the profile (default cachegram.db; one that is there becomes cachegram.db.old)\n"
+    "  -o, --output FILE   the profile (default cachegram.db; an existing one is kept as cachegram.db.old)\n"
     "  --help              this text\n"
     "\n"
-    "A USF file of samples, instead of TRACE, is taken as it is.\n"
-    "Interrupted by Ctrl-C it keeps the samples of what it has read.\n";
+    "Instead of TRACE, a USF file of samples can be given; its samples are used as they are.\n"
+    "Interrupted by Ctrl-C, it keeps the samples of what it has read.\n";
 
 struct sample_options {
     struct sparse_config sampling;
@@ -123,7 +123,7 @@ static int read_trace(struct sim_source *source, struct sparse *sparse, struct e
 
 /* --- the profile --- */
 
-#define DAMAGED "the trace was not read to its end: samples that dangle there were not all cold"
+#define DAMAGED "the trace was not read to its end: dangling samples are not all cold misses"
 
 struct found {
     const struct sparse_window *windows;

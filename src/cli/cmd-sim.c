@@ -51,23 +51,24 @@ static const char usage[] =
     "random,\n"
     "                          fifo, plru, nehalem, rrip. inclusive, exclusive or non-inclusive (default). "
     "A\n"
-    "                          level not beyond the one before begins another hierarchy; all see one pass\n"
+    "                          level not beyond the previous one begins another hierarchy; all in one pass\n"
     "  --line BYTES            line size (default 64)\n"
-    "  --cores N               threads are on core 0 to N-1 by turns (default: one core a thread, up to "
+    "  --cores N               threads on cores 0 to N-1, round robin (default: one core per thread, up to "
     "64);\n"
-    "                          of several traces, each is on a core, and they take turns by references\n"
-    "  --causes                tell misses by cause: cold, coherence, inclusion, capacity, conflict\n"
-    "  --sets SHARE            simulate this share of the sets only, such as 1/16, and tell the error\n"
-    "  --time-sample LEN:PER   one LRU cache, on LEN accesses at a random place of every PER; tells bounds\n"
+    "                          several traces: one core each, interleaved reference by reference\n"
+    "  --causes                classify misses by cause: cold, coherence, inclusion, capacity, conflict\n"
+    "  --sets SHARE            simulate this share of the sets only, such as 1/16; reports an interval\n"
+    "  --time-sample LEN:PER   one LRU cache, on LEN accesses at a random place of every PER; reports "
+    "bounds\n"
     "  --time-sample bursts    likewise, on each burst of a trace that holds bursts\n"
     "  --like cachegrind       count as Valgrind's cachegrind: a straddling reference, and a load and store\n"
-    "                          of one instruction, are one access; no writing back, no coherence\n"
-    "  --seed N                of the random policy and of sampling (default 0)\n"
+    "                          of one instruction, are one access; no write-backs, no coherence\n"
+    "  --seed N                seed of the random policy and of sampling (default 0)\n"
     "  --from FORMAT           format of TRACE (default: by its first bytes)\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: level,core,size_bytes,ways,policy,accesses,misses,miss_ratio,evictions,writebacks,...; a\n"
     "row for each core at each level, shared ones too. Accesses are of lines: a reference that straddles "
     "two\n"
-    "is two. Interrupted by Ctrl-C it prints the results of what it has read.\n";
+    "is two. Interrupted by Ctrl-C, it prints the results of what it has read.\n";
 
 /* --- options: 0, or 2 after telling what is wrong --- */
 
@@ -85,7 +86,7 @@ static int add_cache(const char *text, struct sim_options *o)
     }
     struct sim_config *config = &o->config[o->nconfigs - 1];
     if (level != config->levels)
-        return cli_misuse("sim", "'%s' comes where L%u should", text, config->levels + 1);
+        return cli_misuse("sim", "'%s' follows, but L%u is expected", text, config->levels + 1);
     config->level[config->levels++] = cache;
     o->last_level = level;
     return 0;
@@ -162,9 +163,9 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
 static int settle(struct sim_options *o, size_t ntraces)
 {
     if (ntraces == 0)
-        return cli_misuse("sim", "which trace?");
+        return cli_misuse("sim", "trace expected");
     if (o->nconfigs == 0)
-        return cli_misuse("sim", "which caches? Name them with --cache");
+        return cli_misuse("sim", "caches expected: use --cache");
     o->time = o->bursts || o->period > 0;
     if (o->bursts && o->period > 0)
         return cli_misuse("sim", "--time-sample: either bursts or LENGTH:PERIOD");
@@ -249,9 +250,10 @@ static int run_all(struct sim_source *source, const struct sim_job *jobs, uint32
 static int last_words(const struct sim_options *o, const struct sim_source *source, uint64_t references)
 {
     if (sim_source_sampled(source) && !o->bursts)
-        fputs("cachegram: warning: the trace holds bursts, with gaps between them: what the caches held at a "
-              "burst's start is not known, and counts as it was left\n",
-              stderr);
+        fputs(
+            "cachegram: warning: the trace holds bursts, with gaps between them: each burst starts with the "
+            "cache contents that the previous one left\n",
+            stderr);
     if (cli_interrupted()) {
         fprintf(stderr, "cachegram: interrupted: the results are those of the first %llu references\n",
                 (unsigned long long)references);
@@ -261,7 +263,7 @@ static int last_words(const struct sim_options *o, const struct sim_source *sour
     if (!damage)
         return 0;
     struct error err;
-    error_set(&err, -EBADMSG, "%.900s; the results are those of the references before", damage->text);
+    error_set(&err, -EBADMSG, "%.900s; the results are those of the references before that", damage->text);
     return cli_fail(&err);
 }
 

@@ -39,14 +39,14 @@ static const char usage[] =
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --line LIST             line sizes in bytes, such as 64 (default) or 32,64,128: a curve for each\n"
     "  --threads together|separate  one cache for all threads (default), or one for each\n"
-    "  --shards RATE           look at this share of the lines only, such as 0.01, and tell the error\n"
-    "  --jobs N                threads that compute (default: one a core)\n"
+    "  --shards RATE           use this share of the lines only, such as 0.01; reports an interval\n"
+    "  --jobs N                threads that compute (default: one per core)\n"
     "  --from FORMAT           format of TRACE (default: by its first bytes; 'cachegram import --help' lists "
     "them)\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high,line_bytes,pid,tid. Pid and tid are empty unless "
     "threads\n"
     "are separate. An empty miss ratio: not enough samples.\n"
-    "Interrupted by Ctrl-C it prints the results of what it has read.\n";
+    "Interrupted by Ctrl-C, it prints the results of what it has read.\n";
 
 struct stack_options {
     struct cli_output output;
@@ -187,17 +187,16 @@ static int run(const char *file, const struct stack_options *o, const struct cur
         status = print_results(set, r, file, references, o, sizes, n, &err);
     int code = status < 0 ? cli_fail(&err) : 0;
     if (status >= 0 && trace_info(r)->sampled)
-        fprintf(
-            stderr,
-            "cachegram: warning: %s holds bursts, with gaps between them: what was touched in the gaps is "
-            "missing in the distances\n",
-            file);
+        fprintf(stderr,
+                "cachegram: warning: %s holds bursts, with gaps between them: distances do not include what "
+                "was touched in the gaps\n",
+                file);
     if (status >= 0 && cli_interrupted()) {
         fprintf(stderr, "cachegram: interrupted: the results are those of the first %llu references\n",
                 (unsigned long long)references);
         code = cli_interrupt_status();
     } else if (status >= 0 && trace_damage(r)) {
-        error_set(&err, -EBADMSG, "%s; the results are those of the references before",
+        error_set(&err, -EBADMSG, "%s; the results are those of the references before that",
                   trace_damage(r)->text);
         code = cli_fail(&err);
     }

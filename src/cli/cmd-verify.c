@@ -40,11 +40,11 @@ static const char usage[] =
     "usage: cachegram verify [OPTIONS] -- COMMAND [ARGUMENTS]\n"
     "       cachegram verify [OPTIONS] PROFILE TRACE\n"
     "\n"
-    "Prints how far estimates are from exact answers. With COMMAND: runs it twice, in burst mode and in "
+    "Compares the estimate with the exact curve. With COMMAND: runs it twice, in burst mode and in "
     "full\n"
-    "mode (which takes some 20 times as long), its standard output thrown away. With PROFILE and TRACE, "
+    "mode (which takes about 20 times as long); its standard output is discarded. With PROFILE and TRACE, "
     "which\n"
-    "must be of the same program and input: computes the exact answer from the trace.\n"
+    "must be of the same program and input: computes the exact curve from the trace.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --overhead PCT          budget of the run in burst mode (default 5)\n"
@@ -241,7 +241,7 @@ static int exact_curve(struct trace_reader *reader, unsigned line_bytes, struct 
     if (status >= 0 && cli_interrupted())
         status = error_set(err, -EINTR, "interrupted");
     if (status >= 0 && trace_damage(reader))
-        status = error_set(err, -EBADMSG, "%s: an exact answer needs all of it", trace_damage(reader)->text);
+        status = error_set(err, -EBADMSG, "%s: the exact curve needs all of it", trace_damage(reader)->text);
     if (status >= 0 && r->exact_references == 0)
         status = error_set(err, -ENODATA, "%s holds no references", r->exact_of);
     if (status >= 0) {
@@ -261,8 +261,8 @@ static int verify_files(const char *profile, const char *trace, struct result *r
     struct trace_reader *reader = trace_open(trace, NULL, &err);
     int status = reader ? 0 : -1;
     if (status == 0 && trace_info(reader)->sampled)
-        status = error_set(&err, -EINVAL,
-                           "%s holds bursts, not every reference: no exact answer comes from it", trace);
+        status =
+            error_set(&err, -EINVAL, "%s holds bursts, not every reference: there is no exact curve", trace);
     if (status == 0)
         status = exact_curve(reader, r->estimate.line_bytes, r, &err);
     trace_close(reader);
@@ -297,7 +297,7 @@ int cmd_verify(int argc, char **argv)
     int is_command = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
     if (is_command ? argc == optind : argc - optind != 2)
         return cli_misuse("verify", is_command ? "no command to run"
-                                               : "give a command behind --, or a profile and a trace");
+                                               : "give a command after --, or a profile and a trace");
     struct result r = {.overhead_percent = NAN, .exact_of = "a second run in full mode"};
     struct curve_point *points = cli_points(o.sizes, &r.n, &err);
     r.exact = points ? malloc(r.n * sizeof *r.exact) : NULL;

@@ -77,7 +77,7 @@ const char *cli_one_trace(const char *command, int argc, char **argv)
     if (argc - optind == 1)
         return argv[optind];
     if (argc == optind)
-        cli_misuse(command, "which trace?");
+        cli_misuse(command, "trace expected");
     else
         cli_misuse(command, "one trace at a time, but '%s' follows '%s'", argv[optind + 1], argv[optind]);
     return NULL;

@@ -33,7 +33,7 @@ static int load(struct profile *p, const char *path, double *line_bytes, struct 
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code == 0 && strcmp(mode, "sparse") != 0)
         code = error_set(err, -EINVAL,
-                         "%s is of mode %s: only what 'cachegram sample' made holds samples of such a kind",
+                         "%s is of mode %s: only profiles made by 'cachegram sample' hold sparse samples",
                          path, mode);
     if (code == 0)
         code = profile_get_number(p, "line_bytes", line_bytes, err);

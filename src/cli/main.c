@@ -26,21 +26,21 @@ static int cmd_help(int argc, char **argv);
 static const struct command commands[] = {
     /* Its exit status is the program's; stdout is the program's too. */
     {"record", cmd_record, 0, "run a program and profile it"},
-    {"report", cmd_report, CHECK_STDOUT, "the whole story on one screen or two"},
+    {"report", cmd_report, CHECK_STDOUT, "summary of a profile: what ran, cost, warnings, the curve"},
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
     {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
     {"sim", cmd_sim, CHECK_STDOUT, "exact simulation of a cache hierarchy on a trace"},
-    {"sample", cmd_sample, 0, "the papers' sparse sampler on a trace, into a profile"},
-    {"verify", cmd_verify, CHECK_STDOUT, "estimates against exact answers, on your own program"},
-    {"doctor", cmd_doctor, CHECK_STDOUT, "what this machine offers and what would be used"},
-    {"corun", cmd_corun, CHECK_STDOUT, "what happens when programs share a cache"},
-    {"place", cmd_place, CHECK_STDOUT, "which programs to put together on which cache"},
+    {"sample", cmd_sample, 0, "sparse sampling of a trace (StatCache, StatStack), into a profile"},
+    {"verify", cmd_verify, CHECK_STDOUT, "compare the estimate with the exact curve, on your own program"},
+    {"doctor", cmd_doctor, CHECK_STDOUT, "check what this machine and kernel offer"},
+    {"corun", cmd_corun, CHECK_STDOUT, "predict miss ratios and speeds of programs that share a cache"},
+    {"place", cmd_place, CHECK_STDOUT, "assign programs to shared caches with the least co-run slowdown"},
     /* As for record: its exit status is the program's. */
-    {"pirate", cmd_pirate, CHECK_STDOUT, "measure a program while part of the cache is taken away"},
-    {"machine", cmd_machine, CHECK_STDOUT, "this machine's caches, latencies, bandwidths"},
-    {"predict", cmd_predict, CHECK_STDOUT, "the program on another machine"},
-    {"import", cmd_import, CHECK_STDOUT, "another tool's trace in"},
-    {"export", cmd_export, CHECK_STDOUT, "a trace in another tool's format"},
+    {"pirate", cmd_pirate, CHECK_STDOUT, "measure a program while part of the last-level cache is occupied"},
+    {"machine", cmd_machine, CHECK_STDOUT, "measure this machine's caches, latencies and bandwidths"},
+    {"predict", cmd_predict, CHECK_STDOUT, "predict a program's speed on another machine"},
+    {"import", cmd_import, CHECK_STDOUT, "convert a trace of another tool"},
+    {"export", cmd_export, CHECK_STDOUT, "convert a trace to the format of another tool"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},
 };
 
@@ -93,14 +93,15 @@ static void help_all(void)
 {
     fputs("usage: cachegram COMMAND [OPTIONS] [FILE]\n"
           "\n"
-          "Profiles how a program uses caches of any size.\n"
+          "Measures how a program uses caches of any size.\n"
           "\n",
           stdout);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].help);
     fputs("\n"
-          "'cachegram COMMAND --help' tells the options of a command, 'cachegram --version' the version.\n"
-          "Profiles are " CLI_DEFAULT_PROFILE " in the current folder, unless named.\n",
+          "'cachegram COMMAND --help' lists the options of a command, 'cachegram --version' prints the "
+          "version.\n"
+          "The default profile is " CLI_DEFAULT_PROFILE " in the current folder.\n",
           stdout);
 }
 

@@ -87,15 +87,15 @@ static int fit(const struct statcc_machine *machine, const struct cli_solo *solo
 static const char *missing(const struct home *home, const struct analysis_program *p)
 {
     if (isnan(p->ns_per_instruction))
-        return "the profile tells no time";
+        return "the profile has no time";
     if (home->machine.shared_lines == 0)
-        return "no --machine tells what the profile's time is in cycles";
+        return "without --machine, the profile's time cannot be converted to cycles";
     if (home->hz == 0)
         return "the machine's description lacks its clock";
     if (!home->told && (!home->cpu[0] || strcmp(home->cpu, p->cpu) != 0))
         return "recorded on another machine: describe it by --recorded-on";
     if (p->curve.known_lines < home->machine.shared_lines)
-        return "its samples do not reach the size of the shared cache";
+        return "not enough samples at the size of the shared cache";
     return NULL;
 }
 
@@ -116,7 +116,7 @@ static void fit_profile(const struct home *home, const struct cli_programs *prog
     speed->from = CLI_BASE_PROFILE;
     if (!isnan(p->clock_error))
         snprintf(error, sizeof error, "to about %.0f%%", 100 * p->clock_error);
-    snprintf(speed->why, sizeof speed->why, "from the profile: %.3f ns an instruction, clock %s, %s",
+    snprintf(speed->why, sizeof speed->why, "from the profile: %.3f ns per instruction, clock %s, %s",
              p->ns_per_instruction, p->clock[0] ? p->clock : "unknown", error);
 }
 

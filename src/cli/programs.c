@@ -238,7 +238,7 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
             p->references_per_instruction = memory->references_per_instruction;
         if (code == 0 && isnan(p->references_per_instruction))
             code = error_set(err, -EINVAL,
-                             "the profile '%s' does not tell how many references an instruction makes: "
+                             "the profile '%s' does not have the number of references per instruction: "
                              "give --mix, such as 0.35",
                              files[i]);
         if (code != 0)
@@ -299,6 +299,6 @@ int cli_command_line(const struct cli_command_line *line, int argc, char **argv,
     }
     uint32_t files = argc > optind ? (uint32_t)(argc - optind) : 1;
     if (memory && memory->nsolo && memory->nsolo != files)
-        return cli_misuse(line->command, "--solo-cpi: one CPI for each of the %u profiles, please", files);
+        return cli_misuse(line->command, "--solo-cpi: must have one CPI for each of the %u profiles", files);
     return -1;
 }

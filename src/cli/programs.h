@@ -55,7 +55,7 @@ enum {
     "  --llc SIZE              the shared cache (default 2M)\n"                                              \
     "  --private SIZE          the private cache of each core (default 32K)\n"                               \
     "  --latency L1,LLC,MEM    cycles of a hit in each, and of memory (default 1,10,130)\n"                  \
-    "  --cpi-base N            cycles of an instruction but for its references (default: from the time in\n" \
+    "  --cpi-base N            cycles of an instruction without its references (default: from the time in\n" \
     "                          the profile, if that was recorded on the machine, else 1)\n"                  \
     "  --recorded-on NAME|FILE the machine on which the profiles were recorded, if not --machine\n"          \
     "  --solo-cpi LIST         measured CPI of each program alone on the machine: its base, or the "         \
@@ -63,10 +63,10 @@ enum {
     "                          of its misses, is fitted to that; or both of them, to CPIs with two sizes "   \
     "of\n"                                                                                                   \
     "                          the shared cache: CPI@SIZE:CPI@SIZE\n"                                        \
-    "  --mix N                 references an instruction, for profiles that do not tell\n"                   \
-    "  --bandwidth N           bytes a cycle that memory moves at most (default: no limit, or the "          \
+    "  --mix N                 references per instruction, for profiles that do not have it\n"               \
+    "  --bandwidth N           limit of the memory bandwidth, bytes per cycle (default: none, or the "       \
     "machine's)\n"                                                                                           \
-    "  --model lru|statstack   exact curves where there are any (default), or the paper's model\n"
+    "  --model lru|statstack   exact curves if available (default), or the model of the StatCC paper\n"
 struct cli_memory cli_memory_defaults(void);
 /* 1 taken, 0 not one of them, -1 bad value (was told). */
 int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);

@@ -128,19 +128,19 @@ static void text(FILE *out, const struct report_corun *c, const struct report_st
     }
     for (uint32_t k = 0; k < c->n && unknown; k++) {
         const struct report_corun_row *r = &c->rows[k];
-        fprintf(out, "%s", k ? "" : "\n?: not enough samples at its share. What they allow:\n");
+        fprintf(out, "%s", k ? "" : "\n?: not enough samples at its share. Bounds:\n");
         fputs("  ", out);
         report_plain(out, r->program);
         fprintf(out, ": miss ratio %.3f%% to %.3f%%, CPI %.3f to %.3f\n", 100 * r->shared_low,
                 100 * r->shared_high, r->cpi_low, r->cpi_high);
     }
     if (!isnan(c->utilisation))
-        fprintf(out, "\nMemory moves %.0f%% of what it can; each miss waits %.1f cycles for it.\n",
+        fprintf(out, "\nMemory bandwidth: %.0f%% used; each miss waits %.1f cycles for it.\n",
                 100 * c->utilisation, c->wait_cycles);
     if (!c->converged)
         fprintf(out,
-                "\nNo stable answer: after %u steps the CPIs still want to change by %.2g of themselves.\n",
-                c->iterations, c->residual);
+                "\nNot converged: relative residual %.2g after %u iterations. The results are not valid.\n",
+                c->residual, c->iterations);
 }
 
 void report_corun(FILE *out, const struct report_corun *corun, enum report_format format,

@@ -45,22 +45,24 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
                 "%sparts of the run shorter than about %.*f%% of it may have been missed by all %zu bursts\n",
                 lead, unseen < 1 ? 1 : 0, unseen, curve->bursts);
     if (little_sampled(curve))
-        fprintf(out,
-                "%sthe bursts stand for %.2f of %.2f s of CPU time: the rest went into processes of a "
-                "millisecond or so, which are hardly ever met\n",
-                lead, curve->sampled_seconds, curve->user_seconds);
+        fprintf(
+            out,
+            "%sthe bursts represent %.2f of %.2f s of CPU time: the rest was spent in processes of about a "
+            "millisecond, which are rarely sampled\n",
+            lead, curve->sampled_seconds, curve->user_seconds);
     if (curve->watches == 0) {
-        fprintf(out, "%sno line was watched after its burst: large caches are known by bounds only\n", lead);
+        fprintf(out, "%sno lines were watched: only bounds are reported for large caches\n", lead);
         return;
     }
     if (part(curve->unfollowed, curve->watches) >= MANY_UNFOLLOWED)
         fprintf(out,
-                "%s%.0f%% of the lines chosen could not be watched; they are taken to be like the others\n",
+                "%s%.0f%% of the lines chosen could not be watched; they are assumed to be like the others\n",
                 lead, 100 * part(curve->unfollowed, curve->watches));
     if (part(curve->dropped, curve->watches) >= MANY_DROPPED)
-        fprintf(out, "%s%.0f%% of the watched lines were given up early: large caches are known less well\n",
+        fprintf(out,
+                "%s%.0f%% of the watched lines were censored: estimates for large caches are less precise\n",
                 lead, 100 * part(curve->dropped, curve->watches));
     if (curve->clock_error > LARGE_CLOCK_ERROR)
-        fprintf(out, "%sthe reference clock may be %.0f%% wrong, and distances of far reuses with it\n", lead,
+        fprintf(out, "%sthe reference clock may be wrong by %.0f%%, and so may long reuse distances\n", lead,
                 100 * curve->clock_error);
 }

@@ -27,7 +27,7 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
                 curve->references, curve->watches);
     report_plot(out, curve->points, curve->n, 13, style);
     if (banded && curve->n > 1)
-        fputs("\n  ⠒ estimate   ░ what the samples allow\n", out);
+        fputs("\n  ⠒ estimate   ░ confidence interval or bounds\n", out);
     fprintf(out, "\n%8s  %10s", "size", "miss ratio");
     if (banded)
         fprintf(out, "  %19s", "low to high");
@@ -47,7 +47,7 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         putc('\n', out);
     }
     if (unknown)
-        fputs("\nNot enough samples: neither bursts nor watched lines reach that far; only the bounds are "
+        fputs("\nNot enough samples: neither bursts nor watched lines reach these sizes; only the bounds are "
               "known.\n",
               out);
     if (curve->bursts) {

@@ -91,20 +91,20 @@ static void differences(FILE *out, const struct machine *m)
                 continue; /* nothing was measured behind it */
             fprintf(
                 out,
-                "\n%s: the system reports %s, but loads are as slow there as behind it, or nearly: it does "
-                "not show",
+                "\n%s: the system reports %s, but the latency curve has no step there: its size could not be "
+                "measured",
                 name, size_format(m->level[l].size_bytes, a));
         }
         if (measured == 0 || (measured < size * SIZES_DIFFER && measured > size / SIZES_DIFFER))
             continue;
-        fprintf(out, "\n%s: the system reports %s, but latency leaves it at %s", name,
+        fprintf(out, "\n%s: the system reports %s, but the latency curve ends it at %s", name,
                 size_format(m->level[l].size_bytes, a), size_format(m->level[l].measured_bytes, b));
     }
     if (m->hypervisor[0])
-        fputs(
-            "\nA virtual machine: the hypervisor reports what it likes, and who else shares the caches does "
-            "not show.",
-            out);
+        fputs("\nA virtual machine: sizes are those that the hypervisor reports, and other guests may share "
+              "the "
+              "caches.",
+              out);
     putc('\n', out);
 }
 

@@ -156,7 +156,7 @@ static void put_row(FILE *out, const struct analysis_pirate *r, size_t i, const 
         else
             fputs("      ", out);
     } else {
-        fprintf(out, "%-29s", row->dropped ? "hold not proven" : "not measured");
+        fprintf(out, "%-29s", row->dropped ? "not valid" : "not measured");
     }
     fprintf(out, "  %4" PRIu64 " %4" PRIu64 " ", row->intervals, row->dropped);
     put_percent(out, row->pirate_fetch_ratio, 9, 2);
@@ -178,7 +178,7 @@ static void draw(FILE *out, const struct analysis_pirate *r, const struct report
     }
     if (n < 2)
         return;
-    fputs("\nSlower than with all of it, by what is left of the last-level cache\n\n", out);
+    fputs("\nSlowdown against the whole cache, by size left of the last-level cache\n\n", out);
     report_plot(out, points, n, 9, style);
 }
 
@@ -199,17 +199,17 @@ static void text(FILE *out, const struct analysis_pirate *r, const struct analys
                  const struct report_style *style)
 {
     char size[SIZE_TEXT], private[SIZE_TEXT];
-    fprintf(out, "Measured with part of the last-level cache taken away (%s of %s",
+    fprintf(out, "Measured with part of the last-level cache occupied (%s of %s",
             strcmp(r->rows[0].by, "resctrl") == 0 ? "by resctrl" : "by a Pirate",
             size_format((uint64_t)r->llc_bytes, size));
     if (r->private_bytes > 0)
-        fprintf(out, "; %s of the program's own besides", size_format((uint64_t)r->private_bytes, private));
+        fprintf(out, "; %s in private caches in addition", size_format((uint64_t)r->private_bytes, private));
     fputs(")\n\n", out);
     put_notes(out, r);
     if (!isnan(r->stopped_percent))
-        fprintf(out, "  held        %.2f%% of the time, to change the size\n", r->stopped_percent);
+        fprintf(out, "  stopped     %.2f%% of the time, to change the size\n", r->stopped_percent);
     if (!isnan(r->own_percent))
-        fprintf(out, "  cachegram   %.2f%% of the time, beside its Pirate\n", r->own_percent);
+        fprintf(out, "  cachegram   %.2f%% of the time, the Pirate not included\n", r->own_percent);
     fprintf(out, "\n  %9s  %11s %9s  %6s  %4s %4s %9s%s\n", "available",
             isnan(r->rows[0].ns_per_ref) ? strcmp(r->unit, "run") == 0     ? "CPU a run"
                                            : strcmp(r->unit, "bytes") == 0 ? "CPU a byte"

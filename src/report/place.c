@@ -73,15 +73,16 @@ static void text(FILE *out, const struct report_place *p)
             }
     }
     fprintf(out, "\nSlowdown: total %.3f, worst %.3f; %s\n", r->total, r->worst,
-            r->exact ? "no placement is better" : "found by search");
+            r->exact ? "optimal" : "found by search");
     if (!r->exact)
-        fprintf(out, "No placement's %s slowdown is below %.3f: this one is at most %.2f%% above the best.\n",
-                goal, r->bound, 100 * (goal_of(p) / r->bound - 1));
-    fprintf(
-        out,
-        "For comparison, the %s slowdown of programs dealt out in turn, as a scheduler spreads them: %.3f;\n"
-        "of random placements, on average: %.3f.\n",
-        goal, r->spread, r->random_mean);
+        fprintf(
+            out,
+            "Lower bound of the %s slowdown: %.3f; this assignment is at most %.2f%% above the optimum.\n",
+            goal, r->bound, 100 * (goal_of(p) / r->bound - 1));
+    fprintf(out,
+            "For comparison, the %s slowdown with round-robin assignment, as by a scheduler: %.3f;\n"
+            "mean of random assignments: %.3f.\n",
+            goal, r->spread, r->random_mean);
 }
 
 void report_place(FILE *out, const struct report_place *place, enum report_format format)

@@ -84,7 +84,7 @@ static void text(FILE *out, const struct report_predict *p)
         fprintf(out, ", with %s", p->what_if);
     putc('\n', out);
     report_bases_text(out, p->base, 1);
-    fprintf(out, "\n%-8s %8s %10s %10s %10s\n", "level", "size", "cycles", "misses", "of time");
+    fprintf(out, "\n%-8s %8s %10s %10s %10s\n", "level", "size", "cycles", "misses", "% of time");
     fprintf(out, "%-8s %8s %10s %10s", "(base)", "", "", "");
     cell(out, 100 * p->base_share, "%10.1f%%");
     putc('\n', out);
@@ -100,7 +100,7 @@ static void text(FILE *out, const struct report_predict *p)
         putc('\n', out);
     }
     if (isnan(p->cpi))
-        fprintf(out, "\nNot enough samples at these sizes; they allow a CPI of %.3f to %.3f.\n", p->cpi_low,
+        fprintf(out, "\nNot enough samples at these sizes; bounds of the CPI: %.3f to %.3f.\n", p->cpi_low,
                 p->cpi_high);
     else
         fprintf(out, "\nCPI %.3f", p->cpi);

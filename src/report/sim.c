@@ -157,7 +157,7 @@ static void text_details(FILE *out, const struct report_sim *report, const struc
     if (!isnan(row->unknown)) {
         fprintf(out, "       %.0f accesses unknown", row->unknown);
         if (!isnan(row->wood))
-            fprintf(out, "; if a share of %.3f of them misses, as Wood's model has it: %.3f%%", row->mu,
+            fprintf(out, "; with Wood's estimate that a share of %.3f of them misses: %.3f%%", row->mu,
                     100 * row->wood);
         putc('\n', out);
     }
@@ -175,7 +175,7 @@ static void text(FILE *out, const struct report_sim *report, const struct report
     }
     fprintf(out, ", %u-byte lines\n", report->line_bytes);
     if (report->sampling && isnan(report->share))
-        fputs("simulated: each burst by itself, from a cache of which nothing is known\n", out);
+        fputs("simulated: each burst by itself, with unknown initial cache contents\n", out);
     else if (report->sampling)
         fprintf(out, "simulated: %.3g%% of the %s\n", 100 * report->share,
                 report->sampling[0] == 's' ? "sets" : "accesses");

@@ -30,15 +30,16 @@ static const struct {
     const char *name, *meaning;
     double worth_telling; /* share of all triggers from which on it matters; 0: always */
 } troubles[] = {
-    {"skipped_buffer", "moments not sampled, as the recorder was behind: record with fewer bursts", .02},
-    {"skipped_code", "moments not sampled, as the code there may change (JIT) or is not a file's", .02},
-    {"skipped_busy", "moments not sampled, as it was not safe there", .05},
-    {"skipped_gs", "moments not sampled, in threads that use the GS register themselves", 0},
+    {"skipped_buffer", "triggers ignored, as the recorder had no free buffer: record with fewer bursts", .02},
+    {"skipped_code", "triggers ignored, in code that cannot be translated", .02},
+    {"skipped_busy", "triggers ignored, at moments when a burst could not begin safely", .05},
+    {"skipped_gs", "triggers ignored, in threads that use the GS base themselves", 0},
     {"flushes",
-     "times that all translated code was thrown away, as libraries came and went or there was no more room",
+     "times that all translated code was discarded, as code was mapped or unmapped or the code cache was "
+     "full",
      0},
     {"lost_buffers", "buffers of references lost", 0},
-    {"bad_records", "records that made no sense and were left out", 0},
+    {"bad_records", "invalid records, ignored", 0},
 };
 
 static void put_troubles(FILE *out, const struct analysis_summary *s)
@@ -67,7 +68,7 @@ static void put_warnings(FILE *out, const struct analysis_summary *s, const stru
         putc('\n', out);
     }
     if (strcmp(s->complete, "yes") != 0)
-        fprintf(out, "  %swarning%s     the recording is not complete: it still runs, or was cut short\n",
+        fprintf(out, "  %swarning%s     the recording is not complete: it is still running, or was killed\n",
                 bold, plain);
 }
 
@@ -75,26 +76,19 @@ static void put_warnings(FILE *out, const struct analysis_summary *s, const stru
 static void put_clock(FILE *out, const struct analysis_summary *s)
 {
     if (strcmp(s->clock, "cputime") == 0)
-        fputs("  clock       CPU time: how fast references came at each burst is not known\n", out);
+        fputs("  clock       CPU time: the rate of references at each burst is not known\n", out);
     else if (!isnan(s->clock_references))
         fprintf(out, "  clock       counted always: %.0f references in all\n", s->clock_references);
     else if (*s->clock && !isnan(s->clock_error))
-        fprintf(out, "  clock       counted before each burst: rates to about %.0f%%\n",
-                100 * s->clock_error);
+        fprintf(out, "  clock       counted before each burst: rates ±%.0f%%\n", 100 * s->clock_error);
 }
 
 static void put_ends(FILE *out, const struct analysis_summary *s)
 {
     static const char *const words[] = {
-        "went on",
-        "ran their full length",
-        "met a system call",
-        "met an unknown instruction",
-        "met code that may change",
-        "met a fault",
-        "met a signal",
-        "ran till the thread's end",
-        "ran out of room for code",
+        "in the next buffer",      "at full length", "at a system call", "at an unknown instruction",
+        "at code that may change", "at a fault",     "at a signal",      "at the thread's end",
+        "with a full code cache",
     };
     const char *separator = "";
     fputs("  bursts end  ", out);
@@ -139,9 +133,9 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
     int measured = strcmp(s->mode, "pirate") == 0;
     fputs("  command     ", out);
-    report_plain(out, *s->command ? s->command : "(not told)");
+    report_plain(out, *s->command ? s->command : "(unknown)");
     fputs("\n  started     ", out);
-    report_plain(out, *s->started ? s->started : "(not told)");
+    report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
             full       ? "full: every reference"
             : sparse   ? "sparse: reuse distances of single references"
@@ -196,7 +190,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     struct curve_point *marks = analysis_pirate_marks(pirate, &nmarks);
     report_plot_over(out, curve->points, curve->n, marks, nmarks, 11, style);
     if (nmarks > 0)
-        fputs("\n  ● measured, with part of the cache taken away\n", out);
+        fputs("\n  ● measured, with part of the cache occupied\n", out);
     free(marks);
     putc('\n', out);
     put_sizes(out, curve);

@@ -120,7 +120,8 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
         fputs("No point has an estimate: not enough samples.\n", out);
     else
         fprintf(out,
-                "Mean absolute error %.3f percentage points over %zu sizes, worst %.3f at %s; the band holds "
+                "Mean absolute error %.3f percentage points over %zu sizes, largest %.3f at %s; the interval "
+                "holds "
                 "the exact value at %zu of %zu.\n",
                 100 * e.mean, e.told, 100 * e.worst, size_format((uint64_t)e.worst_at_size, text), e.inside,
                 v->n);

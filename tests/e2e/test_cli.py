@@ -166,8 +166,8 @@ def test_text_fits_and_color_is_optional(command, columns, burst):
 
 def test_report(burst):
     text = cachegram("report", burst).stdout
-    for part in ("true", "first\n", "second\n", "1.25%", "20 in 2 threads", "100% ran their full length",
-                 "50 moments not sampled", "exit        3"):
+    for part in ("true", "first\n", "second\n", "1.25%", "20 in 2 threads", "100% at full length",
+                 "50 triggers ignored", "exit        3"):
         assert part in text
     data = json.loads(cachegram("report", burst, "--format", "json").stdout)
     assert data["bursts"] == 20 and data["references"] == 20000 and data["ends"] == {"full": 20}

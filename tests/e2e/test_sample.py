@@ -107,7 +107,7 @@ def test_damage(cachegram, tmp_path):
     assert b"not read to its end" in result.err
     with sqlite3.connect(tmp_path / "p.db") as db:
         told = dict(db.execute("select key, value from run"))
-    assert told["references"] == 5000 and "dangle" in told["warning"]
+    assert told["references"] == 5000 and "dangling" in told["warning"]
 
 
 def test_bad_input_leaves_no_file(cachegram, trace, tmp_path):

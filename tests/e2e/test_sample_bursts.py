@@ -151,11 +151,11 @@ def test_words(cachegram, trace, tmp_path):
         db.execute("UPDATE watch SET outcome = 'refused', outcome_code = 5 WHERE id % 4 = 0")
         db.execute("UPDATE watch SET clock_error = 0.5 WHERE id = 7")
     text = run([cachegram, "mrc", path]).out.decode()
-    assert "25% of the lines chosen could not be watched" in text and "clock may be 50% wrong" in text
+    assert "25% of the lines chosen could not be watched" in text and "clock may be wrong by 50%" in text
     with sqlite3.connect(path) as db:
         db.execute("DELETE FROM watch")
     text = run([cachegram, "mrc", path]).out.decode()
-    assert "no line was watched" in text and "not enough samples" in text
+    assert "no lines were watched" in text and "not enough samples" in text
     with sqlite3.connect(path) as db:
         db.execute("DELETE FROM burst WHERE id > 1")
     assert "1 burst is few" in run([cachegram, "mrc", path]).out.decode()

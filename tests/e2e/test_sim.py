@@ -194,8 +194,8 @@ def test_formats(cachegram, tmp_path):
 
 
 WRONG_USAGE = [
-    ([], "which trace"),
-    (["T"], "which caches"),
+    ([], "trace expected"),
+    (["T"], "caches expected"),
     (["T", "--cache", "L1"], "LEVEL:SIZE:WAYS"),
     (["T", "--cache", "L9:4K:4"], "L9"),
     (["T", "--cache", "L1:4K:four"], "four"),

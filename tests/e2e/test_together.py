@@ -153,7 +153,7 @@ def test_partitions(folder):
     assert by_size == by_ways
     assert float(by_size[0]["shared_miss_ratio"]) == pytest.approx(1 / 800)
     assert float(rows("corun", "large.db", "huge.db", cwd=folder)[0]["shared_miss_ratio"]) > 0.1
-    for bad, words in (("3M,0", "leave nothing"), ("17w,0", "16 ways"), ("1M", "one for each")):
+    for bad, words in (("3M,0", "leave nothing"), ("17w,0", "16 ways"), ("1M", "one item for each")):
         done = cachegram("corun", "large.db", "huge.db", "--partition", bad, cwd=folder)
         assert done.returncode in (1, 2) and words in done.stderr
 
@@ -182,7 +182,7 @@ def test_base_from_the_profile(folder):
     # 0.2 cycles an instruction: nothing could be left for misses.
     for name, options, why in (("quick.db", ["--machine", "home.json"], "leaves nothing"),
                                ("timed.db", ["--machine", "rome-7742"], "another machine"),
-                               ("timed.db", [], "no --machine"), ("large.db", ["--machine", "home.json"], "no time")):
+                               ("timed.db", [], "without --machine"), ("large.db", ["--machine", "home.json"], "no time")):
         row = of(name, *options)
         assert row["base_from"] == "default" and float(row["cpi_base"]) == 1
         for command in ("corun", "predict", "place"):
@@ -205,7 +205,7 @@ def test_base_from_the_profile(folder):
     assert memory["base_from"] == "profile" and float(memory["cycles_share"]) == pytest.approx(0.25 / 2)
     text = cachegram("corun", "timed.db", "large.db", "--machine", "home.json", cwd=folder).stdout
     assert "CPI model of timed: base 1.750, overlap of misses 1.00\n" in text
-    assert "(from the profile: 1.000 ns an instruction, clock count, to about 20%)" in text
+    assert "(from the profile: 1.000 ns per instruction, clock count, to about 20%)" in text
     done = cachegram("corun", "timed.db", "--recorded-on", "statcc-paper", cwd=folder)
     assert done.returncode == 1 and "lacks its clock" in done.stderr and done.stderr.count("\n") == 1
 
@@ -218,7 +218,7 @@ def test_samples_that_do_not_reach(folder):
         assert 0 <= float(row["shared_low"]) <= float(row["shared_high"]) <= 1
         assert float(row["cpi_low"]) <= float(row["cpi_high"])
     done = cachegram("place", "burst.db", "large.db", cwd=folder)
-    assert done.returncode == 1 and "do not reach" in done.stderr
+    assert done.returncode == 1 and "not enough samples" in done.stderr
 
 
 def test_misuse(folder):

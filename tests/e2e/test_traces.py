@@ -186,7 +186,7 @@ def test_damage(cachegram, traced, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, status, says", [
-    (["stack"], 2, b"which trace"),
+    (["stack"], 2, b"trace expected"),
     (["stack", "a", "b"], 2, b"one trace at a time"),
     (["stack", "--line", "48", "t"], 2, b"powers of two"),
     (["stack", "--shards", "0", "t"], 2, b"above 0"),
@@ -198,12 +198,12 @@ def test_damage(cachegram, traced, tmp_path):
     (["stack", "/dev/null"], 1, b"empty"),
     (["stack", "--from", "nonsense", "/dev/null"], 1, b"nonsense"),
     (["stack", "/bin/sh"], 1, b"not a trace"),
-    (["import"], 2, b"which trace"),
+    (["import"], 2, b"trace expected"),
     (["import", "/bin/sh"], 1, b"not a trace"),
     (["import", "--from", "csv", "/bin/sh"], 1, b"header line"),
     (["import", "--nonsense", "t"], 2, b"--nonsense"),
     (["export", "t"], 2, b"--to"),
-    (["export", "--to", "csv"], 2, b"which trace"),
+    (["export", "--to", "csv"], 2, b"trace expected"),
     (["export", "--to", "csv", "--line", "7", "t"], 2, b"power of two"),
     (["record", "--trace", "-", "true"], 2, b"--trace"),
     (["record", "-o", "x", "--trace", "x", "echo", "ran"], 2, b"--trace x: that is the profile's file"),
