@@ -75,8 +75,8 @@ static int load_full(struct profile *p, int paper, struct analysis_program *prog
 }
 
 /*
- * A curve of samples, which may end before the sizes do. What it does not carry lies between low and high;
- * the solver needs some value there, and the middle is marked as unknown by known_lines.
+ * A curve of samples, which may end before the sizes do. Where there is no estimate, the value lies between
+ * low and high; the solver needs some value there, and the middle is marked as unknown by known_lines.
  */
 static int load_sampled(struct profile *p, struct analysis_program *program, struct error *err)
 {

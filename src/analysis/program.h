@@ -13,12 +13,12 @@ struct analysis_program {
     const char *profile; /* file name, the caller's */
     int full;            /* from every reference; else the curves are estimates */
     unsigned line_bytes;
-    double references_per_instruction; /* NaN: the profile does not tell */
-    double ns_per_instruction;         /* of CPU time in native code, by the reference clock; NaN: not told */
-    double clock_error;                /* share by which that may be wrong; NaN: not told */
-    char clock[16], cpu[128];          /* the clock, and where it was recorded; empty: not told */
-    struct statcc_curve curve;         /* the best there is; beyond known_lines the middle of low and high */
-    struct statcc_curve low, high;     /* what the samples allow; equal to curve where that is exact */
+    double references_per_instruction; /* NaN: not in the profile */
+    double ns_per_instruction;     /* of CPU time in native code, by the reference clock; NaN: not known */
+    double clock_error;            /* share by which that may be wrong; NaN: not known */
+    char clock[16], cpu[128];      /* the clock, and where it was recorded; empty: not known */
+    struct statcc_curve curve;     /* the best there is; beyond known_lines the middle of low and high */
+    struct statcc_curve low, high; /* what the samples allow; equal to curve where that is exact */
 };
 
 /*

@@ -10,7 +10,7 @@ struct moves {
     int n;
     struct {
         char *from, *to;
-        int spare; /* nobody is to see it at its new place: it goes once all is well */
+        int spare; /* not to be visible at its new place: removed once all moves have succeeded */
     } move[MOVES_MOST];
 };
 

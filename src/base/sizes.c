@@ -176,7 +176,7 @@ char *size_format(uint64_t bytes, char text[SIZE_TEXT])
 {
     int unit = -1;
     double value = (double)bytes;
-    /* 1023.5 would be shown as 1024: the next unit says it better. */
+    /* 1023.5 would be shown as 1024: the next unit is more readable. */
     while (unit < (int)sizeof units - 2 && value >= 1023.5) {
         value /= 1024;
         unit++;

@@ -34,12 +34,13 @@ enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
     "  --format text|csv|json  output format (default text)\n"                                        \
     "  --color[=auto|always|never]  colour in text; auto (default): on a terminal, unless NO_COLOR\n" \
     "  --help                  this text\n"
-/* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (was told). */
+/* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (message
+ * printed). */
 int cli_output_option(const char *command, int result, const char *value, struct cli_output *output);
-/* The one file operand at argv[optind], or the default. NULL if there are more (was told). */
+/* The one file operand at argv[optind], or the default. NULL if there are more (message printed). */
 const char *cli_one_file(const char *command, int argc, char **argv);
 
-/* The one trace at argv[optind]. NULL if there is none or more (was told). */
+/* The one trace at argv[optind]. NULL if there is none or more (message printed). */
 const char *cli_one_trace(const char *command, int argc, char **argv);
 
 /*

@@ -212,7 +212,7 @@ static int solve(const struct corun_options *o, struct corun_job *job, struct er
     return code;
 }
 
-/* Beyond what a curve carries nobody's result is known: all speeds depend on each other. */
+/* If one curve is not known at its size, no result is known: all speeds depend on each other. */
 static int any_unknown(const struct corun_job *job)
 {
     for (uint32_t i = 0; i < job->n; i++)

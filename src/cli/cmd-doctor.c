@@ -28,7 +28,7 @@ static const char usage[] =
 
 static const char *const states[] = {[OFFER_NO] = "no", [OFFER_YES] = "yes", [OFFER_UNKNOWN] = "unknown"};
 
-/* What is told of a program, as three more rows. */
+/* The three additional rows for a program. */
 struct program {
     const char *name;
     char path[PATH_MAX];

@@ -220,7 +220,7 @@ static int take_samples(const struct sample_options *o, const struct usf_samples
         code = error_set(&err, -ENODATA,
                          "%s holds no samples of lines of %llu bytes, but %llu of others (--line)", o->trace,
                          (unsigned long long)o->line_bytes, (unsigned long long)s->left_out);
-    /* Times are told from the first window on. */
+    /* Times are relative to the first window. */
     uint64_t start = code == 0 ? s->window[0].begin : 0;
     for (size_t i = 0; i < s->nwindows && code == 0; i++)
         windows[i] = (struct sparse_window){s->window[i].begin - start, 1};
@@ -232,7 +232,7 @@ static int take_samples(const struct sample_options *o, const struct usf_samples
         samples[i] = (struct sparse_sample){u->window, u->begin - start,
                                             endless ? SPARSE_DANGLING : u->end - u->begin - 1,
                                             u->address / o->line_bytes};
-        /* How long a window lasted is not told: to its last sample, at least. */
+        /* The length of a window is not known: at least up to its last sample. */
         w->length = u->begin - s->window[u->window].begin + 1;
         found.references = last - start + 1 > found.references ? last - start + 1 : found.references;
     }

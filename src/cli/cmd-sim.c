@@ -246,7 +246,7 @@ static int run_all(struct sim_source *source, const struct sim_job *jobs, uint32
 
 /* --- all of it --- */
 
-/* Warnings that come behind the results; the exit status. */
+/* Prints warnings after the results; returns the exit status. */
 static int last_words(const struct sim_options *o, const struct sim_source *source, uint64_t references)
 {
     if (sim_source_sampled(source) && !o->bursts)
@@ -341,7 +341,7 @@ int cmd_sim(int argc, char **argv)
             status = opt == '?' || opt == ':' ? cli_misuse_option("sim", opt, argv)
                                               : parse_option(opt, optarg, &o);
     }
-    for (int i = optind; i < argc && status == 0; i++) /* behind -- */
+    for (int i = optind; i < argc && status == 0; i++) /* after -- */
         status = operand(argv[i], &o, traces, &ntraces);
     if (status == 0)
         status = settle(&o, ntraces);

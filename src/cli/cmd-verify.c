@@ -132,7 +132,7 @@ static void print(const struct result *r, const char *estimate_of, const struct 
 
 /* --- a command --- */
 
-/* Runs it once, its standard output thrown away. 0, or -1 after telling why there is no profile. */
+/* Runs it once, its standard output discarded. 0, or -1 after a message if there is no profile. */
 static int run_once(const struct verify_options *o, int full, const char *file, char **argv,
                     struct collect_result *result, int *exit_status)
 {

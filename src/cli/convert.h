@@ -11,7 +11,7 @@ struct convert_options {
 };
 
 /*
- * Converts; tells on stderr how much it was. The exit status: 0, 1 after a message (damage, a full disk; the
+ * Converts, and reports the amount on stderr. The exit status: 0, 1 after a message (damage, a full disk; the
  * output is then deleted, unless partial and it is only the input that is damaged), 128 + signal.
  */
 int convert(const struct convert_options *o);

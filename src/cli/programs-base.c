@@ -3,7 +3,7 @@
  * programs-base.c - what of a program's time its references do not explain, and how far its misses overlap
  * (docs/methods.md, section 8): from an option, from a measured CPI, or from the time in its profile.
  *
- * A profile tells nanoseconds of CPU time an instruction where its reference clock counted (report/report.h).
+ * A profile has nanoseconds of CPU time per instruction if its reference clock counted (report/report.h).
  * On the machine on which it was recorded, whose clock, sizes and latencies are known if somebody measured
  * them, that is a CPI, and statcc_fit splits it: what is left of it after the misses is the base, first-level
  * hits included, as cores do not wait for those; where nothing would be left, misses overlap. Both go with

@@ -68,7 +68,7 @@ enum {
     "machine's)\n"                                                                                           \
     "  --model lru|statstack   exact curves if available (default), or the model of the StatCC paper\n"
 struct cli_memory cli_memory_defaults(void);
-/* 1 taken, 0 not one of them, -1 bad value (was told). */
+/* 1 taken, 0 not one of them, -1 bad value (message printed). */
 int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);
 /*
  * Reads the options of a command: those of results, those of the memory system (memory NULL: it has none),
@@ -135,7 +135,7 @@ int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t
 void cli_programs_free(struct cli_programs *programs);
 /* Program i for the model, by which of its curves: 0 the best, -1 the low one, 1 the high one. */
 struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which);
-/* How its CPI model is told; strings are those of `programs`. */
+/* The description of its CPI model; strings belong to `programs`. */
 struct report_base cli_base(const struct cli_programs *programs, uint32_t i);
 
 #endif

@@ -31,8 +31,8 @@ void progress_show(struct progress *p, double share, uint64_t references);
 void progress_end(struct progress *p);
 
 /*
- * From now on the first SIGINT or SIGTERM only sets what cli_interrupted tells, so that the work can be ended
- * in order; the second one kills as usual.
+ * From now on the first SIGINT or SIGTERM only sets what cli_interrupted returns, so that the work can be
+ * ended in order; the second one kills as usual.
  */
 void cli_catch_interrupts(void);
 int cli_interrupted(void);

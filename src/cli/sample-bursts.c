@@ -162,7 +162,7 @@ static int parse_option(int opt, const char *value, struct settings *o)
 
 /* --- the trace --- */
 
-/* References of the trace, by reading it if it does not tell. */
+/* References of the trace, by reading it if the number is not in it. */
 static int count_references(const char *file, const char *from, uint64_t *references, struct error *err)
 {
     struct trace_batch batch;

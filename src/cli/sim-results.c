@@ -111,7 +111,7 @@ static double simulated_share(const struct sim_options *o, const struct sim_job 
     if (!job->time)
         return 1;
     if (o->bursts)
-        return NAN; /* of what was traced, all; of the run, the trace does not tell */
+        return NAN; /* all of the trace; what share of the run that is, is not known */
     struct timesample_result r = timesample_result(job->time);
     return (double)r.accesses / (double)r.seen;
 }

@@ -9,7 +9,7 @@
 #include "sim/cache.h"
 #include "trace/trace.h"
 
-/* Where memory of its own is told apart: above all lines of user programs (57-bit addresses, lines of at
+/* Where address spaces are distinguished: above all lines of user programs (57-bit addresses, lines of at
  * least 16 bytes). Beyond 511 processes and traces, some are taken for one. */
 #define SPACE_SHIFT 53u
 #define SPACES 512u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.h - which of this machine's counters tell references (docs/methods.md, section 1: loads + stores,
+ * counters.h - which of this machine's counters count references (docs/methods.md, section 1: loads + stores,
  * one each for a read-modify-write), and whether they may be used. Names are looked up through libpfm4, which
  * is loaded when this is asked and need not be installed.
  */

@@ -175,7 +175,7 @@ static int get_machine(struct reader *r, const char *path, struct machine *m, st
     text(r, "hypervisor", m->hypervisor, sizeof m->hypervisor);
     m->cores = (unsigned)whole(r, "$", "cores", 1 << 20);
     m->line_bytes = (unsigned)whole(r, "$", "line_bytes", 1 << 20);
-    m->in_order = (int)whole(r, "$", "in_order", 1); /* older descriptions do not tell: 0 */
+    m->in_order = (int)whole(r, "$", "in_order", 1); /* older descriptions do not have it: 0 */
     m->clock_hz = number(r, "$", "clock_hz");
     m->tsc_hz = number(r, "$", "tsc_hz");
     for (uint32_t l = 0; l < m->levels; l++) {

@@ -13,7 +13,7 @@
 
 #define MACHINE_LEVELS 4u
 #define MACHINE_CURVE 64u
-#define MACHINE_CORES 64u /* core counts at which bandwidth is told */
+#define MACHINE_CORES 64u /* core counts at which bandwidth is reported */
 
 struct machine_bandwidth {
     unsigned cores;                          /* that run at once */
@@ -52,7 +52,7 @@ struct machine {
 /* --- descriptions --- */
 /* A known machine's name, or a file. -ENOENT, -EINVAL (not such a description). */
 int machine_find(const char *name_or_file, struct machine *machine, struct error *err);
-/* Known ones: i from 0; NULL behind the last. Valid for ever. */
+/* Known ones: i from 0; NULL after the last. Valid permanently. */
 const struct machine *machine_known(size_t i);
 /* As JSON; what is not known is null. machine_read takes it back. */
 void machine_write(FILE *out, const struct machine *machine);

@@ -20,7 +20,7 @@ struct offer {
 #define OFFERS_MAX 16u
 size_t offers_find(struct offer *offers, size_t room);
 
-/* What a program's file tells about names: "debug information", "symbols", "neither"... */
+/* What a program's file has of names: "debug information", "symbols", "neither"... */
 struct program_names {
     int is_elf, has_symbols, has_debug; /* in the file itself */
     char separate[512];                 /* path of a separate file with debug information; "": none */

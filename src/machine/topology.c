@@ -24,7 +24,7 @@ static const char *info(hwloc_topology_t topology, const char *name)
     return text ? text : hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), name);
 }
 
-/* A guest sees the flag `hypervisor`; DMI, where it is there, tells whose. */
+/* A guest sees the flag `hypervisor`; DMI, if available, has its name. */
 static void find_hypervisor(hwloc_topology_t topology, char *name, size_t size)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");

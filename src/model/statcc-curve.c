@@ -9,7 +9,7 @@
  *
  *     d ES(r) / d r = miss(ES(r)),     so     r(c) = integral from 0 to c of dx / miss(x)
  *
- * So any miss-ratio curve tells refs[] (statcc_curve_points; Xiang et al., ASPLOS 2013, have the same
+ * So any miss-ratio curve gives refs[] (statcc_curve_points; Xiang et al., ASPLOS 2013, have the same
  * identity for footprints). Where reuse distances are known, ES comes from them directly.
  *
  * Example: a stream of new lines misses always: r(c) = c. A loop over K lines misses always in
@@ -49,7 +49,7 @@ int statcc_curve_exact(const struct hist *stack, const struct hist *reuse, uint6
     int code = statcc_curve_statstack(reuse, cold, curve, err);
     if (code != 0)
         return code;
-    /* The counts that hist_at_least adds up anew for each size, from the end. */
+    /* The counts that hist_at_least adds up again for each size, from the end. */
     double total = (double)stack->total + (double)cold, misses = (double)cold;
     curve->miss[HIST_BINS] = misses / total;
     for (uint32_t b = HIST_BINS; b-- > 0;) {

@@ -54,7 +54,7 @@ unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
     static_assert(HIST_BINS % 8 == 0, "next_used goes by eights");
     size_t room = 0, n = 0;
     unsigned char *bytes = NULL;
-    uint64_t left = h->total; /* behind the last value, thousands of bins are not looked at */
+    uint64_t left = h->total; /* after the last value, thousands of bins are skipped */
     uint32_t next = 0;
     for (uint32_t bin = 0; left > 0 && (bin = next_used(h, bin)) < HIST_BINS; bin++) {
         if (n + 2 + LEB128_MAX > room) { /* a skip is below 2^14: two bytes */

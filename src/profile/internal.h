@@ -9,7 +9,8 @@
 #include "base/moves.h"
 #include "profile/profile.h"
 
-/* "Cgrm", in the SQLite header at byte 68: file(1) and we tell a profile from another database by it. */
+/* "Cgrm", in the SQLite header at byte 68: file(1) and we distinguish a profile from other databases by it.
+ */
 #define PROFILE_APPLICATION_ID 0x4367726d
 
 enum profile_stmt {

@@ -142,7 +142,7 @@ static int move_old(struct profile *p, const char *name, struct error *err)
     return code;
 }
 
-/* The file, empty: SQLite would tell of a failure what came of its second, read-only try. */
+/* The file, empty: on failure, SQLite would report the result of its second, read-only attempt. */
 static int make_file(struct profile *p, const char *name, struct error *err)
 {
     int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

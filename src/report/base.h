@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.h - where a program's CPI model is from, for people and scripts: corun, place and predict tell it. */
+/* base.h - where a program's CPI model comes from, as text and as a keyword, for corun, place and predict. */
 #ifndef CACHEGRAM_REPORT_BASE_H
 #define CACHEGRAM_REPORT_BASE_H
 

@@ -8,7 +8,7 @@
 #include "report/base.h"
 #include "report/report.h"
 
-/* NaN: the profiles do not carry it. Miss ratios are of the shared cache, by references of the program. */
+/* NaN: not enough samples. Miss ratios are of the shared cache, by references of the program. */
 struct report_corun_row {
     const char *program;
     double solo_miss_ratio, shared_miss_ratio, shared_low, shared_high;

@@ -7,7 +7,7 @@
 
 #include "base/sizes.h"
 
-/* Sizes further apart than this are told: the measured one comes in steps of half an octave. */
+/* Sizes further apart than this are reported: the measured one comes in steps of half an octave. */
 #define SIZES_DIFFER 1.5
 
 static void level_name(const struct machine *m, uint32_t l, char name[16])
@@ -88,7 +88,7 @@ static void differences(FILE *out, const struct machine *m)
         if (measured == 0 && m->ncurve > 0) {
             double outer = l + 1 < m->levels ? m->level[l + 1].latency_ns : m->memory.latency_ns;
             if (isnan(outer))
-                continue; /* nothing was measured behind it */
+                continue; /* nothing was measured beyond it */
             fprintf(
                 out,
                 "\n%s: the system reports %s, but the latency curve has no step there: its size could not be "

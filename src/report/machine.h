@@ -12,7 +12,7 @@
 /* JSON is machine_write's. */
 void report_machine(FILE *out, const struct machine *machine, enum report_format format);
 
-/* One level of a machine, with a program on it. NaN: the profile does not carry it. */
+/* One level of a machine, with a program on it. NaN: not enough samples. */
 struct report_predict_row {
     const char *level; /* "L1", ..., "memory" */
     double size_bytes; /* memory: NaN */

@@ -3,7 +3,7 @@
  * plot.c - a miss-ratio curve drawn with Unicode.
  *
  * The curve is drawn in braille characters, each a grid of 2 x 4 dots, so that it is smooth in few
- * rows; the band around it in light shade. Where the profile carries no answer, only the band is
+ * rows; the band around it in light shade. Where there is no estimate, only the band is
  * there. The horizontal axis is the logarithm of the size; between two sizes the line is straight.
  */
 #include "report/report.h"

@@ -7,7 +7,7 @@
 
 struct report_verify {
     const char *estimate_of, *exact_of; /* the command, or file names */
-    uint64_t estimate_references;       /* recorded ones behind the estimate */
+    uint64_t estimate_references;       /* recorded ones that the estimate is made from */
     uint64_t exact_references;
     size_t bursts;
     unsigned line_bytes;
@@ -19,9 +19,10 @@ struct report_verify {
 
 /* What the points say together; errors are estimate - exact, as ratios. */
 struct report_verify_errors {
-    size_t told;                       /* points with an estimate */
-    size_t inside;                     /* points whose band or bounds hold the exact value, of all n */
-    double mean, worst, worst_at_size; /* absolute errors over the told ones; NaN if there is none */
+    size_t told;   /* points with an estimate */
+    size_t inside; /* points whose band or bounds hold the exact value, of all n */
+    double mean, worst,
+        worst_at_size; /* absolute errors over points with an estimate; NaN if there is none */
 };
 struct report_verify_errors report_verify_errors(const struct report_verify *v);
 

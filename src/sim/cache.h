@@ -33,7 +33,7 @@ enum sim_inclusion { SIM_NON_INCLUSIVE, SIM_INCLUSIVE, SIM_EXCLUSIVE };
 
 struct sim_level {
     uint64_t size_bytes; /* of each cache of this level: ways * sets * line_bytes */
-    uint32_t ways;       /* 0: fully associative; PLRU wants a power of two */
+    uint32_t ways;       /* 0: fully associative; PLRU needs a power of two */
     enum sim_policy policy;
     enum sim_inclusion inclusion; /* towards the inner levels; the first level is SIM_NON_INCLUSIVE */
     int shared;                   /* one cache for all cores; levels beyond a shared one are shared */
@@ -49,7 +49,7 @@ struct sim_config {
     int incoherent;      /* cores run different programs: stores do not concern the other cores */
     int straddle_once;   /* accesses may carry SIM_STRADDLE; no exclusive level, no coherent cores then */
     int write_around;    /* write-backs to a level that lacks the line go past it */
-    int causes;          /* tell misses by cause; slower, and memory for all lines touched */
+    int causes;          /* classify misses by cause; slower, and needs memory for all lines touched */
 };
 
 /* Why an access missed. */
@@ -83,7 +83,7 @@ struct sim_stats {
 
 struct sim;
 
-/* 0; -EINVAL where the configuration makes no sense, -ENOMEM. *sim is untouched on failure. */
+/* 0; -EINVAL for an invalid configuration, -ENOMEM. *sim is untouched on failure. */
 int sim_new(const struct sim_config *config, struct sim **sim, struct error *err);
 void sim_free(struct sim *sim); /* NULL is allowed */
 /* One core's next n accesses. core < config.cores. 0, or -ENOMEM: then the simulation is over. */
@@ -95,7 +95,7 @@ int sim_run(struct sim *sim, uint32_t core, const uint64_t *accesses, size_t n, 
 int sim_access(struct sim *sim, uint32_t core, uint64_t access, struct error *err);
 /* level < config.levels, core < config.cores. */
 struct sim_stats sim_stats(const struct sim *sim, uint32_t level, uint32_t core);
-/* Counts start anew; what is cached stays. For warming up. */
+/* Resets counts; cache contents stay. For warming up. */
 void sim_reset_stats(struct sim *sim);
 /* Is the line in this level's cache (the core's, if private)? For tests and for the curious. */
 int sim_holds(const struct sim *sim, uint32_t level, uint32_t core, uint64_t line);

@@ -6,7 +6,7 @@
  * accesses. A miss on a line never seen before is cold; on a line that was taken out for another cache's
  * sake, a coherence or inclusion miss; else it is a capacity miss if the twin misses too, and a conflict
  * miss if not. The twin is a list in order of use, its nodes found by a hash table; nodes are never freed,
- * for they also tell which lines were seen: 28 bytes for each line ever accessed, and table space.
+ * since they also record which lines were seen: 28 bytes for each line ever accessed, and table space.
  */
 #include <errno.h>
 #include <stdlib.h>

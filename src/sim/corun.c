@@ -84,7 +84,7 @@ static int is_over(const struct corun *run)
     return run->config->until_all ? finished == run->n : finished > 0;
 }
 
-/* Everything starts at zero; clocks go on, they tell who is next. */
+/* Resets all counts. Clocks are kept, since they determine the order. */
 static void start_counting(struct corun *run)
 {
     for (uint32_t i = 0; i < run->n; i++) {

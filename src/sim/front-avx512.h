@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* front-avx512.h - what front.h says, 32 stamps an instruction. Included by it, and by nobody else. */
+/* front-avx512.h - front.h with 32 stamps per instruction. Included by front.h only. */
 #ifndef CACHEGRAM_SIM_FRONT_AVX512_H
 #define CACHEGRAM_SIM_FRONT_AVX512_H
 

@@ -84,7 +84,7 @@ FRONT_INLINE struct near near_open(struct front_stamps *stamps, int16_t tick)
     return (struct near){stamps->near, tick};
 }
 
-/* Stores them; near goes on to be valid until stamps change. */
+/* Stores them; near stays valid until stamps change. */
 FRONT_INLINE void near_close(const struct near *near, struct front_stamps *stamps)
 {
     (void)near;

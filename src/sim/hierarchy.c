@@ -160,7 +160,7 @@ static void count_miss(struct sim *sim, uint32_t core, uint32_t level, int store
         stats->cause[cause]++;
 }
 
-/* What a miss would be put down to; -1 if nobody asked. */
+/* The cause of a miss; -1 if causes are not classified. */
 static int ask_causes(struct sim *sim, const struct cache *c, uint64_t line)
 {
     if (!c->causes)
@@ -177,7 +177,7 @@ static void use_causes(struct sim *sim, const struct cache *c, uint64_t line)
 }
 
 /*
- * The core wants the line from `level` or beyond, to put it further in. Returns the level that had it;
+ * Gets the line for the core from `level` or beyond. Returns the level that had it;
  * *flags: to be kept with it there.
  */
 static uint32_t fetch(struct sim *sim, uint32_t core, uint32_t level, uint64_t line, int store,

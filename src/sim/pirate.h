@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pirate.h - a Pirate in a simulated cache: a second core that sweeps a set of lines, so many accesses for
- * each of the Target's, and so takes that much of the cache from it (Eklov's thesis, III.3.2). To see whether
- * what is left behaves as a smaller cache does.
+ * pirate.h - a Pirate in a simulated cache: a second core that sweeps a set of lines, with a given number of
+ * accesses per access of the Target, and so occupies part of the cache (thesis, III.3.2). Shows whether the
+ * rest behaves as a smaller cache does.
  */
 #ifndef CACHEGRAM_SIM_PIRATE_H
 #define CACHEGRAM_SIM_PIRATE_H
@@ -22,8 +22,7 @@ struct sim_pirate_config {
 
 struct sim_pirate; /* opaque */
 
-/* 0; -EINVAL where the configuration makes no sense, -ENOMEM. The Pirate has swept its set twice, alone,
- * then. */
+/* 0; -EINVAL for an invalid configuration, -ENOMEM. The Pirate has then swept its set twice, alone. */
 int sim_pirate_new(const struct sim_pirate_config *config, struct sim_pirate **pirate, struct error *err);
 void sim_pirate_free(struct sim_pirate *p); /* NULL is allowed */
 /* The Target's next accesses, packed as for sim_run, lines below 2^53; and the Pirate's among them. 0 or
@@ -32,7 +31,7 @@ int sim_pirate_run(struct sim_pirate *p, const uint64_t *accesses, size_t n, str
 /* Of the Target, and of the Pirate: its misses / accesses are its fetch ratio. */
 struct sim_stats sim_pirate_target(const struct sim_pirate *p);
 struct sim_stats sim_pirate_itself(const struct sim_pirate *p);
-/* Counts start anew. */
+/* Resets counts. */
 void sim_pirate_reset_stats(struct sim_pirate *p);
 
 #endif

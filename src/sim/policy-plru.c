@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tree pseudo-LRU. The ways are the leaves of a binary tree; each inner node has a bit that tells in which
+ * Tree pseudo-LRU. The ways are the leaves of a binary tree; each inner node has a bit that says in which
  * half (0 left, 1 right) the next victim is. A use turns all bits on the way to its leaf away from it.
  *
  * Nodes are numbered as in a heap: the root 1, the children of n 2n and 2n + 1, way w is node ways + w.

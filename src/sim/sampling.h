@@ -23,7 +23,7 @@ struct timesample_config {
     uint64_t size_bytes;
     uint32_t ways; /* 0: fully associative */
     uint32_t line_bytes;
-    uint64_t length, period; /* accesses, 1 <= length <= period; both 0: timesample_cut says where */
+    uint64_t length, period; /* accesses, 1 <= length <= period; both 0: timesample_cut gives the places */
     uint64_t seed;           /* of the places */
 };
 

@@ -15,7 +15,7 @@
 /* Numbers of sets: 2^1 .. 2^SETDIST_LEVELS. 8192 sets of 8 ways are 4 MB; larger caches have few conflicts.
  */
 #define SETDIST_LEVELS 13u
-/* Distances below it are told apart: caches of up to so many ways. */
+/* Distances below it are distinguished: caches of up to so many ways. */
 #define SETDIST_WAYS 32u
 
 struct setdist; /* opaque */

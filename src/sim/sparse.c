@@ -213,7 +213,7 @@ static int grow_table(struct sparse *s)
     return 0;
 }
 
-/* Removes a line; those behind it that may move up do (no tombstones). */
+/* Removes a line and moves later entries up where possible (no tombstones). */
 static void remove_line(struct sparse *s, uint64_t hole)
 {
     for (uint64_t at = hole;;) {

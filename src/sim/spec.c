@@ -9,7 +9,7 @@
 
 #define FIELD_BYTES 32u
 
-/* The next field, up to a colon or the end; *text moves behind the colon, NULL at the end. -1: too long. */
+/* The next field, up to a colon or the end; *text moves past the colon, NULL at the end. -1: too long. */
 static int next_field(const char **text, char field[FIELD_BYTES])
 {
     size_t length = strcspn(*text, ":");
@@ -35,7 +35,7 @@ static int parse_ways(const char *field, uint32_t *ways)
     return 0;
 }
 
-/* A word behind the ways; seen: bits of what was said already. */
+/* A word after the ways; seen: bits of the kinds of word found so far. */
 static int parse_word(const char *field, struct sim_level *cache, unsigned *seen)
 {
     static const char *const inclusions[] = {"non-inclusive", "inclusive", "exclusive"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stackdist-internal.h - what the files of stackdist share. Its method is told in stackdist.c. */
+/* stackdist-internal.h - shared by the files of stackdist. stackdist.c explains the method. */
 #ifndef CACHEGRAM_SIM_STACKDIST_INTERNAL_H
 #define CACHEGRAM_SIM_STACKDIST_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #include "sim/stackdist.h"
 #include "sim/tail.h"
 
-/* Of the table that tells a front line's slot. Two slots a hint: lines that share one get along. */
+/* Of the table with a front line's slot. Two slots per hint, so that two lines can share one. */
 #define HINT_BITS 12u
 #define HINTS (1u << HINT_BITS)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stackdist-touch.c - the loop that every reference goes through. Compiled twice (meson.build), as
- * stackdist_touch_any and as stackdist_touch_avx512: TOUCH is its name. stackdist.c tells the method.
+ * stackdist_touch_any and as stackdist_touch_avx512: TOUCH is its name. stackdist.c explains the method.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
  */
 #define FETCH_AHEAD 48u
 #define FIND_AHEAD 16u
-/* A chunk of fewer runs does not tell whether the front is worth its while. */
+/* Fewest runs in a chunk for deciding whether the front pays. */
 #define TELLING 128u
 
 /* Sanitizers instrument the resolvers of cloned functions, which run before their runtime is set up. */
@@ -37,7 +37,7 @@
 /* Touches of one line in a row. Room for a vector beyond: whole vectors are stored. */
 struct runs {
     uint64_t line[CHUNK + 8];
-    uint16_t end[CHUNK + 8]; /* index of the reference behind the last of the run */
+    uint16_t end[CHUNK + 8]; /* index after the last reference of the run */
 };
 
 /* Of the first touch of each run. */
@@ -169,7 +169,7 @@ NOT_INLINE int touch_elsewhere(struct stackdist *sd, uint64_t line, uint64_t now
     return (int)oldest;
 }
 
-/* Fetches the table entry that a touch of the line will want. */
+/* Prefetches the table entry that a touch of the line will need. */
 INLINE void look_ahead(const struct stackdist *sd, uint64_t line)
 {
     uint64_t hash = hash_line(line);
@@ -341,7 +341,7 @@ INLINE void list_cold(const struct stackdist_sums *sums, const struct runs *runs
             sums->cold_lines[(*sums->ncold)++] = runs->line[i];
 }
 
-/* Whether the front is worth its while: the touches tell. */
+/* Decides from the touches whether the front pays. */
 INLINE void choose_front(struct stackdist *sd, const uint64_t *stack, size_t n)
 {
     size_t past = 0;

@@ -15,7 +15,7 @@
  *    instructions, and nothing to move (front.h). A small table of hints (hash of the line -> slots),
  *    checked against the slot's line, finds the slot; nothing is searched.
  *
- *  - The far front: the lines behind those, up to FRONT_LINES, kept and counted in the same way. A touch
+ *  - The far front: the lines after those, up to FRONT_LINES, kept and counted in the same way. A touch
  *    of one of them swaps it with the oldest near line.
  *
  *  - The tail: all other lines. A line that leaves the front gets the next number. Lines leave the
@@ -24,11 +24,11 @@
  *    the numbers run out, the lines are renumbered without gaps.
  *
  * Where most touches go past the front it only costs: then it is emptied, every touch gives its line the
- * next number of the tail at once, and what touches will want of the table and the tail is fetched ahead, so
+ * next number of the tail at once, and what touches will need of the table and the tail is prefetched, so
  * that the misses of many overlap. When most touches would find their line in a front, it is used again.
  *
- * A hash table over all lines tells where a line is. It is asked only when the hints fail. Entries
- * are never removed. Time (the count of touches) goes on through stackdist_reset, so that an entry
+ * A hash table over all lines has the place of each line. It is used only when the hints fail. Entries
+ * are never removed. Time (the count of touches) continues through stackdist_reset, so that an entry
  * from before the reset is known by its time, counts as empty, and costs the reset nothing.
  *
  * Example, with a front of two lines; touches a b c a b b:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stackset-compute.c - what a worker does with references. The method is told in stackset.c. */
+/* stackset-compute.c - what a worker does with references. stackset.c explains the method. */
 #include "sim/stackset-internal.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int flush(struct worker *w, struct unit *u, size_t n, enum compute how, u
 int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, enum compute how,
                      uint64_t threshold)
 {
-    /* User addresses have 47 bits; the rest tells address spaces apart. */
+    /* User addresses have 47 bits; the rest distinguishes address spaces. */
     uint64_t mark = (uint64_t)b->space << 48 >> u->shift;
     size_t n = 0;
     int status = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stackset-internal.h - what the files of stackset share. The method is told in stackset.c. */
+/* stackset-internal.h - shared by the files of stackset. stackset.c explains the method. */
 #ifndef CACHEGRAM_SIM_STACKSET_INTERNAL_H
 #define CACHEGRAM_SIM_STACKSET_INTERNAL_H
 

@@ -23,7 +23,7 @@
  * below the rate times the hash's range. The sample's distances are the rate times the true ones, in the
  * mean; and of N touches rate * N are expected in the sample. That more or fewer are there (a few hot
  * lines are or are not in it) is corrected as in the paper's "SHARDS-adj", by taking the expected number as
- * the denominator; the reader of the results does that. The error is told by groups: other bits of the hash
+ * the denominator; the reader of the results does that. The error comes from groups: other bits of the hash
  * deal the lines of the sample into STACKSET_GROUPS equal parts, each with a histogram of the distances of
  * its lines.
  */
@@ -37,7 +37,7 @@
 
 #include "sim/stackset-internal.h"
 
-#define RING 16u /* batches; enough that nobody waits for every one */
+#define RING 16u /* batches; enough that no thread waits for each one */
 /* Workers that take stretches, 1.3 MB each; who reads a trace does not feed more. */
 #define STRETCH_WORKERS 8u
 /* Dense stacks have a stretch computed apart so often, to see whether they still are. */

@@ -13,7 +13,7 @@
 
 /* References of one call of stackset_add at most. */
 #define STACKSET_BATCH 8192u
-/* With a sample, its lines are dealt into that many equal groups; what they differ by tells the error. */
+/* With a sample, its lines are divided into that many equal groups; their differences give the error. */
 #define STACKSET_GROUPS 8u
 
 struct stackset_options {
@@ -26,7 +26,7 @@ struct stackset_options {
 
 struct stackset;
 
-/* NULL with err filled: an option that makes no sense (-EINVAL), or memory. */
+/* NULL with err filled: an invalid option (-EINVAL), or out of memory. */
 struct stackset *stackset_new(const struct stackset_options *options, struct error *err);
 void stackset_free(struct stackset *s); /* NULL is allowed; ends without finishing */
 /*

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tail.h - numbers given out in rising order, taken back in any order, and how many are still out
- * above one of them: the part of stackdist's list of lines behind its front (stackdist.c).
+ * above one of them: the part of stackdist's list of lines after its front (stackdist.c).
  *
  * A bit is set for each number in use. Bits are counted by popcount within a word; over the words
  * stands a tree with 16 children a node, each child with the count of set bits in its siblings below
  * it. So a look-up adds one number a level, and taking back is 16 subtractions without a branch a level
  * (a Fenwick tree has less to do but loops of unpredictable length, which cost more). Giving out a number
- * changes no count: there is nothing behind it yet. A node's count is written when the first number below it
- * is given out ("opened"); till then it holds nothing of meaning.
+ * changes no count: no number follows it yet. A node's count is written when the first number below it
+ * is given out ("opened"); until then its value is undefined.
  */
 #ifndef CACHEGRAM_SIM_TAIL_H
 #define CACHEGRAM_SIM_TAIL_H
@@ -101,7 +101,7 @@ static inline uint32_t tail_take(struct tail *tail, uint32_t number)
     return --tail->in_use - count;
 }
 
-/* Fetches what tail_take of the number will want first; higher levels are small. */
+/* Prefetches what tail_take of the number will need first; higher levels are small. */
 static inline void tail_look_ahead(const struct tail *tail, uint32_t number)
 {
     __builtin_prefetch(&tail->bits[number / 64], 1);

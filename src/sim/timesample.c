@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timesample.c - the cache of a sample starts empty, and what an empty cache does tells what is known: a hit
+ * timesample.c - the cache of a sample starts empty, and its behaviour separates what is known: a hit
  * is a known hit, a miss that replaces a line a known miss, and a miss that fills an empty way is unknown.
  * For LRU this is exact: the lines present are the set's most recent ones in the real cache as well.
  *
- * Example, one set of two ways, sample a b a c b: a and b unknown, a hits, c replaces b (a known miss; of b
- * nobody knows when it came), b replaces a.
+ * Example, one set of two ways, sample a b a c b: a and b unknown, a hits, c replaces b (a known miss; the
+ * arrival of b is unknown), b replaces a.
  */
 #include "sim/sampling.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * background.c - compresses and writes in a thread of its own, so that who records is not held up.
+ * background.c - compresses and writes in a thread of its own, so that recording is not delayed.
  *
  * A ring of batches, copied: the caller's arrays are his again at once. The threads' table of the writer is
  * read here and extended by the caller only after trace_background_wait.

@@ -13,8 +13,8 @@
  *    right when their base has moved; or the site's last address again.
  *
  * If both are right nothing is written but one more in the count of a run. Else there is an event: a byte
- * that says what was wrong and which streams tell the rest. The streams are then compressed with zstd, which
- * finds what repeats in them. Encoder and decoder keep the same tables.
+ * that says what was mispredicted and which streams hold the rest. The streams are then compressed with zstd,
+ * which finds what repeats in them. Encoder and decoder keep the same tables.
  *
  * Event = site code + 4 * address code.
  *   site code      0 as predicted, 1 next[1] (the successor before next[0]), 2 its number is in SITE,
@@ -42,7 +42,7 @@
 #define HASH_BITS 17u /* twice the sites */
 #define HASH_SIZE (UINT32_C(1) << HASH_BITS)
 
-#define RUN_MAX 255u /* that many predicted references, and no event behind them */
+#define RUN_MAX 255u /* that many predicted references, and no event after them */
 enum { SITE_PREDICTED, SITE_OTHER, SITE_NUMBER, SITE_NEW };
 enum { WAY_STRIDE, WAY_DISTANCE, WAY_SAME, WAYS };
 #define ADDRESS_DELTA 3u
@@ -293,7 +293,7 @@ int64_t column_encode(struct column_encoder *e, const struct trace_batch *batch,
 
 void column_encoder_streams(const struct column_encoder *e, struct column_bytes streams[COLUMNS])
 {
-    /* The last run has no event behind it and is not written: the block says how many references it has. */
+    /* The last run has no event after it and is not written: the block has the number of its references. */
     for (unsigned c = 0; c < COLUMNS; c++)
         streams[c] = (struct column_bytes){e->stream[c].data, e->stream[c].n};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * columns.h - the references of one block of the own format as eight streams of bytes, and back.
- * What the streams hold is told in docs/trace-format.md; how it works in columns.c. Pure: no files.
+ * docs/trace-format.md describes the streams, columns.c how they are made. Pure: no files.
  */
 #ifndef CACHEGRAM_TRACE_COLUMNS_H
 #define CACHEGRAM_TRACE_COLUMNS_H
@@ -22,7 +22,7 @@
 
 enum column {
     COLUMN_RUN,    /* predicted references before each event */
-    COLUMN_KIND,   /* events: what was not predicted, and how it is told */
+    COLUMN_KIND,   /* events: what was not predicted, and how it is encoded */
     COLUMN_SITE,   /* numbers of sites */
     COLUMN_NEW,    /* new sites */
     COLUMN_DELTA1, /* differences of addresses, by width */
@@ -58,7 +58,7 @@ void column_decoder_free(struct column_decoder *d);
 void column_decoder_begin(struct column_decoder *d, const struct column_bytes streams[COLUMNS]);
 /*
  * The next n references. 0, or -EBADMSG if the streams make no sense; any bytes are safe to decode. That the
- * caller does not ask for more references than were encoded is his affair: he gets invented ones.
+ * caller must not request more references than were encoded: the rest would be invented.
  */
 int column_decode(struct column_decoder *d, size_t n, uint64_t *address, uint64_t *pc, uint16_t *size,
                   uint8_t *rw);

@@ -30,7 +30,7 @@ struct csv {
     unsigned columns;
 };
 
-/* The field at *at, without blanks and quotes around it; *at moves behind the comma, or is NULL at the end.
+/* The field at *at, without blanks and quotes around it; *at moves past the comma, or is NULL at the end.
  */
 static void next_field(const char **at, const char *end, const char **field, size_t *n)
 {
@@ -167,7 +167,7 @@ static void close_read(struct trace_reader *r)
 
 static int open_write(struct trace_writer *w, struct error *err)
 {
-    /* The column is there only if it tells something. */
+    /* The column exists only if it has information. */
     return trace_text_put(w, err, "address,size,rw,pc,pid,tid%s\n", w->sampled ? ",burst" : "");
 }
 

@@ -23,7 +23,7 @@ enum {
     WRITE = 1,
     INSTR = 10, /* .. INSTR_RETURN: instructions of all kinds */
     INSTR_RETURN = 16,
-    INSTR_BUNDLE = 17, /* `size` more instructions behind the one before */
+    INSTR_BUNDLE = 17, /* `size` more instructions after the previous one */
     THREAD = 22,
     PID = 24,
     HEADER = 25,

@@ -14,7 +14,7 @@ struct trace_input {
     size_t at, end, room;
     uint64_t end_offset; /* in the file, of buffer[end] */
     uint64_t file_bytes; /* 0: not a file */
-    int at_end;          /* no bytes behind `end` */
+    int at_end;          /* no bytes after `end` */
 };
 
 /* path "-": stdin. 0, or negative with err filled. */

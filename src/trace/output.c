@@ -103,7 +103,7 @@ static void clear(struct trace_output *out)
 int trace_output_close(struct trace_output *out, struct error *err)
 {
     int status = trace_output_flush(out, err);
-    /* Some file systems tell only now that the disk is full. */
+    /* Some file systems report a full disk only now. */
     if (close(out->fd) < 0 && status == 0)
         status = error_set(err, -errno, "cannot write %s: %s", out->path, strerror(errno));
     clear(out);

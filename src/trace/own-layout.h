@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own-layout.h - the file of the own format, as docs/trace-format.md tells it. All numbers are little endian,
- * and so is this machine (x86-64): structures are written as they are.
+ * own-layout.h - the file of cachegram's own format, as described in docs/trace-format.md. All numbers are
+ * little endian, and so is this machine (x86-64): structures are written as they are.
  */
 #ifndef CACHEGRAM_TRACE_OWN_LAYOUT_H
 #define CACHEGRAM_TRACE_OWN_LAYOUT_H
@@ -34,7 +34,7 @@ struct own_block {
     uint32_t magic;
     uint32_t check;        /* own_check of what follows in this structure */
     uint64_t first;        /* number of its first reference in the trace */
-    uint64_t instructions; /* executed up to its end, since the trace's beginning; 0: not told */
+    uint64_t instructions; /* executed up to its end, since the trace's beginning; 0: not known */
     uint32_t references;
     uint32_t stream_bytes[OWN_STREAMS]; /* of the zstd frames that follow, in this order */
 };

@@ -323,7 +323,7 @@ static int own_next(struct trace_reader *r, struct error *err)
 
 /* --- seeking --- */
 
-/* Adds the block behind the last one that is known; all_known is set when there is none. */
+/* Adds the block after the last known one; all_known is set when there is none. */
 static int explore(struct trace_reader *r, struct error *err)
 {
     struct own_reader *o = r->state;
@@ -360,7 +360,7 @@ static int own_seek(struct trace_reader *r, uint64_t reference, struct error *er
         status = explore(r, err);
     if (status < 0)
         return status;
-    uint64_t low = 0, high = o->blocks; /* the last block that does not begin behind the reference */
+    uint64_t low = 0, high = o->blocks; /* the last block that does not begin after the reference */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (o->entries[middle].first <= reference)

@@ -6,7 +6,7 @@
 #include "trace/internal.h"
 
 /*
- * A hexadecimal (base 16, without prefix) or decimal (base 10) number at *at, which moves behind it; `end` is
+ * A hexadecimal (base 16, without prefix) or decimal (base 10) number at *at, which moves past it; `end` is
  * where the line ends. 0, or -1 if there is none or it is larger than 64 bits.
  */
 int trace_text_number(const char **at, const char *end, unsigned base, uint64_t *value);

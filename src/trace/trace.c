@@ -230,7 +230,7 @@ int64_t trace_writer_thread(struct trace_writer *w, struct trace_thread thread, 
     int64_t number = trace_threads_find(&w->threads, thread);
     if (number >= 0)
         return number;
-    /* The writing thread reads the table, which may move now. Its failures are told by trace_write. */
+    /* The writing thread reads the table, which may move now. trace_write reports its failures. */
     if (w->background != NULL)
         trace_background_wait(w->background, NULL);
     number = trace_threads_number(&w->threads, thread);

@@ -34,7 +34,7 @@
 
 /* Threads are numbered 0, 1, ... in the order in which a trace first names them. */
 struct trace_thread {
-    uint32_t pid; /* 0: the trace does not tell processes apart */
+    uint32_t pid; /* 0: the trace does not distinguish processes */
     uint32_t tid;
 };
 
@@ -59,12 +59,13 @@ struct trace_batch {
 #define TRACE_UNKNOWN UINT64_MAX
 
 struct trace_info {
-    const char *format;    /* its name, one of trace_formats() */
-    const char *source;    /* what was traced, in words, or ""; one line */
-    int sampled;           /* holds bursts, not all references */
-    int seekable;          /* trace_seek works */
-    uint64_t references;   /* in the whole trace; TRACE_UNKNOWN until the end is reached, if it is not told */
-    uint64_t instructions; /* executed by all threads in the part read so far, 0: not told */
+    const char *format; /* its name, one of trace_formats() */
+    const char *source; /* what was traced, in words, or ""; one line */
+    int sampled;        /* holds bursts, not all references */
+    int seekable;       /* trace_seek works */
+    uint64_t
+        references; /* in the whole trace; TRACE_UNKNOWN until the end is reached, if it is not in the file */
+    uint64_t instructions; /* executed by all threads in the part read so far, 0: not known */
     uint64_t skipped; /* text formats: lines so far that are not of the format, such as a program's output */
 };
 
@@ -77,7 +78,7 @@ struct trace_reader;
 struct trace_reader *trace_open(const char *path, const char *format, struct error *err);
 /*
  * The next batch; it stays valid until the next call on this reader. 1; 0 at the end, where
- * trace_damage tells whether it was the real one; negative with err filled if nothing could be read
+ * trace_damage says whether it was the real one; negative with err filled if nothing could be read
  * any more for another reason (a read error, memory).
  */
 int trace_next(struct trace_reader *r, struct trace_batch *batch, struct error *err);
@@ -107,7 +108,7 @@ struct trace_create_options {
 };
 
 /*
- * Makes the file anew; "-" is stdout. The own format is written to `path` itself, so that what is complete
+ * Creates the file; "-" is stdout. The own format is written to `path` itself, so that what is complete
  * can be read even if the writer is killed. NULL on failure with err filled.
  */
 struct trace_writer *trace_create(const char *path, const struct trace_create_options *options,
@@ -116,7 +117,7 @@ struct trace_writer *trace_create(const char *path, const struct trace_create_op
 int64_t trace_writer_thread(struct trace_writer *w, struct trace_thread thread, struct error *err);
 /*
  * Appends a batch, whose arrays stay the caller's; its threads are the writer's numbers. 0, or negative with
- * err filled: the disk is full or memory is short (with background possibly told one of the next times);
+ * err filled: the disk is full or memory is short (with background possibly reported by a later call);
  * every later call then fails the same way.
  */
 int trace_write(struct trace_writer *w, const struct trace_batch *batch, struct error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * usf-samples.c - the sparse samples of USF files. A sample is two accesses and a byte, the binary logarithm
- * of the line size; a dangling one has one access only. An event tells the time at which a burst (we say
- * window) begins. Samples come behind the event of their window, but not always before that of the next,
- * since they are written when they end: the time of the first access tells the window.
+ * of the line size; a dangling one has one access only. An event has the time at which a burst (here:
+ * window) begins. Samples come after the event of their window, but not always before that of the next,
+ * since they are written when they end: the time of the first access determines the window.
  */
 #include "trace/usf-samples.h"
 
@@ -49,7 +49,7 @@ static int add_window(struct usf_samples *s, uint64_t begin, struct error *err)
     return status;
 }
 
-/* Bytes of the event behind its type, as a number, lowest byte first: 1, or 0 behind damage. */
+/* Bytes of the event after its type, as a number, lowest byte first: 1, or 0 after damage. */
 static int get_number(struct trace_reader *r, size_t bytes, uint64_t *number, struct error *err)
 {
     unsigned long long offset = trace_input_offset(&r->in);
@@ -122,7 +122,7 @@ static int arrange(struct usf_samples *s, struct error *err)
     qsort(s->sample, s->nsamples, sizeof(*s->sample), by_begin);
     if (s->nwindows > 0)
         qsort(s->window, s->nwindows, sizeof(*s->window), by_window);
-    /* Bursts need not be told, and a sampler may begin before the first. */
+    /* Bursts need not be in the file, and a sampler may begin before the first. */
     if (s->nwindows == 0 || s->sample[0].begin < s->window[0].begin) {
         int status = add_window(s, 0, err);
         if (status < 0)

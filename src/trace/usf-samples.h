@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usf-samples.h - the sparse samples of USF files (usf.c tells the format), read and written. */
+/* usf-samples.h - the sparse samples of USF files (usf.c describes the format), read and written. */
 #ifndef CACHEGRAM_TRACE_USF_SAMPLES_H
 #define CACHEGRAM_TRACE_USF_SAMPLES_H
 
@@ -31,8 +31,8 @@ struct usf_samples {
 };
 
 /*
- * The samples of a file (- is standard input) of lines of so many bytes. 1: they are there, *damage tells if
- * the file is damaged behind them (its code is 0 if not). 0: not a USF file, or one that holds a trace.
+ * The samples of a file (- is standard input) of lines of so many bytes. 1: they are there, *damage says if
+ * the file is damaged after them (its code is 0 if not). 0: not a USF file, or one that holds a trace.
  * Negative with err filled: cannot be read, no memory, or damaged from the start.
  */
 int usf_samples_read(const char *path, unsigned line_bytes, struct usf_samples *samples, struct error *damage,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * usf.c - the sample files of the Uppsala architecture research team (libusf, version 0.2 of the format, as
- * its published sources tell), as far as they hold traces. All numbers are of the machine that wrote them,
+ * its published sources show), as far as they hold traces. All numbers are of the machine that wrote them,
  * little endian here.
  *
  *     "USF1" and a zero byte
