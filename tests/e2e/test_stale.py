@@ -28,3 +28,12 @@ def test_changed_code(record, stale, tmp_path, who, mode):
         calls, loads = map(int, re.search(rb"(\d+) calls, (\d+) loads each", native.out).groups())
         # Run natively, without a profile of it, the code would be right, too.
         assert totals(db)["loads"] > 0.98 * calls * loads
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_code_that_cannot_be_fetched(record, tmp_path, mode):
+    target = build_target(TARGETS / "stale_faults.c", tmp_path)
+    native = run([target])
+    assert native.status == 0 and native.out.count(b"then signal 11 at +4096") == 7, native.out
+    result, _ = record(MODES[mode], [target])
+    assert (result.status, result.out) == (0, native.out)
