@@ -139,6 +139,7 @@ class Hunter:
         self.cachegram = os.environ.get("CACHEGRAM") or str(ROOT / "build" / "src" / "cli" / "cachegram")
         self.libraries()
         self.lock = threading.Lock()
+        self.sessions, self.spinners = set(), set()  # what runs now
         self.programs = self.runs = 0
         self.thrown_away = collections.Counter()
         self.faults = []
@@ -173,6 +174,7 @@ class Hunter:
             with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
                 process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                            start_new_session=True)
+            self.sessions.add(process.pid)
             ends_by_kill = any(generate.FRAGMENTS[n["f"]].kill for n in tree["end"])
             try:
                 if ends_by_kill:
@@ -184,6 +186,7 @@ class Hunter:
             seconds = time.monotonic() - begun
             end_session(process.pid)
             process.wait()
+            self.sessions.discard(process.pid)
             status = process.returncode if process.returncode >= 0 else 128 - process.returncode
             text = (folder / "err").read_bytes()
             refs = None
@@ -270,6 +273,7 @@ class Hunter:
         busy = []
         if rng.random() < 0.4:
             busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() or 1)]
+            self.spinners.update(busy)
         differed = []
         try:
             for mode in self.args.modes:
@@ -286,6 +290,7 @@ class Hunter:
             for process in busy:
                 process.kill()
                 process.wait()
+            self.spinners.difference_update(busy)
         with self.lock:
             self.programs += 1
             self.fragments.update(generate.names(tree["c"] + tree["end"]))
@@ -372,6 +377,15 @@ class Hunter:
         print(f"{fault['mode']}: " + ", ".join(f"{n} {what}" for what, n in seen.most_common()))
         return 0 if set(seen) == {"as natively"} else 1
 
+    def end(self, *_):
+        """On a signal: nothing that was started goes on."""
+        for process in list(self.spinners):
+            process.kill()
+        for session in list(self.sessions):
+            end_session(session)
+        shutil.rmtree(self.work, ignore_errors=True)
+        os._exit(130)
+
     def hunt(self):
         seed = self.args.seed or f"{random.SystemRandom().randrange(1 << 40):x}"
         print(f"hunt: seed {seed}, {self.args.jobs} jobs, modes {','.join(self.args.modes)}, faults to {self.keep}", flush=True)
@@ -453,10 +467,13 @@ def smaller(tree):
             for changed in milder(node.get("c", [])):
                 yield nodes[:i] + [{**node, "c": changed}] + nodes[i + 1:]
 
-    for nodes in variants(tree["c"]):
-        yield {**tree, "c": nodes}
+    if len(tree["c"]) > 1:
+        for node in tree["c"]:
+            yield {**tree, "c": [node], "end": []}
     if tree["end"]:
         yield {**tree, "end": []}
+    for nodes in variants(tree["c"]):
+        yield {**tree, "c": nodes}
     for nodes in milder(tree["c"]):
         yield {**tree, "c": nodes}
     for nodes in milder(tree["end"]):
@@ -493,10 +510,11 @@ def main():
             parser.error(f"no mode {name}; there are {' '.join(MODES)}")
     os.nice(args.nice)
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what runs leave behind comes here
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     hunter = Hunter(args)
+    signal.signal(signal.SIGINT, hunter.end)
+    signal.signal(signal.SIGTERM, hunter.end)
     try:
         return hunter.replay(args.replay) if args.replay else hunter.hunt()
     finally:

@@ -321,12 +321,13 @@ static int in_handler(const struct thread *t, const ucontext_t *uc)
 #define TRAP_PERF 6 /* older libc does not name it */
 #endif
 
-/* The thread's timer, or the collector's perf event. */
+/* The thread's timer, thread_trigger, or the collector's perf event. */
 static int is_trigger(const siginfo_t *info)
 {
     uint64_t data;
     memcpy(&data, (const char *)info + 24, sizeof data); /* si_perf_data, which libc does not name yet */
-    return (info->si_code == SI_TIMER && info->si_value.sival_ptr == session) ||
+    return ((info->si_code == SI_TIMER || info->si_errno == THREAD_TRIGGERED) &&
+            info->si_value.sival_ptr == session) ||
            (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 

@@ -291,7 +291,8 @@ void thread_arm_again(struct thread *t)
 
 void thread_trigger(struct thread *t)
 {
-    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_TIMER, .si_errno = THREAD_TRIGGERED};
+    /* Not a negative code: beyond RLIMIT_SIGPENDING, all else that such a signal says is lost. */
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_USER, .si_errno = THREAD_TRIGGERED};
     info.si_value.sival_ptr = session;
     sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
 }

@@ -45,6 +45,18 @@ void watch_reap(void)
     }
 }
 
+/* Signals that must not be blocked are not, though libc, in its first steps or last ones in making a thread,
+ * put back the mask that the target believes in: it is told what it asked for. */
+static void unblock(struct thread *t)
+{
+    uint64_t stuck = t->quiet_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
+    if (!stuck)
+        return;
+    t->quiet_mask &= ~stuck;
+    t->hidden |= stuck;
+    t->hidden_beside = t->quiet_mask;
+}
+
 void watch_starts(struct thread *self, struct thread *t, uint64_t stack_bytes)
 {
     t->watch.is_starting = 0;
@@ -63,19 +75,8 @@ void watch_starts(struct thread *self, struct thread *t, uint64_t stack_bytes)
     if (!guard_rests_now())
         guard_begins(self);
     watch_unlock();
+    unblock(self); /* blocked by a call while nobody diverted them */
     watch_quiet_end(self);
-}
-
-/* Signals that must not be blocked are not, though libc, in its first steps or last ones in making a thread,
- * put back the mask that the target believes in: it is told what it asked for. */
-static void unblock(struct thread *t)
-{
-    uint64_t stuck = t->quiet_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
-    if (!stuck)
-        return;
-    t->quiet_mask &= ~stuck;
-    t->hidden |= stuck;
-    t->hidden_beside = t->quiet_mask;
 }
 
 void watch_started(struct thread *self, struct thread *t, int failed)

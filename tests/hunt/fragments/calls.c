@@ -126,7 +126,7 @@ static void on_interruption(int sig, siginfo_t *info, void *uc)
     interruptions_++;
 }
 
-/* hunt: leaf claims EINTR not vfork,blocked,noise,stops,threads,handler */
+/* hunt: leaf claims EINTR not vfork,blocked,noise,stops,threads,handler,noqueue */
 static void interrupted(struct run *r, int sig /* signal */, int rounds /* 1..3 */, int how /* 0..11 */)
 {
     struct sigaction old;

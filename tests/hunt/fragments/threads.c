@@ -377,7 +377,7 @@ static void expiry_thread(union sigval v)
     __atomic_add_fetch(&expired_, 1, __ATOMIC_RELAXED);
 }
 
-/* hunt: leaf claims EXPIRY not vfork,blocked */
+/* hunt: leaf claims EXPIRY not vfork,blocked,noqueue */
 static void timers(struct run *r, int sig /* signal */, int how /* 0..2 */,
                    int clock /* CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID */, int us /* 300..3000 */,
                    int count /* 2..10 */)
@@ -445,22 +445,24 @@ static void on_storm(int sig, siginfo_t *info, void *uc)
 static void *storming(void *arg)
 {
     struct storm *s = arg;
-    while (!s->stop) {
-        pthread_kill(s->other, s->sig);
+    for (int sent = 0; !s->stop;) {
         count_up(1, 2000);
-        if (storm_ % 64 == 0)
+        if (sent < storm_ + 4) /* or they would fill the queue of all of the user's processes */
+            sent += pthread_kill(s->other, s->sig) == 0;
+        else
             sched_yield();
     }
     return NULL;
 }
 
-/* hunt: wrapper claims STORM not vfork,blocked adds noise,threads */
+/* hunt: wrapper claims STORM not vfork,blocked,noqueue adds noise,threads */
 static void with_storm(struct run *r, body *in, int sig /* signal */,
                        int flags /* SA_RESTART SA_RESTART|SA_NODEFER */)
 {
     struct sigaction old;
     struct storm s = {.sig = sig, .other = pthread_self()};
     pthread_t t;
+    storm_ = 0;
     handle(sig, on_storm, flags, MASK_NONE, &old);
     CHECK(pthread_create(&t, NULL, storming, &s) == 0);
     in(r);

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hunt (tests/hunt) found and was mended: the smallest programs, in all of the hunt's modes."""
+import sys
+
+import pytest
+
+from conftest import ROOT, run
+
+sys.path.insert(0, str(ROOT / "tests" / "hunt"))
+from hunt import MODES  # noqa: E402
+
+SCENES = ["masked-makers", "full-queue"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scene", SCENES)
+def test_hunted(built, record, scene, mode):
+    argv = [built / "hunted", scene]
+    native = run(argv)
+    assert (native.status, native.out) == (0, b"wrong 0\n")
+    result, _ = record(MODES[mode], argv)
+    assert (result.status, result.out) == (native.status, native.out), result.summary

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What random programs (tests/hunt) were harmed by, each as small as it can be. Prints what happened; alone,
+ * that is always the same.
+ *
+ * usage: hunted SCENE
+ */
+/* build: -pthread */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "watched.h"
+
+static volatile long handled;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    handled++;
+}
+
+static void *thread(void *arg)
+{
+    sigset_t mask;
+    CHECK(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0);
+    *(int *)arg += sigismember(&mask, SIGSYS) == 1;
+    return NULL;
+}
+
+/* Threads made while all signals are blocked, which was done without libc's functions for masks. */
+static void masked_makers(void)
+{
+    uint64_t all = ~0ull, before;
+    int blocked = 0;
+    sigset_t now;
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8) == 0);
+    for (int i = 0; i < 20; i++) {
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, thread, &blocked) == 0);
+        churn();
+        CHECK(pthread_join(t, NULL) == 0);
+    }
+    CHECK(pthread_sigmask(SIG_SETMASK, NULL, &now) == 0);
+    CHECK(sigismember(&now, SIGSYS) == 1 && sigismember(&now, SIGUSR1) == 1);
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8) == 0);
+    churn();
+    CHECK(blocked == 20);
+}
+
+/* No signal can be queued (another process of the same user may have filled the queue, too): the kernel then
+ * delivers those below SIGRTMIN without the information that goes with them. */
+static void full_queue(void)
+{
+    struct rlimit none;
+    CHECK(getrlimit(RLIMIT_SIGPENDING, &none) == 0);
+    none.rlim_cur = 0;
+    CHECK(setrlimit(RLIMIT_SIGPENDING, &none) == 0);
+    signal(SIGUSR1, on_signal);
+    for (int i = 0; i < 100; i++) {
+        churn();
+        raise(SIGUSR1);
+    }
+    CHECK(handled == 100);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } scenes[] = {{"masked-makers", masked_makers}, {"full-queue", full_queue}};
+    make_pool();
+    for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(argv[1], scenes[i].name) == 0) {
+            scenes[i].run();
+            printf("wrong %ld\n", wrong);
+            return 0;
+        }
+    return 2;
+}
