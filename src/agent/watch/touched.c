@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * touched.c - a short burst's records, counted, and looked through for watched lines. What they mean is told
- * in wire.h; the collector's decoders do the same for whole bursts (collect/references.c).
+ * in wire.h; the collector's decoders do the same for whole bursts (collect/records;
+ * tests/unit/test_references.c compares all three).
  */
 #include "agent/agent.h"
 #include "agent/sys/sys.h"
@@ -66,7 +67,7 @@ static void touch_rep(struct search *s, const struct record *r, const struct wir
     if (!elements)
         return;
     if (ref->flags & WIRE_REP_SRC)
-        touch_elements(s, w[1], elements, bytes, down);
+        touch_elements(s, w[1] + (ref->flags & WIRE_FS ? r->fs_base : 0), elements, bytes, down);
     if (ref->flags & WIRE_REP_DST)
         touch_elements(s, w[2], elements, bytes, down);
 }
