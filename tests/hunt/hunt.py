@@ -7,7 +7,7 @@ it runs in every mode. A difference is kept in a folder (program, command, outpu
 it still happens.
 
 usage: hunt.py [--seed TEXT] [--seconds N] [--programs N] [--jobs N] [--modes LIST] [--only FRAGMENTS] [--without FRAGMENTS]
-               [--keep DIR] [--replay DIR] [--tries N] [--no-minimise] [--minimise-seconds N] [--junitxml FILE] [--nice N]
+               [--keep DIR] [--replay DIR] [--tries N] [--no-minimise] [--minimise-seconds N] [--no-references] [--junitxml FILE] [--nice N]
                [--verbose]
 
   --seed TEXT       programs TEXT:0, TEXT:1, ... (default: another one each time)
@@ -17,6 +17,7 @@ usage: hunt.py [--seed TEXT] [--seconds N] [--programs N] [--jobs N] [--modes LI
   --only LIST       most fragments are of these; --without LIST: none is
   --keep DIR        where faults go (default: a folder under /tmp, which is printed)
   --replay DIR      runs a kept fault again, --tries times (default 20)
+  --no-references   do not compare the references recorded in full mode
   --minimise-seconds N   at most so long for each fault (default 180); --no-minimise: not at all
 
 Environment: CACHEGRAM (the command; default build/src/cli/cachegram).
@@ -233,8 +234,7 @@ class Hunter:
             first.seconds = max(first.seconds, got.seconds)
         return first, None
 
-    @staticmethod
-    def symptom(truth, got, mode):
+    def symptom(self, truth, got, mode):
         """What is wrong with a run, in a few words; or nothing."""
         if got.hang:
             return "hang"
@@ -243,7 +243,7 @@ class Hunter:
             return f"{died} instead of {truth.status}"
         if got.out != truth.out:
             return "output"
-        if mode == "full":
+        if mode == "full" and not self.args.no_references:
             if isinstance(got.refs, str):
                 return got.refs
             made = sum(int(n) for n in re.findall(rb"^refs (\d+)$", truth.out, re.MULTILINE))
@@ -307,7 +307,7 @@ class Hunter:
         folder = self.keep / f"{tree['seed'].replace('/', '_')}-{mode}"
         folder.mkdir(parents=True, exist_ok=True)
         self.write(folder, tree, program, truth, got, mode)
-        small, rate = (tree, None) if self.args.no_minimise else self.minimise(tree, mode)
+        small, rate = (tree, None) if self.args.no_minimise else self.minimise(tree, mode, kind(wrong))
         if rate is not None:
             fault["fragments"] = list(generate.names(small["c"] + small["end"]))
             fault["rate"] = rate
@@ -328,8 +328,8 @@ class Hunter:
 
     # Making it smaller.
 
-    def minimise(self, tree, mode):
-        """Takes parts away while the fault (any fault of the mode) still happens. Returns the tree and its rate."""
+    def minimise(self, tree, mode, like):
+        """Takes parts away while a fault of that kind still happens. Returns the tree and its rate."""
         end = time.monotonic() + self.args.minimise_seconds
         folder = self.work / f"small-{threading.get_ident()}"
 
@@ -342,7 +342,8 @@ class Hunter:
             for n in range(1, tries + 1):
                 if time.monotonic() > end:
                     return None
-                if self.attempt(candidate, program, truth, mode)[0] is not None:
+                wrong = self.attempt(candidate, program, truth, mode)[0]
+                if wrong is not None and kind(wrong) == like:
                     return f"1 of {n}"
             return None
 
@@ -441,6 +442,12 @@ class Hunter:
         pathlib.Path(self.args.junitxml).write_text("\n".join([*lines, "</testsuite></testsuites>"]))
 
 
+def kind(symptom):
+    """What symptoms of one fault have in common."""
+    word = symptom.split()[0]
+    return "died" if word in ("killed", "status") else word
+
+
 def smaller(tree):
     """Trees with something taken away, the largest pieces first."""
     def variants(nodes):
@@ -495,6 +502,7 @@ def main():
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("--no-minimise", action="store_true")
     parser.add_argument("--minimise-seconds", type=float, default=180)
+    parser.add_argument("--no-references", action="store_true")
     parser.add_argument("--junitxml")
     parser.add_argument("--nice", type=int, default=0)
     parser.add_argument("--verbose", action="store_true")

@@ -347,17 +347,13 @@ static void inherited(struct run *r, int advice /* MADV_NORMAL MADV_DONTFORK MAD
     m->pool = before;
 }
 
-/* A mapping that grows down as its guard page is touched; the kernel wants a megabyte free below it. */
-/* hunt: leaf not vfork,threads,maps */
+/* A mapping that grows down as its guard page is touched: at an address where nobody else maps anything. */
+/* hunt: leaf claims GROWS not vfork,maps */
 static void grows_down(struct run *r, int pages /* 4..60 */)
 {
-    size_t room = 600 * PAGE;
-    uint8_t *area = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    munmap(area, room);
-    uint8_t *top = mmap(area + room - PAGE, PAGE, PROT_READ | PROT_WRITE,
+    uint8_t *top = mmap((void *)0x200000000000, PAGE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, -1, 0);
-    if (top == MAP_FAILED)
-        return;
+    CHECK(top != MAP_FAILED);
     for (int i = 0; i < pages; i++) {
         top[-(ptrdiff_t)i * PAGE] = (uint8_t)i;
         if (i % 4 == 0)
