@@ -52,7 +52,7 @@ static size_t take_watches(const struct profile_watch *list, size_t n, size_t *n
         double refs = w->outcome == PROFILE_REFUSED ? 0 : w->refs;
         if (isnan(refs) && !isnan(w->cpu_ns))
             refs = clock_refs(clock, thread, end_ns, end_ns + w->cpu_ns) +
-                   (isnan(w->inside_refs) ? 0 : w->inside_refs);
+                   (isnan(w->translated_refs) ? 0 : w->translated_refs);
         if (isnan(refs) && outcome == CURVE_REUSED) /* reused, but nobody knows when */
             outcome = CURVE_CENSORED;
         into[used++] = (struct curve_watch){

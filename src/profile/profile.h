@@ -75,10 +75,10 @@ struct profile_watch {
     uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
     double weight;          /* survivors of the burst that it stands for; NaN: as many as the others */
     enum profile_outcome outcome;
-    double refs;        /* references from the burst's end to the outcome; NaN: open, or not told */
-    double cpu_ns;      /* CPU time of the process' own code from then on; NaN: open, or unknown */
-    double inside_refs; /* references that it made besides, in translated code; NaN: likewise */
-    double clock_error; /* share of refs; NaN: not told */
+    double refs;            /* references from the burst's end to the outcome; NaN: open, or not told */
+    double cpu_ns;          /* CPU time of the process' own code from then on; NaN: open, or unknown */
+    double translated_refs; /* references that it made besides, in translated code; NaN: likewise */
+    double clock_error;     /* share of refs; NaN: not told */
 };
 
 /* Mode "sparse": a stretch of references in which samples were started. */
@@ -140,8 +140,8 @@ int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint
                        uint64_t file_offset, const char *path, struct error *err);
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err);
 int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err);
-/* Of watch->id: outcome, refs, cpu_ns, inside_refs and clock_error, nothing else. -ENOENT with err filled if
- * there is no such watch. */
+/* Of watch->id: outcome, refs, cpu_ns, translated_refs and clock_error, nothing else. -ENOENT with err filled
+ * if there is no such watch. */
 int profile_set_outcome(struct profile *p, const struct profile_watch *watch, struct error *err);
 /*
  * Per-set distances in `sets` sets (a power of two), a histogram of kind "setsN": not all bursts have them.

@@ -436,7 +436,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
             .clock_error = column_or_nan(s, 7),
             .cpu_ns = column_or_nan(s, 8),
             .weight = column_or_nan(s, 9),
-            .inside_refs = column_or_nan(s, 10),
+            .translated_refs = column_or_nan(s, 10),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

@@ -392,7 +392,7 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
     sqlite3_bind_double(s, 8, watch->clock_error);
     sqlite3_bind_double(s, 9, watch->cpu_ns);
     sqlite3_bind_double(s, 10, watch->weight);
-    sqlite3_bind_double(s, 11, watch->inside_refs);
+    sqlite3_bind_double(s, 11, watch->translated_refs);
     int code = step_done(p, s, err);
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
@@ -409,7 +409,7 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
     sqlite3_bind_double(s, 3, watch->refs);
     sqlite3_bind_double(s, 4, watch->clock_error);
     sqlite3_bind_double(s, 5, watch->cpu_ns);
-    sqlite3_bind_double(s, 6, watch->inside_refs);
+    sqlite3_bind_double(s, 6, watch->translated_refs);
     sqlite3_bind_int64(s, 7, (sqlite3_int64)watch->id);
     int code = step_done(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)

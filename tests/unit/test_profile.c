@@ -198,7 +198,7 @@ static void test_watches(void **state)
                                  .outcome = PROFILE_REUSED,
                                  .refs = 12.5,
                                  .cpu_ns = 1e6,
-                                 .inside_refs = 300,
+                                 .translated_refs = 300,
                                  .clock_error = .25};
     assert_int_equal(profile_set_outcome(p, &told, &err), 0);
     told.id = 99;
@@ -219,7 +219,8 @@ static void test_watches(void **state)
                 isnan(watches[0].clock_error) && watches[0].address == 64);
     assert_true(watches[1].id == w[0].id && watches[1].address == w[0].address && watches[1].position == 5 &&
                 watches[1].age == 6 && watches[1].outcome == PROFILE_REUSED && watches[1].refs == 12.5 &&
-                watches[1].cpu_ns == 1e6 && watches[1].inside_refs == 300 && watches[1].clock_error == .25);
+                watches[1].cpu_ns == 1e6 && watches[1].translated_refs == 300 &&
+                watches[1].clock_error == .25);
     assert_true(watches[2].outcome == PROFILE_REFUSED && watches[2].refs == 0);
     assert_int_equal(profile_get_sets(p, b.id, 64, out, &err), 0);
     assert_memory_equal(in, out, sizeof *in);

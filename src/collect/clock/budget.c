@@ -55,15 +55,15 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
         b->spent_ns = spent_ns;
     }
     uint64_t in_target_ns = use->burst_ns + use->watch_ns + use->start_ns;
-    double own_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
+    double app_cpu_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
     if (b->burst_cost_ns > 0) {
         /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
          * program's later half should not be sampled twice as densely as its first; debts too, since the next
          * burst is planned now, by what its thread owes for the dear first ones, and is not planned anew. */
         double horizon_ns = BUDGET_HORIZON_NS;
-        double allowed = b->share * (own_ns + horizon_ns) - (double)spent_ns;
+        double allowed = b->share * (app_cpu_ns + horizon_ns) - (double)spent_ns;
         double share = clamp(allowed / horizon_ns, b->share / 2, b->share * 1.25);
-        double gap_ns = b->burst_cost_ns / share, debt_ns = (double)spent_ns - b->share * own_ns;
+        double gap_ns = b->burst_cost_ns / share, debt_ns = (double)spent_ns - b->share * app_cpu_ns;
         if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* nothing before that is paid back */
             gap_ns = fmax(gap_ns, debt_ns / b->share);
         b->gap_ns = (uint64_t)clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);

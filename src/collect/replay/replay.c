@@ -166,7 +166,7 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
     struct watch_outcome told = {.outcome = outcome,
                                  .refs = fmax(0, refs),
                                  .cpu_ns = NAN,
-                                 .inside_refs = NAN,
+                                 .translated_refs = NAN,
                                  .clock_error = s->options.clock_error};
     return watches_outcome(s->watches, w->id, &told, err);
 }

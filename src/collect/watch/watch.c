@@ -108,7 +108,7 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
             .outcome = PROFILE_OPEN,
             .refs = NAN,
             .cpu_ns = NAN,
-            .inside_refs = NAN,
+            .translated_refs = NAN,
             .clock_error = NAN,
         };
         int status = profile_add_watch(w->profile, &watch, err);
@@ -137,7 +137,7 @@ int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *
         .outcome = outcome->outcome,
         .refs = outcome->refs,
         .cpu_ns = outcome->cpu_ns,
-        .inside_refs = outcome->inside_refs,
+        .translated_refs = outcome->translated_refs,
         .clock_error = outcome->clock_error,
     };
     int status = profile_set_outcome(w->profile, &watch, err);

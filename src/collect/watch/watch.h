@@ -75,11 +75,11 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
 struct watch_outcome {
     enum profile_outcome outcome; /* not PROFILE_OPEN */
     /* References by the reference clock, not counting the reusing one; 0 or more, need not be whole; NaN: not
-     * known, to be told from cpu_ns and inside_refs later. */
+     * known, to be told from cpu_ns and translated_refs later. */
     double refs;
-    double cpu_ns;      /* CPU time that the process used for code of its own, run natively; NaN: not known */
-    double inside_refs; /* references that it made besides, in translated code; NaN: not known */
-    double clock_error; /* how far refs may be off, as a share of it (.2: by 20%); NaN: not known */
+    double cpu_ns; /* CPU time that the process used for code of its own, run natively; NaN: not known */
+    double translated_refs; /* references that it made besides, in translated code; NaN: not known */
+    double clock_error;     /* how far refs may be off, as a share of it (.2: by 20%); NaN: not known */
 };
 /* What became of watch `id` (watch_request.id), told once. 0, or negative with err filled. */
 int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err);

@@ -30,12 +30,12 @@ struct moment {
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
-    uint64_t from_ns;      /* the thread's own CPU time (wire_desc.own_ns) at its burst */
-    uint64_t from_refs;    /* references of the process in translated code at its burst's end */
-    uint64_t inside_refs;  /* of these, what wire_desc.inside_refs counts */
-    struct moment touched; /* in a burst; ns 0: not */
-    int protection;        /* of its page */
-    int slot;              /* in the agent's table, -1: none yet */
+    uint64_t from_ns;         /* the thread's own CPU time (wire_desc.own_ns) at its burst */
+    uint64_t from_refs;       /* references of the process in translated code at its burst's end */
+    uint64_t translated_refs; /* of these, what wire_desc.inside_refs counts */
+    struct moment touched;    /* in a burst; ns 0: not */
+    int protection;           /* of its page */
+    int slot;                 /* in the agent's table, -1: none yet */
 };
 
 #define PAGE_BYTES UINT64_C(4096)
@@ -102,13 +102,13 @@ static struct moment beginning(const struct watcher *w, const struct line *l)
     const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
     uint64_t since_ns = __atomic_load_n(&seen->since_ns, __ATOMIC_RELAXED);
     if (since_ns > from.ns)
-        from = (struct moment){since_ns, from.refs + seen->since_refs - l->inside_refs};
+        from = (struct moment){since_ns, from.refs + seen->since_refs - l->translated_refs};
     return from;
 }
 
 /* Tells what became of lines[i], and forgets it. */
-static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
-                struct error *err)
+static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome outcome, struct moment at,
+                          struct error *err)
 {
     struct line *l = &w->lines[i];
     struct moment from = beginning(w, l);
@@ -116,7 +116,7 @@ static int tell(struct watcher *w, unsigned i, enum profile_outcome outcome, str
         .outcome = outcome,
         .refs = NAN,
         .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
-        .inside_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
+        .translated_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
         .clock_error = NAN,
     };
     int status = watches_outcome(w->watches, l->id, &told, err);
@@ -211,7 +211,7 @@ static void take_request(struct watcher *w, const struct watch_request *request)
             .address = request->address,
             .from_ns = w->desc.own_ns,
             .from_refs = burst_end(w).refs,
-            .inside_refs = w->desc.inside_refs,
+            .translated_refs = w->desc.inside_refs,
             .slot = -1,
         };
 }
@@ -287,7 +287,8 @@ static int thin_out(struct watcher *w, unsigned left, struct error *err)
 {
     int status = 0;
     while (w->n > left && status == 0)
-        status = tell(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, burst_end(w), err);
+        status =
+            record_outcome(w, (unsigned)random_below(&w->random, w->n), PROFILE_DROPPED, burst_end(w), err);
     return status;
 }
 
@@ -331,9 +332,9 @@ static int answer(struct watcher *w, struct error *err)
         if (fit && goes_on(w, l, is_new))
             i++;
         else if (is_new)
-            status = tell(w, i, PROFILE_REFUSED, burst_end(w), err);
+            status = record_outcome(w, i, PROFILE_REFUSED, burst_end(w), err);
         else /* unmapped, or something else by now, and the burst did not tell */
-            status = tell(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
+            status = record_outcome(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
     }
     if (status == 0)
         status = thin_out(w, w->live, err);
@@ -342,7 +343,7 @@ static int answer(struct watcher *w, struct error *err)
     for (unsigned i = w->n; i > 0 && status == 0; i--) {
         put_in_table(w, &w->lines[i - 1]);
         if (w->lines[i - 1].slot < 0)
-            status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
+            status = record_outcome(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
     }
     w->freed = 0;
     shared->allowance_ns = w->allowance_ns;
@@ -358,7 +359,7 @@ static int take_turn(struct watcher *w)
 }
 
 /* Tells of all lines whose fate is known by now. turn: the agent waits. */
-static int tell_ended(struct watcher *w, int turn, struct error *err)
+static int record_ended(struct watcher *w, int turn, struct error *err)
 {
     int status = 0;
     for (unsigned i = 0; i < w->n && status == 0;) {
@@ -367,7 +368,7 @@ static int tell_ended(struct watcher *w, int turn, struct error *err)
         if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0)
             at = w->lines[i].touched = touch_of(w, i);
         if (at.ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
-            status = tell(w, i, outcome, at, err);
+            status = record_outcome(w, i, outcome, at, err);
         else
             i++;
     }
@@ -376,11 +377,11 @@ static int tell_ended(struct watcher *w, int turn, struct error *err)
 
 static int end_burst(struct watcher *w, struct error *err)
 {
-    int turn = take_turn(w), status = tell_ended(w, turn, err);
+    int turn = take_turn(w), status = record_ended(w, turn, err);
     if (!turn) /* nobody waits: the burst's own are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
             if (w->lines[i - 1].slot < 0)
-                status = tell(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
+                status = record_outcome(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
     if (turn && status == 0)
         status = answer(w, err);
     w->burst_refs += w->touches;
@@ -415,7 +416,7 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int gone, struct error *e
         } else {
             ended(w, 0, &outcome, &at);
         }
-        status = tell(w, 0, outcome, at, err);
+        status = record_outcome(w, 0, outcome, at, err);
     }
     vmas_free(w->vmas);
     free(w);
