@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "sim/cache.h"
-#include "sim/corun.h"
+#include "bench/corun_sim.h"
 
 #define REFERENCES (1u << 24)
 #define BATCH 8192u

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "sim/pirate.h"
+#include "bench/pirate_sim.h"
 
 #define SETS 8192u
 #define WAYS 16u

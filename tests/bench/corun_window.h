@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "corun_errors.h"
 #include "model/statcc.h"
-#include "sim/corun.h"
+#include "bench/corun_sim.h"
 
 #define WINDOW_REGIONS 2048u
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "sim/corun.h"
+#include "bench/corun_sim.h"
 
 struct array {
     const uint64_t *access;

@@ -23,7 +23,7 @@
 #include "pirate/hold.h"
 #include "pirate/resctrl.h"
 #include "pirate/ratio.h"
-#include "sim/pirate.h"
+#include "bench/pirate_sim.h"
 #include "not_here.h"
 
 #define SETS 64u

@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "model/statcc-phases.h"
 #include "model/statcc.h"
-#include "sim/corun.h"
+#include "bench/corun_sim.h"
 
 #define LINE 64u
 

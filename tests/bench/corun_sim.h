@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * corun.h - simulates programs that run side by side on in-order cores and share a cache, interleaved by
+ * corun_sim.h - simulates programs that run side by side on in-order cores and share a cache, interleaved by
  * simulated time: the experiment that StatCC was evaluated with (thesis, II.5.1; docs/methods.md, section 8).
  *
  * Each program has a core with private levels of its own. A reference costs the latency of the level that has
@@ -11,8 +11,8 @@
  *
  * holds for each program exactly, and who gets how much of the shared cache follows from the speeds.
  */
-#ifndef CACHEGRAM_SIM_CORUN_H
-#define CACHEGRAM_SIM_CORUN_H
+#ifndef CACHEGRAM_BENCH_CORUN_SIM_H
+#define CACHEGRAM_BENCH_CORUN_SIM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corun.c - the loop over cores, by their clocks. */
-#include "sim/corun.h"
+/* corun_sim.c - the loop over cores, by their clocks. */
+#include "bench/corun_sim.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/pirate.h"
+#include "bench/pirate_sim.h"
 
 #include <errno.h>
 #include <math.h>

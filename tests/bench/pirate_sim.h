@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pirate.h - a Pirate in a simulated cache: a second core that sweeps a set of lines, with a given number of
- * accesses per access of the Target, and so occupies part of the cache (thesis, III.3.2). Shows whether the
- * rest behaves as a smaller cache does.
+ * pirate_sim.h - a Pirate in a simulated cache: a second core that sweeps a set of lines, with a given number
+ * of accesses per access of the Target, and so occupies part of the cache (thesis, III.3.2). Shows whether
+ * the rest behaves as a smaller cache does.
  */
-#ifndef CACHEGRAM_SIM_PIRATE_H
-#define CACHEGRAM_SIM_PIRATE_H
+#ifndef CACHEGRAM_BENCH_PIRATE_SIM_H
+#define CACHEGRAM_BENCH_PIRATE_SIM_H
 
 #include <stddef.h>
 #include <stdint.h>
