@@ -32,11 +32,13 @@ import sys
 import bench
 import budget_plot
 import papers_programs
+import untuned_programs
 
 # Ten to thirteen seconds each, natively, on the machine of docs/accuracy.md.
 SCALES = {"bzip2": 26, "gzip": 14, "xz": 3, "cc1": 17, "perl": 42, "python3": 15, "sqlite3": 25, "hmmsearch": 42, "gnugo": 4,
           "povray": 27, "sort": 12, "zstd": 20}
 # tests/bench/bench_kinds.c, three to seven seconds each there: --programs cold,stream,heap,churn,threads
+UNTUNED = {name: 1 for name in untuned_programs.NAMES}  # --programs lua,ruby,php
 KINDS = {"cold": 200, "stream": 60, "heap": 300, "churn": 300, "threads": 100}
 SIZES = "1K..64M"
 # Where stack and libraries lie decides which variables share lines: at 1 KB that is up to a point and a half from run to run.
@@ -47,10 +49,11 @@ LARGE, SMALL = (32 << 10, 8 << 20), (1 << 10, 16 << 10)
 
 
 def command_line(name, factor, folder):
-    scale = max(1, round(factor * {**SCALES, **KINDS}[name]))
+    scale = max(1, round(factor * {**SCALES, **UNTUNED, **KINDS}[name]))
     if name in KINDS:
         return [str(bench.ROOT / "build" / "tests" / "bench_kinds"), name, str(scale)]
-    return [str(a) for a in papers_programs.programs(scale)[name](folder)]
+    make = {**papers_programs.programs(scale), **untuned_programs.programs(scale)}[name]
+    return [str(a) for a in make(folder)]
 
 
 def cpu_seconds(argv, folder):
@@ -96,7 +99,7 @@ def make_case(name, options, cachegram):
         return (rounds_command(name, n, where), where, folder,
                 *of_many_rounds(exact_curve(cachegram, few, where, folder, "-few"),
                                 exact_curve(cachegram, more, where, folder), n))
-    if name not in KINDS and not papers_programs.here(name):
+    if name not in KINDS and not papers_programs.here(name, {**papers_programs.TOOLS, **untuned_programs.TOOLS}):
         print(f"bench-accuracy.py: {name} is not installed, left out", file=sys.stderr)
         return None
     folder = pathlib.Path(options.keep) / name

@@ -14,7 +14,7 @@ test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl 
 # Programs that are profiled.
 test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis-tools"
 long="stress-ng libpython3.11-testsuite"
-papers="gnugo hmmer povray"
+papers="gnugo hmmer povray lua5.4 ruby php-cli"
 
 packages=
 for group in "$@"; do

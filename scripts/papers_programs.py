@@ -106,5 +106,5 @@ NAMES = tuple(programs())
 STUDIED = NAMES[:11]  # of docs/accuracy.md's tables from traces
 
 
-def here(name):
-    return all(shutil.which(tool) for tool in TOOLS.get(name, [name]))
+def here(name, tools=TOOLS):
+    return all(shutil.which(tool) for tool in tools.get(name, [name]))

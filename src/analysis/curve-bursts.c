@@ -53,7 +53,7 @@ static size_t take_watches(const struct profile_watch *list, size_t n, size_t *n
         if (isnan(refs) && !isnan(w->cpu_ns))
             refs = clock_refs(clock, thread, end_ns, end_ns + w->cpu_ns) +
                    (isnan(w->translated_refs) ? 0 : w->translated_refs);
-        if (isnan(refs) && outcome == CURVE_REUSED) /* reused, but nobody knows when */
+        if (isnan(refs) && outcome == CURVE_REUSED) /* reused, at an unknown time */
             outcome = CURVE_CENSORED;
         into[used++] = (struct curve_watch){
             .position = (double)w->position,
@@ -135,8 +135,8 @@ static int smooth_rates(struct loaded *l, struct error *err)
     return code;
 }
 
-/* What bursts are weighed with: no single one is to stand for half of the run by chance. And what rates tell
- * as they were measured. */
+/* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. The
+ * persistence is estimated from the rates as measured, before they are bounded. */
 static int bound_weights(struct loaded *l, struct error *err)
 {
     struct rates_pair *near = calloc(l->nlist + 1, sizeof *near);
@@ -211,7 +211,7 @@ static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
  * Elements of repeated string instructions that lie in the line of the element before hit in any cache, and
  * are neither in the burst's distances nor in what counts time and weights. There are as many of them as were
  * counted before the burst: that saw far more of the program than the burst, and such instructions are few
- * and have many elements. With them, what a burst stands for is references again.
+ * and have many elements. With them, the burst's weight is in references, not in steps.
  */
 static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time,
                             uint64_t *hits)
@@ -276,9 +276,9 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
 }
 
 /*
- * Means over the run: each burst stands for `weight` references that went at its own rate, with instructions
- * as they were in it. Where no rate is known there is no time. l->bursts are those of l->list that were asked
- * for, in its order.
+ * Means over the run: each burst represents `weight` references at its own rate and with its own share of
+ * instructions. Without a known rate there is no time. l->bursts are the selected ones of l->list, in its
+ * order.
  */
 static void find_speed(const struct loaded *l, uint32_t tid, struct analysis_curve *curve)
 {
@@ -336,8 +336,8 @@ static void add_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, con
     ++*(size_t *)ctx;
 }
 
-/* A run recorded to its end was too short; why another one holds none, its warning tells, which is shown
- * beside. */
+/* Why there are no bursts: a run that was recorded to its end was too short; otherwise the profile's warning,
+ * which is shown too, has the reason. */
 static int no_bursts(struct profile *p, const char *name, struct error *err)
 {
     char complete[8] = "";
@@ -372,8 +372,8 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
     return error_set(err, -ENODATA, "the profile '%s' holds no bursts: its recording ended early", name);
 }
 
-/* How much of several processes the bursts stand for: one alone is met again and again, or too short.
- * Older profiles do not tell. */
+/* The CPU time that the bursts represent, if there are several processes. (A single process is either sampled
+ * many times or too short.) */
 static void find_sampled(struct profile *p, struct analysis_curve *curve)
 {
     static const char *const added[] = {"burst_cpu_seconds", "watch_cpu_seconds", "start_cpu_seconds",

@@ -19,7 +19,7 @@ static int get_line_bytes(struct profile *p, unsigned *line_bytes, struct error 
     return 0;
 }
 
-/* First touches of the whole run. Until the run is over only the histogram of them tells their number. */
+/* First touches of the whole run. During the run, only the histogram of them has their number. */
 static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, struct error *err)
 {
     double value;
@@ -48,7 +48,7 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
     if (code == 0)
         code = profile_get_hist(p, 0, kinds[model], h, err);
     if (code == -ENOENT && model == ANALYSIS_MODEL_STATSTACK) {
-        code = profile_get_hist(p, 0, PROFILE_HIST_REUSE, h, err); /* nobody asked while recording */
+        code = profile_get_hist(p, 0, PROFILE_HIST_REUSE, h, err); /* not computed while recording */
         whole = 1;
     }
     if (code == -ENOENT)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * curve.h - from a profile to the curve of miss ratios: reads what the profile holds, weighs it, and asks the
- * model that fits. What comes out is numbers; src/report puts them into words and tables.
+ * curve.h - from a profile to its miss-ratio curve: reads the profile, weights it, and calls the model for
+ * its mode. The results are numbers; src/report formats them.
  *
- *     mode        the profile holds                                     the curve is
- *     full        histograms of every reference                         exact (curve.c)
- *     burst       histograms of bursts, rates at them, watched lines    estimated, with bounds
- * (curve-bursts.c) sparse      reuse distances of single references, by windows      the papers' models
- * (curve-sparse.c)
+ *  - full mode: histograms of every reference; the curve is exact (curve.c)
+ *  - burst mode: histograms of bursts, their rates, watched lines; an estimate with intervals
+ * (curve-bursts.c)
+ *  - sparse mode: reuse distances of sampled references, by windows; StatStack or StatCache (curve-sparse.c)
  */
 #ifndef CACHEGRAM_ANALYSIS_CURVE_H
 #define CACHEGRAM_ANALYSIS_CURVE_H
@@ -33,27 +32,27 @@ struct analysis_curve {
     const char *model;   /* "lru", "random", "statstack" */
     int full;            /* the profile holds every reference */
     unsigned line_bytes;
-    uint64_t references; /* recorded ones, behind this curve */
+    uint64_t references; /* recorded ones that the curve is made from */
     size_t bursts;
     size_t windows, samples; /* of sparse reuse distances; 0 in other profiles */
     unsigned ways;           /* 0: fully associative */
     size_t watches;          /* survivors of those bursts that were chosen for watching */
     size_t unfollowed;       /* of those, refused or without an outcome */
-    size_t dropped;          /* of those, given up */
-    /* Of several processes, CPU time in user mode, profiling left out, and how much of it the bursts stand
-     * for; NaN: not told. */
+    size_t dropped;          /* of those, censored */
+    /* If there are several processes: their CPU time in user mode without profiling, and the part of it that
+     * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;
-    double clock_error; /* of the reference clock, the largest told, as a share; NaN: not told */
-    /* Of the run, by the weights of its bursts; NaN where they do not tell (other modes: always). */
+    double clock_error; /* of the reference clock, the largest known, as a share; NaN: not known */
+    /* Means over the run, by the weights of its bursts; NaN: not known (always in other modes). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */
     struct curve_point *points;                            /* owned by the caller */
     size_t n;
 };
 
 /*
- * Compute curve->points[].miss_ratio, low and high for the sizes in them, and fill full, model,
- * line_bytes, references and all that follows. -EINVAL where the profile does not carry what the model needs,
- * -ENODATA where it holds no references.
+ * Computes curve->points[].miss_ratio, low and high for the sizes in them, and fills full, model,
+ * line_bytes, references and all that follows. -EINVAL if the profile does not have what the model needs,
+ * -ENODATA if it holds no references.
  */
 int analysis_curve_compute(struct profile *p, const struct analysis_question *question,
                            struct analysis_curve *curve, struct error *err);

@@ -13,12 +13,12 @@
 struct analysis_pirate {
     struct profile_pirate *rows; /* as profile_pirates gives them; malloc'ed */
     size_t n;
-    char unit[16];                    /* of ns_per_unit */
-    double llc_bytes;                 /* from which sizes are reckoned */
-    double private_bytes;             /* that the program has besides what is left of the last level */
-    double threads, limit;            /* of the Pirate; its fetch ratio up to which a measurement is valid */
-    double stopped_percent;           /* of the time, to change the size; NaN: not in this run, or not told */
-    double own_percent;               /* likewise: cachegram itself ran, beside its Pirate */
+    char unit[16];          /* of ns_per_unit */
+    double llc_bytes;       /* from which sizes are reckoned */
+    double private_bytes;   /* that the program has in addition to its part of the last level */
+    double threads, limit;  /* of the Pirate; its fetch ratio up to which a measurement is valid */
+    double stopped_percent; /* of the time, to change the size; NaN: not in this run, or not known */
+    double own_percent;     /* likewise: cachegram itself ran, beside its Pirate */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one */
     double alone_ns, beside_ns;       /* a unit, alone and beside a Pirate of half a megabyte */
     char notes[4096];                 /* sentences, one a line */

@@ -17,11 +17,11 @@ struct analysis_counter {
 struct analysis_summary {
     char command[4096], started[64], mode[32], complete[8];
     char warning[8192]; /* one a line; empty: none */
-    char clock[16];     /* that counts the references between bursts; "": not told */
-    /* NaN where the profile does not tell. */
+    char clock[16];     /* that counts the references between bursts; "": not known */
+    /* NaN if not in the profile. */
     double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, wall_seconds, overhead_percent,
         exit_status, memory_bytes;
-    double clock_error;      /* share by which rates of references may be off; NaN: not told */
+    double clock_error;      /* share by which rates of references may be wrong; NaN: not known */
     double clock_references; /* of the whole run, counted; NaN: they were not */
     size_t bursts, processes, threads;
     uint64_t end[16]; /* bursts by how they ended (codes of docs/format.md); the last: other codes */

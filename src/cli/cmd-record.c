@@ -27,14 +27,14 @@
 static const char usage_text[] =
     "usage: cachegram record [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
     "\n"
-    "Runs COMMAND as it would run alone, and writes a profile of how it uses memory.\n"
+    "Runs COMMAND as it would run alone, and writes a profile of its use of caches.\n"
     "\n"
     "  -o, --output FILE   the profile (default cachegram.db; an older one is kept as FILE.old)\n"
     "      --mode MODE     burst: short stretches, little overhead (default); full: every reference\n"
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
-    "      --watch HOW     lines left behind by bursts: page (by closing their pages), none,\n"
+    "      --watch HOW     detect reuses after bursts: page (by page protection), none,\n"
     "                      auto (default): page\n"
     "      --clock CLOCK   how references between bursts are counted: pmu (by the machine's counters), "
     "count\n"
@@ -113,7 +113,7 @@ static int parse_number(const char *option, const char *text, uint64_t low, uint
     return 0;
 }
 
-/* More than 0, at most 100; a % behind it is allowed. */
+/* More than 0, at most 100; a % after it is allowed. */
 static int parse_percent(const char *option, const char *text, double *value)
 {
     char *end;

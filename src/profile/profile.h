@@ -41,7 +41,7 @@ struct profile_burst {
     /* By the reference clock; NaN: unknown. */
     double start_refs;  /* references that the thread had executed when the burst began */
     double refs_per_ns; /* around the burst, of the thread's CPU time, in native code */
-    /* ... in the few thousand references before it: by them it stands for more or less */
+    /* ... in the few thousand references before it: its weight comes from this rate */
     double near_per_ns;
     /*
      * References, but of a repeated string instruction one, or one of its source and one of its target: what
@@ -50,7 +50,7 @@ struct profile_burst {
      */
     uint64_t steps;
     /* Elements of such instructions that lie in the line of the element before, for each step, since the
-     * thread's last burst; NaN: not told. */
+     * thread's last burst; NaN: unknown. */
     double string_hits;
     double gap_ns; /* mean CPU time between bursts with which this one was planned; NaN: it was placed
                       otherwise */
@@ -58,9 +58,9 @@ struct profile_burst {
 
 /* What became of a watched line. The codes are part of the file format. */
 enum profile_outcome {
-    PROFILE_OPEN = 0,     /* not told, or not yet */
+    PROFILE_OPEN = 0,     /* unknown, or not yet known */
     PROFILE_REUSED = 1,   /* touched again */
-    PROFILE_DROPPED = 2,  /* given up, for reasons that have nothing to do with the line */
+    PROFILE_DROPPED = 2,  /* censored, for reasons that do not depend on the line */
     PROFILE_ENDED = 3,    /* the program ended first: never touched again */
     PROFILE_UNMAPPED = 4, /* its memory was unmapped or discarded first: never touched again */
     PROFILE_REFUSED = 5,  /* cannot be watched (a stack, memory that the kernel writes) */
@@ -73,11 +73,11 @@ struct profile_watch {
     uint64_t burst;
     uint64_t address;       /* of the line */
     uint64_t position, age; /* distinct lines, and touches, of the burst after its last touch of it */
-    double weight;          /* survivors of the burst that it stands for; NaN: as many as the others */
+    double weight;          /* survivors of the burst that it represents; NaN: the same for all */
     enum profile_outcome outcome;
-    double refs;            /* references from the burst's end to the outcome; NaN: open, or not told */
+    double refs;            /* references from the burst's end to the outcome; NaN: open, or unknown */
     double cpu_ns;          /* CPU time of the process' own code from then on; NaN: open, or unknown */
-    double translated_refs; /* references that it made besides, in translated code; NaN: likewise */
+    double translated_refs; /* references that it also made, in translated code; NaN: likewise */
     double clock_error;     /* share of refs; NaN: not told */
 };
 

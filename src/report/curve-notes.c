@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curve-notes.c - what a curve made of bursts cannot tell, in words. */
+/* curve-notes.c - the notes below a curve from bursts: what it does not cover. */
 #include "report/report.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 
 /* Percent of the run that all bursts may have missed: up to twelve bursts. */
 #define TOO_FEW_BURSTS 25.0
-/* Shares from which on they are worth telling. */
+/* Shares from which on they are reported. */
 #define MANY_DROPPED .5
 #define MANY_UNFOLLOWED .1
-/* Less of the program than this, and by more than so many gaps between bursts for the root of their number,
- * was not met by chance. */
+/* Part of the CPU time, and standard errors of the number of bursts, below which the bursts miss part of the
+ * program not by chance. */
 #define LITTLE_SAMPLED .7
 #define SAMPLED_ERRORS 2.
 #define LARGE_CLOCK_ERROR .2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
@@ -22,7 +22,7 @@ static double part(size_t some, size_t all)
     return all > 0 ? (double)some / (double)all : 0;
 }
 
-/* Bursts are placed at random: of all CPU time they stand for as much as there is, give or take some gaps. */
+/* Bursts are placed at random: together they represent all CPU time, up to the randomness of some gaps. */
 static int little_sampled(const struct analysis_curve *curve)
 {
     if (isnan(curve->user_seconds) || curve->user_seconds <= 0 || curve->bursts == 0)

@@ -21,7 +21,8 @@ struct report_style {
 };
 #define REPORT_WIDTH_MIN 20u
 enum report_color { REPORT_COLOR_AUTO, REPORT_COLOR_ALWAYS, REPORT_COLOR_NEVER };
-/* Width of the terminal behind out, else $COLUMNS, else 80. AUTO: colour on a terminal, unless NO_COLOR. */
+/* Width of the terminal that out writes to, else $COLUMNS, else 80. AUTO: colour on a terminal, unless
+ * NO_COLOR. */
 struct report_style report_style_of(FILE *out, enum report_color color);
 
 /* --- the curve --- */
@@ -48,7 +49,7 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n, con
 struct analysis_pirate; /* analysis/pirate.h */
 
 /*
- * curve may hold no points (n 0): then why_no_curve is told instead. Of pirate, miss ratios that were
+ * curve may hold no points (n 0): then why_no_curve is printed instead. Of pirate, miss ratios that were
  * measured are drawn over the curve; the rest of it is report_pirate's.
  */
 void report_summary_text(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,

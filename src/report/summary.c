@@ -72,7 +72,7 @@ static void put_warnings(FILE *out, const struct analysis_summary *s, const stru
                 bold, plain);
 }
 
-/* How bursts are weighed. */
+/* How bursts are weighted. */
 static void put_clock(FILE *out, const struct analysis_summary *s)
 {
     if (strcmp(s->clock, "cputime") == 0)
@@ -178,7 +178,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         report_curve_notes(out, curve, "  note        ");
     putc('\n', out);
     if (curve->n == 0 && measured)
-        return; /* nobody expects one */
+        return; /* no curve is expected */
     if (curve->n == 0) {
         fputs("  no curve: ", out);
         report_plain(out, why_no_curve);
