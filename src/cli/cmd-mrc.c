@@ -128,7 +128,7 @@ int cmd_mrc(int argc, char **argv)
             code = -ENOMEM;
         if (code == 0)
             code = analysis_curve_compute(p, &question, &curve, &err);
-        /* Closed before printing: a reader at rest in a pager must not hold up a recording. */
+        /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }
     if (code == 0) {

@@ -129,7 +129,7 @@ static int parse_percent(const char *option, const char *text, double *value)
     return 0;
 }
 
-/* 0, or -1 after telling what is wrong. */
+/* 0, or -1 after a message. */
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
     uint64_t number;
@@ -295,7 +295,7 @@ int cmd_record(int argc, char **argv)
         cli_fail(&err);
         return status; /* 125, 126 or 127 */
     }
-    /* Nobody may be left to read it; the status is the command's in any case. */
+    /* The reader may be gone; the status is the command's in any case. */
     signal(SIGPIPE, SIG_IGN);
     print_summary(&o, &result);
     return status;

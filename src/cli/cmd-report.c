@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-report.c - `cachegram report`: the whole story on one screen or two. */
+/* cmd-report.c - `cachegram report`: the summary of a profile. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ int cmd_report(int argc, char **argv)
             code = analysis_pirate_load(p, &pirate, &err);
         if (code == 0) {
             code = analysis_curve_compute(p, &question, &curve, &why);
-            /* A run without samples still has a story. */
+            /* Without samples, the rest of the summary is still printed. */
             if (code == -ENODATA || code == -ENOENT) {
                 curve.n = 0;
                 code = 0;
@@ -62,7 +62,7 @@ int cmd_report(int argc, char **argv)
                 err = why;
             }
         }
-        /* Closed before printing: a reader at rest in a pager must not hold up a recording. */
+        /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }
     if (code == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-sample.c - `cachegram sample`: the papers' sparse sampler on a trace, into a profile. */
+/* cmd-sample.c - `cachegram sample`: sparse sampling of a trace, into a profile. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ struct sample_options {
     const char *from, *output, *trace;
 };
 
-/* 0, or 2 after telling what is wrong. */
+/* 0, or 2 after a message. */
 static int parse_option(int opt, const char *value, struct sample_options *o)
 {
     uint64_t number = 0;

@@ -70,7 +70,7 @@ static const char usage[] =
     "two\n"
     "is two. Interrupted by Ctrl-C, it prints the results of what it has read.\n";
 
-/* --- options: 0, or 2 after telling what is wrong --- */
+/* --- options: 0, or 2 after a message --- */
 
 static int add_cache(const char *text, struct sim_options *o)
 {

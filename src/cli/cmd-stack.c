@@ -58,7 +58,7 @@ struct stack_options {
     unsigned jobs;
 };
 
-/* --- options: 0, or 2 after telling what is wrong --- */
+/* --- options: 0, or 2 after a message --- */
 
 static int parse_lines(const char *text, struct stack_options *o)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd-verify.c - `cachegram verify`: estimates against exact answers, for a command that is run twice (in
- * burst mode and in full mode), or for a profile and a trace of the same program.
+ * cmd-verify.c - `cachegram verify`: compares estimates with exact curves, for a command that is run twice
+ * (in burst mode and in full mode), or for a profile and a trace of the same program.
  */
 #include "cli/cli.h"
 
@@ -64,7 +64,7 @@ struct verify_options {
     uint64_t burst_refs, seed;
 };
 
-/* What both ways come down to. */
+/* The result of either way. */
 struct result {
     struct analysis_curve estimate;
     struct curve_point *exact;

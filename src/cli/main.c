@@ -51,7 +51,7 @@ static int check_stdout(int status)
     errno = 0;
     if (fclose(stdout) != 0)
         failed = 1;
-    /* Whoever closed the pipe has seen enough (cachegram mrc | head). */
+    /* The reader may close the pipe early (cachegram mrc | head): no failure. */
     if (!failed || errno == EPIPE || status != 0)
         return status;
     struct error err;

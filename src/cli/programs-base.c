@@ -4,10 +4,10 @@
  * (docs/methods.md, section 8): from an option, from a measured CPI, or from the time in its profile.
  *
  * A profile has nanoseconds of CPU time per instruction if its reference clock counted (report/report.h).
- * On the machine on which it was recorded, whose clock, sizes and latencies are known if somebody measured
- * them, that is a CPI, and statcc_fit splits it: what is left of it after the misses is the base, first-level
- * hits included, as cores do not wait for those; where nothing would be left, misses overlap. Both go with
- * the program to other machines.
+ * On the machine on which it was recorded, if its clock, sizes and latencies were measured, that is a CPI,
+ * and statcc_fit splits it: what is left of it after the misses is the base, first-level hits included, as
+ * cores do not wait for those; where nothing would be left, misses overlap. Both go with the program to other
+ * machines.
  *
  * Example: 0.2 ns at 4 GHz are 0.8 cycles; 0.5 references an instruction, of which 1% take 40 cycles more
  * than a first-level hit, explain 0.2 of them: base 0.6.
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below this no base is believed: four instructions a cycle. */
+/* The smallest plausible base: four instructions per cycle. */
 #define LEAST_BASE 0.25
 
 /* The machine on which profiles were recorded; hz 0: not known. */

@@ -72,7 +72,7 @@ struct cli_memory cli_memory_defaults(void);
 int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);
 /*
  * Reads the options of a command: those of results, those of the memory system (memory NULL: it has none),
- * --help, and its own, which `parse` takes (0, or 2 after telling what is wrong). letters, options: as for
+ * --help, and its own, which `parse` takes (0, or 2 after a message). letters, options: as for
  * getopt_long. -1: go on with the operands at optind; else the exit status.
  */
 struct option;

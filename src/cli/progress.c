@@ -21,7 +21,7 @@ static uint64_t now_ns(void)
 struct progress progress_begin(const char *what)
 {
     uint64_t now = now_ns();
-    /* Nothing at once: what is quick needs no bar. */
+    /* No bar at first: short work needs none. */
     return (struct progress){
         .what = what, .shown = isatty(STDERR_FILENO), .start_ns = now, .next_ns = now + INTERVAL_NS};
 }
@@ -70,7 +70,7 @@ void cli_catch_interrupts(void)
     static const int numbers[] = {SIGINT, SIGTERM};
     for (int i = 0; i < 2; i++) {
         struct sigaction before;
-        /* Who starts us in the background may have it ignored. */
+        /* In a background job it may be ignored. */
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }

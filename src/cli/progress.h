@@ -27,7 +27,7 @@ struct progress progress_begin(const char *what);
  * known; references: done so far.
  */
 void progress_show(struct progress *p, double share, uint64_t references);
-/* Takes the bar away. */
+/* Removes the bar. */
 void progress_end(struct progress *p);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample-bursts.c - the burst method on a trace, into profiles as `cachegram record` writes them; for finding
- * out how good its estimates are where the truth can be had, too (`cachegram stack`).
+ * sample-bursts.c - the burst method on a trace, into profiles as `cachegram record` writes them; to measure
+ * its errors where the exact curve is known (`cachegram stack`).
  */
 #define _GNU_SOURCE
 #include "cli/sample-bursts.h"
@@ -88,7 +88,7 @@ int sample_wants_bursts(int argc, char **argv)
     return 0;
 }
 
-/* --- options: 0, or 2 after telling what is wrong --- */
+/* --- options: 0, or 2 after a message --- */
 
 static int parse_number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {

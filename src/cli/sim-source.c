@@ -10,7 +10,7 @@
 #include "trace/trace.h"
 
 /* Where address spaces are distinguished: above all lines of user programs (57-bit addresses, lines of at
- * least 16 bytes). Beyond 511 processes and traces, some are taken for one. */
+ * least 16 bytes). Beyond 511 processes and traces, some are not distinguished. */
 #define SPACE_SHIFT 53u
 #define SPACES 512u
 

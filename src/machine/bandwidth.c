@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bandwidth.c - each thread sweeps a buffer of its own repeatedly, by 16-byte vectors; all start at
- * a barrier and stop by the clock. Rates are by the threads' CPU time, so that others' turns on a core do not
- * count as slow memory. A private level's buffer fills half of it, a shared one's threads fill
+ * a barrier and stop by the clock. Rates are by the threads' CPU time, so that time of other threads on a
+ * core does not count as slow memory. A private level's buffer fills half of it, a shared one's threads fill
  * half of it together, memory's are four times the outermost level.
  */
 #define _GNU_SOURCE

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.c - from names of events to what the kernel wants.
+ * counters.c - from names of events to the kernel's encoding.
  *
  * Not tried on a machine with counters yet: names and weights are what the vendors' manuals say. AMD's events
- * count references when they are dispatched, those of wrongly guessed paths among them.
+ * count references when they are dispatched, mispredicted paths included.
  */
 #define _GNU_SOURCE
 #include "machine/counters.h"
@@ -137,7 +137,7 @@ static int try(const struct counters *c, struct error *err)
     return status;
 }
 
-/* Nearly free, and no in most virtual machines: asked before a library is loaded. */
+/* Cheap, and fails in most virtual machines: tried before the library is loaded. */
 static int any_counters(struct error *err)
 {
     struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,

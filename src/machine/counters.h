@@ -28,7 +28,7 @@ struct counters {
 };
 
 /*
- * 0; or -ENODEV, with err telling what is missing: no counters, no libpfm4, an unknown CPU, an unknown name,
+ * 0; or -ENODEV, with err naming what is missing: no counters, no libpfm4, an unknown CPU, an unknown name,
  * or counters that may not be used. Tries each by counting with it. *c is untouched on failure.
  */
 int counters_find(struct counters *c, struct error *err);

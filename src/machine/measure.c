@@ -8,7 +8,7 @@
  * they are refused, steps of the TLB are in it too.
  *
  * Other programs and the hypervisor can only make things slower: of many short runs the fastest counts,
- * each timed by the thread's CPU time, in which others' turns on the core are not.
+ * each timed by the thread's CPU time, which does not include other threads on the core.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary.c - the whole run on one screen or two: what ran, what was seen of it, what to be wary of. */
+/* summary.c - the summary of a run: what ran, what was recorded, warnings, the cost. */
 #include "report/report.h"
 
 #include <errno.h>
