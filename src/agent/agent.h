@@ -185,9 +185,9 @@ struct thread {
     uint64_t *buffer_start, *buffer_end;
     uint64_t burst;
     uint64_t gap_ns; /* with which the next burst was planned */
-    /* Thread CPU time at the last trigger that began a burst (0: it is armed again since), and when the next
-     * one was planned. */
-    uint64_t entered_ns, planned_ns;
+    /* Thread CPU time at the last trigger that began a burst (0: it is armed again since), when the next
+     * one was planned, and where the stratum begins that this is a random point of. */
+    uint64_t entered_ns, planned_ns, stratum_ns;
     int met;     /* that moment has come */
     int exactly; /* it was asked for as such: no tick will do */
     int late;    /* the next tick will do, however late it is */
@@ -261,10 +261,11 @@ void thread_detach(struct thread *t);
 void thread_leaves_burst(const struct thread *t); /* called by itself; it can begin the next one at once */
 void thread_forget(struct thread *t);             /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
-/* Whether what the collector's event interrupts is the moment that was planned. It comes again and again: by
- * ticks, of which the one next to that moment is; or until it is set anew, which a busy collector does late,
- * and what it interrupts meanwhile would follow from how long the last burst took to look at. */
-int thread_event_is_due(struct thread *t);
+/* Whether what the collector's event (event nonzero), or the thread's timer, interrupts is the moment that was
+ * planned. The event comes again and again: by ticks, of which the one next to that moment is; or until it is
+ * set anew, which a busy collector does late, and what it interrupts meanwhile would follow from how long the
+ * last burst took to look at. Neither is, if the budget has put the moment off since. */
+int thread_is_due(struct thread *t, int event);
 /* What was interrupted is not what bursts are for: the next one as if its time had been met. */
 void thread_arm_again(struct thread *t);
 #define THREAD_TRIGGERED 1             /* si_errno of: */

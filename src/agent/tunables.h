@@ -36,6 +36,8 @@
 /* Full mode: CPU time after which a thread that runs native is taken back. */
 #define REENTER_NS 1000000
 #define NEVER_NS 3600000000000ull /* an hour */
+/* A planned burst is put off if the mean gap is more than this many times as long as when it was planned. */
+#define GAP_GROWN_TIMES 2
 /* How much later than the collector's trigger the timer fires, for when there is none yet. */
 #define BACKSTOP_NS 20000000
 /* How often a thread that wants to execute another program looks whether the collector has opened its event,

@@ -213,7 +213,10 @@ static int prepare(struct run *r, struct error *err)
     if (r->obstacle == NULL)
         status = launch_agent(r->agent, sizeof(r->agent), err);
     if (status >= 0)
-        status = session_init(&r->session, mode, o->burst_refs, o->gap_us != 0 ? o->gap_us : COLLECT_GAP_US,
+        status = session_init(&r->session, mode, o->burst_refs,
+                              o->gap_us != 0 ? o->gap_us
+                              : o->full      ? COLLECT_GAP_US
+                                             : budget_first_gap_ns(o->overhead_percent) / 1000,
                               o->seed, o->follow, err);
     if (status < 0)
         return status;
@@ -313,12 +316,12 @@ static uint64_t commit(struct run *r)
 }
 
 /* Until the command has ended. */
-static void collect(struct run *r)
+static void collect(struct run *r, uint64_t own_before_ns)
 {
     int budgeted = !r->options->full && r->options->gap_us == 0;
-    uint64_t own_before_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), next_budget = 0;
+    uint64_t next_budget = 0;
     struct budget budget;
-    budget_init(&budget, r->options->overhead_percent, COLLECT_GAP_US * UINT64_C(1000));
+    budget_init(&budget, r->options->overhead_percent);
     uint64_t next_look = 0, look_ms = COLLECT_SLEEP_MS,
              next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
@@ -512,6 +515,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 
     *result = (struct collect_result){0};
     getrusage(RUSAGE_SELF, &before);
+    uint64_t own_before_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
     int status = launch_find(options->argv[0], path, sizeof(path), err);
     if (status < 0)
         return status == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
@@ -549,7 +553,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
         tee_keep(r.tee);
     /* A trace whose reader has gone must not end the recording. */
     signal(SIGPIPE, SIG_IGN);
-    collect(&r);
+    collect(&r, own_before_ns);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
     collect_rest(&r);

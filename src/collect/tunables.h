@@ -31,8 +31,7 @@
  * instruction is five words, and may touch memory by the gigabyte, which would take the recorder seconds. */
 #define COLLECT_BURST_WORD_TOUCHES UINT64_C(8)
 #define COLLECT_BURST_MORE_TOUCHES UINT64_C(65536)
-/* CPU time between the bursts of a thread. A burst costs the thread some 0.4 ms, so that this is about 2-4%,
- * and the recorder 1.5 to 3. */
+/* The gap in CPU time that weights of bursts are told in; and that of full mode, which places no bursts. */
 #define COLLECT_GAP_US 20000u
 
 /* Every so manieth burst is looked at for conflicts within cache sets, too: some 20 ns a touch (EPYC), more
@@ -76,6 +75,10 @@
  * never. */
 #define BUDGET_EVERY_MS 50
 #define BUDGET_HORIZON_NS 1e9
+/* In a program's first second, over as much as it has run, but at least this. */
+#define BUDGET_LEAST_HORIZON_NS 1e8
+/* However much is owed, bursts go on for this part of what is allowed. */
+#define BUDGET_LEAST_SHARE .25
 /*
  * What no clock tells: behind translated code the program's own is slower for a while, until caches and
  * branch predictors are its own again. By the difference of CPU time with and without profiling, less what

@@ -22,6 +22,8 @@
 
 #define MAX_SEQUENCES 256
 #define MAX_SECTIONS 128
+#define MAX_NAMES 4096u /* bytes of the section names that are looked at; 300 are usual */
+#define SECTION "__rseq_cs"
 /* In front of where an interrupted sequence goes on, as libc tells the kernel. */
 #define SIGNATURE 0x53053053u
 #define NEAR_BYTES 4096u
@@ -103,7 +105,7 @@ static uint64_t find_section(int fd, uint64_t start, uint64_t file_offset, uint6
     static Elf64_Ehdr header;
     static Elf64_Phdr segments[64];
     static Elf64_Shdr sections[MAX_SECTIONS];
-    static char name[16];
+    static char names[MAX_NAMES];
     uint64_t bias = 0;
     int found = 0;
     if (sys4(SYS_pread64, fd, &header, sizeof header, 0) != sizeof header || header.e_shnum > MAX_SECTIONS ||
@@ -116,15 +118,19 @@ static uint64_t find_section(int fd, uint64_t start, uint64_t file_offset, uint6
     want = (long)(header.e_phnum * sizeof(Elf64_Phdr));
     if (sys4(SYS_pread64, fd, segments, want, header.e_phoff) != want)
         return 0;
+    /* One read for all names: this is done for every library of every process that starts. */
+    const Elf64_Shdr *table = &sections[header.e_shstrndx];
+    want = (long)(table->sh_size < MAX_NAMES ? table->sh_size : MAX_NAMES);
+    if (sys4(SYS_pread64, fd, names, want, table->sh_offset) != want)
+        return 0;
     for (int i = 0; i < header.e_phnum && !found; i++)
         if (segments[i].p_type == PT_LOAD && (segments[i].p_offset & ~4095ull) == file_offset) {
             bias = start - (segments[i].p_vaddr & ~4095ull);
             found = 1;
         }
     for (int i = 0; i < header.e_shnum && found; i++) {
-        uint64_t at = sections[header.e_shstrndx].sh_offset + sections[i].sh_name;
-        if (sections[i].sh_flags & SHF_ALLOC && sys4(SYS_pread64, fd, name, 10, at) == 10 &&
-            memcmp(name, "__rseq_cs", 10) == 0) {
+        if (sections[i].sh_flags & SHF_ALLOC && sections[i].sh_name + sizeof SECTION <= (uint64_t)want &&
+            memcmp(names + sections[i].sh_name, SECTION, sizeof SECTION) == 0) {
             *address = bias + sections[i].sh_addr;
             return sections[i].sh_size;
         }

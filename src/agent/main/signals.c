@@ -384,10 +384,11 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
     if (sig == SIGTRAP && is_trigger(info)) {
         if (!t || t->ending || in_handler(t, uc))
             return 0;
-        if (info->si_code == TRAP_PERF && !thread_event_is_due(t))
+        int asked = info->si_code != TRAP_PERF && info->si_errno == THREAD_TRIGGERED;
+        if (!asked && !thread_is_due(t, info->si_code == TRAP_PERF))
             count_add(&proc->count.ticks, 1);
         else
-            trigger(t, uc, info->si_errno == THREAD_TRIGGERED);
+            trigger(t, uc, asked);
         return 0;
     }
     if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {

@@ -219,14 +219,62 @@ static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
     uint64_t half = tick_ns / 2;
     if (t->met) /* no burst came of it, nor another plan: once more, a gap later */
         return now >= t->planned_ns + t->gap_ns;
-    while (!t->late && t->planned_ns + half < now)
+    while (!t->late && t->planned_ns + half < now) {
         t->planned_ns = place_after(t, t->planned_ns, t->gap_ns);
+        t->stratum_ns = t->planned_ns / t->gap_ns * t->gap_ns;
+    }
     return now + half >= t->planned_ns;
 }
 
-int thread_event_is_due(struct thread *t)
+/* Has the thread interrupted at the planned moment. anew: what the collector's event does now will not do. */
+static void wait_until_planned(struct thread *t, uint64_t now, int anew)
 {
-    if (!t->trigger || agent_stays()) /* who is to stay in a burst is taken back by whatever comes */
+    if (!t->trigger) {
+        set_timer(t, t->planned_ns);
+        return;
+    }
+    int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
+    if (!armed || anew || __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
+        want_trigger(t->trigger, t->planned_ns - now, t->exactly);
+    /* Until the collector has its event; and should that fail. */
+    set_timer(t, armed ? 0 : t->planned_ns + BACKSTOP_NS);
+}
+
+/* factor / divisor times ns, all in nanoseconds and up to minutes. */
+static uint64_t scaled(uint64_t ns, uint64_t factor, uint64_t divisor)
+{
+    return ns / 1000 * (factor / 1000) / (divisor / 1000 + 1) * 1000;
+}
+
+/*
+ * The next burst is planned when one ends, and only then does the collector learn what that one cost: the first
+ * ones, for which all code is still to be translated, ten times as much as later ones. If the gap has grown
+ * since, the stratum grows, and the planned moment with it. Returns nonzero if that is still to come.
+ */
+static int is_put_off(struct thread *t, uint64_t now)
+{
+    uint64_t gap = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
+    if (t->count.done || gap / GAP_GROWN_TIMES <= t->gap_ns || t->planned_ns < t->stratum_ns)
+        return 0;
+    t->planned_ns = t->stratum_ns + scaled(t->planned_ns - t->stratum_ns, gap, t->gap_ns);
+    t->gap_ns = gap;
+    t->late = 0;
+    if (t->planned_ns < now + AGAIN_NS)
+        return 0;
+    t->met = 0;
+    int exactly = t->exactly;
+    t->exactly = 0;
+    wait_until_planned(t, now, exactly);
+    return 1;
+}
+
+int thread_is_due(struct thread *t, int event)
+{
+    if (agent_stays()) /* who is to stay in a burst is taken back by whatever comes */
+        return 1;
+    if (is_put_off(t, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID)))
+        return 0;
+    if (!t->trigger || !event)
         return 1;
     uint64_t tick_ns = __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE);
     if (tick_ns == 0 || t->exactly)
@@ -255,6 +303,7 @@ static void arm(struct thread *t, int again)
     while (again && at < now) /* it was met in the same call, for which there is no burst either */
         at = place_after(t, at, gap);
     t->entered_ns = 0;
+    t->stratum_ns = at / gap * gap;
     /* The burst took so long that its next is over already: else slow code would be met too seldom. */
     t->late = !again && at < now + AGAIN_NS;
     if (t->late)
@@ -264,19 +313,12 @@ static void arm(struct thread *t, int again)
         at = now + AGAIN_NS + random_next(&t->random) % AGAIN_NS;
     if (t->fresh) { /* also the one that the thread starts in */
         at = now + random_next(&t->random) % gap;
+        t->stratum_ns = now;
         t->fresh = 0;
     }
     t->planned_ns = at;
     t->met = 0;
-    if (!t->trigger) {
-        set_timer(t, at);
-        return;
-    }
-    int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
-    if (!armed || t->exactly || __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
-        want_trigger(t->trigger, at - now, t->exactly);
-    /* Until the collector has its event; and should that fail. */
-    set_timer(t, armed ? 0 : at + BACKSTOP_NS);
+    wait_until_planned(t, now, t->exactly);
 }
 
 void thread_arm(struct thread *t)

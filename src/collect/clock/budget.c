@@ -3,9 +3,15 @@
 #include "collect/tunables.h"
 #include <math.h>
 
-void budget_init(struct budget *b, double percent, uint64_t first_gap_ns)
+uint64_t budget_first_gap_ns(double percent)
 {
-    *b = (struct budget){.share = percent / 100, .gap_ns = first_gap_ns, .watch = COLLECT_WATCH_PER_BURST};
+    return (uint64_t)fmin(BUDGET_FIRST_COST_NS / (percent / 100), (double)BUDGET_MOST_GAP_NS);
+}
+
+void budget_init(struct budget *b, double percent)
+{
+    *b = (struct budget){
+        .share = percent / 100, .gap_ns = budget_first_gap_ns(percent), .watch = COLLECT_WATCH_PER_BURST};
 }
 
 static double clamp(double x, double low, double high)
@@ -58,11 +64,12 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
     double app_cpu_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
     if (b->burst_cost_ns > 0) {
         /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
-         * program's later half should not be sampled twice as densely as its first; debts too, since the next
-         * burst is planned now, by what its thread owes for the dear first ones, and is not planned anew. */
-        double horizon_ns = BUDGET_HORIZON_NS;
-        double allowed = b->share * (app_cpu_ns + horizon_ns) - (double)spent_ns;
-        double share = clamp(allowed / horizon_ns, b->share / 2, b->share * 1.25);
+         * program's later half should not be sampled twice as densely as its first; debts too, as bursts must
+         * not stop for what no gap changes. In the beginning the stretch is short: who runs for a fifth of a
+         * second cannot pay back over a whole one. */
+        double horizon_ns = clamp(app_cpu_ns, BUDGET_LEAST_HORIZON_NS, BUDGET_HORIZON_NS);
+        double allowed = b->share * (app_cpu_ns + horizon_ns) - (double)(spent_ns + use->start_ns);
+        double share = clamp(allowed / horizon_ns, b->share * BUDGET_LEAST_SHARE, b->share * 1.25);
         double gap_ns = b->burst_cost_ns / share, debt_ns = (double)spent_ns - b->share * app_cpu_ns;
         if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* nothing before that is paid back */
             gap_ns = fmax(gap_ns, debt_ns / b->share);

@@ -30,16 +30,17 @@ struct budget_use {
     uint64_t burst_ns;  /* of that, in bursts */
     uint64_t recorder_ns;
     uint64_t watch_ns; /* of target_ns: faults, short bursts and system calls of watched lines */
-    /* Of target_ns: the agent's start in each process. No gap changes it: where it is more than is allowed,
-     * bursts are not to stop for it. */
+    /* Of target_ns: the agent's start in each process. No gap changes it: bursts become fewer for it, down to
+     * BUDGET_LEAST_SHARE of what is allowed, but do not stop. */
     uint64_t start_ns;
     uint64_t bursts;
 };
 
 /* CPU time that watching may take from one burst to the next before lines are given up. */
 uint64_t budget_watch_allowance_ns(const struct budget *b);
-/* percent > 0; first_gap_ns: until something was measured. */
-void budget_init(struct budget *b, double percent, uint64_t first_gap_ns);
+/* The gap until something was measured: first bursts are taken to cost BUDGET_FIRST_COST_NS. percent > 0. */
+uint64_t budget_first_gap_ns(double percent);
+void budget_init(struct budget *b, double percent);
 /* The mean CPU time from one burst of a thread to the next, from now on: b->gap_ns. */
 uint64_t budget_next(struct budget *b, const struct budget_use *use);
 
