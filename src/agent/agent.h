@@ -199,6 +199,7 @@ struct thread {
     int watch_hold;    /* pages stay open: a function of ours is in a system call for the target */
     int dispatching;   /* syscall user dispatch is set up, with the next as its selector */
     char selector;
+    int has_dispatched;               /* it was set up at some time */
     uint64_t quiet_mask;              /* what watch_quiet_end puts back */
     uint64_t mask_asked, mask_before; /* for the kernel, which must not be pointed to the stack */
     uint64_t mini_cpu_ns;             /* when it began */
@@ -261,10 +262,10 @@ void thread_detach(struct thread *t);
 void thread_leaves_burst(const struct thread *t); /* called by itself; it can begin the next one at once */
 void thread_forget(struct thread *t);             /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
-/* Whether what the collector's event (event nonzero), or the thread's timer, interrupts is the moment that was
- * planned. The event comes again and again: by ticks, of which the one next to that moment is; or until it is
- * set anew, which a busy collector does late, and what it interrupts meanwhile would follow from how long the
- * last burst took to look at. Neither is, if the budget has put the moment off since. */
+/* Whether what the collector's event (event nonzero), or the thread's timer, interrupts is the moment that
+ * was planned. The event comes again and again: by ticks, of which the one next to that moment is; or until
+ * it is set anew, which a busy collector does late, and what it interrupts meanwhile would follow from how
+ * long the last burst took to look at. Neither is, if the budget has put the moment off since. */
 int thread_is_due(struct thread *t, int event);
 /* What was interrupted is not what bursts are for: the next one as if its time had been met. */
 void thread_arm_again(struct thread *t);

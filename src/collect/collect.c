@@ -220,10 +220,12 @@ static int prepare(struct run *r, struct error *err)
                               o->seed, o->follow, err);
     if (status < 0)
         return status;
-    r->session.map->perf = (uint32_t)triggers_available();
+    r->session.map->perf = triggers_available() ? WIRE_EVENTS_OF_TIME : WIRE_EVENTS_NONE;
     if ((status = choose_clock(r, err)) < 0)
         return status;
     r->session.map->clock = clocks[r->clock].wire;
+    if (r->clock == COLLECT_CLOCK_PMU)
+        r->session.map->perf = WIRE_EVENTS_OF_COUNTERS;
     r->session.map->line_bytes = o->line_bytes;
     r->session.map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
@@ -398,7 +400,8 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     /* All of a burst counts as overhead, though part of it is the program's own work; but not what the agent
      * knows to be none of its doing (system calls). In full mode there is no rest to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
-    result->recorder_overhead_percent = target > 0 ? 100 * own_seconds / target : NAN;
+    double own = r->options->full ? target : target - added;
+    result->recorder_overhead_percent = own > 0 ? 100 * own_seconds / own : NAN;
 
     const struct {
         const char *key;

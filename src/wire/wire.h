@@ -44,6 +44,9 @@ enum wire_clock {
     WIRE_CLOCK_COUNT_ALWAYS /* whenever no burst is recorded */
 };
 
+/* Events by which the collector interrupts threads. */
+enum wire_events { WIRE_EVENTS_NONE = 0, WIRE_EVENTS_OF_TIME, WIRE_EVENTS_OF_COUNTERS };
+
 enum wire_mode { WIRE_MODE_BURST = 0, WIRE_MODE_FULL = 1, WIRE_MODE_IDLE = 2 };
 
 /* Why a buffer was handed over. All but WIRE_END_MORE end the burst. */
@@ -137,8 +140,8 @@ struct wire_desc {
     uint64_t inside_refs; /* references that the process made before the burst in translated code, bursts
                            * handed over like this one not included */
     /* Clock `count`: just before the burst so many references took so much CPU time of the thread, in
-     * counting translation (translator/x86_64/count.h), which is slower than native code; and system calls between
-     * them took so much besides. 0: not told. */
+     * counting translation (translator/x86_64/count.h), which is slower than native code; and system calls
+     * between them took so much besides. 0: not told. */
     uint64_t count_refs, count_ns, count_call_ns;
     uint64_t count_blocks, count_turns; /* of that code: counting blocks, those that end with a return or an
                                          * indirect branch */
@@ -354,7 +357,7 @@ struct wire_session {
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t refused_pids;     /* atomic: that are in another PID namespace than the collector */
-    uint32_t perf;             /* nonzero: the collector serves wire_proc.trigger[] */
+    uint32_t perf;             /* enum wire_events: whether the collector serves wire_proc.trigger[] */
     uint32_t watch;            /* enum wire_watch_means */
     uint32_t line_bytes;       /* of a line */
     uint32_t clock;            /* enum wire_clock */

@@ -5,6 +5,7 @@
 #include "agent/agent.h"
 #include "agent/sys/sys.h"
 
+#define DISPATCH_OFF 0
 #define DISPATCH_ON 1
 
 extern const char __ehdr_start[] HIDDEN;
@@ -18,6 +19,14 @@ int calls_prepare(struct thread *t)
     if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
                         (long)&t->selector, 0)))
         return -1;
-    t->dispatching = 1;
+    t->dispatching = t->has_dispatched = 1;
     return 0;
+}
+
+void calls_end(struct thread *t)
+{
+    t->selector = CALLS_ALLOWED;
+    if (t->dispatching)
+        sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_OFF, 0, 0, 0, 0);
+    t->dispatching = 0;
 }

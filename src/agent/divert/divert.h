@@ -27,6 +27,10 @@ struct thread;
 
 /* From now on the thread's selector counts. 0, or -1: the kernel cannot. */
 int calls_prepare(struct thread *t);
+/* No call of the thread, which is the caller, is diverted until then. The selector alone would do, but while
+ * the kernel has one to look at, every system call takes its slow way: 90 ns more, as much again as a short
+ * one. */
+void calls_end(struct thread *t);
 
 /* A call made for the target, from text that calls are diverted from like the target's own; and from text
  * where they never are. The arguments are six; returns what the kernel returned. */

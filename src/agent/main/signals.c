@@ -168,7 +168,7 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
 static int call_waits(const struct thread *t)
 {
     uint64_t pending = 0;
-    if (!t->dispatching)
+    if (!t->has_dispatched)
         return 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     return (pending & SIGNAL_BIT(SIGSYS)) != 0;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <threads.h>
 #include <time.h>
 #include "agent/agent.h"
@@ -226,9 +227,40 @@ static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
     return now + half >= t->planned_ns;
 }
 
+static void release_trigger(struct thread *t)
+{
+    if (!t->trigger)
+        return;
+    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
+    doorbell();
+}
+
+/*
+ * The kernel sets an event of a thread's up, and takes it down, whenever the thread gets a processor and
+ * loses it. For who does little but wake others and wait for them that is a third of its time; the thread's
+ * own timer costs nothing then, though it only comes with the kernel's tick. Events of counters are kept:
+ * they are the clock.
+ */
+static int event_is_too_dear(const struct thread *t, uint64_t now)
+{
+    struct rusage use;
+    /* One that is being opened is kept: this thread must not execute a program meanwhile, unseen. */
+    if (session->perf != WIRE_EVENTS_OF_TIME || !t->has_timer || now < EVENT_TRIED_NS ||
+        __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid ||
+        sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)))
+        return 0;
+    uint64_t switches = (uint64_t)use.ru_nvcsw + (uint64_t)use.ru_nivcsw;
+    return switches * EVENT_SWITCH_NS > now / EVENT_MOST_SHARE;
+}
+
 /* Has the thread interrupted at the planned moment. anew: what the collector's event does now will not do. */
 static void wait_until_planned(struct thread *t, uint64_t now, int anew)
 {
+    if (t->trigger && event_is_too_dear(t, now)) {
+        release_trigger(t);
+        t->trigger = NULL;
+    }
     if (!t->trigger) {
         set_timer(t, t->planned_ns);
         return;
@@ -247,9 +279,9 @@ static uint64_t scaled(uint64_t ns, uint64_t factor, uint64_t divisor)
 }
 
 /*
- * The next burst is planned when one ends, and only then does the collector learn what that one cost: the first
- * ones, for which all code is still to be translated, ten times as much as later ones. If the gap has grown
- * since, the stratum grows, and the planned moment with it. Returns nonzero if that is still to come.
+ * The next burst is planned when one ends, and only then does the collector learn what that one cost: the
+ * first ones, for which all code is still to be translated, ten times as much as later ones. If the gap has
+ * grown since, the stratum grows, and the planned moment with it. Returns nonzero if that is still to come.
  */
 static int is_put_off(struct thread *t, uint64_t now)
 {
@@ -272,15 +304,22 @@ int thread_is_due(struct thread *t, int event)
 {
     if (agent_stays()) /* who is to stay in a burst is taken back by whatever comes */
         return 1;
-    if (is_put_off(t, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID)))
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (is_put_off(t, now))
         return 0;
-    if (!t->trigger || !event)
+    if (!event)
         return 1;
+    if (!t->trigger) /* it was given up meanwhile */
+        return 0;
+    if (event_is_too_dear(t, now)) {
+        wait_until_planned(t, now, 0);
+        return 0;
+    }
     uint64_t tick_ns = __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE);
     if (tick_ns == 0 || t->exactly)
         return __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) ==
                __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
-    if (!tick_is_due(t, tick_ns, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID)))
+    if (!tick_is_due(t, tick_ns, now))
         return 0;
     t->met = 1;
     return 1;
@@ -345,7 +384,7 @@ int thread_attach(struct thread *t)
     t->state = THREAD_NATIVE;
     t->buffer = -1;
     t->ending = 0;
-    t->dispatching = t->mini = t->trigger_waits = t->watch_hold = 0;
+    t->dispatching = t->has_dispatched = t->mini = t->trigger_waits = t->watch_hold = 0;
     t->selector = 0;
     t->fresh = 1;
     t->entered_ns = 0;
@@ -376,15 +415,6 @@ static void put_back(struct thread *t)
     t->next_free = free_threads;
     free_threads = t;
     drop_lock();
-}
-
-static void release_trigger(struct thread *t)
-{
-    if (!t->trigger)
-        return;
-    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
-    doorbell();
 }
 
 void thread_leaves_burst(const struct thread *t)

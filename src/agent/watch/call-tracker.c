@@ -143,8 +143,12 @@ void set_selector(struct thread *t)
 {
     const struct watch_thread *w = &t->watch;
     int guarded = watch_used() && (guarding || !w->let_go);
-    if (t->dispatching && !w->exits && !w->let_through)
-        t->selector = guarded && !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
+    if (w->exits || w->let_through)
+        return;
+    if (!guarded)
+        calls_end(t);
+    else if (divert_calls(t) == 0)
+        t->selector = !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
 }
 
 void is_seen(struct thread *t)

@@ -103,7 +103,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
         watch_unlock();
     }
     if (!watch_many() && nclosed == 0)
-        t->selector = CALLS_ALLOWED;
+        calls_end(t);
     t->watch.fault_end_ns = cpu_ns();
     watch_spend(t, t->watch.fault_end_ns - now + watching()->fault_ns);
     return 1;

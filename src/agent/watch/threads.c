@@ -185,7 +185,7 @@ int watch_detached(struct thread *t)
     if (!watch_many())
         watch_pause(t);
     watch_lock();
-    int stays = t->dispatching && watch_many();
+    int stays = t->has_dispatched && watch_many();
     if (!stays)
         unlink_thread(t);
     watch_unlock();

@@ -119,7 +119,7 @@ static void thin_out(struct thread *t)
     __atomic_store_n(&spent_ns, __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED) / 2,
                      __ATOMIC_RELAXED);
     if (!watch_many() && nclosed == 0)
-        t->selector = CALLS_ALLOWED;
+        calls_end(t);
     watch_unlock();
 }
 

@@ -35,7 +35,7 @@ int watch_closed(void)
 static void stop_diverting(struct thread *t)
 {
     if (t && !watch_many())
-        t->selector = CALLS_ALLOWED;
+        calls_end(t);
 }
 
 void watch_pause(struct thread *t)
@@ -121,7 +121,10 @@ int watch_close(struct thread *t, uint64_t mask)
         return 0;
     }
     close_pages();
-    t->selector = nclosed ? CALLS_DIVERTED : CALLS_ALLOWED;
+    if (nclosed)
+        t->selector = CALLS_DIVERTED;
+    else
+        calls_end(t);
     return 1;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain-use.c - what profiling has cost the target so far. */
-#include "collect/clock/counting.h"
 #include "collect/drain/drain-internal.h"
 #include "collect/clock/faultcost.h"
 #include "collect/launch/process-time.h"
@@ -12,11 +11,9 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
     uint64_t bursts = count->burst_cpu_ns + count->bursts * BUDGET_AFTER_BURST_NS + ticks;
     if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
         return bursts;
-    uint64_t counting = count->count_cpu_ns, away = count->count_away_ns;
-    double slower = counting > away ? (double)(counting - away) : 0;
-    return bursts + (counting < away ? counting : away) + counting * BUDGET_AFTER_COUNTING_PERCENT / 100 +
-           (uint64_t)(slower -
-                      counting_native_ns(slower, (double)count->count_blocks, (double)count->count_turns));
+    uint64_t counting = count->count_cpu_ns,
+             away = count->count_away_ns < counting ? count->count_away_ns : counting;
+    return bursts + away + (counting - away) * BUDGET_COUNTING_PERCENT / 100;
 }
 
 struct budget_use drain_use(struct drain *d)
@@ -37,6 +34,7 @@ struct budget_use drain_use(struct drain *d)
     use.bursts += d->ended_bursts;
     use.watch_ns += d->ended_watch_ns;
     use.start_ns += d->ended_start_ns;
+    use.start_ns += use.start_ns * BUDGET_START_AROUND_PERCENT / 100;
     return use;
 }
 
