@@ -11,7 +11,8 @@
  *   children.c   processes made behind our back
  *   threads.c    which threads there are, their timers and signal stacks
  *   signals.c    handlers, delivery to the target
- *   dispositions.c  what the target has asked for its signals
+ *   dispositions.c  what the target has asked for its signals; masks.c: masks and alternate stacks
+ *   old-signals.c  sigset and sigignore
  *   burst.c      entering, leaving, stepping, buffers
  *   count.c      stretches in which references are only counted: the clock
  *   count-near.c what the references right before a burst took
@@ -107,6 +108,13 @@ enum watch_call {
     CALL_HERE,       /* until watch_call_ends */
     CALL_THROUGH,    /* until call_through (arch) has made it */
     CALL_OPEN_ENDED, /* until the thread is seen again, outside of any call */
+};
+
+/* exec.c: a thread executes another program. */
+struct executing {
+    struct thread *thread;
+    uint64_t ignored; /* signals that the kernel ignores meanwhile, as the target does */
+    int forbids;      /* and so bursts are forbidden */
 };
 
 /* What watching knows of a thread (watch.h). */
@@ -223,6 +231,7 @@ struct thread {
     stack_t kernel_altstack[2], altstack_now;
     uint8_t *signal_stack;
 
+    struct executing executing;
     struct counting count;
     int count_timer, has_count_timer;
     uint32_t tables; /* which of them it has */
@@ -293,25 +302,22 @@ void exec_init(void);
 void exec_silences(int vfork_child);
 int exec_is_silent(void);
 /* An environment without the session; room for it: as many as exec_silent_count says. */
-char **exec_silent(char *const *envp, char **room);
-size_t exec_silent_count(char *const *envp);
+char *const *exec_silent(char *const *envp, char **room, size_t count);
+size_t exec_silent_count(char *const *envp); /* with the NULL at its end; 0: there is none that can be read */
 /* For the caller, right before it executes another program, for which thread_leaves waits; and if that fails.
- */
-struct executing {
-    struct thread *thread;
-    uint64_t ignored; /* signals that the kernel ignores meanwhile, as the target does */
-    int forbids;      /* and so bursts are forbidden */
-};
+ * Of a followed thread, what was done is kept in its structure. */
 /* Replaces envp, on the caller's stack, where what is executed is not to be profiled. */
-#define EXEC_SILENCE(envp)                                                \
-    do {                                                                  \
-        if ((envp) && exec_is_silent()) {                                 \
-            char **room = alloca(exec_silent_count(envp) * sizeof *room); \
-            (envp) = exec_silent((envp), room);                           \
-        }                                                                 \
+#define EXEC_SILENCE(envp)                                             \
+    do {                                                               \
+        size_t count = exec_is_silent() ? exec_silent_count(envp) : 0; \
+        if (count) {                                                   \
+            char **room = alloca(count * sizeof *room);                \
+            (envp) = exec_silent((envp), room, count);                 \
+        }                                                              \
     } while (0)
 void exec_begins(struct executing *e);
 void exec_failed(struct executing *e);
+void exec_undone(struct thread *t); /* libc's function that would execute it may be left by a jump */
 
 /* signals.c */
 void signals_dispatch_init(void); /* main/signals.c */
@@ -342,6 +348,18 @@ uint64_t signals_hidden(const struct thread *t, uint64_t mask);
 uint64_t signals_real(int how, uint64_t mask);
 void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before);
 uint64_t signals_change(int how, uint64_t before, uint64_t mask); /* what sigprocmask makes of it */
+/*
+ * System calls of the target's on what is kept for it, with the kernel's results and effects; args are the
+ * call's. rt_sigaction; rt_sigprocmask of a followed thread, natively or in translated code; the same where
+ * the mask is kept at *mask (hides: some signals are not to be blocked in truth).
+ */
+long signals_action_call(const uint64_t *args);
+long signals_action_held(const uint64_t *args); /* likewise, in a function that the target called */
+long signals_mask_call(struct thread *t, const uint64_t *args);
+long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t *args);
+/* sigaltstack; t: NULL: not followed; sp: the caller's. 0: the kernel is to be asked, it has the target's
+ * own. */
+int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, long *result);
 
 /* burst.c */
 int burst_enter(struct thread *t, ucontext_t *uc);    /* nonzero: entered */

@@ -97,9 +97,6 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
         return EXITS_THREAD;
     case SYS_exit_group:
         return EXITS;
-    case SYS_rt_sigaction:
-        return args[0] >= 1 && args[0] <= 64 && args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0]) ? BETRAYS
-                                                                                               : NO_EFFECT;
     case SYS_sigaltstack: /* faults would not come to us on our own stack any more */
         return args[0] ? BETRAYS : NO_EFFECT;
     case SYS_io_uring_setup:
@@ -225,22 +222,21 @@ static int is_libcs_signal(long number, const uint64_t *args)
     return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] && watch_many();
 }
 
-/* rt_sigprocmask on the frame's mask. 0: let the kernel say what is wrong with it. */
-static int change_mask(struct thread *t, ucontext_t *uc, const uint64_t *args)
+/* Calls on what the agent keeps for the target; the mask is the frame's. 0: it is none of them. */
+static int make_kept(struct thread *t, ucontext_t *uc, long number, const uint64_t *args)
 {
-    uint64_t set = 0, before;
-    int how = (int)args[0];
-    memcpy(&before, &uc->uc_sigmask, sizeof before);
-    uint64_t told = before | signals_hidden(t, before);
-    if (args[3] != sizeof set || (unsigned)how > SIG_SETMASK ||
-        (args[1] && safe_copy(&set, (const void *)args[1], sizeof set)) ||
-        (args[2] && safe_copy((void *)args[2], &told, sizeof told)))
+    uint64_t mask;
+    long result;
+    if (number == SYS_rt_sigprocmask) {
+        memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+        result = signals_mask_in(t, &mask, 1, args);
+        memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+    } else if (number == SYS_rt_sigaction && !is_libcs_signal(number, args)) {
+        result = signals_action_call(args);
+    } else if (number != SYS_sigaltstack || !signals_altstack_call(t, arch_sp(uc), args, &result)) {
         return 0;
-    if (args[1]) {
-        uint64_t after = signals_change(how, before, signals_real(how, set));
-        signals_note(t, how, set, before);
-        memcpy(&uc->uc_sigmask, &after, sizeof after);
     }
+    arch_call_done(uc, result);
     return 1;
 }
 
@@ -368,6 +364,10 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         arch_call_again(uc);
         return;
     }
+    if (!foreign && make_kept(t, uc, number, args)) {
+        close_again(t, uc); /* a mask with which pages must not be closed opens them */
+        return;
+    }
     calls_change_code(number, args);
     if (effect != NO_EFFECT && watch_many()) {
         make_among_others(t, uc, number, args, effect, why);
@@ -377,14 +377,6 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         prepare_alone(t, effect, why);
         t->selector = CALLS_ALLOWED;
         arch_call_again(uc);
-        return;
-    }
-    if (number == SYS_rt_sigprocmask) {
-        if (change_mask(t, uc, args))
-            arch_call_done(uc, 0);
-        else
-            make_here(uc, number, args);
-        close_again(t, uc); /* a mask with which pages must not be closed opens them */
         return;
     }
     if (is_libcs_signal(number, args)) {

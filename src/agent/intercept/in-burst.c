@@ -5,27 +5,25 @@
 #include "agent/agent.h"
 #include "agent/sys/sys.h"
 
-/* rt_sigprocmask on the mask that the target believes in. */
-static int change_mask(struct thread *t, const uint64_t *args, long *result)
+/* Calls on what the agent keeps for the target. 0: it is none of them, or the kernel is to make it. */
+static int make_kept(struct thread *t, long number, const uint64_t *args, long *result)
 {
-    uint64_t set = 0, before = t->app_mask, after = before;
-    int how = (int)args[0];
-    /* With several threads even libc's own requests must not block what closed pages are seen by. */
-    uint64_t told = before | (watch_many() ? signals_hidden(t, before) : 0);
-    if (args[3] != sizeof set || args[0] > SIG_SETMASK)
-        return 0;
-    if (args[1]) {
-        if (safe_copy(&set, (const void *)args[1], sizeof set))
+    int is_agent = region_is_agent(t->syscall_pc); /* which works on what the kernel has */
+    switch (number) {
+    case SYS_rt_sigprocmask:
+        /* With several threads even libc's own requests must not block what closed pages are seen by. */
+        *result = signals_mask_in(t, &t->app_mask, watch_many() && !is_agent, args);
+        return 1;
+    case SYS_rt_sigaction:
+        if (is_agent)
             return 0;
-        after = signals_change(how, before, watch_many() ? signals_real(how, set) : set);
-    }
-    if (args[2] && safe_copy((void *)args[2], &told, sizeof told))
+        *result = signals_action_call(args);
+        return 1;
+    case SYS_sigaltstack:
+        return !is_agent && signals_altstack_call(t, t->app_rsp, args, result);
+    default:
         return 0;
-    if (args[1] && watch_many())
-        signals_note(t, how, set, before);
-    t->app_mask = after;
-    *result = 0;
-    return 1;
+    }
 }
 
 int syscall_never_waits(long number)
@@ -102,16 +100,17 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
             return SYSCALL_RETURN;
         return end(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:
-        if (change_mask(t, args, result)) {
+    case SYS_rt_sigaction:
+    case SYS_sigaltstack:
+        if (!make_kept(t, number, args, result))
+            return SYSCALL_PLAIN;
+        if (number == SYS_rt_sigprocmask) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
-            return pending & ~t->app_mask & ~FAULT_SIGNALS ? SYSCALL_SIGNAL : SYSCALL_DONE;
+            if (pending & ~t->app_mask & ~FAULT_SIGNALS)
+                return SYSCALL_SIGNAL;
         }
-        return change(t, number, args); /* the kernel says what is wrong with it */
-    case SYS_rt_sigaction:
-        if (args[0] < 1 || args[0] > 64 || (args[1] && FAULT_SIGNALS & SIGNAL_BIT(args[0])))
-            return change(t, number, args);
-        return SYSCALL_PLAIN;
+        return SYSCALL_DONE;
     case SYS_execve:
     case SYS_execveat:
         if (t->count.on && !agent_stays()) /* nothing comes after it */
@@ -126,7 +125,6 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_fork:
     case SYS_vfork:
     case SYS_arch_prctl:
-    case SYS_sigaltstack:
     case SYS_seccomp:
     case SYS_rseq:
     case SYS_modify_ldt:

@@ -57,21 +57,41 @@ int exec_is_silent(void)
     return silent || (silent_child && (uint32_t)sys0(SYS_getpid) == silent_child);
 }
 
-size_t exec_silent_count(char *const *envp)
+/* The kernel, not libc, reads the environment: what cannot be read is an error of the call. */
+static int read_variable(char *const *at, char **variable)
 {
-    size_t n = 1;
-    while (envp && envp[n - 1])
-        n++;
-    return n;
+    return safe_copy(variable, at, sizeof *variable) == 0;
 }
 
-char **exec_silent(char *const *envp, char **room)
+size_t exec_silent_count(char *const *envp)
 {
-    size_t n = 0, length = strlen(WIRE_ENV);
-    for (; envp && *envp; envp++)
-        if (strncmp(*envp, WIRE_ENV, length) != 0 || (*envp)[length] != '=')
-            room[n++] = *envp;
-    room[n] = NULL;
+    char *variable;
+    for (size_t n = 0; envp; n++)
+        if (!read_variable(envp + n, &variable))
+            return 0;
+        else if (!variable)
+            return n + 1;
+    return 0;
+}
+
+static int names_session(const char *variable)
+{
+    static const char name[] = WIRE_ENV "=";
+    char start[sizeof name - 1];
+    return safe_copy(start, variable, sizeof start) == 0 && memcmp(start, name, sizeof start) == 0;
+}
+
+char *const *exec_silent(char *const *envp, char **room, size_t count)
+{
+    size_t n = 0;
+    char *variable;
+    for (size_t i = 0; i < count; i++) {
+        if (!read_variable(envp + i, &variable)) /* another thread has unmapped it: so the kernel will find */
+            return envp;
+        if (!variable || !names_session(variable))
+            room[n++] = variable;
+    }
+    room[n - 1] = NULL;
     return room;
 }
 
@@ -113,9 +133,14 @@ static void go_on(struct executing *e)
     watch_quiet_end(t);
 }
 
-void exec_begins(struct executing *e)
+void exec_begins(struct executing *own)
 {
-    *e = (struct executing){.thread = agent_off || !session ? NULL : thread_self()};
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    struct executing *e = t ? &t->executing : own;
+    own->thread = t;
+    if (t)
+        exec_undone(t); /* a handler has jumped out of one, or interrupts it */
+    *e = (struct executing){.thread = t};
     thread_leaves(e->thread);
     uint64_t ignored = signals_ignored();
     if (!ignored)
@@ -129,11 +154,24 @@ void exec_begins(struct executing *e)
     e->ignored = ignored;
 }
 
-void exec_failed(struct executing *e)
+static void undo(struct executing *e)
 {
-    signals_ignore(e->ignored, 0);
-    go_on(e);
-    thread_stays(e->thread);
+    struct executing done = *e;
+    *e = (struct executing){NULL, 0, 0};
+    signals_ignore(done.ignored, 0);
+    go_on(&done);
+    thread_stays(done.thread);
+}
+
+void exec_failed(struct executing *own)
+{
+    undo(own->thread ? &own->thread->executing : own);
+}
+
+void exec_undone(struct thread *t)
+{
+    if (t->executing.thread)
+        undo(&t->executing);
 }
 
 /* libc's own function of that name. It only comes back if it fails. */

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -58,19 +59,16 @@ static void code_changes(uint64_t address, uint64_t bytes)
 /* Whoever makes code writable means to change it, perhaps where we do not compare. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
-    long result;
-    if (agent_gone) {
-        result = sys3(SYS_mprotect, address, bytes, protection);
-    } else if (watch_many()) { /* diverted, it tells watching itself */
-        result = calls_outside(SYS_mprotect, (long[6]){(long)address, (long)bytes, protection, 0, 0, 0});
-    } else {
-        struct thread *t = session && session->watch ? thread_self() : NULL;
+    const long args[6] = {(long)address, (long)bytes, protection, 0, 0, 0};
+    struct thread *t = agent_gone || !session || !session->watch || watch_many() ? NULL : thread_self();
+    if (t) {
         watch_quiet(t);
         watch_unmapped((uint64_t)address, bytes, 0);
-        result = sys3(SYS_mprotect, address, bytes, protection);
         watch_quiet_end(t);
     }
-    if (result == 0 && !agent_off && session)
+    /* Diverted while pages are closed, it tells watching itself: a burst that ends right here closes some. */
+    long result = agent_gone ? calls_inside(SYS_mprotect, args) : calls_outside(SYS_mprotect, args);
+    if (!agent_off && session) /* one that fails half way has changed the first half */
         code_changes((uint64_t)address, bytes);
     return (int)errno_of(result);
 }
@@ -162,11 +160,43 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     return next(function, stack, flags, argument, parent_tid, tls, child_tid);
 }
 
-/* Not one of the questions by which libraries find out what the kernel can do. */
+/* Not one of the questions by which libraries find out what the kernel can do: a bad pointer is. Once we are
+ * gone, a fault would not be ours. */
+static int is_filter(long program)
+{
+    struct sock_fprog filter;
+    return agent_off || safe_copy(&filter, (const void *)program, sizeof filter) == 0;
+}
+
 static int sets_filter(long operation, long argument)
 {
-    return operation == SECCOMP_SET_MODE_STRICT || (operation == SECCOMP_SET_MODE_FILTER && argument) ||
+    return operation == SECCOMP_SET_MODE_STRICT ||
+           (operation == SECCOMP_SET_MODE_FILTER && is_filter(argument)) ||
            operation > SECCOMP_GET_NOTIF_SIZES;
+}
+
+/* prctl's: others it does not know. */
+static int sets_mode(long mode, long program)
+{
+    return mode == SECCOMP_MODE_STRICT || (mode == SECCOMP_MODE_FILTER && is_filter(program));
+}
+
+/* Calls on what the agent keeps for the target. 0: it is none of them. */
+static int make_kept(long number, const long *a, uint64_t sp, long *result)
+{
+    const uint64_t *args = (const uint64_t *)a;
+    if (number != SYS_rt_sigprocmask && number != SYS_rt_sigaction && number != SYS_sigaltstack)
+        return 0;
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    if (!t)
+        child_settles();
+    if (number == SYS_rt_sigprocmask && t)
+        *result = signals_mask_call(t, args);
+    else if (number == SYS_rt_sigaction && !(a[0] == 32 || a[0] == 33))
+        *result = signals_action_held(args);
+    else
+        return number == SYS_sigaltstack && signals_altstack_call(t, sp, args, result);
+    return 1;
 }
 
 EXPORT int prctl(int option, ...)
@@ -175,17 +205,18 @@ EXPORT int prctl(int option, ...)
     va_start(a, option);
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
     va_end(a);
-    if (option == PR_SET_SECCOMP)
+    if (option == PR_SET_SECCOMP && sets_mode(b, c))
         go_for_good(WIRE_OFF_SECCOMP);
     if (option == SET_SYSCALL_USER_DISPATCH && b)
         go_for_good(WIRE_OFF_DISPATCH);
     return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
 }
 
-EXPORT long syscall(long number, ...)
+EXPORT long syscall(long number64, ...)
 {
+    int number = (int)number64; /* all that the kernel looks at */
     va_list a;
-    va_start(a, number);
+    va_start(a, number64);
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),
          f = va_arg(a, long), g = va_arg(a, long);
     va_end(a);
@@ -193,16 +224,21 @@ EXPORT long syscall(long number, ...)
         go_for_good(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
         go_for_good(WIRE_OFF_DISPATCH);
+    if (number == SYS_prctl && b == PR_SET_SECCOMP && sets_mode(c, d))
+        go_for_good(WIRE_OFF_SECCOMP);
+    long args[6] = {b, c, d, e, f, g}, result;
+    if (make_kept(number, args, (uint64_t)__builtin_frame_address(0), &result))
+        return errno_of(result);
     int executes = number == SYS_execve || number == SYS_execveat;
     struct executing executing;
     if (executes) {
         exec_begins(&executing);
-        long *at = number == SYS_execve ? &d : &e;
+        long *at = number == SYS_execve ? &args[2] : &args[3];
         char *const *envp = (char *const *)*at;
         EXEC_SILENCE(envp);
         *at = (long)envp;
     }
-    long result = make_call(number, (long[6]){b, c, d, e, f, g});
+    result = make_call(number, args);
     if (executes)
         exec_failed(&executing);
     return errno_of(result);

@@ -54,7 +54,7 @@ static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, ui
 static uint64_t stack_of(const stack_t *alternate, uint64_t flags, uint64_t sp)
 {
     uint64_t low = (uint64_t)alternate->ss_sp, size = alternate->ss_size;
-    if ((unsigned)alternate->ss_flags & ALTSTACK_AUTODISARM) /* whoever is on it still has disarmed it */
+    if (altstack_disarms(alternate)) /* whoever is on it still has disarmed it */
         return flags & SA_ONSTACK ? low + size : sp;
     return flags & SA_ONSTACK && !(alternate->ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size)
                ? low + size
@@ -90,7 +90,7 @@ static uint64_t mask_at(int sig, ucontext_t *uc)
 /* Where a thread's frame is to be moved to. */
 static uint64_t own_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc, struct delivery *d)
 {
-    if (!((unsigned)t->app_altstack.ss_flags & ALTSTACK_AUTODISARM))
+    if (!altstack_disarms(&t->app_altstack))
         return stack_of(&t->app_altstack, flags, arch_sp(uc));
     if (uc->uc_stack.ss_size != t->kernel_altstack[1].ss_size) /* disarmed */
         return arch_sp(uc);
@@ -122,19 +122,25 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     d->mask = mask_at(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     d->altstack = NULL;
-    uint64_t sp = t ? own_stack(t, act.flags, uc, d) : strange_stack(uc, act.flags);
+    /* With another alternate stack than ours, which a system call instruction has set, the kernel has put the
+     * frame where the target would have it. */
+    int is_ours = t && uc->uc_stack.ss_sp == t->signal_stack;
+    uint64_t sp = is_ours ? own_stack(t, act.flags, uc, d) : strange_stack(uc, act.flags);
     if (sp) {
         /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
          */
         if (t)
             watch_avoid(sp - FRAME_MOST_BYTES, sp);
         d->sp = arch_move_frame(&uc, &info, sp);
-        if (!d->sp) { /* no room for the frame: what the kernel does then */
+        /* No room for the frame, or no way back from the handler: what the kernel does then. */
+        if (!d->sp || !(act.flags & SA_RESTORER_FLAG)) {
             sig = SIGSEGV;
             default_action(sig, 1);
             set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGSEGV));
             return 0;
         }
+        if (act.restorer != (void *)(uintptr_t)signal_restorer) /* the target's own, by a call of its own */
+            safe_copy((void *)d->sp, &act.restorer, sizeof act.restorer);
     }
     d->sig = sig;
     d->info = info;
@@ -331,26 +337,32 @@ static int is_trigger(const siginfo_t *info)
            (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 
-static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+/* A fault of safe_copy or safe_probe: it goes on behind it. 0: it is none. */
+static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     uint64_t resume;
-    if (sig == SIGSEGV || sig == SIGBUS) {
-        /* A perf event's SIGTRAP that waits while our handler runs comes in together with a fault of
-         * safe_copy, though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault
-         * then seems to have happened in. */
-        ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
-        if (safe_probe_recover(arch_pc(faulty), &resume)) {
-            arch_set_pc(faulty, resume);
-            return 0;
-        }
-        if (safe_copy_recover(arch_pc(faulty), &resume)) {
-            /* Beyond a file's end there is no closed page, and looking for one would fault with SIGBUS
-             * blocked. */
-            if (sig == SIGBUS || !watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
-                arch_set_pc(faulty, resume);
-            return 0;
-        }
+    if (sig != SIGSEGV && sig != SIGBUS)
+        return 0;
+    /* A perf event's SIGTRAP that waits while our handler runs comes in together with a fault of safe_copy,
+     * though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault then seems to have
+     * happened in. */
+    ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
+    if (safe_probe_recover(arch_pc(faulty), &resume)) {
+        arch_set_pc(faulty, resume);
+        return 1;
     }
+    if (!safe_copy_recover(arch_pc(faulty), &resume))
+        return 0;
+    /* Beyond a file's end there is no closed page, and looking for one would fault with SIGBUS blocked. */
+    if (sig == SIGBUS || !watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
+        arch_set_pc(faulty, resume);
+    return 1;
+}
+
+static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+{
+    if (recover(sig, info, uc))
+        return 0;
     struct thread *t = thread_self();
     if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
         /* Sent, not met: it waits until that handler returns. */
@@ -399,6 +411,11 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
         if (arch_in_cache(arch_pc(uc))) {
             if (!burst_fault(t, sig, info, uc))
                 return 0;
+            if (recover(sig, info, uc)) { /* in a function of ours that the target called */
+                if (agent_stays() && !agent_off)
+                    thread_trigger(t);
+                return 0;
+            }
         } else if (arch_restore_gate(t, uc)) {
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
         } else {
@@ -411,6 +428,8 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
     } else if (t && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
     }
+    if (t && info->si_code > 0)
+        exec_undone(t); /* libc's part of a call may have faulted: its handler may jump out */
     return deliver(t, sig, info, uc, d);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dispositions.c - what the target has asked for its signals: handlers, masks, an alternate stack. It is told
- * what it asked for; what the kernel has is ours.
+ * dispositions.c - what the target has asked to be done on its signals. It is told what it asked for; what
+ * the kernel has is ours. Masks and alternate stacks: masks.c.
  *
  * SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and SIGSYS are always the agent's in the kernel; of the others
  * only those for which the target has a handler.
@@ -9,12 +9,9 @@
 #include <errno.h>
 #include "agent/signals/signals.h"
 
-/* Smaller ones the kernel refuses; larger ones than this only a kernel with strict_sas_size, or one that has
- * given the process AMX state. */
-#define ALTSTACK_LEAST 2048u
-
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
-static int handed_back = 1; /* the kernel has the target's own: not yet ours, or again */
+static int handed_back = 1;       /* the kernel has the target's own: not yet ours, or again */
+static unsigned long known_flags; /* those that the kernel stores; it drops others */
 
 static long take_over(int sig, unsigned long flags)
 {
@@ -32,9 +29,28 @@ static long take_over(int sig, unsigned long flags)
     return kernel_action(sig, &k, NULL);
 }
 
+/* What libc has installed without us: its handlers return through our text, whose calls are not diverted. */
+static void note(int sig, const struct kernel_sigaction *k)
+{
+    signals_target[sig] = *k;
+    signals_target[sig].flags |= SA_RESTORER_FLAG;
+    signals_target[sig].restorer = (void *)(uintptr_t)signal_restorer;
+}
+
+/* The flags that the kernel stores, found by asking for all of them while SIGSYS is not in use. */
+static void learn_flags(void)
+{
+    struct kernel_sigaction before, all = {(void *)SIG_IGN, ~0ul, (void *)(uintptr_t)signal_restorer, 0};
+    known_flags = ~0ul;
+    if (!sys_failed(kernel_action(SIGSYS, &all, &before)) &&
+        !sys_failed(kernel_action(SIGSYS, &before, &all)))
+        known_flags = all.flags;
+}
+
 int signals_init(void)
 {
     handed_back = 0;
+    learn_flags();
     for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
         struct kernel_sigaction k;
         if (sig == 32 || sig == 33 || sys_failed(kernel_action(sig, NULL, &k)))
@@ -42,7 +58,7 @@ int signals_init(void)
         /* Libraries may have asked for some before the agent came to life. */
         int handled = k.handler != (void *)SIG_DFL && k.handler != (void *)SIG_IGN;
         if (is_fault(sig) || handled)
-            signals_target[sig] = k;
+            note(sig, &k);
         if ((is_fault(sig) && sys_failed(take_over(sig, SA_RESTART))) ||
             (!is_fault(sig) && handled && sys_failed(take_over(sig, k.flags))))
             return -1;
@@ -66,16 +82,9 @@ void signals_take_libcs(void)
         if (sys_failed(kernel_action(sig, NULL, &k)) || k.handler == (void *)SIG_DFL ||
             k.handler == (void *)SIG_IGN || k.handler == (void *)(uintptr_t)signal_entry)
             continue;
-        signals_target[sig] = k;
+        note(sig, &k);
         take_over(sig, k.flags);
     }
-}
-
-/* What was noted is out of date if others that were blocked along with them are not any more: a jump out of a
- * handler or a return from one has put back an older mask behind libc's back. */
-uint64_t signals_hidden(const struct thread *t, uint64_t mask)
-{
-    return t->hidden_beside & ~mask ? 0 : t->hidden;
 }
 
 void signals_give_back(void)
@@ -128,7 +137,7 @@ void signals_hand_back(struct thread *t, int silent)
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->hidden, 0, 8);
 }
 
-static int fail(int code)
+int signals_fail(int code)
 {
     errno = code;
     return -1;
@@ -143,77 +152,161 @@ static void hand_back_altstack(void)
         sys2(SYS_sigaltstack, was->app_altstack.ss_flags & SS_DISABLE ? &none : &was->app_altstack, 0);
 }
 
-static int change_action_open(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+/* Sets what the target wants done on a signal that is the agent's in the kernel, or has a handler. */
+static long install(int sig, const struct kernel_sigaction *new, int is_ours)
 {
-    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
-        return fail(EINVAL);
-    struct kernel_sigaction now = {NULL, 0, NULL, 0};
+    int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
+    if (is_fault(sig)) {
+        signals_target[sig] = *new;
+        /* SIGTRAP's triggers are to interrupt no call. */
+        return sig == SIGTRAP && is_ours ? 0 : take_over(sig, handled ? new->flags : SA_RESTART);
+    }
+    if (sig == 32 || sig == 33)
+        return kernel_action(sig, new, NULL);
+    signals_target[sig] = *new;
+    if (!handled)
+        return kernel_action(sig, new, NULL);
+    return take_over(sig, new->flags);
+}
+
+long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    struct kernel_sigaction now = {NULL, 0, NULL, 0}, asked;
+    if (sig < 1 || sig > LAST_SIGNAL || (new && (sig == SIGKILL || sig == SIGSTOP)))
+        return -EINVAL;
     child_settles();
     long ret = kernel_action(sig, handed_back ? new : NULL, &now);
     if (sys_failed(ret))
-        return fail((int)-ret);
-    int strange = !handed_back && child_is_strange();
-    if (!handed_back && ((is_fault(sig) && !strange) || now.handler == (void *)(uintptr_t)signal_entry))
+        return ret;
+    int strange = !handed_back && child_is_strange(),
+        is_ours = now.handler == (void *)(uintptr_t)signal_entry,
+        ignored = now.handler == (void *)SIG_IGN && signals_target[sig].handler == (void *)SIG_IGN;
+    int was_reset = now.handler == (void *)SIG_DFL && now.restorer == (void *)(uintptr_t)signal_restorer &&
+                    now.mask == ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+    /* A program that is being executed has them ignored for a moment (signals_ignore). */
+    if (!handed_back && (is_ours || was_reset || (is_fault(sig) && !strange && ignored)))
         now = signals_target[sig];
+    if (was_reset) /* SA_RESETHAND, by the kernel */
+        now.handler = (void *)SIG_DFL;
     if (new && !handed_back) {
-        int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
-        if (strange && handled && new->flags &SA_ONSTACK)
+        asked = *new;
+        /* What a system call instruction was told of ours stands for the target's own. */
+        if (asked.handler == (void *)(uintptr_t)signal_entry)
+            asked = signals_target[sig];
+        asked.flags &= known_flags;
+        asked.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
+        int handled = asked.handler != (void *)SIG_DFL && asked.handler != (void *)SIG_IGN;
+        if (strange && handled && asked.flags & SA_ONSTACK)
             hand_back_altstack();
-        if (strange) { /* what is noted is, perhaps, the parent's */
-            ret = kernel_action(sig, new, NULL);
-        } else if (is_fault(sig)) {
-            signals_target[sig] = *new;
-            if (sig != SIGTRAP) /* whose triggers are to interrupt no call */
-                ret = take_over(sig, handled ? new->flags : SA_RESTART);
-        } else if (handled) {
-            signals_target[sig] = *new;
-            ret = take_over(sig, new->flags);
-        } else {
-            struct kernel_sigaction k = *new;
-            k.flags |= SA_RESTORER_FLAG;
-            k.restorer = (void *)(uintptr_t)signal_restorer;
-            ret = kernel_action(sig, &k, NULL);
-        }
+        /* What is noted is, perhaps, the parent's. */
+        ret = strange ? kernel_action(sig, &asked, NULL) : install(sig, &asked, is_ours);
         if (sys_failed(ret))
-            return fail((int)-ret);
+            return ret;
     }
     if (old)
         *old = now;
     return 0;
 }
 
+long signals_action_call(const uint64_t *args)
+{
+    struct kernel_sigaction new, old;
+    child_settles();
+    if (handed_back) /* a fault of safe_copy would be the target's */
+        return sys4(SYS_rt_sigaction, args[0], args[1], args[2], args[3]);
+    if (args[3] != sizeof new.mask)
+        return -EINVAL;
+    if (args[1] && safe_copy(&new, (const void *)args[1], sizeof new))
+        return -EFAULT;
+    long ret = signals_action((int)args[0], args[1] ? &new : NULL, args[2] ? &old : NULL);
+    if (!sys_failed(ret) && args[2] && safe_copy((void *)args[2], &old, sizeof old))
+        return -EFAULT;
+    return ret;
+}
+
 /* The kernel's copies are on the stack, whose pages may be closed if the target made it: with one thread all
  * are opened meanwhile, with several no stack of a thread is closed. */
-static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+static struct thread *hold(void)
 {
     struct thread *t = agent_off || !session || !session->watch || watch_many() ? NULL : thread_self();
     if (t)
         watch_hold(t);
-    int result = change_action_open(sig, new, old);
+    return t;
+}
+
+static void release(struct thread *t)
+{
     if (t)
         watch_release(t);
-    return result;
+}
+
+long signals_action_held(const uint64_t *args)
+{
+    struct thread *t = hold();
+    long ret = signals_action_call(args);
+    release(t);
+    return ret;
+}
+
+static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
+{
+    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33) /* libc keeps those two for itself */
+        return signals_fail(EINVAL);
+    struct thread *t = hold();
+    long ret = signals_action(sig, new, old);
+    release(t);
+    return sys_failed(ret) ? signals_fail((int)-ret) : 0;
+}
+
+/*
+ * libc copies a struct sigaction before and after the system call, so a bad pointer faults, and the target's
+ * own handler may jump out: nothing is held meanwhile. The order is glibc's, as si_addr tells where the
+ * struct leaves accessible memory: all but the last 16 bytes of the mask, the flags, the rest; when writing,
+ * 24 bytes, the flags, the rest.
+ */
+#define MASK_WORDS (sizeof(sigset_t) / sizeof(uint64_t))
+
+static void read_action(const struct sigaction *from, struct kernel_sigaction *to)
+{
+    const volatile struct sigaction *f = from;
+    const volatile uint64_t *mask = (const volatile uint64_t *)(const void *)&from->sa_mask;
+    to->handler = (void *)f->sa_handler;
+    to->mask = mask[0];
+    for (size_t i = 1; i < MASK_WORDS - 2; i++)
+        (void)mask[i];
+    to->flags = (unsigned long)(long)f->sa_flags | SA_RESTORER_FLAG;
+    for (size_t i = MASK_WORDS - 2; i < MASK_WORDS; i++)
+        (void)mask[i];
+    to->restorer = (void *)(uintptr_t)signal_restorer;
+}
+
+static void write_action(struct sigaction *to, const struct kernel_sigaction *from)
+{
+    volatile struct sigaction *t = to;
+    volatile uint64_t *mask = (volatile uint64_t *)(void *)&to->sa_mask;
+    t->sa_handler = (void (*)(int))from->handler;
+    mask[0] = from->mask;
+    for (size_t i = 1; i < 4; i++)
+        mask[i] = 0;
+    t->sa_flags = (int)from->flags;
+    for (size_t i = 4; i < 6; i++)
+        mask[i] = 0;
+    t->sa_restorer = (void (*)(void))from->restorer;
+    for (size_t i = 6; i < MASK_WORDS; i++)
+        mask[i] = 0;
 }
 
 EXPORT int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
 {
     struct kernel_sigaction k_new, k_old;
-    if (new) {
-        k_new.handler = (void *)new->sa_handler;
-        k_new.flags = (unsigned long)(unsigned)new->sa_flags | SA_RESTORER_FLAG;
-        k_new.restorer = (void *)(uintptr_t)signal_restorer;
-        memcpy(&k_new.mask, &new->sa_mask, sizeof k_new.mask);
-        k_new.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
-    }
+    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
+        return signals_fail(EINVAL);
+    if (new)
+        read_action(new, &k_new);
     if (change_action(sig, new ? &k_new : NULL, old ? &k_old : NULL))
         return -1;
-    if (old) {
-        memset(&old->sa_mask, 0, sizeof old->sa_mask);
-        memcpy(&old->sa_mask, &k_old.mask, sizeof k_old.mask);
-        old->sa_handler = (void (*)(int))k_old.handler;
-        old->sa_flags = (int)k_old.flags;
-        old->sa_restorer = (void (*)(void))k_old.restorer;
-    }
+    if (old)
+        write_action(old, &k_old);
     return 0;
 }
 
@@ -224,7 +317,7 @@ static handler_function simple(int sig, handler_function handler, unsigned long 
     struct kernel_sigaction new = {(void *)handler, flags | SA_RESTORER_FLAG,
                                    (void *)(uintptr_t)signal_restorer, mask},
                             old;
-    if (handler == SIG_ERR || sig < 1 || sig > LAST_SIGNAL) {
+    if (handler == SIG_ERR) {
         errno = EINVAL;
         return SIG_ERR;
     }
@@ -270,114 +363,4 @@ EXPORT handler_function sysv_signal(int sig, handler_function handler)
 EXPORT handler_function __sysv_signal(int sig, handler_function handler)
 {
     return sysv_signal(sig, handler);
-}
-
-/*
- * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would
- * never be sampled, and so do the signals by which closed pages are seen; the target is told what it asked
- * for.
- */
-static uint64_t never_blocked(void)
-{
-    uint64_t ours = SIGNAL_BIT(SIGTRAP);
-    if (session->watch)
-        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
-    return ours;
-}
-
-uint64_t signals_change(int how, uint64_t before, uint64_t mask)
-{
-    uint64_t after = how == SIG_BLOCK ? before | mask : how == SIG_UNBLOCK ? before & ~mask : mask;
-    return after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
-}
-
-uint64_t signals_real(int how, uint64_t mask)
-{
-    return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
-}
-
-void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before)
-{
-    t->hidden = signals_change(how, signals_hidden(t, before), mask & never_blocked());
-    t->hidden_beside = signals_change(how, before, signals_real(how, mask));
-}
-
-static int change_mask(int how, const sigset_t *set, sigset_t *old)
-{
-    struct thread *t = agent_off || !session ? NULL : thread_self();
-    if (!t)
-        child_settles();
-    uint64_t asked = 0, mask = 0, before = 0;
-    /* The stack may be one that the target made, whose pages may be closed to the kernel. */
-    uint64_t *in = t ? &t->mask_asked : &mask, *out = t ? &t->mask_before : &before;
-    if (set) {
-        memcpy(&asked, set, sizeof asked);
-        asked &= ~(SIGNAL_BIT(32) | SIGNAL_BIT(33)); /* libc's own are never blocked */
-        *in = t ? signals_real(how, asked) : asked;
-    }
-    long ret = sys4(SYS_rt_sigprocmask, how, set ? in : NULL, out, 8);
-    if (sys_failed(ret))
-        return (int)-ret;
-    before = *out;
-    uint64_t told = before | (t ? signals_hidden(t, before) : 0);
-    if (set && t)
-        signals_note(t, how, asked, before);
-    if (old) {
-        memset(old, 0, sizeof *old);
-        memcpy(old, &told, sizeof told);
-    }
-    return 0;
-}
-
-EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
-{
-    int code = change_mask(how, set, old);
-    return code ? fail(code) : 0;
-}
-
-EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
-{
-    return change_mask(how, set, old);
-}
-
-EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
-{
-    struct thread *t = agent_off || !session ? NULL : thread_self();
-    if (!t) {
-        stack_t now;
-        child_settles();
-        long ret = sys2(SYS_sigaltstack, new, &now);
-        struct thread *was = sys_failed(ret) || !old ? NULL : thread_of_stack(now.ss_sp);
-        if (old && !sys_failed(ret)) /* ours: it could not be handed back */
-            *old = was ? was->app_altstack : now;
-        return sys_failed(ret) ? fail((int)-ret) : 0;
-    }
-    uint64_t sp = (uint64_t)__builtin_frame_address(0), low = (uint64_t)t->app_altstack.ss_sp;
-    int disarms = (int)((unsigned)t->app_altstack.ss_flags & ALTSTACK_AUTODISARM), disarmed = 0;
-    if (disarms && !sys_failed(sys2(SYS_sigaltstack, 0, &t->altstack_now)))
-        disarmed = t->altstack_now.ss_size != t->kernel_altstack[1].ss_size;
-    int disabled = disarmed || (t->app_altstack.ss_flags & SS_DISABLE) != 0;
-    int inside = !disabled && !disarms && sp > low && sp <= low + t->app_altstack.ss_size;
-    stack_t before = disarmed ? (stack_t){0} : t->app_altstack;
-    before.ss_flags = disabled ? SS_DISABLE : (inside ? SS_ONSTACK : 0) | disarms;
-    if (new) {
-        int mode = new->ss_flags & ~(int)ALTSTACK_AUTODISARM;
-        if (inside)
-            return fail(EPERM);
-        if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
-            return fail(EINVAL);
-        if (mode == SS_DISABLE)
-            t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
-        else if (new->ss_size < ALTSTACK_LEAST)
-            return fail(ENOMEM);
-        else
-            t->app_altstack = (stack_t){.ss_sp = new->ss_sp,
-                                        .ss_size = new->ss_size,
-                                        .ss_flags = (int)((unsigned)new->ss_flags &ALTSTACK_AUTODISARM)};
-        if (disarmed)
-            sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0);
-    }
-    if (old)
-        *old = before;
-    return 0;
 }

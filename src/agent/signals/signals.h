@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals.h - what signals.c, which takes the signals, and dispositions.c, which keeps what the target has
- * asked for, tell each other.
+ * signals.h - what signals.c, which takes the signals, and dispositions.c and masks.c, which keep what the
+ * target has asked for, tell each other.
  */
 #ifndef CACHEGRAM_AGENT_SIGNALS_H
 #define CACHEGRAM_AGENT_SIGNALS_H
@@ -32,6 +32,11 @@ static inline long kernel_action(int sig, const struct kernel_sigaction *new, st
 {
     return sys4(SYS_rt_sigaction, sig, new, old, 8);
 }
+
+/* rt_sigaction on what is kept for the target. 0, or a negative error. */
+long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old);
+int signals_fail(int code);             /* sets errno, returns -1; in functions that the target called only */
+int altstack_disarms(const stack_t *s); /* it is enabled, and every handler on it disables it */
 
 static inline int is_fault(int sig)
 {

@@ -618,30 +618,47 @@ static int start_c11(void *thread)
     return t->start_c11(t->start_argument);
 }
 
-/* How large the stack of a thread made with these attributes is. */
-static uint64_t stack_bytes(const pthread_attr_t *attributes)
+/* How large the stack of a thread made with these attributes is. Nonzero: they cannot be read. */
+static int stack_bytes(const pthread_attr_t *attributes, size_t *bytes)
 {
-    size_t bytes = 0;
-    pthread_attr_t usual;
+    pthread_attr_t its, usual;
+    *bytes = 0;
     if (attributes) {
-        pthread_attr_getstacksize(attributes, &bytes);
+        if (safe_copy(&its, attributes, sizeof its))
+            return -1;
+        pthread_attr_getstacksize(&its, bytes);
     } else if (pthread_attr_init(&usual) == 0) {
-        pthread_attr_getstacksize(&usual, &bytes);
+        pthread_attr_getstacksize(&usual, bytes);
         pthread_attr_destroy(&usual);
     }
-    return bytes;
+    return 0;
 }
 
-/* For a thread that is about to be made; NULL: it goes unprofiled. */
-static struct thread *prepare(const pthread_attr_t *attributes, struct thread *self, void *argument)
+/* The read opens a closed page. */
+static int is_writable(const void *p, size_t bytes)
 {
+    char byte;
+    const char *first = p, *last = first + bytes - 1;
+    return !safe_copy(&byte, first, 1) && !safe_copy(&byte, last, 1) && !safe_probe(first, 1) &&
+           !safe_probe(last, 1);
+}
+
+/* For a thread that is about to be made; NULL: it goes unprofiled, or libc's function faults where it reads
+ * the attributes or writes the id, before there is a thread: that fault is the target's, and finds nothing
+ * begun. */
+static struct thread *prepare(const pthread_attr_t *attributes, const void *id, size_t id_bytes,
+                              struct thread *self, void *argument)
+{
+    size_t bytes;
     /* A library that was loaded may have brought it: its start makes a thread, too. */
     int strange = child_is_strange();
     if (!agent_off && session && !strange && surroundings_go())
         go_for_good(WIRE_OFF_GO);
-    struct thread *t = agent_off || !session || strange ? NULL : thread_new();
+    if (agent_off || !session || strange || stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes))
+        return NULL;
+    struct thread *t = thread_new();
     if (t) {
-        watch_starts(self, t, stack_bytes(attributes));
+        watch_starts(self, t, bytes);
         t->hidden = self ? self->hidden : 0;
         t->hidden_beside = self ? self->hidden_beside : 0;
         t->start_argument = argument;
@@ -659,7 +676,7 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
     if (!next)
         return EAGAIN;
     struct thread *self = agent_off || !session ? NULL : thread_self(),
-                  *t = prepare(attributes, self, argument);
+                  *t = prepare(attributes, id, sizeof *id, self, argument);
     if (!t)
         return next(id, attributes, routine, argument);
     t->start_routine = routine;
@@ -677,7 +694,8 @@ EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
         next = (int (*)(thrd_t *, thrd_start_t, void *))dlsym(RTLD_NEXT, "thrd_create");
     if (!next)
         return thrd_error;
-    struct thread *self = agent_off || !session ? NULL : thread_self(), *t = prepare(NULL, self, argument);
+    struct thread *self = agent_off || !session ? NULL : thread_self(),
+                  *t = prepare(NULL, id, sizeof *id, self, argument);
     if (!t)
         return next(id, routine, argument);
     t->start_c11 = routine;

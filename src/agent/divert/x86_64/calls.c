@@ -11,7 +11,7 @@ long arch_call(const ucontext_t *uc, uint64_t *args)
     static const int in[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
     for (int i = 0; i < 6; i++)
         args[i] = (uint64_t)uc->uc_mcontext.gregs[in[i]];
-    return (long)uc->uc_mcontext.gregs[REG_RAX];
+    return (int)uc->uc_mcontext.gregs[REG_RAX]; /* the kernel ignores the upper half */
 }
 
 unsigned arch_audit(void)

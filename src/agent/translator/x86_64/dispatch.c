@@ -148,7 +148,7 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     long result = 0;
     count_add(&proc->count.syscalls, 1);
     t->syscall_pc = x->target;
-    switch (translator_ops->system_call(t, (long)regs[D_RAX], args, &result)) {
+    switch (translator_ops->system_call(t, (int)regs[D_RAX], args, &result)) {
     case SYSCALL_PLAIN:
         return (uint64_t)x->resume;
     case SYSCALL_MASKED:
