@@ -329,6 +329,7 @@ void signals_hand_back(struct thread *t, int silent);
  * ignore them, too, as a program that is executed is to inherit it, or not any more. */
 uint64_t signals_ignored(void);
 void signals_ignore(uint64_t which, int really);
+int signals_handed_back(void);
 void signals_give_back(void); /* only that, of a vfork child, without taking note */
 int signals_ours(void);       /* nonzero: our fault handlers are still in place */
 /* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by

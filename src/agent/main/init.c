@@ -80,14 +80,20 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
  * threads are in bursts or calls that do not end: they need our handlers, and most filters are for the caller
  * alone.
  */
-void go_for_good(enum wire_disabled why)
+static void filter_is_inherited(void)
 {
     static int is_silent;
-    if (session && why == WIRE_OFF_SECCOMP && !is_silent) { /* a filter is inherited */
+    if (session && !is_silent) {
         int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id;
         exec_silences(vfork_child);
         is_silent = !vfork_child;
     }
+}
+
+void go_for_good(enum wire_disabled why)
+{
+    if (why == WIRE_OFF_SECCOMP)
+        filter_is_inherited();
     if (agent_gone || !session)
         return;
     if ((uint32_t)sys0(SYS_getpid) != process_id) { /* a vfork child, whose memory is its parent's */
@@ -160,12 +166,13 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     return next(function, stack, flags, argument, parent_tid, tls, child_tid);
 }
 
-/* Not one of the questions by which libraries find out what the kernel can do: a bad pointer is. Once we are
- * gone, a fault would not be ours. */
+/* Not one of the questions by which libraries find out what the kernel can do: a bad pointer is. Where the
+ * target has its signals back, a fault would be its own, and nothing is to be done before there is a filter.
+ */
 static int is_filter(long program)
 {
     struct sock_fprog filter;
-    return agent_off || safe_copy(&filter, (const void *)program, sizeof filter) == 0;
+    return !signals_handed_back() && safe_copy(&filter, (const void *)program, sizeof filter) == 0;
 }
 
 static int sets_filter(long operation, long argument)
@@ -205,11 +212,15 @@ EXPORT int prctl(int option, ...)
     va_start(a, option);
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
     va_end(a);
-    if (option == PR_SET_SECCOMP && sets_mode(b, c))
+    int filters = option == PR_SET_SECCOMP;
+    if (filters && sets_mode(b, c))
         go_for_good(WIRE_OFF_SECCOMP);
     if (option == SET_SYSCALL_USER_DISPATCH && b)
         go_for_good(WIRE_OFF_DISPATCH);
-    return (int)errno_of(make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0}));
+    long result = make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0});
+    if (filters && result == 0)
+        filter_is_inherited();
+    return (int)errno_of(result);
 }
 
 EXPORT long syscall(long number64, ...)
@@ -220,12 +231,12 @@ EXPORT long syscall(long number64, ...)
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),
          f = va_arg(a, long), g = va_arg(a, long);
     va_end(a);
-    if (number == SYS_seccomp && sets_filter(b, d))
+    int by_prctl = number == SYS_prctl && b == PR_SET_SECCOMP,
+        filters = by_prctl || (number == SYS_seccomp && b <= SECCOMP_SET_MODE_FILTER);
+    if (by_prctl ? sets_mode(c, d) : number == SYS_seccomp && sets_filter(b, d))
         go_for_good(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
         go_for_good(WIRE_OFF_DISPATCH);
-    if (number == SYS_prctl && b == PR_SET_SECCOMP && sets_mode(c, d))
-        go_for_good(WIRE_OFF_SECCOMP);
     long args[6] = {b, c, d, e, f, g}, result;
     if (make_kept(number, args, (uint64_t)__builtin_frame_address(0), &result))
         return errno_of(result);
@@ -239,6 +250,8 @@ EXPORT long syscall(long number64, ...)
         *at = (long)envp;
     }
     result = make_call(number, args);
+    if (filters && !sys_failed(result))
+        filter_is_inherited();
     if (executes)
         exec_failed(&executing);
     return errno_of(result);

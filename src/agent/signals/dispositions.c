@@ -96,6 +96,11 @@ void signals_give_back(void)
     }
 }
 
+int signals_handed_back(void)
+{
+    return handed_back;
+}
+
 uint64_t signals_ignored(void)
 {
     uint64_t ignored = 0;
