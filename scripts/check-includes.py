@@ -13,6 +13,8 @@ the line itself.
 Rooms: the sub-folders of a part that ROOMS lists. A file may include its own room and those that are named
 for it. Of the files in the part's own folder, headers in COMMON are below all rooms; the others are above.
 
+Internal headers ("internal.h", "x-internal.h") are for the files of their own folder.
+
 Circles: two files form a circle if each uses, directly or through others, what the other one defines. They
 are looked for in the object files of a build folder (nm), not in includes, as only calls and data count.
 
@@ -88,6 +90,11 @@ def room_of(file):
     return BELOW if file in COMMON else ABOVE
 
 
+def is_internal(header):
+    name = os.path.basename(header)
+    return name == "internal.h" or name.endswith("-internal.h")
+
+
 def part_violation(part, file):
     """Why a file of `part` may not use `file`, of another part; None: it may."""
     target, *rest = pathlib.PurePosixPath(file).parts
@@ -124,6 +131,8 @@ def violations(src):
                 why = f"no arrow is known for src/{part}; add it to scripts/check-includes.py"
             elif not (src / included).is_file():
                 why = "no such file under src; includes are written relative to src"
+            elif is_internal(included) and os.path.dirname(included) != os.path.dirname(name) and part not in EXEMPT:
+                why = "an internal header, of another folder"
             elif included.split("/")[0] != part:
                 why = part_violation(part, included)
             elif room_of(name) is not None:

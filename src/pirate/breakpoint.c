@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collect/launch/target-internal.h"
+#include "collect/launch/target.h"
 
 struct opening {
     struct breakpoint *b;

@@ -3,6 +3,14 @@
  * refclock.h - the reference clock of one process: where in each thread's references a burst lies, how fast
  * they went around it, and how many of them it stands for. Whatever counts them (wire.h: the agent, before
  * each burst or always; or the machine's counters, pmu.h), the reducer asks here.
+ *
+ * When a burst comes, what it costs, and what it stands for is this room's:
+ *
+ *     budget.h     how far apart bursts must be for profiling to cost what the user allowed
+ *     trigger.h    interrupts a thread when its next burst is due
+ *     pmu.h        the machine's counters of references, where there are any
+ *     counting.h   what counted references say of native code; faultcost.h: what the kernel's part costs
+ *     agent-time.h how long a process ran with an agent in it
  */
 #ifndef CACHEGRAM_REFCLOCK_H
 #define CACHEGRAM_REFCLOCK_H

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain.h - the collector's side of wire.h: takes what the agents of all processes hand over. */
+/*
+ * drain.h - the collector's side of wire.h: takes what the agents of all processes hand over.
+ *
+ * Each process has a slot of the session, with buffers. A buffer that an agent has filled is taken in the
+ * order in which they were filled, and passes here, and nowhere else, through all that is done with it:
+ *
+ *     buffer --tee.h--> trace
+ *            --reduce.h--> struct reduced: row, histograms, survivors
+ *                              |--burst.h--> profile
+ *                              |--watch.h--> lines to be watched --watcher.h--> answer to the agent
+ *
+ * and is free again. One thread does it all: drain_pass takes what is there, drain_wait sleeps until an agent
+ * rings. drain_look, now and then, finds processes that are gone. Reading: drain.c (buffers), drain-slots.c
+ * (a process comes and goes), drain-ends.c (who is gone), drain-use.c (what it has cost the target).
+ */
 #ifndef CACHEGRAM_DRAIN_H
 #define CACHEGRAM_DRAIN_H
 

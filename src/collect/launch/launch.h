@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.h - the command: found, looked at, started with the agent in it. */
+/*
+ * launch.h - the command: found, looked at, started with the agent in it.
+ *
+ * What starts a program and stays in touch with it is in this room, and knows nothing of what is recorded:
+ *
+ *     launch.h        finds the command and executes it; the agent comes in by LD_PRELOAD
+ *     session.h       the memory that agents and collector share, and the doorbell that wakes the collector
+ *     signals.h       what the recorder does with its own signals while the command runs
+ *     target.h        for the Pirate: a program that is kept to some CPUs, held, stopped and continued
+ *     process-time.h  clocks
+ */
 #ifndef CACHEGRAM_LAUNCH_H
 #define CACHEGRAM_LAUNCH_H
 

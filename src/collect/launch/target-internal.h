@@ -8,8 +8,6 @@
 
 #include "collect/launch/target.h"
 
-/* Calls each for every thread of the process; the first nonzero result ends it, and is returned. -ESRCH. */
-int target_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx);
 /* R, S, T (stopped by a signal), ... as in proc(5); 0 if there is no such thread. */
 char target_thread_state(pid_t pid, pid_t tid);
 /* Signals are read from t->signals from now on; target_give_signals_back: as before. */

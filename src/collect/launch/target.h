@@ -91,6 +91,8 @@ void target_let_go(struct target *t);
  */
 int target_stop(struct target *t);
 void target_continue(struct target *t);
+/* Calls each for every thread of a process; the first nonzero result ends it, and is returned. -ESRCH. */
+int target_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx);
 /* CPU time of all its threads so far, not of its children; of our child, after its end too. -ESRCH. */
 int target_cpu_ns(const struct target *t, uint64_t *ns);
 

@@ -5,6 +5,11 @@
  * Pure: memory in, line ids out; no processes, no files. Everything that is read may have been
  * scribbled over by the target, so nothing in it is trusted: what does not make sense is counted
  * in decode_counts.bad_records and left out.
+ *
+ * There are two decoders, for two questions: this one, which every reference of every burst passes, tells
+ * lines only; references.h tells each reference with its address, size and instruction, for traces (tee.h).
+ * They share no code; tests/unit/test_references.c compares them, and the agent's own
+ * (agent/watch/touched.c).
  */
 #ifndef CACHEGRAM_DECODE_H
 #define CACHEGRAM_DECODE_H
