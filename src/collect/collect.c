@@ -85,30 +85,6 @@ static void warn(struct collect_result *result, const char *format, ...)
     va_end(arguments);
 }
 
-void collect_quote_command(char **argv, char *text, size_t size)
-{
-    size_t used = 0;
-    for (size_t i = 0; argv[i] != NULL && used + 8 < size; i++) {
-        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
-        int quoted = argv[i][0] == '\0' || argv[i][strspn(argv[i], plain)] != '\0';
-        if (i != 0)
-            text[used++] = ' ';
-        if (quoted)
-            text[used++] = '\'';
-        for (const char *c = argv[i]; *c != '\0' && used + 8 < size; c++) {
-            if (*c == '\'') {
-                memcpy(text + used, "'\\''", 4);
-                used += 4;
-            } else {
-                text[used++] = *c;
-            }
-        }
-        if (quoted)
-            text[used++] = '\'';
-    }
-    text[used] = '\0';
-}
-
 static void cpu_name(char *text, size_t size)
 {
     char line[256];
@@ -139,7 +115,7 @@ static int describe(struct run *r, struct error *err)
     char command[4096], started[64] = "", host[256] = "", cpu[256];
     time_t now = time(NULL);
     struct tm local;
-    collect_quote_command(o->argv, command, sizeof(command));
+    launch_quote(o->argv, command, sizeof(command));
     if (localtime_r(&now, &local) != NULL)
         strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%S%z", &local);
     gethostname(host, sizeof(host) - 1);
@@ -257,7 +233,7 @@ static int prepare(struct run *r, struct error *err)
         drain_counters(r->drain, &r->counters);
     if (o->trace != NULL) {
         char command[4096];
-        collect_quote_command(o->argv, command, sizeof(command));
+        launch_quote(o->argv, command, sizeof(command));
         if ((r->tee = tee_new(o->trace, command, o->full, err)) == NULL)
             return -EIO;
         drain_tee(r->drain, r->tee);

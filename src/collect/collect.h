@@ -66,8 +66,4 @@ struct collect_result {
  */
 int collect_run(const struct collect_options *options, struct collect_result *result, struct error *err);
 
-/* The command as it could be typed again, the way profiles keep it; cut if it is very long. size: 16 or more.
- */
-void collect_quote_command(char **argv, char *text, size_t size);
-
 #endif

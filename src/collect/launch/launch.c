@@ -277,3 +277,27 @@ int launch(char **argv, const char *agent, const char *session, const sigset_t *
     *pid = l.pid;
     return launch_finish(&l, err);
 }
+
+void launch_quote(char **argv, char *text, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; argv[i] != NULL && used + 8 < size; i++) {
+        const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+        int quoted = argv[i][0] == '\0' || argv[i][strspn(argv[i], plain)] != '\0';
+        if (i != 0)
+            text[used++] = ' ';
+        if (quoted)
+            text[used++] = '\'';
+        for (const char *c = argv[i]; *c != '\0' && used + 8 < size; c++) {
+            if (*c == '\'') {
+                memcpy(text + used, "'\\''", 4);
+                used += 4;
+            } else {
+                text[used++] = *c;
+            }
+        }
+        if (quoted)
+            text[used++] = '\'';
+    }
+    text[used] = '\0';
+}

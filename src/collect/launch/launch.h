@@ -50,6 +50,10 @@ int launch_agent(char *path, size_t size, struct error *err);
 int launch(char **argv, const char *agent, const char *session, const sigset_t *mask,
            void (*restore_signals)(void), pid_t *pid, struct error *err);
 
+/* The command as it could be typed again, the way profiles keep it; cut if it is very long. size: 16 or more.
+ */
+void launch_quote(char **argv, char *text, size_t size);
+
 /* The same in two steps: after launch_begin there is a child, which has not executed the command yet unless
  * restore_signals let it; launch_finish waits till it has, and takes its end if it could not. */
 struct launching {
