@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long hunt bench bench-corun bench-papers bench-accuracy bench-pirate format install clean
+.PHONY: build demo test test-long hunt bench bench-corun bench-papers bench-accuracy bench-overhead bench-pirate format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -62,6 +62,14 @@ bench-accuracy:
 	@scripts/build-zydis.sh
 	@scripts/build.sh build -Dtests=true
 	@/usr/bin/python3 scripts/bench-accuracy.py $(BUDGETS)
+
+# Reported overhead against measured, in pairs of runs (docs/overhead.md); a quarter of an hour on an idle machine.
+# OVERHEAD="--pairs 3 --programs lua,php" is quicker.
+bench-overhead:
+	@scripts/install-deps.sh build overhead
+	@scripts/build-zydis.sh
+	@scripts/build.sh build
+	@/usr/bin/python3 scripts/bench-overhead.py $(OVERHEAD)
 
 # What `cachegram pirate` measures here (docs/pirate.md); some five minutes on a machine that does nothing else.
 bench-pirate:

@@ -4,7 +4,7 @@
 # Installs through apt what is missing of the named groups, and tells what. Does nothing, quickly,
 # when nothing is missing. Root is asked for through sudo, only then.
 #
-# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers
+# usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers, overhead
 set -eu
 
 build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev"
@@ -14,6 +14,7 @@ test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl 
 # Programs that are profiled.
 test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis-tools"
 long="stress-ng libpython3.11-testsuite"
+overhead="gnugo x264 flac brotli p7zip-full lua5.4 ruby php-cli tcl nodejs ghostscript redis-server redis-tools make"
 papers="gnugo hmmer povray lua5.4 ruby php-cli"
 
 packages=
@@ -25,8 +26,9 @@ for group in "$@"; do
     long) packages="$packages $long" ;;
     bench) packages="$packages $bench" ;;
     papers) packages="$packages $papers" ;;
+    overhead) packages="$packages $overhead" ;;
     *)
-        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench, papers" >&2
+        echo "install-deps.sh: no group '$group'; there are build, demo, test, long, bench, papers, overhead" >&2
         exit 2
         ;;
     esac

@@ -84,10 +84,9 @@
  * predictors are its own again. By the difference of CPU time with and without profiling, less what
  * was measured: .3 to .4 ms for a burst alone (docs/accuracy.md, "What a budget buys").
  *
- * Of the time in counting code only a part is the program's own progress. Reckoned from blocks and their
- * kinds it is 40 to 60%, but code is cold there, and so is the program's own afterwards: by pairs of runs
- * with a burst each 20 ms, bursts without watching added what this share makes of it for four programs, x264
- * and php to 1 ms in 10, lua less than there was by a third, gnugo more by as much (docs/overhead.md).
+ * Of the time in counting code only a part is the program's own progress. Estimated from blocks it is 40 to
+ * 60%, but much less for interpreters, and such code is cold: by pairs of runs this share was added by four
+ * programs in the mean (docs/decisions/cold-caches-in-the-budget.md).
  */
 #define BUDGET_AFTER_BURST_NS UINT64_C(350000)
 #define BUDGET_COUNTING_PERCENT 80
