@@ -488,13 +488,17 @@ static void finish(struct run *r, int exit_status, double own_seconds)
 int collect_run(const struct collect_options *options, struct collect_result *result, struct error *err)
 {
     struct run r = {.options = options, .result = result, .session = {.fd = -1}};
-    struct rusage before, after;
     char path[PATH_MAX], name[64];
     sigset_t mask, all;
 
     *result = (struct collect_result){0};
-    getrusage(RUSAGE_SELF, &before);
-    uint64_t own_before_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+    /* The start of this process is for the first recording, too. */
+    static int has_recorded;
+    struct rusage before = {0}, after;
+    uint64_t own_before_ns = has_recorded ? own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) : 0;
+    if (has_recorded)
+        getrusage(RUSAGE_SELF, &before);
+    has_recorded = 1;
     int status = launch_find(options->argv[0], path, sizeof(path), err);
     if (status < 0)
         return status == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
