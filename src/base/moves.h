@@ -20,7 +20,7 @@ struct moves {
  * done. A folder is not moved, nor replaced: -EISDIR.
  */
 int moves_rename(struct moves *m, const char *from, const char *to);
-/* All is as it was, as far as the system lets us. */
+/* Undoes all moves, as far as the system permits. */
 void moves_undo(struct moves *m);
 /* What was replaced is removed; the rest stays where it is now. */
 void moves_keep(struct moves *m);

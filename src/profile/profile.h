@@ -111,7 +111,7 @@ struct profile_pirate {
     double lost_share;         /* of the time: the Pirate did not run */
 };
 
-/* What programs may be whose CPU time "unprofiled_cpu_seconds" is: for sentences. */
+/* Kinds of program that "unprofiled_cpu_seconds" may contain; for messages. */
 #define UNPROFILED_KINDS                                                                              \
     "statically linked, set-uid, 32-bit, of another user, in a container, or started with a cleared " \
     "environment"
@@ -122,7 +122,8 @@ struct profile_pirate {
 int profile_create(const char *path, struct profile **profile, struct error *err);
 /* Instead of profile_close, of one that was created: all files are as they were before. NULL is allowed. */
 void profile_abandon(struct profile *p);
-/* It will not be abandoned: an earlier PATH.old, kept for that till now, goes. profile_close does it, too. */
+/* The profile is to be kept: deletes an earlier PATH.old, which was kept for the case that it is abandoned.
+ * profile_close does it, too. */
 void profile_keep(struct profile *p);
 /* Opens an existing profile to add to it. As profile_open; -EBUSY if it is being written. */
 int profile_append(const char *path, struct profile **profile, struct error *err);
@@ -156,7 +157,7 @@ int profile_add_sample(struct profile *p, const struct profile_sample *sample, s
 /* Removes earlier rows measured by `by`, then adds these. */
 int profile_put_pirates(struct profile *p, const char *by, const struct profile_pirate *rows, size_t n,
                         struct error *err);
-/* Make what was said so far durable (one transaction; called every few seconds while running). */
+/* Make everything written so far durable (one transaction; called every few seconds while running). */
 int profile_commit(struct profile *p, struct error *err);
 /* Commit, mark complete (unless complete is 0), close, free. NULL is allowed. */
 int profile_close(struct profile *p, int complete, struct error *err);

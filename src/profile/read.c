@@ -25,7 +25,7 @@
 
 #define READ_WAIT_MS 10000 /* for a writer in the middle of a commit */
 
-/* The SQLite file header (sqlite.org/fileformat.html): what we look at ourselves, to say what is wrong. */
+/* The SQLite file header (sqlite.org/fileformat.html): examined here for precise error messages. */
 #define HEADER_BYTES 100
 #define HEADER_MAGIC "SQLite format 3"
 #define HEADER_USER_VERSION 60

@@ -91,7 +91,8 @@ static int cannot_create(const char *path, int code, struct error *err)
     return error_set(err, code, "cannot create the profile '%s': %s", path, strerror(-code));
 }
 
-/* Move what is at `path` out of the way, its journal with it: a journal must never meet another file. */
+/* Move what is at `path` out of the way, its journal with it: a journal must never be applied to another
+ * file. */
 static int move_old(struct profile *p, const char *name, struct error *err)
 {
     const char *path = p->path;

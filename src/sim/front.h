@@ -73,7 +73,7 @@ FRONT_INLINE unsigned front_oldest_(const int16_t *stamp, unsigned n)
     return (unsigned)slot;
 }
 
-/* The near stamps while touches go on: between near_open and near_close they are nowhere else. */
+/* The near stamps during touches: between near_open and near_close they are stored nowhere else. */
 struct near {
     int16_t *stamp, tick;
 };

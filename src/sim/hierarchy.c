@@ -6,7 +6,7 @@
  * Problem. A hundred million references a second leave 10 ns for each, and the rules make for many
  * questions. Method: the questions are asked only on the way of a miss. Hits in the first level stay in
  * one loop that is made for its policy and ways (narrow.h); what a store hit must know, whether others may
- * hold the line, is a flag in the slot (KEY_OWNED), kept by those who fetch and those who take away.
+ * hold the line, is a flag in the slot (KEY_OWNED), maintained when lines are fetched and invalidated.
  */
 
 #include "sim/hierarchy.h"
@@ -78,7 +78,7 @@ static void fill(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
         evicted(sim, core, level, victim);
 }
 
-/* A line that comes from further in: a write-back, or an exclusive level's due. */
+/* A line evicted from the inner level: a write-back, or the fill of an exclusive level. */
 static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
 {
     struct cache *c = cache_at(sim, level, core);
@@ -142,7 +142,7 @@ static void own(struct sim *sim, uint32_t core, uint64_t line)
     }
 }
 
-/* --- what a level is asked for --- */
+/* --- requests to a level --- */
 
 static void count_access(struct sim *sim, uint32_t core, uint32_t level, int store)
 {

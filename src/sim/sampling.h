@@ -17,7 +17,8 @@
  * One LRU cache sees stretches of `length` accesses, one at a random place in every `period`. At the start of
  * a stretch nothing is known of the cache. In a set of W ways a line is known to be cached once it
  * was accessed in the stretch and fewer than W others of the set since; once W lines of the set were
- * accessed, what is not known to be cached is known not to be. Whatever else is accessed before is "unknown".
+ * accessed, a line that is not known to be cached is known not to be. Accesses that neither rule decides are
+ * "unknown".
  */
 struct timesample_config {
     uint64_t size_bytes;
@@ -61,8 +62,8 @@ struct timesample_result timesample_result(const struct timesample *sample);
 
 /*
  * A hierarchy sees only the lines that fall into some sets, drawn at random, and knows their state always.
- * Lines that share a set at one level must share their fate at the others, so what is drawn are remainders of
- * the line by the greatest common divisor of the levels' set counts.
+ * Lines that share a set at one level must all be in the sample or not, at every level, so what is drawn are
+ * remainders of the line by the greatest common divisor of the levels' set counts.
  */
 struct setsample_result {
     uint64_t accesses, misses; /* simulated ones */

@@ -15,7 +15,7 @@
  * a list still holds from before it matches no line, and lies after all lines touched later.
  *
  * Measured, ns a touch, bursts of bzip2, sqlite3, python3 and cc1 on a busy EPYC with AVX-512: 19, 12, 15,
- * 21; lists of whole lines, gone through one by one, had taken 36, 24, 43, 32.
+ * 21; lists of whole lines, searched one by one, took 36, 24, 43, 32.
  *
  * Example, lines 0 4 0 at level 1 (two sets) and 3 (eight): both lines are in set 0 of two, so the second
  * touch of 0 has distance 1 there; of eight sets they have one each, and the distance is 0.

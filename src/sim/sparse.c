@@ -88,7 +88,7 @@ static void sleep_for(struct sampler *s, uint64_t now, uint64_t length)
     s->until = now + length;
 }
 
-/* A window that is open reaches as far as the stream so far. */
+/* An open window extends to the current end of the stream. */
 static void measure_window(struct sampler *s, uint64_t now)
 {
     if (s->awake)

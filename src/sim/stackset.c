@@ -38,7 +38,7 @@
 #include "sim/stackset-internal.h"
 
 #define RING 16u /* batches; enough that no thread waits for each one */
-/* Workers that take stretches, 1.3 MB each; who reads a trace does not feed more. */
+/* Most workers for stretches, 1.3 MB each; one reader of a trace does not supply more. */
 #define STRETCH_WORKERS 8u
 /* Dense stacks have a stretch computed apart so often, to see whether they still are. */
 #define DENSE_PROBE 16u

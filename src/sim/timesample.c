@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "sim/cache-internal.h"
 
-/* What a line in the cache has gone through. */
+/* The history of a line in the cache. */
 struct life {
     uint64_t arrived; /* access number; 0: before the set was known */
     uint64_t last_use;
