@@ -75,7 +75,7 @@ int breakpoint_open(struct breakpoint *b, pid_t pid, uint64_t address, int enabl
         return error_set(err, -EPERM,
                          "the kernel does not let us set breakpoints (kernel.perf_event_paranoid is too "
                          "high, or a container forbids performance events)");
-    return error_set(err, -ENODEV, "no breakpoint can be had from the kernel: %s", strerror(-code));
+    return error_set(err, -ENODEV, "the kernel provides no breakpoint: %s", strerror(-code));
 }
 
 void breakpoint_enable(struct breakpoint *b)

@@ -43,10 +43,9 @@ int code_place_check(const char *text, struct error *err)
     uint64_t value;
     const char *colon = strrchr(text, ':'), *name = colon ? colon + 1 : text;
     if (*name == '\0' || colon == text || (strncmp(name, "0x", 2) == 0 && !is_number(name, &value)))
-        return error_set(
-            err, -EINVAL,
-            "'%s' names no place in a program: a FUNCTION, FILE:FUNCTION, FILE:0xOFFSET or 0xADDRESS does",
-            text);
+        return error_set(err, -EINVAL,
+                         "'%s' cannot be resolved: write FUNCTION, FILE:FUNCTION, FILE:0xOFFSET or 0xADDRESS",
+                         text);
     return 0;
 }
 
@@ -70,7 +69,7 @@ int code_place_entry(pid_t pid, uint64_t *address, struct error *err)
 {
     uint64_t entry = auxiliary(pid, AT_ENTRY);
     if (entry == 0)
-        return error_set(err, -ESRCH, "cannot tell where process %d begins", pid);
+        return error_set(err, -ESRCH, "cannot find the entry point of process %d", pid);
     *address = entry;
     return 0;
 }
@@ -104,7 +103,7 @@ static int modules_read(pid_t pid, struct modules *m, struct error *err)
     FILE *f = n > 0 ? fopen(maps, "re") : NULL;
     m->n = 0;
     if (!f)
-        return error_set(err, -errno, "cannot tell which program process %d runs: %s", pid, strerror(errno));
+        return error_set(err, -errno, "cannot find the program of process %d: %s", pid, strerror(errno));
     own[n] = '\0';
     while (fgets(line, sizeof line, f)) {
         unsigned long from, to, offset;

@@ -136,7 +136,7 @@ int elf_symbol_address(pid_t pid, const char *name, uint64_t *address, struct er
     snprintf(maps, sizeof maps, "/proc/%d/maps", pid);
     ssize_t n = readlink(link, exe, sizeof exe - 1);
     if (n < 0)
-        return error_set(err, -errno, "cannot tell which program process %d runs: %s", pid, strerror(errno));
+        return error_set(err, -errno, "cannot find the program of process %d: %s", pid, strerror(errno));
     exe[n] = '\0';
     int code = look_up(link, name, &symbol, err);
     if (code != 0)

@@ -50,7 +50,7 @@ int hold_calibrate(uint32_t *hit_ticks, size_t hits, uint32_t *miss_ticks, size_
                    struct hold_scale *scale, struct error *err)
 {
     if (hits < HOLD_CALIBRATION || misses < HOLD_CALIBRATION)
-        return error_set(err, -EINVAL, "too few timed loads to tell cache from memory by");
+        return error_set(err, -EINVAL, "too few timed loads to distinguish cache from memory");
     qsort(hit_ticks, hits, sizeof *hit_ticks, compare);
     qsort(miss_ticks, misses, sizeof *miss_ticks, compare);
     struct hold_scale s = {.hit_median = quantile(hit_ticks, hits, .5),

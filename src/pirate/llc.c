@@ -140,7 +140,7 @@ int llc_find(int cpu, struct llc *llc, struct error *err)
     cpu_set_t may;
     struct llc found;
     if (sched_getaffinity(0, sizeof may, &may) != 0)
-        return error_set(err, -errno, "cannot tell which CPUs this process may use: %s", strerror(errno));
+        return error_set(err, -errno, "cannot find out which CPUs this process may use: %s", strerror(errno));
     if (hwloc_topology_init(&topology) != 0)
         return error_set(err, -ENOMEM, "hwloc cannot be set up");
     int code = hwloc_topology_load(topology) != 0

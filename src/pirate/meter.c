@@ -19,7 +19,8 @@
 static int take_symbol(struct meter *m, const struct elf_symbol *symbol, struct error *err)
 {
     if (symbol->is_function || (symbol->size != 4 && symbol->size != 8))
-        return error_set(err, -EINVAL, "'%s' is no variable of 4 or 8 bytes, so it cannot tell progress",
+        return error_set(err, -EINVAL,
+                         "'%s' is not a variable of 4 or 8 bytes, so it cannot measure progress",
                          m->variable);
     m->size = (unsigned)symbol->size;
     return 0;

@@ -68,7 +68,8 @@ static int make_cells(struct pirating *p, struct error *err)
     }
     if (lost > 0)
         pirating_note(
-            p, "%zu of %zu sizes are more than there is, or less than the Pirate can leave, and not measured",
+            p,
+            "%zu of %zu sizes are larger than the cache or smaller than the Pirate can leave: not measured",
             lost, p->n);
     qsort(p->cells, p->n, sizeof *p->cells, larger_first);
     return 0;
@@ -169,7 +170,7 @@ static int find_size(struct pirating *p, struct error *err)
     pirating_note(
         p,
         "of the last level's %s the Pirate can hold only %s, even alone (others use it, or the host of this "
-        "virtual machine gives no more): sizes are reckoned from that",
+        "virtual machine gives no more): sizes are relative to that",
         size_format(r->llc.size_bytes, all), size_format(r->alone_bytes, held_text));
     return 0;
 }
