@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 10u
+#define WIRE_VERSION 11u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -198,8 +198,6 @@ struct wire_trigger {
 enum wire_watch_means {
     WIRE_WATCH_BY_NOTHING = 0,
     WIRE_WATCH_BY_PAGES,
-    WIRE_WATCH_BY_REGISTERS /* the collector's alone: the agent asks, and closes nothing; of one thread only
-                             */
 };
 enum wire_watch_state {
     WIRE_WATCH_FREE = 0,
@@ -230,7 +228,6 @@ struct wire_watching {
     /* Told by the collector: CPU time that watching may cost until the next question; and what the kernel
      * takes for a fault or a diverted system call, to and fro, and of that for the way in. */
     uint64_t allowance_ns, fault_ns, fault_entry_ns;
-    uint64_t back_ns; /* CPU time of the process when a thread had its answer and went back to its code */
     uint32_t threads; /* of the process that the agent knows, when it asks */
     uint32_t pad;
     struct wire_watch watch[WIRE_MAX_WATCHES];
@@ -242,7 +239,7 @@ enum wire_unwatched {
     WIRE_UNWATCHED_ASYNC,     /* the kernel may write to the target's memory on its own (io_uring, devices) */
     WIRE_UNWATCHED_DISPATCH,  /* the target uses syscall user dispatch itself */
     WIRE_UNWATCHED_COLLECTOR, /* no answer came for seconds */
-    WIRE_UNWATCHED_THREADS    /* too many of them (by registers: two), or made behind libc's back */
+    WIRE_UNWATCHED_THREADS    /* too many of them, or made behind libc's back */
 };
 
 struct wire_module {

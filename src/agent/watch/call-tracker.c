@@ -278,10 +278,6 @@ void guard_begins(struct thread *t)
 {
     if (!watch_many() || !watch_used())
         return;
-    if (session->watch == WIRE_WATCH_BY_REGISTERS) {
-        turn_off(WIRE_UNWATCHED_THREADS);
-        return;
-    }
     if (divert_calls(t))
         return;
     if (!guarding)

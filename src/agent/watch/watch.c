@@ -257,10 +257,8 @@ void watch_ask(struct thread *t, uint32_t asks)
     watch_close(t, t->app_mask);
     if (answer > 0)
         watch_spend(t, cpu_ns() - began);
-    if (asks) {
+    if (asks)
         burst_is_over(t);
-        watching()->back_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    }
 }
 
 void watch_forked(void)
