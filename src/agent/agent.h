@@ -19,6 +19,7 @@
  *   syscalls.c   system calls made from inside a burst
  *   watch.c      pages closed to see the next touch of a line (watch.h names its parts)
  *   touched.c    which watched lines a short burst touched
+ *   own.c        the agent's own memory (own.h)
  *   calls.c      system calls made while pages are closed; call-memory.c: what memory they touch
  *   regions.c    which code may be translated
  *   rseq.c       restartable sequences, which may not
@@ -62,7 +63,7 @@ struct counting {
     int part;       /* 0: warms up. 1: is timed. */
     int done;       /* the next burst is to be recorded: it was counted before it, if only in part */
     int timed;      /* the timer is set */
-    int closed;     /* the page that blocks read is closed: the thread stops at the next one */
+    int closed;     /* the page that blocks write to is closed: the thread stops at the next such one */
     int paused;     /* for a system call, behind which the stretch goes on */
     uint64_t total; /* references counted so far, but for those since it last stopped; of a repeated
                      * string instruction's operand, one */
@@ -237,7 +238,8 @@ struct thread {
     uint32_t tables; /* which of them it has */
     struct watch_thread watch;
 
-    uint64_t steps[512] __attribute__((aligned(4096))); /* a page: see translator/x86_64/count.h */
+    uint64_t steps[512] __attribute__((aligned(4096))); /* two pages: see translator/x86_64/count.h */
+    uint64_t stop[512] __attribute__((aligned(4096)));
     uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
     uint64_t jumps[1u << COUNT_TABLE_BITS], returns[1u << COUNT_TABLE_BITS];
 };
@@ -494,6 +496,9 @@ void watch_quiet_native(struct thread *t); /* watch_quiet, and not in a burst; n
 /* Around a system call that the agent makes for the target, with pointers of the target's. */
 void watch_hold(struct thread *t);
 void watch_release(struct thread *t);
+/* Nonzero: the thread met a fault with the lock of watching in its hands, which is released, and all pages
+ * are open. What is touched then is the agent's: somebody took memory away that he did not map. */
+int watch_faulted(void);
 /* A fault at that address; uc NULL: in code of ours. Nonzero: the page was closed, and is open now. */
 int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc);
 void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns);

@@ -34,6 +34,7 @@
 #define WIRE_MAX_BUFFERS 64u
 #define WIRE_MAX_SLOTS 64u
 #define WIRE_MAX_BLOCKS (1u << 18) /* ids 1 .. WIRE_MAX_BLOCKS-1; 0 is never used */
+#define WIRE_OWN_SPANS 4160u       /* memory of the agent's: one for each thread, and some for all */
 #define WIRE_ID_BITS 20
 #define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
 
@@ -303,6 +304,11 @@ enum wire_disabled {
     WIRE_OFF_COUNT
 };
 
+/* Addresses from low to below high; high 0: none. */
+struct wire_span {
+    uint64_t low, high; /* atomic */
+};
+
 struct wire_proc {
     uint32_t state; /* atomic */
     uint32_t pid, ppid;
@@ -326,11 +332,24 @@ struct wire_proc {
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_module module[WIRE_MAX_MODULES];
     struct wire_watching watching;
+    /* All memory of the process that is the agent's. Entries are only added; `high` comes last. */
+    uint32_t own_spans; /* atomic */
+    struct wire_span own[WIRE_OWN_SPANS];
     /* template offset of block id, bytes from the template area's start; 0: none. Filled by the
      * agent before a record with that id can be handed over; ids are never reused within a
      * process unless `generation` of the process slot changes (it does not at present). */
     uint32_t block_offset[WIRE_MAX_BLOCKS];
 };
+
+/* Whether something in [low, high) is the agent's. */
+static inline int wire_is_own(const struct wire_proc *proc, uint64_t low, uint64_t high)
+{
+    uint32_t n = __atomic_load_n(&proc->own_spans, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n && i < WIRE_OWN_SPANS; i++)
+        if (low < __atomic_load_n(&proc->own[i].high, __ATOMIC_ACQUIRE) && high > proc->own[i].low)
+            return 1;
+    return 0;
+}
 
 #define PID_NAMESPACE "/proc/self/ns/pid"
 

@@ -96,6 +96,33 @@ def test_threads_behind_libcs_back(built, record):
     assert counters(db)["unwatched"] == 6
 
 
+READS = [("loads", 15, ""), ("loads", 15, "beside"), ("threads", 6, "beside"), ("write", 1, "beside"), ("vm", 1, "beside"),
+         ("mem", 1, "beside")]
+READ_MODES = {"default": [], "often": ["--gap-us", "500"], "hard": HARD, "full": FULL,
+              "counting": ["--clock", "count-always"]}
+
+
+@pytest.mark.parametrize("mode", READ_MODES)
+def test_all_memory_is_read(built, record, mode):
+    """A program may read whatever is mapped, all of the agent's memory included."""
+    faults = 0
+    for how, rounds, beside in READS:
+        if mode == "full":
+            rounds = (rounds + 4) // 5
+        result, db = record(READ_MODES[mode], [built / "read_all", how, rounds, *filter(None, [beside])])
+        err = b"".join(line for line in result.err.splitlines(True) if not line.startswith(b"cachegram: "))
+        assert (result.status, result.out, err) == (3, b"done\n", b""), (how, result.err, result.summary)
+        faults += counters(db).get("watch_faults", 0)
+    assert faults or mode in ("full", "default", "counting"), "nothing was watched, so nothing was tested"
+
+
+def test_memory_taken_from_the_agent(built, record):
+    """Who makes memory unusable that he did not map is ended by it; he does not hang, with a lock in the agent's hands."""
+    for _ in range(3):
+        result, _ = record(HARD, [built / "read_all", "close", 1, "beside"], timeout=60)
+        assert result.status in (3, 128 + signal.SIGSEGV), result.summary
+
+
 def start(cachegram, db, options, argv):
     """A recording that goes on for a while, once its first bursts are stored."""
     p = subprocess.Popen([cachegram, "record", "-o", db, *options, "--", *argv], start_new_session=True,

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include "agent/agent.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 
 static uint32_t active; /* threads that are in a burst or step: flushing must wait for them */
@@ -54,7 +55,7 @@ static void guard(int index)
 {
     if (__atomic_load_n(&guarded, __ATOMIC_RELAXED) >> index & 1)
         return;
-    sys3(SYS_mprotect, (char *)buffer_address(index) + session->buffer_bytes, WIRE_PAGE, PROT_NONE);
+    own_guard((char *)buffer_address(index) + session->buffer_bytes);
     __atomic_fetch_or(&guarded, UINT64_C(1) << index, __ATOMIC_RELAXED);
 }
 

@@ -16,7 +16,7 @@
  *
  * Counting code looks at no clock itself. At a mark it asks C code to, every few thousand references. A timer
  * of the thread's (on real time: those on CPU time only have the kernel's tick) interrupts it; the handler
- * notes the time and closes a page that every block reads from, and the fault that follows is where a part
+ * notes the time and closes a page that blocks of loops write to, and the fault that follows is where a part
  * ends. A system call that may wait is never interrupted: the page is closed before it instead.
  *
  * Counting always is one stretch without end, stopped now and then to look after signals, with recorded

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include "agent/agent.h"
 #include "agent/sys/files.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 
 #define PROBES 8
@@ -26,7 +27,7 @@ struct region {
     uint8_t probe[PROBES][PROBE_BYTES];
 };
 
-static struct region regions[MAX_REGIONS];
+static struct region *regions; /* room for MAX_REGIONS; NULL: for none */
 static int nregions, changed;
 
 /*
@@ -113,7 +114,7 @@ static struct region *place_for(struct region *old)
     for (int i = 0; i < nregions; i++)
         if (regions[i].start == regions[i].end)
             return &regions[i];
-    return nregions < MAX_REGIONS ? &regions[nregions++] : NULL;
+    return regions && nregions < MAX_REGIONS ? &regions[nregions++] : NULL;
 }
 
 static void add_line(const char *line, size_t length)
@@ -396,6 +397,7 @@ void regions_stale(void)
 
 void regions_read(void)
 {
+    regions = own_map(NULL, MAX_REGIONS * sizeof *regions, OWN_DATA);
     read_maps();
 }
 

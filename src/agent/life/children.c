@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include "agent/signals/signals.h"
 #include "agent/sys/files.h"
+#include "agent/sys/own.h"
 
 #define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
 #define SAME_HANDLERS 4 /* KCMP_SIGHAND */
@@ -20,7 +21,7 @@ static volatile uint32_t *mark;
 
 void children_init(void)
 {
-    mark = sys_map(NULL, WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    mark = own_map(NULL, WIRE_PAGE, OWN_DATA);
     if (mark && sys_failed(sys3(SYS_madvise, mark, WIRE_PAGE, WIPE_ON_FORK)))
         mark = NULL;
     if (mark)

@@ -16,6 +16,7 @@
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/sys/files.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
@@ -257,30 +258,12 @@ EXPORT long syscall(long number64, ...)
     return errno_of(result);
 }
 
-static uint64_t slot_at(uint32_t i)
-{
-    return session->slot_offset + i * session->slot_bytes;
-}
-
-/* Maps slot i of the session: from the descriptor while there is one, else out of the mapping itself
- * (mremap of a shared mapping with old size 0 maps the same file again, and may reach further), which
- * works in a forked child whatever has become of descriptors, root and user. */
+/* From the descriptor, while there is one. */
 static uint8_t *map_slot(int fd, uint32_t i)
 {
-    if (fd >= 0) {
-        long p = sys6(SYS_mmap, 0, (long)session->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                      (long)slot_at(i));
-        return sys_failed(p) ? NULL : (uint8_t *)p;
-    }
-    uint64_t all = session->session_bytes;
-    long p = sys4(SYS_mremap, session, 0, all, MREMAP_MAYMOVE);
-    if (sys_failed(p))
-        return NULL;
-    uint64_t from = slot_at(i), to = from + session->slot_bytes;
-    sys2(SYS_munmap, p, from);
-    if (to < all)
-        sys2(SYS_munmap, (uint64_t)p + to, all - to);
-    return (uint8_t *)p + from;
+    uint64_t at = session->slot_offset + i * session->slot_bytes;
+    return fd >= 0 ? own_map_session(fd, at, session->slot_bytes)
+                   : own_map_session_again(at, session->slot_bytes);
 }
 
 static void describe_process(void)
@@ -295,9 +278,10 @@ static void describe_process(void)
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 
-/* Claims a slot and maps it. fd: the session's, or -1. */
+/* Claims a slot and maps it. fd: the session's, or -1: of a forked child. */
 static int attach(int fd)
 {
+    const struct wire_proc *parent = proc;
     for (uint32_t i = 0; i < session->nslots; i++) {
         if (__atomic_load_n(&session->slots_taken, __ATOMIC_RELAXED) >> i & 1)
             continue;
@@ -311,6 +295,7 @@ static int attach(int fd)
             __atomic_fetch_or(&session->slots_taken, UINT64_C(1) << i, __ATOMIC_SEQ_CST);
             slot = p;
             proc = candidate;
+            own_begin(parent);
             burst_attached();
             if (!proc->template_used)
                 proc->template_used = 8;
@@ -365,13 +350,10 @@ static void forked(void)
 
 static struct wire_session *map_session(int fd)
 {
-    long p = sys6(SYS_mmap, 0, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (sys_failed(p))
-        return NULL;
-    struct wire_session *s = (struct wire_session *)p;
-    if (s->magic == WIRE_MAGIC && s->version == WIRE_VERSION)
+    struct wire_session *s = own_map_session(fd, 0, WIRE_SESSION_BYTES);
+    if (!s || (s->magic == WIRE_MAGIC && s->version == WIRE_VERSION))
         return s;
-    sys2(SYS_munmap, p, WIRE_SESSION_BYTES);
+    sys2(SYS_munmap, s, WIRE_SESSION_BYTES);
     return NULL;
 }
 

@@ -363,6 +363,9 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
 {
     if (recover(sig, info, uc))
         return 0;
+    /* The program goes the way of who destroys what it does not own. */
+    if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && watch_faulted())
+        agent_disable(WIRE_OFF_TROUBLE);
     struct thread *t = thread_self();
     if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
         /* Sent, not met: it waits until that handler returns. */

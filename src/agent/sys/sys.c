@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sys.h. Also the memory routines that the compiler and Zydis call by name. */
 #include "agent/sys/sys.h"
-#include <sys/mman.h>
 #include <time.h>
 
 /* Up to so many bytes a loop is faster than a string instruction, which takes some 30 cycles to start. */
@@ -86,12 +85,6 @@ void __assert_fail(const char *what, const char *file, unsigned line, const char
 {
     (void)what, (void)file, (void)line, (void)function;
     __builtin_trap();
-}
-
-void *sys_map(void *hint, size_t bytes, int prot, int flags)
-{
-    long p = sys6(SYS_mmap, (long)hint, (long)bytes, prot, flags, -1, 0);
-    return sys_failed(p) ? NULL : (void *)p;
 }
 
 uint64_t sys_clock_ns(int clock_id)

@@ -33,7 +33,6 @@ static inline int sys_failed(long ret)
     return (unsigned long)ret >= (unsigned long)-4095l;
 }
 
-void *sys_map(void *hint, size_t bytes, int prot, int flags);
 uint64_t sys_clock_ns(int clock_id);
 
 /*

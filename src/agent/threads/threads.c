@@ -7,20 +7,21 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <threads.h>
 #include <time.h>
 #include "agent/agent.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 
 #define TABLE (2u * MAX_THREADS)
 #define GONE UINT32_MAX
 
-static struct {
+/* TABLE of them; NULL: not made yet. */
+static struct entry {
     uint32_t tid; /* 0: never used, GONE: used once */
     struct thread *thread;
-} table[TABLE];
+} * table;
 /* Of which parts had an entry ever: who goes through the table keeps away from the others, whose pages a
  * forked child would have to make one by one. */
 #define PART 256u
@@ -53,6 +54,8 @@ static uint32_t next_entry(uint32_t i)
 
 struct thread *thread_self(void)
 {
+    if (!table)
+        return NULL;
     uint32_t tid = (uint32_t)sys0(SYS_gettid);
     for (uint32_t i = tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++) {
         uint32_t at = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
@@ -94,19 +97,25 @@ struct thread *thread_new(void)
     drop_lock();
     if (t)
         return t;
-    size_t bytes = sizeof *t + WIRE_PAGE + SIGNAL_STACK_BYTES + WIRE_PAGE + DISPATCH_STACK_BYTES;
-    uint8_t *memory =
-        sys_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    /* All in one piece, which is one entry in the list of what is ours. */
+    struct pieces {
+        struct thread thread;
+        uint8_t guard[WIRE_PAGE], signal_stack[SIGNAL_STACK_BYTES];
+        uint8_t guard_above[WIRE_PAGE], dispatch_stack[DISPATCH_STACK_BYTES];
+        uint64_t mini_buffer[MINI_WORDS];
+        uint8_t guard_behind[WIRE_PAGE];
+    } *memory = own_map(NULL, sizeof *memory, OWN_DATA);
     if (!memory)
         return NULL;
-    t = (struct thread *)(void *)memory;
-    uint8_t *guard = memory + sizeof *t;
-    sys3(SYS_mprotect, guard, WIRE_PAGE, PROT_NONE);
-    t->signal_stack = guard + WIRE_PAGE;
-    sys3(SYS_mprotect, t->signal_stack + SIGNAL_STACK_BYTES, WIRE_PAGE, PROT_NONE);
+    own_guard(memory->guard);
+    own_guard(memory->guard_above);
+    own_guard(memory->guard_behind);
+    t = &memory->thread;
+    t->signal_stack = memory->signal_stack;
+    t->watch.mini_buffer = memory->mini_buffer;
     t->self = t;
     t->index = __atomic_fetch_add(&structures, 1, __ATOMIC_RELAXED);
-    t->dispatch_stack = (uint64_t)(memory + bytes);
+    t->dispatch_stack = (uint64_t)(memory->dispatch_stack + DISPATCH_STACK_BYTES);
     t->buffer = -1;
     t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
     t->kernel_altstack[1] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES};
@@ -592,7 +601,8 @@ static void at_thread_exit(void *thread)
 int threads_init(void)
 {
     has_key = pthread_key_create(&exit_key, at_thread_exit) == 0;
-    return has_key ? 0 : -1;
+    table = own_map(NULL, TABLE * sizeof *table, OWN_DATA);
+    return has_key && table ? 0 : -1;
 }
 
 static struct thread *begin(void *thread)

@@ -78,7 +78,8 @@ int arch_has_ticks(void);                 /* the target may have forbidden itsel
 uint64_t arch_ticks(void);                /* the processor's clock; not in nanoseconds */
 int arch_count_ready(struct thread *t);   /* the thread has what it needs. 0, or -1: no memory */
 int arch_count_can(const ucontext_t *uc); /* of that frame, too */
-/* The page that counting blocks read: closed, the thread faults at the next block's beginning. */
+/* The page that counting blocks write to: closed, the thread faults at the beginning of the next of them that
+ * may close a loop. */
 void arch_count_open(struct thread *t);
 void arch_count_close(struct thread *t);
 /* The frame of a thread that goes into counting code, or comes out of it: then, what was counted meanwhile.

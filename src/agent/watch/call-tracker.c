@@ -37,8 +37,8 @@
 
 struct thread *threads; /* a list */
 unsigned nthreads, starting;
-static int lock;
-static int guarding; /* 0: not yet, for good, or it rests */
+static uint64_t lock; /* the thread pointer of who has it; 0: free */
+static int guarding;  /* 0: not yet, for good, or it rests */
 static uint64_t guard_number = 1;
 static uint64_t rest_began_ns;   /* CPU time of the process */
 static unsigned rests_for, rest; /* bursts that go unwatched: at the next rest, of this one */
@@ -52,13 +52,26 @@ void watch_lock(void)
 {
     if (!watch_many()) /* the one thread may be in a burst, whose end finds the lock taken */
         return;
-    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+    uint64_t nobody = 0;
+    while (!__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        nobody = 0;
         sys0(SYS_sched_yield);
+    }
 }
 
 void watch_unlock(void)
 {
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+int watch_faulted(void)
+{
+    if (__atomic_load_n(&lock, __ATOMIC_RELAXED) != (uint64_t)__builtin_thread_pointer())
+        return 0;
+    watch_unlock();
+    open_pages();
+    return 1;
 }
 
 /* --- what keeps pages open --- */
@@ -362,6 +375,7 @@ void guard_forked(void)
 {
     threads = NULL;
     nthreads = starting = 0;
-    lock = guarding = 0;
+    lock = 0;
+    guarding = 0;
     rests_for = rest = 0;
 }

@@ -3,22 +3,8 @@
  * faults.c - touches of closed pages. One of the watched line is what was waited for; one of a
  * neighbour opens the page for a short burst, whose records are looked through for the line.
  */
-#include <sys/mman.h>
 #include "agent/sys/sys.h"
 #include "agent/watch/watch.h"
-
-static int make_mini_buffer(struct thread *t)
-{
-    if (!t->watch.mini_buffer) {
-        uint8_t *p = sys_map(NULL, MINI_WORDS * 8 + WIRE_PAGE, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-        if (!p)
-            return -1;
-        sys3(SYS_mprotect, p + MINI_WORDS * 8, WIRE_PAGE, PROT_NONE); /* cannot be written */
-        t->watch.mini_buffer = (uint64_t *)(void *)p;
-    }
-    return 0;
-}
 
 /* A page touched again right after its last short burst gets a longer one: that costs less than another. */
 static void choose_length(struct thread *t, uint64_t page, uint64_t now)
@@ -67,8 +53,6 @@ static int begin_mini(struct thread *t, uint64_t page, uint64_t now, ucontext_t 
     choose_length(t, page, now);
     t->mini_cpu_ns = now;
     fault_begins(t);
-    if (make_mini_buffer(t))
-        return 0;
     uint64_t *end = t->watch.mini_buffer + MINI_WORDS;
     return burst_enter_mini(t, uc, end - t->watch.mini_words, end);
 }

@@ -4,6 +4,7 @@
  */
 #include <sys/mman.h>
 #include <time.h>
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 #include "agent/watch/watch.h"
 
@@ -171,6 +172,10 @@ static void close_page(struct page *p)
 {
     if (p->closed)
         return;
+    if (own_overlaps(p->address, WIRE_PAGE)) {
+        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_REFUSED);
+        return;
+    }
     if (rseq_owns(p->address)) {
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
         return;

@@ -314,6 +314,8 @@ static void put_in_table(struct watcher *w, struct line *l)
 static int goes_on(struct watcher *w, struct line *l, int is_new)
 {
     int protection = l->protection;
+    if (wire_is_own(w->proc, l->address, l->address + w->line_bytes)) /* it would refuse it itself */
+        return 0;
     return may_watch(w, l) && (is_new || l->protection == protection);
 }
 

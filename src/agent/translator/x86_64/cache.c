@@ -2,6 +2,7 @@
 /* See cache.h. */
 #include "agent/translator/x86_64/cache.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 #include <elf.h>
 #include <sys/auxv.h>
@@ -84,22 +85,13 @@ static void *good_place(void)
     return base && code >= PROGRAM_CODE_LEAST ? (void *)place : NULL;
 }
 
-static uint8_t *map_code(void)
-{
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rwx = PROT_READ | PROT_WRITE | PROT_EXEC;
-    void *place = good_place();
-    uint8_t *memory = place ? sys_map(place, CODE_CACHE_BYTES, rwx, flags | MAP_FIXED_NOREPLACE) : NULL;
-    return memory ? memory : sys_map(NULL, CODE_CACHE_BYTES, rwx, flags);
-}
-
 int cache_init(void)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rw = PROT_READ | PROT_WRITE;
-    cache = map_code();
-    arena = sys_map(NULL, ARENA_BYTES, rw, flags);
-    blocks = sys_map(NULL, sizeof *blocks * MAX_BLOCKS, rw, flags);
-    exits = sys_map(NULL, sizeof *exits * MAX_EXITS, rw, flags);
-    hash = sys_map(NULL, sizeof *hash * HASH_SIZE, rw, flags);
+    cache = own_map(good_place(), CODE_CACHE_BYTES, OWN_CODE);
+    arena = own_map(NULL, ARENA_BYTES, OWN_DATA);
+    blocks = own_map(NULL, sizeof *blocks * MAX_BLOCKS, OWN_DATA);
+    exits = own_map(NULL, sizeof *exits * MAX_EXITS, OWN_DATA);
+    hash = own_map(NULL, sizeof *hash * HASH_SIZE, OWN_DATA);
     if (!cache || !arena || !blocks || !exits || !hash)
         return -1;
     cache_end = cache + CODE_CACHE_BYTES;

@@ -30,8 +30,6 @@ struct place {
 #define PLACE_VECTOR_OUT 1u
 /* rcx and rax are in T_SCRATCH and T_SPILL_A. */
 #define PLACE_SAVED 2u
-/* rcx is in T_SCRATCH. */
-#define PLACE_SAVED_RCX 4u
 
 struct block {
     uint64_t pc;
@@ -49,6 +47,7 @@ struct block {
     uint16_t stale;         /* the source has changed: not to be found any more */
     uint16_t counts;        /* nonzero: a counting block */
     uint16_t refs;          /* that it counts each time */
+    uint16_t stops;         /* nonzero: behind the check it looks whether it is to stop (count.h) */
 };
 
 enum exit_kind {

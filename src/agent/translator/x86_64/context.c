@@ -103,7 +103,8 @@ static const struct place *place_of(const struct block *b, uint64_t rip)
 static enum arch_fault counting_fault(const struct thread *t, const struct block *b, uint64_t rip, int sig,
                                       uint64_t address)
 {
-    if (sig == SIGSEGV && address - (uint64_t)t->steps < sizeof t->steps)
+    if (sig == SIGSEGV && b->stops && rip == (uint64_t)b->code + b->check_end &&
+        address - (uint64_t)t->stop < sizeof t->stop)
         return FAULT_FULL;
     return rip < (uint64_t)b->code + b->check_end ? FAULT_CODE : FAULT_TARGET;
 }
@@ -125,7 +126,7 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         return FAULT_UNKNOWN;
     *record = (uint64_t *)*greg(uc, b->cursor);
     *end = *record;
-    if (sig == SIGSEGV && address >= (uint64_t)t->buffer_end &&
+    if (sig == SIGSEGV && arch_fault_writes(uc) && address >= (uint64_t)t->buffer_end &&
         address < (uint64_t)t->buffer_end + WIRE_PAGE) {
         *end = t->buffer_end;
         return FAULT_FULL;
@@ -151,7 +152,7 @@ static void restore_counting(struct thread *t, ucontext_t *uc, const struct bloc
         t->count.part_blocks = t->counter[1];
     else
         counted = arch_count_out(t, uc);
-    if (checks || p->state & (PLACE_SAVED | PLACE_SAVED_RCX))
+    if (checks || p->state & PLACE_SAVED)
         *greg(uc, RCX) = (greg_t)t->scratch;
     if (checks || p->state & PLACE_SAVED)
         *greg(uc, RAX) = (greg_t)t->spill_a;

@@ -7,6 +7,7 @@
  */
 #include "agent/translator/x86_64/check.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/source.h"
 #include "agent/translator/x86_64/translate.h"
 
@@ -148,13 +149,8 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
     p.string = a->string;
     n = add_place(n, b, &p);
     emit_count_elements(&cache_out, a->repeats, a->string, 0);
-    if (a->masked) { /* what it adds may be where the thread stops, too */
-        p.state = names ? 0 : PLACE_SAVED_RCX;
-        n = add_place(n, b, &p);
+    if (a->masked)
         emit_count_masked(&cache_out, d, a->masked);
-        p.state = 0;
-        n = add_place(n, b, &p);
-    }
     if (names) {
         emit_count_vector_out(&cache_out);
         p.state |= PLACE_VECTOR_OUT;
@@ -297,13 +293,16 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
     nplaces = add_place(nplaces, b, &p);
     if (source.may_change && !(n == 1 && end && insn_is_native(end)))
         emit_source_check(b, b->source_bytes);
-    if (refs || (end && count_may_loop(end)))
+    b->stops = end && count_may_loop(end);
+    if (b->stops)
+        emit_gs_store(&cache_out, T_STOP + WIRE_PAGE - 8, RSP);
+    if (refs || b->stops)
         emit_count_add(&cache_out, refs,
                        end && (end->class == INSN_RETURN || end->class == INSN_JUMP_INDIRECT ||
                                end->class == INSN_CALL_INDIRECT));
     p.refs = 0;
     *next = 0;
-    unsigned mark = end && count_may_loop(end) ? count_mark_place(insns, n) : n;
+    unsigned mark = b->stops ? count_mark_place(insns, n) : n;
     for (unsigned i = 0; i < n; i++) {
         const struct insn *d = &insns[i];
         if (i == mark)

@@ -9,10 +9,10 @@
  */
 #include <cpuid.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/layout.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 
 #define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
@@ -66,7 +66,6 @@ int arch_count_ready(struct thread *t)
         t->steps[2 * i + 1] = 1;
         t->steps[2 * (i + COUNT_STEPS) + 1] = COUNT_TURN + 1;
     }
-    arch_count_open(t);
     return 0;
 }
 
@@ -85,12 +84,12 @@ uint64_t arch_ticks(void)
 
 void arch_count_open(struct thread *t)
 {
-    sys3(SYS_mprotect, t->steps, sizeof t->steps, PROT_READ);
+    own_unguard(t->stop);
 }
 
 void arch_count_close(struct thread *t)
 {
-    sys3(SYS_mprotect, t->steps, sizeof t->steps, PROT_NONE);
+    own_guard(t->stop);
 }
 
 static uint8_t *state_of(const ucontext_t *uc)

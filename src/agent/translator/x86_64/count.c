@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See count.h. */
 #include "agent/translator/x86_64/count.h"
+#include "agent/sys/own.h"
 #include "agent/sys/sys.h"
-#include <sys/mman.h>
 
 #define TABLE_SIZE (1u << COUNT_TABLE_BITS)
 #define TABLES_BYTES (2 * sizeof(uint64_t) * TABLE_SIZE)
@@ -41,8 +41,7 @@ static uint64_t *entry(uint64_t pc, int is_return)
 
 static uint64_t *make_tables(void)
 {
-    uint64_t *memory =
-        sys_map(NULL, TABLES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE);
+    uint64_t *memory = own_map(NULL, TABLES_BYTES, OWN_SHARED);
     for (uint32_t i = 0; memory && i < TABLE_SIZE; i++) {
         memory[i] = (uint64_t)cache_miss_jump;
         memory[TABLE_SIZE + i] = (uint64_t)cache_miss_return;
@@ -60,9 +59,7 @@ int count_tables(struct thread *t)
         return -1;
     if (t->tables == made)
         return 0;
-    /* An old size of 0: a second mapping of the same memory. */
-    if (sys_failed(sys6(SYS_mremap, (long)tables, 0, TABLES_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
-                        (long)t->jumps, 0)))
+    if (own_map_again(tables, TABLES_BYTES, t->jumps))
         return -1;
     t->tables = made;
     return 0;
@@ -76,7 +73,7 @@ uint64_t count_tables_bytes(void)
 void count_tables_forked(void)
 {
     if (tables)
-        sys2(SYS_munmap, tables, TABLES_BYTES);
+        own_unmap(tables, TABLES_BYTES);
     tables = NULL;
 }
 

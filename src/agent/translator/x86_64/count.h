@@ -6,14 +6,18 @@
  * processor has AVX-512VL, else ymm15. The target's own value of it lies in T_VECTOR; an instruction that
  * names the register gets it back meanwhile. A block begins with what it adds:
  *
+ *      mov gs:[stop], rsp                 if it may close a loop
  *      vpaddq xmm31, xmm31, gs:[steps + 16 * references]
  *      add rax, [rbx]                     the target's: one reference
  *      push rax                           another one
  *      jne ...
  *
- * `steps` is a page of the thread's: 0, 1, 2, ... Closing that page stops the thread at the next block's
- * beginning, where nothing of the block has been executed yet and all registers are the target's. A block
- * without references adds 0 if it may close a loop.
+ * `steps` is a page of the thread's: 0, 1, 2, ... A block without references adds 0 if it may close a loop.
+ *
+ * `stop` is another page, to which nothing but that store writes. Closing it, so that it can only be read,
+ * stops the thread at the beginning of the next block that may close a loop, where nothing of the block has
+ * been executed yet and all registers are the target's. (The target may read any page, by system calls and in
+ * other threads, too: to close one for reading would do harm.)
  *
  * The counter does not begin at 0, but below COUNT_GOAL by as many references as there are to be up to a
  * mark. Blocks that may close a loop look whether it is there, before they add:

@@ -26,8 +26,9 @@
 #define T_STRINGS 320
 #define T_LEFT 384
 #define T_STEPS 4096
-#define T_TARGETS 8192
-#define T_JUMPS (8192 + (16 << TARGET_BITS))
+#define T_STOP 8192
+#define T_TARGETS 12288
+#define T_JUMPS (T_TARGETS + (16 << TARGET_BITS))
 #define T_RETURNS (T_JUMPS + (8 << COUNT_TABLE_BITS))
 
 /* Code of call_through for one thread (calls.S). */
@@ -62,6 +63,7 @@ AT(vector, T_VECTOR);
 AT(strings, T_STRINGS);
 AT(left, T_LEFT);
 AT(steps, T_STEPS);
+AT(stop, T_STOP);
 AT(targets, T_TARGETS);
 AT(jumps, T_JUMPS);
 AT(returns, T_RETURNS);
