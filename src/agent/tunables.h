@@ -24,7 +24,7 @@
 #define BLOCK_REFS 96
 #define BLOCK_WORDS 120
 /* Entries of a thread's table of indirect jump targets, 16 bytes each. 16 bits of the plain
- * address missed millions of times on python3 (FACTS.md); 16 bits of its CRC do not. */
+ * address missed millions of times on python3; 16 bits of its CRC do not. */
 #define TARGET_BITS 16
 /* The signal stack of a thread: a frame with AVX-512 state is 3.5 KB, the translator's C code needs
  * less than 8 KB more. */

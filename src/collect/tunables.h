@@ -104,7 +104,7 @@
 #define BUDGET_MOST_DEBT_NS 4e9
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
 #define BUDGET_MOST_GAP_NS UINT64_C(60000000000)
-/* Watched lines: after a burst, and at a time. A few are as good as fifty (FACTS: K = 4), and a cap of 16
+/* Watched lines: after a burst, and at a time. A few are as good as fifty, and a cap of 16
  * live ones costs nothing. */
 #define COLLECT_WATCH_PER_BURST 4u
 #define COLLECT_WATCH_LIVE 16u
