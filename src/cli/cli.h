@@ -37,6 +37,9 @@ enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
 /* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (message
  * printed). */
 int cli_output_option(const char *command, int result, const char *value, struct cli_output *output);
+/* Prints warnings, one per line of `lines`, as a single line on stderr. */
+void cli_print_warnings(const char *lines);
+
 /* The one file operand at argv[optind], or the default. NULL if there are more (message printed). */
 const char *cli_one_file(const char *command, int argc, char **argv);
 

@@ -250,7 +250,7 @@ static void print_summary(const struct collect_options *o, const struct collect_
         fprintf(stderr, ", traced %llu: %s", (unsigned long long)r->trace_references, o->trace);
     fputc('\n', stderr);
     if (r->warning[0] != '\0')
-        fprintf(stderr, "cachegram: warning: %s\n", r->warning);
+        cli_print_warnings(r->warning);
     else if (r->trouble.text[0] != '\0')
         fprintf(stderr, "cachegram: warning: the profile is incomplete: %s\n", r->trouble.text);
 }

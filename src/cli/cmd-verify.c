@@ -163,7 +163,7 @@ static int run_once(const struct verify_options *o, int full, const char *file, 
         return -1;
     }
     if (result->warning[0] != '\0')
-        fprintf(stderr, "cachegram: warning: %s\n", result->warning);
+        cli_print_warnings(result->warning);
     return 0;
 }
 

@@ -28,6 +28,17 @@ int cli_misuse(const char *command, const char *format, ...)
     return 2;
 }
 
+void cli_print_warnings(const char *lines)
+{
+    fputs("cachegram: warning: ", stderr);
+    for (; *lines; lines++)
+        if (*lines == '\n')
+            fputs("; ", stderr);
+        else
+            fputc(*lines, stderr);
+    fputc('\n', stderr);
+}
+
 int cli_misuse_option(const char *command, int result, char **argv)
 {
     /* The option at fault is the last one that getopt_long went past; short ones are in optopt. */

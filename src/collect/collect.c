@@ -78,8 +78,8 @@ static void warn(struct collect_result *result, const char *format, ...)
 {
     size_t used = strlen(result->warning), room = sizeof(result->warning);
     va_list arguments;
-    if (used != 0 && used + 2 < room)
-        used += (size_t)snprintf(result->warning + used, room - used, "; ");
+    if (used != 0 && used + 1 < room)
+        used += (size_t)snprintf(result->warning + used, room - used, "\n");
     va_start(arguments, format);
     vsnprintf(result->warning + used, room - used, format, arguments);
     va_end(arguments);

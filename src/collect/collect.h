@@ -55,7 +55,7 @@ struct collect_result {
     uint64_t watched, reused;         /* lines watched to an end, and those that were touched again */
     double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
-    char warning[1024];               /* what the user must know of the profile, or "" */
+    char warning[1024];               /* what limits the profile, one warning per line; or "" */
     uint64_t trace_references;        /* in the trace, if one was asked for */
     struct error trouble;             /* why the profile is incomplete, or "" */
 };
