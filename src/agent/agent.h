@@ -39,6 +39,7 @@
 #include "agent/sys/context.h"
 #include "agent/translator/translator.h"
 #include "agent/tunables.h"
+#include "agent/sys/process.h"
 #include "agent/sys/session.h"
 #include "wire/wire.h"
 
@@ -247,6 +248,8 @@ struct thread {
 /* init.c */
 /* Native for good, and the target's signals the kernel's business again. */
 void go_for_good(enum wire_disabled why);
+/* What the process executes from now on inherits a filter: it goes without the agent. */
+void agent_filter_is_inherited(void);
 
 /* surroundings.c */
 int surroundings_foreign(void); /* process numbers mean others here than to the collector */
@@ -257,9 +260,6 @@ enum wire_disabled surroundings_forbid(void); /* WIRE_OFF_NOT: nothing does */
 void children_init(void);
 void child_is_followed(void); /* from now on it is what process_id says */
 void child_is_left(void);     /* it is not to be followed */
-/* The caller is of a process that the agent does not know of, whose handlers are its own; the memory may be
- * its parent's. */
-int child_is_strange(void);
 void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
 void fork_made(void);     /* in a child that libc made */
 
@@ -357,10 +357,9 @@ uint64_t signals_change(int how, uint64_t before, uint64_t mask); /* what sigpro
  * the mask is kept at *mask (hides: some signals are not to be blocked in truth).
  */
 long signals_action_call(const uint64_t *args);
-long signals_action_held(const uint64_t *args); /* likewise, in a function that the target called */
 long signals_mask_call(struct thread *t, const uint64_t *args);
 long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t *args);
-/* sigaltstack; t: NULL: not followed; sp: the caller's. 0: the kernel is to be asked, it has the target's
+/* sigaltstack; sp: the caller's. 0: the kernel is to be asked, it has the target's
  * own. */
 int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, long *result);
 

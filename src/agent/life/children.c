@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include "agent/signals/signals.h"
 #include "agent/sys/files.h"
+#include "agent/sys/process.h"
 #include "agent/sys/own.h"
 
 #define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
-#define SAME_HANDLERS 4 /* KCMP_SIGHAND */
 
 /* 0 where the memory is a copy that we do not know of; NULL: that is not to be told. */
 static volatile uint32_t *mark;
@@ -51,25 +51,10 @@ void child_is_left(void)
         signals_hand_back(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp), 1);
 }
 
-static int is_another(long *pid)
-{
-    if (!session || !process_id || agent_off == WIRE_OFF_SECCOMP) /* which may kill for asking */
-        return 0;
-    *pid = sys0(SYS_getpid);
-    return *pid != process_id;
-}
-
-int child_is_strange(void)
-{
-    long pid;
-    /* If it was made by clone so that it has its parent's handlers, too, what holds there holds here. */
-    return is_another(&pid) && sys6(SYS_kcmp, pid, process_id, SAME_HANDLERS, 0, 0, 0) != 0;
-}
-
 void child_settles(void)
 {
     long pid;
-    if (mark && *mark == 0 && is_another(&pid)) {
+    if (mark && *mark == 0 && process_is_other(&pid)) {
         files_close_inherited(0);
         child_is_left();
     }

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include "agent/signals/signals.h"
+#include "agent/sys/process.h"
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
 static int handed_back = 1;       /* the kernel has the target's own: not yet ours, or again */
@@ -142,12 +143,6 @@ void signals_hand_back(struct thread *t, int silent)
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->hidden, 0, 8);
 }
 
-int signals_fail(int code)
-{
-    errno = code;
-    return -1;
-}
-
 /* The kernel is to have the target's own alternate stack, which the caller's parent had. */
 static void hand_back_altstack(void)
 {
@@ -179,7 +174,6 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
     struct kernel_sigaction now = {NULL, 0, NULL, 0}, asked;
     if (sig < 1 || sig > LAST_SIGNAL || (new && (sig == SIGKILL || sig == SIGSTOP)))
         return -EINVAL;
-    child_settles();
     long ret = kernel_action(sig, handed_back ? new : NULL, &now);
     if (sys_failed(ret))
         return ret;
@@ -216,7 +210,6 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
 long signals_action_call(const uint64_t *args)
 {
     struct kernel_sigaction new, old;
-    child_settles();
     if (handed_back) /* a fault of safe_copy would be the target's */
         return sys4(SYS_rt_sigaction, args[0], args[1], args[2], args[3]);
     if (args[3] != sizeof new.mask)
@@ -227,145 +220,4 @@ long signals_action_call(const uint64_t *args)
     if (!sys_failed(ret) && args[2] && safe_copy((void *)args[2], &old, sizeof old))
         return -EFAULT;
     return ret;
-}
-
-/* The kernel's copies are on the stack, whose pages may be closed if the target made it: with one thread all
- * are opened meanwhile, with several no stack of a thread is closed. */
-static struct thread *hold(void)
-{
-    struct thread *t = agent_off || !session || !session->watch || watch_many() ? NULL : thread_self();
-    if (t)
-        watch_hold(t);
-    return t;
-}
-
-static void release(struct thread *t)
-{
-    if (t)
-        watch_release(t);
-}
-
-long signals_action_held(const uint64_t *args)
-{
-    struct thread *t = hold();
-    long ret = signals_action_call(args);
-    release(t);
-    return ret;
-}
-
-static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
-{
-    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33) /* libc keeps those two for itself */
-        return signals_fail(EINVAL);
-    struct thread *t = hold();
-    long ret = signals_action(sig, new, old);
-    release(t);
-    return sys_failed(ret) ? signals_fail((int)-ret) : 0;
-}
-
-/*
- * libc copies a struct sigaction before and after the system call, so a bad pointer faults, and the target's
- * own handler may jump out: nothing is held meanwhile. The order is glibc's, as si_addr tells where the
- * struct leaves accessible memory: all but the last 16 bytes of the mask, the flags, the rest; when writing,
- * 24 bytes, the flags, the rest.
- */
-#define MASK_WORDS (sizeof(sigset_t) / sizeof(uint64_t))
-
-static void read_action(const struct sigaction *from, struct kernel_sigaction *to)
-{
-    const volatile struct sigaction *f = from;
-    const volatile uint64_t *mask = (const volatile uint64_t *)(const void *)&from->sa_mask;
-    to->handler = (void *)f->sa_handler;
-    to->mask = mask[0];
-    for (size_t i = 1; i < MASK_WORDS - 2; i++)
-        (void)mask[i];
-    to->flags = (unsigned long)(long)f->sa_flags | SA_RESTORER_FLAG;
-    for (size_t i = MASK_WORDS - 2; i < MASK_WORDS; i++)
-        (void)mask[i];
-    to->restorer = (void *)(uintptr_t)signal_restorer;
-}
-
-static void write_action(struct sigaction *to, const struct kernel_sigaction *from)
-{
-    volatile struct sigaction *t = to;
-    volatile uint64_t *mask = (volatile uint64_t *)(void *)&to->sa_mask;
-    t->sa_handler = (void (*)(int))from->handler;
-    mask[0] = from->mask;
-    for (size_t i = 1; i < 4; i++)
-        mask[i] = 0;
-    t->sa_flags = (int)from->flags;
-    for (size_t i = 4; i < 6; i++)
-        mask[i] = 0;
-    t->sa_restorer = (void (*)(void))from->restorer;
-    for (size_t i = 6; i < MASK_WORDS; i++)
-        mask[i] = 0;
-}
-
-EXPORT int sigaction(int sig, const struct sigaction *restrict new, struct sigaction *restrict old)
-{
-    struct kernel_sigaction k_new, k_old;
-    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33)
-        return signals_fail(EINVAL);
-    if (new)
-        read_action(new, &k_new);
-    if (change_action(sig, new ? &k_new : NULL, old ? &k_old : NULL))
-        return -1;
-    if (old)
-        write_action(old, &k_old);
-    return 0;
-}
-
-typedef void (*handler_function)(int);
-
-static handler_function simple(int sig, handler_function handler, unsigned long flags, uint64_t mask)
-{
-    struct kernel_sigaction new = {(void *)handler, flags | SA_RESTORER_FLAG,
-                                   (void *)(uintptr_t)signal_restorer, mask},
-                            old;
-    if (handler == SIG_ERR) {
-        errno = EINVAL;
-        return SIG_ERR;
-    }
-    return change_action(sig, &new, &old) ? SIG_ERR : (handler_function)old.handler;
-}
-
-static uint64_t interrupting; /* what siginterrupt was asked for */
-
-EXPORT int siginterrupt(int sig, int interrupt)
-{
-    struct kernel_sigaction k;
-    if (change_action(sig, NULL, &k))
-        return -1;
-    if (interrupt) {
-        __atomic_fetch_or(&interrupting, SIGNAL_BIT(sig), __ATOMIC_RELAXED);
-        k.flags &= ~(unsigned long)SA_RESTART;
-    } else {
-        __atomic_fetch_and(&interrupting, ~SIGNAL_BIT(sig), __ATOMIC_RELAXED);
-        k.flags |= SA_RESTART;
-    }
-    return change_action(sig, &k, NULL);
-}
-
-EXPORT handler_function signal(int sig, handler_function handler)
-{
-    int restarts = sig < 1 || sig > LAST_SIGNAL || !(interrupting & SIGNAL_BIT(sig));
-    return simple(sig, handler, restarts ? SA_RESTART : 0,
-                  sig >= 1 && sig <= LAST_SIGNAL ? SIGNAL_BIT(sig) : 0);
-}
-EXPORT handler_function bsd_signal(int sig, handler_function handler);
-EXPORT handler_function bsd_signal(int sig, handler_function handler)
-{
-    return signal(sig, handler);
-}
-EXPORT handler_function ssignal(int sig, handler_function handler)
-{
-    return signal(sig, handler);
-}
-EXPORT handler_function sysv_signal(int sig, handler_function handler)
-{
-    return simple(sig, handler, (unsigned)SA_RESETHAND | SA_NODEFER, 0);
-}
-EXPORT handler_function __sysv_signal(int sig, handler_function handler)
-{
-    return sysv_signal(sig, handler);
 }

@@ -110,36 +110,6 @@ long signals_mask_call(struct thread *t, const uint64_t *args)
     return ret;
 }
 
-/* glibc's way: it looks at the new mask itself, and copies all of it if it must take its own signals out. */
-static long change_mask(int how, const sigset_t *set, sigset_t *old)
-{
-    static const uint64_t libcs = SIGNAL_BIT(32) | SIGNAL_BIT(33);
-    const volatile uint64_t *words = (const volatile uint64_t *)(const void *)set;
-    struct thread *t = agent_off || !session ? NULL : thread_self();
-    uint64_t asked[sizeof(sigset_t) / sizeof(uint64_t)];
-    if (!t)
-        child_settles();
-    if (set && (asked[0] = words[0]) & libcs) {
-        for (size_t i = 1; i < sizeof asked / sizeof asked[0]; i++)
-            asked[i] = words[i];
-        asked[0] &= ~libcs;
-        set = (const sigset_t *)(const void *)asked;
-    }
-    uint64_t args[6] = {(uint64_t)how, (uint64_t)set, (uint64_t)old, 8};
-    return t ? signals_mask_call(t, args) : sys4(SYS_rt_sigprocmask, how, set, old, 8);
-}
-
-EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
-{
-    long ret = change_mask(how, set, old);
-    return sys_failed(ret) ? signals_fail((int)-ret) : 0;
-}
-
-EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
-{
-    return (int)-change_mask(how, set, old);
-}
-
 int altstack_disarms(const stack_t *s)
 {
     return ((unsigned)s->ss_flags & (ALTSTACK_AUTODISARM | SS_DISABLE)) == ALTSTACK_AUTODISARM;
@@ -179,27 +149,9 @@ static long change_altstack(struct thread *t, const stack_t *new, stack_t *befor
     return 0;
 }
 
-/* Of a process that nobody follows: ours, of the thread that it was made by, if it could not be handed back.
- */
-static long strange_altstack(const stack_t *new, stack_t *old)
-{
-    stack_t now;
-    child_settles();
-    const struct thread *was =
-        old && !sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? thread_of_stack(now.ss_sp) : NULL;
-    long ret = sys2(SYS_sigaltstack, new, old);
-    if (ret == 0 && was)
-        safe_copy(old, &was->app_altstack, sizeof *old);
-    return ret;
-}
-
 int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, long *result)
 {
     stack_t new, before;
-    if (!t) {
-        *result = strange_altstack((const stack_t *)args[0], (stack_t *)args[1]);
-        return 1;
-    }
     long ret = sys2(SYS_sigaltstack, 0, &t->altstack_now);
     if (sys_failed(ret))
         return 0;
@@ -221,14 +173,4 @@ int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, l
         ret = -EFAULT;
     *result = ret;
     return 1;
-}
-
-EXPORT int sigaltstack(const stack_t *restrict new, stack_t *restrict old)
-{
-    struct thread *t = agent_off || !session ? NULL : thread_self();
-    uint64_t args[6] = {(uint64_t) new, (uint64_t)old};
-    long ret;
-    if (!signals_altstack_call(t, (uint64_t)__builtin_frame_address(0), args, &ret))
-        ret = sys2(SYS_sigaltstack, new, old);
-    return sys_failed(ret) ? signals_fail((int)-ret) : 0;
 }

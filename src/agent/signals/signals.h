@@ -35,7 +35,6 @@ static inline long kernel_action(int sig, const struct kernel_sigaction *new, st
 
 /* rt_sigaction on what is kept for the target. 0, or a negative error. */
 long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old);
-int signals_fail(int code);             /* sets errno, returns -1; in functions that the target called only */
 int altstack_disarms(const stack_t *s); /* it is enabled, and every handler on it disables it */
 
 static inline int is_fault(int sig)

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls.c - functions that make system calls which the agent must know of: mappings, filters, processes. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include "agent/agent.h"
+#include "agent/interpose/interpose.h"
+#include "agent/sys/sys.h"
+
+/* Another library may come to lie where this one was, and look the same wherever we compare. */
+EXPORT int dlclose(void *library)
+{
+    static int (*next)(void *);
+    if (!next)
+        next = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+    int result = next ? next(library) : -1;
+    regions_stale();
+    return result;
+}
+
+static long errno_of(long result)
+{
+    if (!sys_failed(result))
+        return result;
+    errno = (int)-result;
+    return -1;
+}
+
+/*
+ * In a function that the target called, which may be translated: the translator's lock must not be taken
+ * there then, and the dispatcher does it.
+ */
+static void code_changes(uint64_t address, uint64_t bytes)
+{
+    static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
+    uint64_t before = 0;
+    struct thread *t = thread_self();
+    if (!regions_concern(address, bytes))
+        return;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
+    if (t && __atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
+        sys3(SYSCALL_LEAVE, CHANGE_MARK, address, bytes);
+    if (!t || __atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
+        arch_code_changes(address, bytes);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+}
+
+/* Whoever makes code writable means to change it, perhaps where we do not compare. */
+EXPORT int mprotect(void *address, size_t bytes, int protection)
+{
+    const long args[6] = {(long)address, (long)bytes, protection, 0, 0, 0};
+    struct thread *t = agent_gone || !session || !session->watch || watch_many() ? NULL : thread_self();
+    if (t) {
+        watch_quiet(t);
+        watch_unmapped((uint64_t)address, bytes, 0);
+        watch_quiet_end(t);
+    }
+    /* Diverted while pages are closed, it tells watching itself: a burst that ends right here closes some. */
+    long result = agent_gone ? calls_inside(SYS_mprotect, args) : calls_outside(SYS_mprotect, args);
+    if (!agent_off && session) /* one that fails half way has changed the first half */
+        code_changes((uint64_t)address, bytes);
+    return (int)errno_of(result);
+}
+
+/* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
+static long make_it(long number, const long *a)
+{
+    if (watch_many())
+        return calls_outside(number, a);
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (!t)
+        return calls_inside(number, a);
+    watch_hold(t);
+    calls_announce(t, number, (const uint64_t *)a);
+    long result = calls_inside(number, a);
+    watch_release(t);
+    return result;
+}
+
+static long make_call(long number, const long *a)
+{
+    long result = make_it(number, a);
+    struct span code[2];
+    if (session && !agent_off)
+        for (unsigned n = calls_code_of(number, (const uint64_t *)a, code); n > 0; n--)
+            code_changes(code[n - 1].address, code[n - 1].bytes);
+    return result;
+}
+
+/* A process of its own in our memory, whose system calls on a closed page would fail: not seen otherwise
+ * where no page is closed just now. */
+EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
+{
+    static int (*next)(int (*)(void *), void *, int, void *, ...);
+    va_list a;
+    va_start(a, argument);
+    void *parent_tid = va_arg(a, void *), *tls = va_arg(a, void *), *child_tid = va_arg(a, void *);
+    va_end(a);
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (t && (flags & (CLONE_VM | CLONE_THREAD | CLONE_VFORK)) == CLONE_VM) {
+        watch_quiet_native(t);
+        watch_off(t, WIRE_UNWATCHED_ASYNC);
+        watch_quiet_end(t);
+    }
+    if (!next)
+        next = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
+    if (!next)
+        return (int)errno_of(-ENOSYS);
+    return next(function, stack, flags, argument, parent_tid, tls, child_tid);
+}
+
+/* Not one of the questions by which libraries find out what the kernel can do: a bad pointer is. Where the
+ * target has its signals back, a fault would be its own, and nothing is to be done before there is a filter.
+ */
+static int is_filter(long program)
+{
+    struct sock_fprog filter;
+    return !signals_handed_back() && safe_copy(&filter, (const void *)program, sizeof filter) == 0;
+}
+
+static int sets_filter(long operation, long argument)
+{
+    return operation == SECCOMP_SET_MODE_STRICT ||
+           (operation == SECCOMP_SET_MODE_FILTER && is_filter(argument)) ||
+           operation > SECCOMP_GET_NOTIF_SIZES;
+}
+
+/* prctl's: others it does not know. */
+static int sets_mode(long mode, long program)
+{
+    return mode == SECCOMP_MODE_STRICT || (mode == SECCOMP_MODE_FILTER && is_filter(program));
+}
+
+/* Calls on what the agent keeps for the target. 0: it is none of them. */
+static int make_kept(long number, const long *a, uint64_t sp, long *result)
+{
+    const uint64_t *args = (const uint64_t *)a;
+    if (number != SYS_rt_sigprocmask && number != SYS_rt_sigaction && number != SYS_sigaltstack)
+        return 0;
+    struct thread *t = agent_off || !session ? NULL : thread_self();
+    if (!t)
+        child_settles();
+    if (number == SYS_rt_sigprocmask && t)
+        *result = signals_mask_call(t, args);
+    else if (number == SYS_rt_sigaction && !(a[0] == 32 || a[0] == 33))
+        *result = interposed_sigaction(args);
+    else
+        return number == SYS_sigaltstack && interposed_sigaltstack(t, sp, args, result);
+    return 1;
+}
+
+EXPORT int prctl(int option, ...)
+{
+    va_list a;
+    va_start(a, option);
+    long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long);
+    va_end(a);
+    int filters = option == PR_SET_SECCOMP;
+    if (filters && sets_mode(b, c))
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (option == SET_SYSCALL_USER_DISPATCH && b)
+        go_for_good(WIRE_OFF_DISPATCH);
+    long result = make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0});
+    if (filters && result == 0)
+        agent_filter_is_inherited();
+    return (int)errno_of(result);
+}
+
+EXPORT long syscall(long number64, ...)
+{
+    int number = (int)number64; /* all that the kernel looks at */
+    va_list a;
+    va_start(a, number64);
+    long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),
+         f = va_arg(a, long), g = va_arg(a, long);
+    va_end(a);
+    int by_prctl = number == SYS_prctl && b == PR_SET_SECCOMP,
+        filters = by_prctl || (number == SYS_seccomp && b <= SECCOMP_SET_MODE_FILTER);
+    if (by_prctl ? sets_mode(c, d) : number == SYS_seccomp && sets_filter(b, d))
+        go_for_good(WIRE_OFF_SECCOMP);
+    if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
+        go_for_good(WIRE_OFF_DISPATCH);
+    long args[6] = {b, c, d, e, f, g}, result;
+    if (make_kept(number, args, (uint64_t)__builtin_frame_address(0), &result))
+        return errno_of(result);
+    int executes = number == SYS_execve || number == SYS_execveat;
+    struct executing executing;
+    if (executes) {
+        exec_begins(&executing);
+        long *at = number == SYS_execve ? &args[2] : &args[3];
+        char *const *envp = (char *const *)*at;
+        EXEC_SILENCE(envp);
+        *at = (long)envp;
+    }
+    result = make_call(number, args);
+    if (filters && !sys_failed(result))
+        agent_filter_is_inherited();
+    if (executes)
+        exec_failed(&executing);
+    return errno_of(result);
+}
