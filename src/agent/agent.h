@@ -16,6 +16,7 @@
  *   burst.c      entering, leaving, stepping, buffers
  *   count.c      stretches in which references are only counted: the clock
  *   count-near.c what the references right before a burst took
+ *   native.c     what ran natively where everything was to be recorded
  *   syscalls.c   system calls made from inside a burst
  *   watch.c      pages closed to see the next touch of a line (watch.h names its parts)
  *   touched.c    which watched lines a short burst touched
@@ -189,6 +190,7 @@ struct thread {
     uint64_t abort_pc;    /* leave there instead: a restartable sequence was met; 0: no */
     uint64_t app_gs_base;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
+    int step_executes;     /* ... one that executes another program: nobody comes back, if it succeeds */
     int step_makes_thread; /* what is stepped over is a call that makes one, which inherits the trap flag */
 
     int buffer; /* index, or -1 */
@@ -201,8 +203,23 @@ struct thread {
     int met;     /* that moment has come */
     int exactly; /* it was asked for as such: no tick will do */
     int late;    /* the next tick will do, however late it is */
-    uint64_t burst_pc, start_ns, cpu_start_ns, blocks_before;
+    uint64_t burst_pc, start_ns, cpu_start_ns, fs_base, blocks_before;
     uint64_t generation; /* of the translations that the target table refers to */
+    int inside;          /* see arch_inside */
+    /* Full mode, counting always: it has left the code cache and is to be put back there before it executes
+     * anything, behind the next instruction if `left_for` is one that it cannot do there (signals.c). */
+    int must_return;
+    int left_for;         /* enum wire_end */
+    int left_sequence;    /* it came to a restartable sequence, and is where one is aborted */
+    unsigned steps_alone; /* instructions in a row that it was stepped over because they have no code */
+    uint32_t refused;     /* enum wire_native_why: why it did not enter, when it last tried */
+    int makes_known;      /* calls of pthread_create and thrd_create in progress whose thread is followed */
+    int return_trap_blocked; /* the context that rt_sigreturn leads to has SIGTRAP blocked */
+    /* native.c: whether it is native and should not be, why (enum wire_native_why), and its times at that moment;
+     * CPU time up to which it is accounted for. */
+    int is_native;
+    uint32_t native_why;
+    uint64_t native_cpu_ns, native_user_ns, known_cpu_ns;
 
     int mini;          /* the burst is one of watch.c's own */
     int trigger_waits; /* a trigger came in such a burst */
@@ -287,6 +304,8 @@ void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is
 void thread_leaves(struct thread *t);
 void thread_stays(struct thread *t);
 void threads_forked(void);   /* forget all but the caller */
+uint64_t thread_cpu_ns(uint32_t tid); /* UINT64_MAX: it is gone */
+void threads_each(void (*visit)(struct thread *)); /* all that are followed; some are about to end */
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
 /* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in
  * a fault of ours. agent_off is set. *silent: 0 if nobody can say that none is interrupted, the collector
@@ -317,6 +336,7 @@ size_t exec_silent_count(char *const *envp); /* with the NULL at its end; 0: the
             (envp) = exec_silent((envp), room, count);                 \
         }                                                              \
     } while (0)
+void exec_tells(const char *path); /* what is about to be executed; a pointer of the target's */
 void exec_begins(struct executing *e);
 void exec_failed(struct executing *e);
 void exec_undone(struct thread *t); /* libc's function that would execute it may be left by a jump */
@@ -387,6 +407,11 @@ void burst_native_stepped(void); /* it came, or will not come any more */
 void burst_step_settles(struct thread *t, const ucontext_t *uc);
 /* Full mode: hand over and take another buffer. 0, or negative when none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
+/* Full mode: hands over what threads have recorded that wait in system calls. They take another buffer when
+ * they come back. */
+void burst_hand_over_waiting(void);
+/* Likewise, as the process is about to end, or to be another program: also what others lose is told. */
+void burst_process_ends(void);
 void burst_forget(struct thread *t); /* give the buffer back unread */
 /* A burst of watch.c's own into that memory, behind which lies a page that cannot be written; its end calls
  * watch_mini_end. Nonzero: entered. */
@@ -449,6 +474,12 @@ uint64_t count_paging_ns(const struct thread *t);
 /* Around C code that only we need. */
 uint64_t count_away(const struct thread *t);
 void count_back(struct thread *t, uint64_t away);
+
+/* native.c, for threads that are to stay in the code cache: it has handed a buffer over; a handler returns to
+ * its code; it is in the code cache again, or ends. */
+void native_published(struct thread *t);
+void native_seen(struct thread *t);
+void native_over(struct thread *t);
 
 /* Made by the agent itself, with that argument: leave the burst. It is made again natively behind its end, so
  * it is one that the kernel knows, and that the agent makes anyway: filters kill for numbers they have not

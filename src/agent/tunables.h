@@ -35,6 +35,15 @@
 #define MAX_THREADS 4096
 /* Full mode: CPU time after which a thread that runs native is taken back. */
 #define REENTER_NS 1000000
+/* Instructions in a row that are stepped over then, some 3 us each, while there is no code for them. */
+#define STEPS_ALONE_MOST 1000u
+/* Full mode: how often a thread that waits for a buffer looks again, at least; and how long it waits where it
+ * may as well run natively. */
+#define BUFFER_LOOK_NS 5000000
+#define BUFFER_WAIT_NS 10000000000u
+/* Full mode, the code cache full: how often a thread looks whether all others have left it, 20 ms in all. */
+#define ROOM_LOOKS 100u
+#define ROOM_LOOK_NS 200000
 #define NEVER_NS 3600000000000ull /* an hour */
 /* What a change of context costs a thread that the collector has an event on: 0.5 us on a virtual machine
  * (EPYC; a program of two threads that wait for each other, with and without). And of its CPU time, for how

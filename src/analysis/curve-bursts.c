@@ -340,15 +340,21 @@ static void add_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, con
  * which is shown too, has the reason. */
 static int no_bursts(struct profile *p, const char *name, struct error *err)
 {
-    char complete[8] = "";
+    char complete[8] = "", list[768];
     double all = 0, unprofiled = 0;
     if (profile_get_number(p, "unprofiled_cpu_seconds", &unprofiled, NULL) == 0 &&
         profile_get_number(p, "cpu_seconds", &all, NULL) == 0 && unprofiled > 0)
         return error_set(
             err, -ENODATA,
             "the profile '%s' holds no bursts: %.2f s of the %.2f s of CPU time went into programs "
-            "that cannot be profiled (" UNPROFILED_KINDS ")",
-            name, unprofiled, all);
+            "that cannot be profiled (%s)",
+            name, unprofiled, all,
+            profile_get(p, "unprofiled", list, sizeof list, NULL) == 0 ? list : UNPROFILED_KINDS);
+    char few[300];
+    if (profile_get(p, "few_bursts", few, sizeof few, NULL) == 0)
+        return error_set(err, -ENODATA, "the profile '%s' holds no bursts: %s", name, few);
+    if (profile_get(p, "unprofiled", list, sizeof list, NULL) == 0)
+        return error_set(err, -ENODATA, "the profile '%s' holds no bursts; not profiled: %s", name, list);
     uint64_t disabled = 0;
     if (profile_counters(p, add_disabled, &disabled, NULL) == 0 && disabled != 0)
         return error_set(

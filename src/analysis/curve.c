@@ -77,6 +77,12 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
     return code;
 }
 
+double analysis_missed_percent(struct profile *p)
+{
+    double percent;
+    return profile_get_number(p, "missed_percent", &percent, NULL) == 0 && percent > 0 ? percent : 0;
+}
+
 int analysis_curve_compute(struct profile *p, const struct analysis_question *question,
                            struct analysis_curve *curve, struct error *err)
 {
@@ -88,6 +94,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     if ((code = get_line_bytes(p, &curve->line_bytes, err)) != 0)
         return code;
     curve->full = strcmp(mode, "full") == 0;
+    curve->missed_percent = analysis_missed_percent(p);
     curve->model = names[question->model];
     curve->ways = question->ways;
     curve->references = 0;

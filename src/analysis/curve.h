@@ -18,6 +18,13 @@
 #include "model/curve.h"
 #include "profile/profile.h"
 
+/* A profile of full mode that misses more than this is not called exact, nor one of all references; and of
+ * more than that it is told. */
+#define ANALYSIS_EXACT_PERCENT 1.
+#define ANALYSIS_MISSED_PERCENT .1
+/* Share of the references that a profile of full mode misses; 0: none, or not told (older profiles). */
+double analysis_missed_percent(struct profile *p);
+
 enum analysis_model { ANALYSIS_MODEL_LRU, ANALYSIS_MODEL_RANDOM, ANALYSIS_MODEL_STATSTACK };
 
 /* What the curve is to be of. */
@@ -30,7 +37,8 @@ struct analysis_question {
 struct analysis_curve {
     const char *profile; /* file name */
     const char *model;   /* "lru", "random", "statstack" */
-    int full;            /* the profile holds every reference */
+    int full; /* full mode: the profile holds every reference, but for those that are missing */
+    double missed_percent; /* of the references, about; 0: none, or not told */
     unsigned line_bytes;
     uint64_t references; /* recorded ones that the curve is made from */
     size_t bursts;

@@ -144,6 +144,7 @@ int analysis_program_load(const char *profile, int paper, struct analysis_progra
     program->line_bytes = (unsigned)line_bytes;
     (void)profile_get(p, "mode", mode, sizeof mode, NULL);
     program->full = strcmp(mode, "full") == 0;
+    program->exact = program->full && analysis_missed_percent(p) <= ANALYSIS_EXACT_PERCENT;
     if (code == 0)
         code = program->full ? load_full(p, paper, program, err) : load_sampled(p, program, err);
     profile_close(p, 0, NULL);

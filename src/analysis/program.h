@@ -11,7 +11,8 @@
 struct analysis_program {
     char name[64];       /* the profile's file name without folder and .db; of cachegram.db, its command's */
     const char *profile; /* file name, the caller's */
-    int full;            /* from every reference; else the curves are estimates */
+    int full;            /* from a profile of full mode; else the curves are estimates */
+    int exact;           /* and from every reference */
     unsigned line_bytes;
     double references_per_instruction; /* NaN: not in the profile */
     double ns_per_instruction;     /* of CPU time in native code, by the reference clock; NaN: not known */

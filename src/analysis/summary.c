@@ -69,6 +69,7 @@ int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct 
         {"command", s->command, sizeof s->command}, {"started", s->started, sizeof s->started},
         {"mode", s->mode, sizeof s->mode},          {"complete", s->complete, sizeof s->complete},
         {"warning", s->warning, sizeof s->warning}, {"clock", s->clock, sizeof s->clock},
+        {"missed", s->missed, sizeof s->missed},
     };
     const struct {
         const char *key;
@@ -86,6 +87,7 @@ int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct 
         {"memory_bytes", &s->memory_bytes},
         {"clock_error", &s->clock_error},
         {"clock_references", &s->clock_references},
+        {"missed_percent", &s->missed_percent},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)

@@ -22,6 +22,8 @@ struct analysis_summary {
     double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, wall_seconds, overhead_percent,
         exit_status, memory_bytes;
     double clock_error;      /* share by which rates of references may be wrong; NaN: not known */
+    double missed_percent;   /* full mode, counting always: references missing, about; NaN: not told */
+    char missed[512];        /* why, in words */
     double clock_references; /* of the whole run, counted; NaN: they were not */
     size_t bursts, processes, threads;
     uint64_t end[16]; /* bursts by how they ended (codes of docs/format.md); the last: other codes */

@@ -221,12 +221,12 @@ static int any_unknown(const struct corun_job *job)
     return 0;
 }
 
-static int any_sampled(const struct corun_job *job)
+static int all_exact(const struct corun_job *job)
 {
     for (uint32_t i = 0; i < job->profiles.n; i++)
-        if (!job->profiles.program[i]->full)
-            return 1;
-    return 0;
+        if (!job->profiles.program[i]->exact)
+            return 0;
+    return 1;
 }
 
 static void print(const struct corun_options *o, const struct corun_job *job)
@@ -269,7 +269,7 @@ static void print(const struct corun_options *o, const struct corun_job *job)
                                   .size_bytes = (uint64_t)(job->machine.shared_lines * line),
                                   .machine = machine,
                                   .converged = job->solution.converged,
-                                  .exact = !any_sampled(job),
+                                  .exact = all_exact(job),
                                   .iterations = job->solution.iterations,
                                   .residual = job->solution.residual,
                                   .wait_cycles = job->solution.wait_cycles,

@@ -238,12 +238,18 @@ static int same_file(const char *a, const char *b)
 /* The one line at the end, and a second one if the profile is not what was asked for. */
 static void print_summary(const struct collect_options *o, const struct collect_result *r)
 {
-    fprintf(stderr, "cachegram: %llu references", (unsigned long long)r->references);
-    if (!o->full)
+    int none = r->references == 0 && (o->full || r->bursts == 0);
+    if (none)
+        fprintf(stderr, "cachegram: nothing was recorded");
+    else
+        fprintf(stderr, "cachegram: %llu references", (unsigned long long)r->references);
+    if (!none && !o->full)
         fprintf(stderr, " in %llu burst%s", (unsigned long long)r->bursts, r->bursts == 1 ? "" : "s");
-    if (!isnan(r->overhead_percent))
+    if (none && r->nothing[0] != '\0')
+        fprintf(stderr, " (%s)", r->nothing);
+    if (!none && !isnan(r->overhead_percent))
         fprintf(stderr, ", overhead %.1f%%", r->overhead_percent);
-    if (!isnan(r->recorder_overhead_percent))
+    if (!none && !isnan(r->recorder_overhead_percent))
         fprintf(stderr, ", recorder %.1f%%", r->recorder_overhead_percent);
     fprintf(stderr, ": %s", o->output);
     if (o->trace != NULL)

@@ -19,6 +19,8 @@
 #include "collect/clock/faultcost.h"
 #include "collect/collect.h"
 #include "collect/drain/drain.h"
+#include "collect/drain/missed.h"
+#include "collect/drain/refusals.h"
 #include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"
 #include "collect/launch/signals.h"
@@ -420,7 +422,7 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
 }
 
 /* Programs that the agent could not be loaded into, among the command's children or in its place. */
-static void tell_unprofiled_time(struct run *r, struct error *err)
+static void tell_unprofiled_time(struct run *r, int named, struct error *err)
 {
     double all = cpu_seconds(&r->usage), profiled = (double)drain_agent_ns(r->drain) * 1e-9;
     double rest = r->obstacle == NULL ? all - profiled : all;
@@ -430,22 +432,72 @@ static void tell_unprofiled_time(struct run *r, struct error *err)
         return;
     if (profile_set_number(r->profile, "unprofiled_cpu_seconds", rest, err) < 0)
         return;
-    if (r->obstacle == NULL && __atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) != 0)
-        warn(r->result,
-             "%.2f s of the %.2f s of CPU time were not profiled: they went into programs that the agent "
-             "could not be loaded into (" UNPROFILED_KINDS ")",
-             rest, all);
+    if (r->obstacle == NULL)
+        warn(r->result, "%.2f s of the %.2f s of CPU time went into programs that were not profiled%s", rest,
+             all, named ? "" : " (" UNPROFILED_KINDS ")");
+}
+
+/* Burst mode: why there are no bursts, or far fewer than there were to be. */
+static void tell_few(struct run *r, struct error *err)
+{
+    static const struct reduce_totals nothing;
+    const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
+    struct collect_result *result = r->result;
+    double cpu = cpu_seconds(&r->usage), met = (double)t->stand_for_ns * 1e-9;
+    char why[sizeof(result->nothing)];
+    if (r->options->full || r->reducer == NULL ||
+        (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || met > COLLECT_FEW_SHARE * cpu)))
+        return;
+    refusals_reason(drain_refusals(r->drain), (uint64_t)(cpu * 1e9), why, sizeof(why));
+    if (why[0] != '\0') {
+        warn(result, "%s bursts: %s", t->bursts == 0 ? "no" : "hardly any", why);
+        profile_set(r->profile, "few_bursts", why, err);
+    } else if (t->bursts == 0 && result->warning[0] == '\0' && drain_trouble(r->drain) == NULL) {
+        double gap = (double)r->session.map->gap_ns * 1e-9;
+        snprintf(result->nothing, sizeof(result->nothing), "%s, it took %.0f ms of CPU time; try --mode full",
+                 cpu < COLLECT_SHORT_GAPS * gap ? "too short to be sampled" : "no moment to sample it came",
+                 cpu * 1e3);
+    }
+}
+
+/* Full mode, and counting always: of what was to be recorded, or counted, what is missing and why. */
+static void tell_missed(struct run *r, int named, struct error *err)
+{
+    int counted = !r->options->full;
+    static const struct reduce_totals nothing;
+    const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
+    if ((counted && r->clock != COLLECT_CLOCK_COUNT_ALWAYS) || r->reducer == NULL)
+        return;
+    struct missed m = *drain_missed(r->drain);
+    double elsewhere = 0;
+    if (named) /* there are such programs, so that all the rest is theirs */
+        elsewhere = cpu_seconds(&r->usage) - (double)drain_agent_ns(r->drain) * 1e-9;
+    else if (profile_get_number(r->profile, "unprofiled_cpu_seconds", &elsewhere, NULL) < 0)
+        elsewhere = 0;
+    m.elsewhere_ns = elsewhere > 0 ? (uint64_t)(elsewhere * 1e9) : 0;
+    double references = (double)(t->decoded.references + (counted ? drain_counted(r->drain) : 0));
+    double translated_ns = counted ? cpu_seconds(&r->usage) * 1e9 : (double)t->burst_cpu_ns;
+    double percent = missed_percent(&m, counted, references, translated_ns);
+    if (profile_set_number(r->profile, "missed_percent", percent, err) < 0 || percent < MISSED_TOLD_PERCENT)
+        return;
+    char why[512];
+    missed_reasons(&m, why, sizeof(why));
+    if (profile_set(r->profile, "missed", why, err) < 0 || percent < MISSED_WARNED_PERCENT)
+        return;
+    warn(r->result, "about %.*f%% of the references are missing, as they were made natively: %s",
+         percent < 10, percent, why);
 }
 
 static void finish(struct run *r, int exit_status, double own_seconds)
 {
     struct collect_result *result = r->result;
     struct error err = {""};
+    char list[768] = ""; /* programs without the agent */
 
     if (r->obstacle == NULL) {
         uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
         if (__atomic_load_n(&r->session.map->attached, __ATOMIC_RELAXED) == 0)
-            warn(result, "the agent was never loaded into the program, nothing was recorded");
+            warn(result, "the agent was never loaded into the program");
         if (__atomic_load_n(&r->session.map->refused_pids, __ATOMIC_RELAXED) != 0)
             warn(result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
                          "record inside of it");
@@ -455,6 +507,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
     } else {
         warn(result, "not profiled: %s %s, the agent cannot be loaded into it", r->options->argv[0],
              r->obstacle);
+        snprintf(list, sizeof(list), "%s (%s)", r->options->argv[0], r->obstacle);
     }
     if (r->options->reduce != COLLECT_REDUCE_DISTANCES)
         warn(result,
@@ -463,7 +516,15 @@ static void finish(struct run *r, int exit_status, double own_seconds)
     char text[256];
     for (unsigned why = 0; unprofiled_next(drain_unprofiled(r->drain), &why, text, sizeof(text));)
         warn(result, "%s", text);
-    tell_unprofiled_time(r, &err);
+    if (r->obstacle == NULL && r->options->follow)
+        drain_agentless(r->drain, list, sizeof(list));
+    if (r->obstacle == NULL && list[0] != '\0')
+        warn(result, "not profiled: %s", list);
+    if (list[0] != '\0')
+        profile_set(r->profile, "unprofiled", list, &err);
+    tell_unprofiled_time(r, list[0] != '\0', &err);
+    tell_missed(r, list[0] != '\0', &err);
+    tell_few(r, &err);
     if (r->tee != NULL) {
         tee_flush(r->tee);
         result->trace_references = tee_references(r->tee);
@@ -536,6 +597,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
         tee_keep(r.tee);
     /* A trace whose reader has gone must not end the recording. */
     signal(SIGPIPE, SIG_IGN);
+    if (r.obstacle == NULL && options->follow)
+        drain_command(r.drain, r.command);
     collect(&r, own_before_ns);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);

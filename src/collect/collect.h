@@ -55,7 +55,8 @@ struct collect_result {
     uint64_t watched, reused;         /* lines watched to an end, and those that were touched again */
     double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
-    char warning[1024];               /* what limits the profile, one warning per line; or "" */
+    char warning[2048];               /* what limits the profile, one warning per line; or "" */
+    char nothing[256];                /* burst mode: why there are no bursts; "": there are, or the warning tells */
     uint64_t trace_references;        /* in the trace, if one was asked for */
     struct error trouble;             /* why the profile is incomplete, or "" */
 };

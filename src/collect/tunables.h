@@ -134,6 +134,10 @@
  * end and signals interrupt it. Bounds what a lost ring would cost, and how late a process killed without a
  * word gives its slot back. A wake-up costs 40 us here (virtual machine): at 50 ms, an idle recorder was 4 ms
  * a second. */
+/* Bursts that stand for less than this share of the CPU time are hardly any. */
+#define COLLECT_FEW_SHARE .25
+/* A run shorter than so many gaps between bursts may have none by chance. */
+#define COLLECT_SHORT_GAPS 5
 #define COLLECT_SLEEP_MS 500
 /* How often, at most, it is looked whether processes are still there. */
 #define COLLECT_LOOK_MS 100

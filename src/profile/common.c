@@ -10,6 +10,7 @@ static const char *const stmt_text[STMT_COUNT] = {
     [STMT_SET] = "INSERT OR REPLACE INTO run(key, value) VALUES(?, ?)",
     [STMT_PROCESS] = "INSERT INTO process(pid, ppid, exe, start_ns) VALUES(?, ?, ?, ?)",
     [STMT_COUNTER] = "INSERT OR REPLACE INTO counter(process, name, value) VALUES(?, ?, ?)",
+    [STMT_NATIVE] = "INSERT OR REPLACE INTO native(process, tid, reason, cpu_ns) VALUES(?, ?, ?, ?)",
     [STMT_MODULE] =
         "INSERT INTO module(process, start_addr, end_addr, file_offset, path) VALUES(?, ?, ?, ?, ?)",
     [STMT_BURST] =

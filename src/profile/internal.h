@@ -17,6 +17,7 @@ enum profile_stmt {
     STMT_SET,
     STMT_PROCESS,
     STMT_COUNTER,
+    STMT_NATIVE,
     STMT_MODULE,
     STMT_BURST,
     STMT_WATCH,

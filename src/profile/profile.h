@@ -137,6 +137,9 @@ int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const ch
 /* Counters of a process, replaced on every call (name, value). */
 int profile_set_counter(struct profile *p, uint64_t process, const char *name, uint64_t value,
                         struct error *err);
+/* CPU time of a thread (tid 0: of several) that went by natively where every reference was to be recorded. */
+int profile_set_native(struct profile *p, uint64_t process, uint32_t tid, const char *reason, uint64_t cpu_ns,
+                       struct error *err);
 int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
                        uint64_t file_offset, const char *path, struct error *err);
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err);

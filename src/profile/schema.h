@@ -27,6 +27,8 @@ static const char profile_schema[] =
     "CREATE TABLE reuse_window(id INTEGER PRIMARY KEY, start_ref INTEGER, refs INTEGER);"
     "CREATE TABLE reuse_sample(id INTEGER PRIMARY KEY, window INTEGER, ref INTEGER, distance INTEGER,"
     " line INTEGER);"
+    "CREATE TABLE native(process INTEGER, tid INTEGER, reason TEXT, cpu_ns INTEGER,"
+    " PRIMARY KEY(process, tid, reason)) WITHOUT ROWID;"
     "CREATE TABLE pirate(id INTEGER PRIMARY KEY, by TEXT, available_bytes INTEGER,"
     " stolen_bytes INTEGER, valid INTEGER, intervals INTEGER, dropped INTEGER, cpu_ns REAL, units REAL,"
     " ns_per_unit REAL, ns_low REAL, ns_high REAL, ns_per_ref REAL, cpi REAL, gbps REAL, fetch_ratio REAL,"

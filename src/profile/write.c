@@ -335,6 +335,19 @@ int profile_set_counter(struct profile *p, uint64_t process, const char *name, u
     return step_done(p, s, err);
 }
 
+int profile_set_native(struct profile *p, uint64_t process, uint32_t tid, const char *reason, uint64_t cpu_ns,
+                       struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_NATIVE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)tid);
+    sqlite3_bind_text(s, 3, reason, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)cpu_ns);
+    return step_done(p, s, err);
+}
+
 int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
                        uint64_t file_offset, const char *path, struct error *err)
 {

@@ -28,6 +28,8 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
                              : "burst",
             curve->model, curve->line_bytes);
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
+    if (curve->full)
+        fprintf(out, "  \"missed_percent\": %.3g,\n", curve->missed_percent);
     if (curve->windows)
         fprintf(out, "  \"windows\": %zu,\n  \"samples\": %zu,\n", curve->windows, curve->samples);
     if (curve->bursts)

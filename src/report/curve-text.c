@@ -17,7 +17,10 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
     if (curve->ways)
         fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
     fprintf(out, "%u-byte lines\n", curve->line_bytes);
-    if (curve->full)
+    if (curve->full && curve->missed_percent > ANALYSIS_MISSED_PERCENT)
+        fprintf(out, "from %" PRIu64 " references; about %.*f%% of all are missing\n\n", curve->references,
+                curve->missed_percent < 10, curve->missed_percent);
+    else if (curve->full)
         fprintf(out, "from all %" PRIu64 " references\n\n", curve->references);
     else if (curve->windows)
         fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,

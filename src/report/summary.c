@@ -78,7 +78,8 @@ static void put_clock(FILE *out, const struct analysis_summary *s)
     if (strcmp(s->clock, "cputime") == 0)
         fputs("  clock       CPU time: the rate of references at each burst is not known\n", out);
     else if (!isnan(s->clock_references))
-        fprintf(out, "  clock       counted always: %.0f references in all\n", s->clock_references);
+        fprintf(out, "  clock       counted always: %.0f references%s\n", s->clock_references,
+                s->missed_percent > ANALYSIS_MISSED_PERCENT ? "" : " in all");
     else if (*s->clock && !isnan(s->clock_error))
         fprintf(out, "  clock       counted before each burst: rates ±%.0f%%\n", 100 * s->clock_error);
 }
@@ -137,7 +138,8 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     fputs("\n  started     ", out);
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
-            full       ? "full: every reference"
+            full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
+            : full     ? "full: every reference"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured beside a Pirate, not recorded"
                        : "burst: samples of the run");
@@ -172,6 +174,12 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
     if (!isnan(s->exit_status))
         fprintf(out, "  exit        %.0f\n", s->exit_status);
+    if (s->missed_percent > ANALYSIS_MISSED_PERCENT) {
+        fprintf(out, "  missed      about %.*f%% of the references: ", s->missed_percent < 10 ? 2 : 0,
+                s->missed_percent);
+        report_plain(out, s->missed);
+        putc('\n', out);
+    }
     put_warnings(out, s, style);
     put_troubles(out, s);
     if (curve->n > 0)
@@ -204,7 +212,7 @@ struct field {
 };
 
 /* In the order of both formats; new ones at the end. */
-#define FIELDS 17
+#define FIELDS 19
 static void list_fields(const struct analysis_summary *s, struct field fields[FIELDS])
 {
     const struct field list[FIELDS] = {
@@ -225,6 +233,8 @@ static void list_fields(const struct analysis_summary *s, struct field fields[FI
         {"exit_status", NULL, s->exit_status},
         {"memory_bytes", NULL, s->memory_bytes},
         {"start_cpu_seconds", NULL, s->start_cpu_seconds},
+        {"missed_percent", NULL, s->missed_percent},
+        {"missed", s->missed, 0},
     };
     memcpy(fields, list, sizeof list);
 }

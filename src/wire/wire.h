@@ -27,7 +27,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 11u
+#define WIRE_VERSION 12u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* of wire_session.page_ns */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -243,6 +243,29 @@ enum wire_unwatched {
     WIRE_UNWATCHED_THREADS    /* too many of them, or made behind libc's back */
 };
 
+/* Full mode, counting always: why a thread was native. */
+enum wire_native_why {
+    WIRE_NATIVE_CODE = 0, /* there is code that is not translated, not a file's or not to be read */
+    WIRE_NATIVE_SEQUENCE, /* a restartable sequence */
+    WIRE_NATIVE_SPACE,    /* no room for more translations */
+    WIRE_NATIVE_BUFFER,   /* the recorder was behind, or there were too many threads */
+    WIRE_NATIVE_GS,       /* it uses the GS base itself */
+    WIRE_NATIVE_SIGNAL,   /* a signal came first, which did not come */
+    WIRE_NATIVE_EXEC,     /* a thread executed another program, or tried to */
+    WIRE_NATIVE_AGENT,    /* functions of the agent's that must run natively */
+    WIRE_NATIVE_OFF,      /* the agent had turned itself off, or the recording was over */
+    WIRE_NATIVE_UNKNOWN,  /* threads that the agent does not know */
+    WIRE_NATIVE_COUNT     /* at most 16 */
+};
+
+/* User-mode CPU time of a thread that went by natively. */
+struct wire_native {
+    uint32_t key; /* atomic; its id << 4 | enum wire_native_why; 0: of all that found no entry, or none yet */
+    uint32_t pad;
+    uint64_t user_ns; /* atomic */
+};
+#define WIRE_MAX_NATIVE 256u
+
 struct wire_module {
     uint64_t start, end, file_offset;
     char path[232];
@@ -286,6 +309,11 @@ struct wire_counters {
     uint64_t count_blocks, count_turns; /* counting blocks; those that end with a return or indirect branch */
     uint64_t count_cpu_ns, count_away_ns; /* CPU time spent in them; of that, in C code of the agent's */
     uint64_t memory_bytes;                /* that the agent takes, at most: all that it ever touched */
+    uint64_t unknown_threads;             /* made by calls that the agent does not handle */
+    /* Full mode: threads that recorded when another one ended the process, which lost their last buffers, and
+     * the CPU time in which these were filled. */
+    uint64_t lost_threads, lost_ns;
+    uint64_t known_cpu_ns; /* full mode, counting always: CPU time of all threads that are followed */
     uint64_t disabled;                    /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
@@ -309,6 +337,13 @@ struct wire_span {
     uint64_t low, high; /* atomic */
 };
 
+/* A process is about to execute that file, as it was named; perhaps in vain. */
+struct wire_execution {
+    uint32_t pid; /* atomic; 0: it is being written */
+    char path[252];
+};
+#define WIRE_MAX_EXECUTIONS 64u
+
 struct wire_proc {
     uint32_t state; /* atomic */
     uint32_t pid, ppid;
@@ -331,6 +366,7 @@ struct wire_proc {
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
     struct wire_module module[WIRE_MAX_MODULES];
+    struct wire_native native[WIRE_MAX_NATIVE];
     struct wire_watching watching;
     /* All memory of the process that is the agent's. Entries are only added; `high` comes last. */
     uint32_t own_spans; /* atomic */
@@ -383,6 +419,8 @@ struct wire_session {
     /* Atomic: a bit for each slot that is not worth a look for who wants one, and is for the collector. Set
      * after a slot was claimed, and before `attached` is; taken back before the slot's state is. */
     uint64_t slots_taken;
+    uint32_t executions; /* atomic: begun so far; the last ones are: */
+    struct wire_execution execution[WIRE_MAX_EXECUTIONS];
 };
 
 #endif

@@ -12,7 +12,7 @@
 #include "agent/sys/own.h"
 #include "agent/sys/sys.h"
 
-static uint32_t active; /* threads that are in a burst or step: flushing must wait for them */
+static uint32_t active; /* threads that are in a burst or step, for which we must handle faults and traps */
 
 /* Threads with the trap flag that are in no burst: who was made by a step over its making and has not come
  * to its first instruction, and who shall enter one behind a handler. As `active`, they need us to handle
@@ -28,10 +28,10 @@ void burst_init(const struct burst_ops *o)
     ops = o;
 }
 
-/* Nonzero: the thread may enter the code cache, and is one of `active`, beside so many others. */
-static int may_enter(uint32_t *others)
+/* Nonzero: the thread may enter the code cache, and is one of `active`. */
+static int may_enter(void)
 {
-    *others = __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&forbidden, __ATOMIC_SEQ_CST))
         return 1;
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
@@ -87,6 +87,7 @@ static void start_buffer(struct thread *t, int index)
     t->buffer_end = t->buffer_start + session->buffer_bytes / sizeof *t->buffer_start;
     t->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     t->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->fs_base);
     t->blocks_before = proc->count.blocks;
 }
 
@@ -112,13 +113,10 @@ static uint64_t cost_of(const struct wire_desc *d)
     return d->cpu_end_ns - d->cpu_start_ns < most ? d->cpu_end_ns - d->cpu_start_ns : most;
 }
 
-/* Hands the buffer over; the thread has none afterwards. */
-static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
-                    uint32_t last_insns, uint32_t asks)
+static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
+                      uint32_t last_insns, uint32_t asks, uint64_t cpu_ns)
 {
     struct wire_desc *d = &proc->desc[t->buffer];
-    uint64_t fs_base = 0;
-    sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs_base);
     *d = (struct wire_desc){.asks = asks,
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
@@ -130,8 +128,8 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                             .start_ns = t->start_ns,
                             .end_ns = sys_clock_ns(CLOCK_MONOTONIC),
                             .cpu_start_ns = t->cpu_start_ns,
-                            .cpu_end_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
-                            .fs_base = fs_base,
+                            .cpu_end_ns = cpu_ns,
+                            .fs_base = t->fs_base,
                             .new_blocks = proc->count.blocks - t->blocks_before,
                             .pc = t->burst_pc,
                             .gap_ns = t->gap_ns,
@@ -161,6 +159,45 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     doorbell();
 }
 
+/* Hands the buffer over; the thread has none afterwards. */
+static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
+                    uint32_t last_insns, uint32_t asks)
+{
+    hand_over(t, end, detail, end_of_words, last_insns, asks, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    native_published(t);
+}
+
+/* Of a thread that is in a system call, and comes to back_from_gate (arch) next, which needs the lock. */
+static void hand_over_waiting(struct thread *t)
+{
+    if (t->state == THREAD_BURST && !t->inside && !t->count.on && t->buffer >= 0)
+        hand_over(t, WIRE_END_SYSCALL, 0, t->cursor, UINT32_MAX, 0, t->cpu_start_ns);
+}
+
+/* Of one that runs: what it has recorded cannot be had, but how long it took. */
+static void tell_lost(struct thread *t)
+{
+    uint64_t now;
+    if (t->state != THREAD_BURST || !t->inside || t->buffer < 0 || t->tid == (uint32_t)sys0(SYS_gettid) ||
+        (now = thread_cpu_ns(t->tid)) == UINT64_MAX)
+        return;
+    count_add(&proc->count.lost_ns, now > t->cpu_start_ns ? now - t->cpu_start_ns : 0);
+    count_add(&proc->count.lost_threads, 1);
+}
+
+void burst_process_ends(void)
+{
+    burst_hand_over_waiting(); /* they have no end of their own */
+    threads_each(tell_lost);
+}
+
+void burst_hand_over_waiting(void)
+{
+    arch_lock();
+    threads_each(hand_over_waiting);
+    arch_unlock();
+}
+
 void burst_forget(struct thread *t)
 {
     if (t->buffer >= 0)
@@ -173,16 +210,21 @@ static void go_native(struct thread *t)
 {
     if (t->state == THREAD_BURST)
         arch_leave(t);
+    arch_outside(t);
     if (t->state != THREAD_NATIVE)
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     t->state = THREAD_NATIVE;
     ops->left(t);
 }
 
-static void end_books(struct thread *t)
+/* Back there at once (signals.c), or when it is triggered again. Whoever leaves at its own request, or for
+ * good, triggers itself where it may be in a burst again. */
+static void stays_or_arms(struct thread *t, enum wire_end end)
 {
-    go_native(t);
-    thread_arm(t);
+    t->must_return = agent_stays() && end != WIRE_END_EXIT;
+    t->left_for = (int)end;
+    if (!t->must_return)
+        thread_arm(t);
 }
 
 static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
@@ -204,6 +246,8 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     }
     int counting = t->count.on;
     uint32_t asks = 0;
+    if (t->state == THREAD_BURST) /* nobody else hands its buffer over now */
+        arch_inside(t);
     if (counting) {
         count_end(t);
         burst_forget(t);
@@ -211,13 +255,11 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         asks = end != WIRE_END_EXIT ? ops->asks(t, t->burst) : 0;
         publish(t, end, detail, end_of_words, last_insns, asks);
     }
+    if (end == WIRE_END_EXIT)
+        native_published(t);
     go_native(t);
     ops->ask(t, asks); /* after which the budget knows what this burst cost */
-    thread_arm(t);
-    /* Who always counts goes on at once, but not where it would meet the same again, as a call that is yet to
-     * be made. */
-    if (count_always() && (end == WIRE_END_FULL || end == WIRE_END_SIGNAL || end == WIRE_END_FAULT))
-        thread_trigger(t);
+    stays_or_arms(t, end);
 }
 
 void burst_left(struct thread *t)
@@ -233,9 +275,11 @@ void burst_left(struct thread *t)
     burst_end(t, WIRE_END_EXIT, 0, t->cursor, UINT32_MAX);
 }
 
-int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
+/* Full mode: a free one, as soon as the collector has one; -1: there will be none, or not in most_ns. Threads
+ * that wait in system calls need none meanwhile: there may be more of them than buffers, and what they wait
+ * for may be this thread. */
+static int await_buffer(uint64_t most_ns)
 {
-    publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX, 0);
     int index;
     uint64_t began = 0;
     for (;;) {
@@ -244,13 +288,26 @@ int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
             break;
         if (!began)
             began = sys_clock_ns(CLOCK_MONOTONIC);
+        else
+            burst_hand_over_waiting();
+        if (sys_clock_ns(CLOCK_MONOTONIC) - began > most_ns)
+            return -1;
         if (session->stop || collector_gone())
             return -1;
-        struct timespec wait = {0, 50000000};
+        struct timespec wait = {0, BUFFER_LOOK_NS};
         sys4(SYS_futex, &proc->buf_freed, FUTEX_WAIT, freed, &wait);
     }
     if (began)
         count_add(&proc->count.stalled_ns, sys_clock_ns(CLOCK_MONOTONIC) - began);
+    return index;
+}
+
+int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
+{
+    publish(t, WIRE_END_MORE, 0, end_of_words, UINT32_MAX, 0);
+    int index = await_buffer(UINT64_MAX);
+    if (index < 0)
+        return -1;
     start_buffer(t, index);
     return 0;
 }
@@ -265,6 +322,7 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
     memcpy(&uc->uc_sigmask, &t->burst_mask, sizeof t->burst_mask);
     if (t->count.on)
         arch_count_in(t, uc);
+    native_over(t);
     arch_enter(t);
     t->state = THREAD_BURST;
     arch_set_pc(uc, code);
@@ -282,7 +340,7 @@ int burst_must_wait(const ucontext_t *uc)
 
 static int take_buffer_for(struct thread *t)
 {
-    t->buffer = take_buffer();
+    t->buffer = session->mode == WIRE_MODE_FULL ? await_buffer(BUFFER_WAIT_NS) : take_buffer();
     if (t->buffer >= 0)
         return 1;
     count_add(&proc->count.skipped_buffer, 1);
@@ -291,21 +349,45 @@ static int take_buffer_for(struct thread *t)
     return 0;
 }
 
+/* There is no room for more code. What is stale is in nobody's way, so that all other threads come to need
+ * room, too, and out: whoever is the last one has all of it. */
+static uint64_t once_all_are_out(struct thread *t, uint64_t pc)
+{
+    struct timespec moment = {0, ROOM_LOOK_NS};
+    arch_outside(t);
+    sys2(SYS_nanosleep, &moment, 0);
+    if (regions_are_stale())
+        arch_flush();
+    arch_inside(t);
+    uint64_t code = arch_translate(t, pc);
+    t->abort_pc = 0;
+    return code;
+}
+
+static uint32_t why_no_code(const struct thread *t, int in_sequence)
+{
+    return in_sequence                      ? WIRE_NATIVE_SEQUENCE
+           : t->leave_end == WIRE_END_SPACE ? WIRE_NATIVE_SPACE
+                                            : WIRE_NATIVE_CODE;
+}
+
 /* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
  * buffer is given back. */
 static uint64_t begin(struct thread *t, uint64_t pc)
 {
     uint64_t code = arch_translate(t, pc);
+    int in_sequence = t->abort_pc != 0;
     t->abort_pc = 0; /* the kernel has seen to it */
+    for (unsigned waited = 0; !code && agent_stays() && t->leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
+         waited++) {
+        code = once_all_are_out(t, pc);
+    }
     if (!code) {
+        t->refused = why_no_code(t, in_sequence);
         count_add(&proc->count.skipped_code, 1);
         burst_forget(t);
         count_forget(t);
         return 0;
-    }
-    if (t->generation != arch_generation()) {
-        arch_forget_targets(t);
-        t->generation = arch_generation();
     }
     if (t->count.on) {
         count_begin(t);
@@ -328,7 +410,8 @@ static void record(struct thread *t, ucontext_t *uc)
         return;
     }
     memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
-    end_books(t);
+    go_native(t);
+    stays_or_arms(t, WIRE_END_CODE);
 }
 
 void burst_counting_stopped(struct thread *t, ucontext_t *uc)
@@ -351,41 +434,39 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
 int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
+    t->refused = WIRE_NATIVE_OFF;
     if (agent_off || session->stop || !signals_ours())
         return 0;
+    t->refused = WIRE_NATIVE_GS;
     if (arch_gs_in_use()) {
         count_add(&proc->count.skipped_gs, 1);
         return 0;
     }
+    t->refused = WIRE_NATIVE_SIGNAL;
     if (burst_must_wait(uc)) {
         count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
-    uint32_t others;
-    if (!may_enter(&others))
+    t->refused = WIRE_NATIVE_EXEC;
+    if (!may_enter())
         return 0;
+    t->refused = WIRE_NATIVE_OFF;
     uint64_t start, end;
     while (regions_find_changed(&start, &end))
         arch_code_changes(start, end - start);
-    if (regions_changed()) {
-        /* Nobody may be in the cache while it is emptied; a thread that comes in the meantime
-         * sees the same change and goes away again. */
-        if (others) {
-            count_add(&proc->count.skipped_busy, 1);
-            goto out;
-        }
+    if (regions_changed())
         arch_flush();
-        regions_forget();
-    }
     ops->begins(t);
     t->count.on = count_wanted(t, uc);
     /* Who counts for long must not keep a buffer from others. */
     if (!(t->count.on && count_always())) {
+        t->refused = WIRE_NATIVE_BUFFER;
         if (!take_buffer_for(t))
             goto out;
         start_buffer(t, t->buffer);
     }
     t->entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    arch_inside(t);
     uint64_t code = begin(t, pc);
     if (code) {
         ops->entered(t);
@@ -395,6 +476,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
 out:
     t->entered_ns = 0;
     count_forget(t);
+    arch_outside(t);
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
@@ -403,29 +485,20 @@ int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t
 {
     if (agent_off || session->stop || arch_gs_in_use() || burst_must_wait(uc))
         return 0;
-    uint32_t others;
-    if (!may_enter(&others))
+    if (!may_enter())
         return 0;
-    if (regions_are_stale()) {
-        if (others) { /* see burst_enter */
-            __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
-            return 0;
-        }
+    if (regions_are_stale())
         arch_flush();
-        regions_forget();
-    }
     t->buffer = -1;
     t->buffer_start = words;
     t->buffer_end = end;
+    arch_inside(t);
     uint64_t code = arch_translate(t, arch_pc(uc));
     t->abort_pc = 0;
     if (!code) {
+        arch_outside(t);
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
         return 0;
-    }
-    if (t->generation != arch_generation()) {
-        arch_forget_targets(t);
-        t->generation = arch_generation();
     }
     t->cursor = words;
     t->mini = 1;
@@ -457,6 +530,18 @@ void burst_step_settles(struct thread *t, const ucontext_t *uc)
     t->step_makes_thread = 0;
 }
 
+/* A program was to be executed, and the buffer handed over, but the call has failed. */
+static int has_buffer(struct thread *t)
+{
+    int index = t->buffer < 0 && !t->mini ? await_buffer(BUFFER_WAIT_NS) : -1;
+    t->step_executes = 0;
+    if (index >= 0) {
+        start_buffer(t, index);
+        t->cursor = t->buffer_start;
+    }
+    return t->mini || t->buffer >= 0;
+}
+
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
     burst_step_settles(t, uc);
@@ -467,19 +552,13 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
         return;
     }
     count_add(&proc->count.stepped, 1);
-    if (regions_changed() && __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 1) {
+    if (regions_changed())
         arch_flush();
-        regions_forget();
-    }
-    uint64_t code = !session->stop && !regions_changed() && signals_ours() && !arch_gs_in_use()
-                        ? arch_translate(t, arch_pc(uc))
-                        : 0;
+    arch_inside(t);
+    uint64_t code =
+        !session->stop && signals_ours() && !arch_gs_in_use() ? arch_translate(t, arch_pc(uc)) : 0;
     t->abort_pc = 0;
-    if (t->generation != arch_generation()) {
-        arch_forget_targets(t);
-        t->generation = arch_generation();
-    }
-    if (code) {
+    if (code && (t->count.on || has_buffer(t))) {
         go(t, uc, code);
         return;
     }
@@ -504,6 +583,8 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     if (t->leave_end == LEAVE_STEP || t->leave_end == LEAVE_RETURN)
         count_pause(t);
     if (t->leave_end == LEAVE_STEP) {
+        if (t->step_executes && t->buffer >= 0)
+            publish(t, WIRE_END_MORE, 0, t->cursor, UINT32_MAX, 0);
         if (t->step_makes_thread) /* whoever forbids bursts waits for this thread anyway */
             __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
         burst_step(t, uc);
@@ -511,9 +592,10 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     }
     if (t->leave_end == LEAVE_RETURN) {
         arch_leave(t);
+        arch_outside(t);
         t->state = THREAD_STEPPING;
         t->leave_end = WIRE_END_CODE;
-        t->step_trap_blocked = 0;
+        t->step_trap_blocked = t->return_trap_blocked;
         return;
     }
     burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, t->leave_insns);
@@ -528,6 +610,7 @@ void burst_step(struct thread *t, ucontext_t *uc)
     memcpy(&uc->uc_sigmask, &mask, sizeof mask);
     if (t->state == THREAD_BURST)
         arch_leave(t);
+    arch_outside(t);
     t->state = THREAD_STEPPING;
     t->leave_end = WIRE_END_CODE;
     arch_set_step(uc, 1);

@@ -75,6 +75,8 @@ static enum syscall_way change(struct thread *t, long number, const uint64_t *ar
     if (!stays(t))
         return end(t, WIRE_END_SYSCALL, number);
     t->step_makes_thread = calls_makes_thread(number, args);
+    if (t->step_makes_thread && !t->makes_known)
+        count_add(&proc->count.unknown_threads, 1);
     return SYSCALL_STEP;
 }
 
@@ -92,11 +94,14 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return end(t, WIRE_END_SYSCALL, number);
     calls_change_code(number, args);
     switch (number) {
-    case SYS_exit:
     case SYS_exit_group:
+        if (session->mode == WIRE_MODE_FULL)
+            burst_process_ends();
+        return end(t, WIRE_END_EXIT, number);
+    case SYS_exit:
         return end(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        if (stays(t) && arch_step_at_sigreturn(t->app_rsp))
+        if (stays(t) && arch_step_at_sigreturn(t->app_rsp, &t->return_trap_blocked))
             return SYSCALL_RETURN;
         return end(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:
@@ -115,6 +120,9 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_execveat:
         if (t->count.on && !agent_stays()) /* nothing comes after it */
             return end(t, WIRE_END_EXIT, number);
+        if (session->mode == WIRE_MODE_FULL)
+            burst_process_ends();
+        t->step_executes = session->mode == WIRE_MODE_FULL;
         return change(t, number, args);
     case SYS_prctl:
         if (args[0] == PR_SET_TSC) /* perhaps our marks may not read it from now on */

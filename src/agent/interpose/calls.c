@@ -191,6 +191,7 @@ EXPORT long syscall(long number64, ...)
     int executes = number == SYS_execve || number == SYS_execveat;
     struct executing executing;
     if (executes) {
+        exec_tells((const char *)(number == SYS_execve ? b : c));
         exec_begins(&executing);
         long *at = number == SYS_execve ? &args[2] : &args[3];
         char *const *envp = (char *const *)*at;

@@ -174,6 +174,19 @@ void exec_undone(struct thread *t)
         undo(&t->executing);
 }
 
+/* For the collector, which knows programs that the agent cannot be loaded into. */
+void exec_tells(const char *path)
+{
+    if (!session || agent_gone || !session->follow || exec_is_silent())
+        return;
+    uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
+    struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
+    __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
+    size_t missing = safe_copy(e->path, path, sizeof e->path - 1); /* up to memory that is not there */
+    e->path[sizeof e->path - 1 - missing] = 0;
+    __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
+}
+
 /* libc's own function of that name. It only comes back if it fails. */
 #define EXECUTE(name, ...)                                                     \
     do {                                                                       \
@@ -193,12 +206,14 @@ void exec_undone(struct thread *t)
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
     EXEC_SILENCE(envp);
+    exec_tells(path);
     EXECUTE(execve, path, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
     EXEC_SILENCE(envp);
+    exec_tells(file);
     EXECUTE(execvpe, file, argv, envp);
 }
 
@@ -206,6 +221,7 @@ EXPORT int execv(const char *path, char *const argv[])
 {
     if (exec_is_silent())
         return execve(path, argv, environ);
+    exec_tells(path);
     EXECUTE(execv, path, argv);
 }
 
@@ -213,6 +229,7 @@ EXPORT int execvp(const char *file, char *const argv[])
 {
     if (exec_is_silent())
         return execvpe(file, argv, environ);
+    exec_tells(file);
     EXECUTE(execvp, file, argv);
 }
 

@@ -102,12 +102,17 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = signals_target[sig];
     int raised_by_kernel = info->si_code > 0;
+    if (t) /* its handler is recorded, or it ends here, at the target's own place */
+        t->must_return = 0;
     /* Blocked as the target sees it: in truth it was not, for watching or for translated code. */
     uint64_t blocked = mask_of(uc) | (t ? signals_hidden(t, mask_of(uc)) : 0);
     if (raised_by_kernel && is_fault(sig) && blocked & SIGNAL_BIT(sig))
         act.handler = (void *)SIG_DFL; /* such a fault kills */
-    if (act.handler == (void *)SIG_IGN && !raised_by_kernel)
+    if (act.handler == (void *)SIG_IGN && !raised_by_kernel) {
+        if (t)
+            t->must_return = agent_stays() && t->state == THREAD_NATIVE;
         return 0;
+    }
     if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
         /* A fault comes again at the same place; a trap and a sent signal do not. */
         default_action(sig, !raised_by_kernel || sig == SIGTRAP || sig == SIGSYS);
@@ -159,14 +164,20 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     return (uint64_t)act.handler;
 }
 
+/* The target's own mask again, if a step has unblocked SIGTRAP. */
+static void unstep(struct thread *t, ucontext_t *uc)
+{
+    if (t->step_trap_blocked)
+        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
+    t->step_trap_blocked = 0;
+}
+
 /* A step that will not come to its end: native from here on. */
 static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t detail)
 {
     arch_set_step(uc, 0);
     burst_step_settles(t, uc);
-    if (t->step_trap_blocked)
-        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
-    t->step_trap_blocked = 0;
+    unstep(t, uc);
     burst_end(t, end, detail, t->cursor, UINT32_MAX);
 }
 
@@ -188,6 +199,27 @@ static int enters_after_step(struct thread *t)
     t->enter_after_step = 0;
     burst_native_stepped();
     return 1;
+}
+
+/* The next instruction natively, a signal's handler before it if one waits, then we are here again. 0: not
+ * now. Should the handler jump out, the timer is for that, unless who stays has the handler recorded. */
+static int enter_behind_next(struct thread *t, ucontext_t *uc)
+{
+    if (!burst_await_step())
+        return 0;
+    t->enter_after_step = 1;
+    t->step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
+    set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGTRAP)); /* a blocked trap would kill */
+    arch_set_step(uc, 1);
+    if (!agent_stays())
+        thread_arm(t);
+    return 1;
+}
+
+static void goes_back(struct thread *t)
+{
+    t->must_return = 1;
+    t->left_for = WIRE_END_SIGNAL;
 }
 
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
@@ -217,16 +249,46 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
     }
     if (t->watch.let_through)
         calls_stepped(t, uc);
-    if (!agent_off && burst_must_wait(uc) && burst_await_step()) {
-        /* Its handler runs first, then one instruction, then we are here again; unless the handler jumps
-         * out: the timer is for that. */
-        t->enter_after_step = 1;
-        arch_set_step(uc, 1);
+    if (agent_stays()) {
+        goes_back(t);
+    } else if (agent_off || !burst_must_wait(uc) || !enter_behind_next(t, uc)) {
+        if (!burst_enter(t, uc))
+            thread_arm(t);
+    }
+}
+
+/*
+ * The one place where threads that are to stay in the code cache go back there: on their way out of the
+ * handler in which they left it, or were triggered, and before they execute anything. What they left for may
+ * be an instruction that is not executed there, or a signal that comes first: then behind that.
+ */
+static void go_back(struct thread *t, ucontext_t *uc)
+{
+    t->must_return = 0;
+    if (agent_off || t->ending || t->state != THREAD_NATIVE || t->enter_after_step)
+        return;
+    if (t->left_sequence) { /* it would come to the same place again, and be no further */
+        t->left_sequence = 0;
+        t->refused = WIRE_NATIVE_SEQUENCE;
         thread_arm(t);
         return;
     }
-    if (!burst_enter(t, uc))
-        thread_arm(t);
+    int at_it = t->left_for == WIRE_END_SYSCALL || t->left_for == WIRE_END_INSTRUCTION;
+    if ((at_it || burst_must_wait(uc)) && enter_behind_next(t, uc))
+        return;
+    if (burst_enter(t, uc)) {
+        t->steps_alone = 0;
+        return;
+    }
+    int no_code = t->refused == WIRE_NATIVE_CODE || t->refused == WIRE_NATIVE_SPACE;
+    if (no_code && t->steps_alone < STEPS_ALONE_MOST) {
+        t->steps_alone++;
+        if (enter_behind_next(t, uc))
+            return;
+    }
+    t->steps_alone = 0;
+    unstep(t, uc);
+    thread_arm(t);
 }
 
 /* The instruction before was run with the trap flag set. */
@@ -238,7 +300,12 @@ static void stepped(struct thread *t, ucontext_t *uc)
     if (t && t->state == THREAD_STEPPING) {
         burst_reenter(t, uc);
     } else if (t && t->state == THREAD_NATIVE && enters_after_step(t)) {
-        burst_enter(t, uc);
+        if (agent_stays()) {
+            goes_back(t);
+        } else {
+            unstep(t, uc);
+            burst_enter(t, uc);
+        }
     } else if (!t && (uint32_t)sys0(SYS_getpid) == process_id) { /* a thread made by the step */
         burst_native_stepped();
     } /* else: a process made by the step, or a step that was given up */
@@ -359,7 +426,7 @@ static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
     return 1;
 }
 
-static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     if (recover(sig, info, uc))
         return 0;
@@ -430,10 +497,24 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
         }
     } else if (t && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
+    } else if (t && enters_after_step(t)) {
+        arch_set_step(uc, 0);
+        unstep(t, uc);
     }
     if (t && info->si_code > 0)
         exec_undone(t); /* libc's part of a call may have faulted: its handler may jump out */
     return deliver(t, sig, info, uc, d);
+}
+
+static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
+{
+    uint64_t handler = handle(sig, info, uc, d);
+    struct thread *t = agent_lives && agent_stays() ? thread_self() : NULL;
+    if (t && t->must_return && !handler && !in_handler(t, uc))
+        go_back(t, uc);
+    if (t && !handler && !in_handler(t, uc))
+        native_seen(t);
+    return handler;
 }
 
 void signals_dispatch_init(void)

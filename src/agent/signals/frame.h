@@ -37,8 +37,9 @@ extern uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, s
  * handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
 
-/* rt_sigreturn is about to return to the frame at sp: sets the trap flag there. 0: impossible. */
-int arch_step_at_sigreturn(uint64_t sp);
+/* rt_sigreturn is about to return to the frame at sp: sets the trap flag there, and unblocks SIGTRAP
+ * (*trap_blocked: it was blocked). 0: impossible. */
+int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked);
 /* The mask of the frame that the interrupted rt_sigreturn is about to return to. 0, or -1: it is unreadable.
  */
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);

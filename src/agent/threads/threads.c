@@ -83,6 +83,15 @@ struct thread *thread_of_stack(const void *signal_stack)
     return NULL;
 }
 
+void threads_each(void (*visit)(struct thread *))
+{
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1)) {
+        uint32_t tid = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
+        if (tid != 0 && tid != GONE)
+            visit(table[i].thread);
+    }
+}
+
 uint32_t threads_made(void)
 {
     return __atomic_load_n(&structures, __ATOMIC_RELAXED);
@@ -394,6 +403,11 @@ int thread_attach(struct thread *t)
     t->buffer = -1;
     t->ending = 0;
     t->dispatching = t->has_dispatched = t->mini = t->trigger_waits = t->watch_hold = 0;
+    t->inside = t->must_return = t->enter_after_step = t->step_trap_blocked = t->makes_known = t->step_executes = 0;
+    t->steps_alone = 0;
+    t->is_native = 0;
+    t->known_cpu_ns = 0;
+    t->refused = WIRE_NATIVE_OFF;
     t->selector = 0;
     t->fresh = 1;
     t->entered_ns = 0;
@@ -446,6 +460,8 @@ void thread_detach(struct thread *t)
         burst_left(t);
         watch_quiet_end(t);
     }
+    native_over(t);
+    native_published(t);
     int stays = watch_detached(t);
     thread_leaves_burst(t);
     if (t->has_timer)
@@ -538,8 +554,7 @@ static int events_are_closed(void)
     return 1;
 }
 
-/* A thread's CPU time; UINT64_MAX: it is gone. */
-static uint64_t cpu_ns_of(uint32_t tid)
+uint64_t thread_cpu_ns(uint32_t tid)
 {
     struct timespec ts;
     long clock = (long)(~tid << 3 | 6); /* as pthread_getcpuclockid has it */
@@ -559,12 +574,12 @@ static int events_are_over(void)
     uint32_t self = (uint32_t)sys0(SYS_gettid), waited = 0;
     for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
         if (table[i].tid != 0 && table[i].tid != GONE)
-            table[i].thread->retired_cpu_ns = cpu_ns_of(table[i].tid);
+            table[i].thread->retired_cpu_ns = thread_cpu_ns(table[i].tid);
     for (uint32_t i = next_entry(0); i < TABLE;) {
         uint32_t tid = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
         char state = 0;
         if (tid == 0 || tid == GONE || tid == self ||
-            cpu_ns_of(tid) - table[i].thread->retired_cpu_ns >= RAN_SINCE_NS ||
+            thread_cpu_ns(tid) - table[i].thread->retired_cpu_ns >= RAN_SINCE_NS ||
             ((state = task_state(tid)) != 'R' && state != 0))
             i = next_entry(i + 1);
         else if (waited++ == (state ? RETIRE_MS : RETIRE_BURSTS_MS))
@@ -676,6 +691,13 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
     return t;
 }
 
+/* The thread that it makes meanwhile will be attached. */
+static void know_made(struct thread *self, int more)
+{
+    if (self)
+        self->makes_known += more;
+}
+
 EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
                           void *argument)
 {
@@ -690,7 +712,9 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
     if (!t)
         return next(id, attributes, routine, argument);
     t->start_routine = routine;
+    know_made(self, 1);
     int result = next(id, attributes, start, t);
+    know_made(self, -1);
     watch_started(self, t, result != 0);
     if (result)
         put_back(t);
@@ -709,7 +733,9 @@ EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
     if (!t)
         return next(id, routine, argument);
     t->start_c11 = routine;
+    know_made(self, 1);
     int result = next(id, start_c11, t);
+    know_made(self, -1);
     watch_started(self, t, result != thrd_success);
     if (result != thrd_success)
         put_back(t);

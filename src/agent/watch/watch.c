@@ -138,8 +138,13 @@ void watch_quiet(struct thread *t)
 
 void watch_quiet_end(struct thread *t)
 {
-    if (t)
-        sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->quiet_mask, 0, 8);
+    if (!t)
+        return;
+    /* Who is to stay in the code cache has left it for us. */
+    if (agent_stays() && !agent_off && !t->ending && t->state == THREAD_NATIVE &&
+        !(t->quiet_mask & SIGNAL_BIT(SIGTRAP)))
+        thread_trigger(t);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->quiet_mask, 0, 8);
 }
 
 void watch_quiet_native(struct thread *t)

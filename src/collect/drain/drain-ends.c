@@ -59,6 +59,15 @@ int drain_fresh(const struct drain *d)
     return d->attached != d->looked;
 }
 
+static int has_agent(void *ctx, pid_t pid)
+{
+    const struct drain *d = ctx;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        if (d->slots[i].proc != NULL && d->slots[i].pid == (uint32_t)pid && d->slots[i].agent.there != 0)
+            return 1;
+    return 0;
+}
+
 void drain_look(struct drain *d)
 {
     d->looked = d->attached;
@@ -67,6 +76,8 @@ void drain_look(struct drain *d)
         if (slot->proc == NULL)
             continue;
         agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
+        if (slot->agent.there != 0)
+            blocked_look(&slot->blocked, slot->proc, (pid_t)slot->pid);
         /* Until the process is gone its threads can still write. */
         if (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot))
             continue;
@@ -77,6 +88,20 @@ void drain_look(struct drain *d)
         drain_drop(d, slot, 1);
         session_release_slot(d->session, i);
     }
+    if (d->command != 0)
+        agentless_look(&d->agentless, d->session->map, d->command, has_agent, d);
+}
+
+void drain_command(struct drain *d, pid_t command)
+{
+    d->command = command;
+}
+
+void drain_agentless(struct drain *d, char *text, size_t size)
+{
+    if (d->command != 0)
+        agentless_executed(&d->agentless, d->session->map);
+    agentless_list(&d->agentless, text, size);
 }
 
 uint32_t drain_live(const struct drain *d)
@@ -91,6 +116,16 @@ uint32_t drain_live(const struct drain *d)
 const struct unprofiled *drain_unprofiled(const struct drain *d)
 {
     return &d->unprofiled;
+}
+
+const struct refusals *drain_refusals(const struct drain *d)
+{
+    return &d->refusals;
+}
+
+const struct missed *drain_missed(const struct drain *d)
+{
+    return &d->missed;
 }
 
 uint64_t drain_lost(const struct drain *d)

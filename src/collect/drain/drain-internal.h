@@ -4,7 +4,10 @@
 #define CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
 
 #include "collect/clock/agent-time.h"
+#include "collect/drain/agentless.h"
 #include "collect/drain/drain.h"
+#include "collect/drain/missed.h"
+#include "collect/drain/refusals.h"
 #include "collect/clock/trigger.h"
 #include "collect/drain/unprofiled.h"
 
@@ -20,6 +23,7 @@ struct slot {
     struct triggers *triggers; /* NULL: none */
     uint64_t cpu_ns;           /* of the process, when last asked */
     struct agent_time agent;
+    struct blocked blocked;
     struct reduce_process process;
     struct references *references; /* for the trace */
     struct watcher *watcher;       /* NULL: none */
@@ -43,6 +47,10 @@ struct drain {
     int news; /* something was handed over since the last commit */
     uint64_t lost;
     struct unprofiled unprofiled;
+    struct missed missed;
+    struct refusals refusals;
+    pid_t command; /* 0: nobody is looked for who has no agent */
+    struct agentless agentless;
     uint64_t agent_ns;     /* of the processes that have ended: CPU time with the agent in them, at most */
     uint64_t memory_bytes; /* of the ended process that was given most */
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,

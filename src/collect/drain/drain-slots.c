@@ -42,7 +42,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         COUNTER(counts),         COUNTER(count_refs),      COUNTER(count_string_refs),
         COUNTER(count_cpu_ns),   COUNTER(count_away_ns),   COUNTER(count_blocks),
         COUNTER(count_turns),    COUNTER(memory_bytes),    COUNTER(disabled),
-        COUNTER(start_cpu_ns),
+        COUNTER(start_cpu_ns),   COUNTER(unknown_threads),
 #undef COUNTER
     };
     struct error err;
@@ -115,6 +115,12 @@ void drain_adopt(struct drain *d, uint32_t i)
     }
 }
 
+/* Every reference was to be recorded, or counted. */
+static int stays(const struct drain *d)
+{
+    return d->session->layout.mode == WIRE_MODE_FULL || d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
+}
+
 void drain_drop(struct drain *d, struct slot *slot, int gone)
 {
     struct error err;
@@ -125,6 +131,10 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     drain_store_counters(d, slot);
     copy_exe(slot->proc, exe);
     unprofiled_add(&d->unprofiled, slot->proc, exe);
+    refusals_add(&d->refusals, slot->proc, &slot->blocked);
+    if (stays(d) && missed_add(&d->missed, slot->proc, slot->agent.ns, slot->lost,
+                               storing(d) ? d->profile : NULL, slot->process.id, &err) < 0)
+        drain_set_trouble(d, &err);
     d->burst_cpu_ns += drain_profiling_ns(d, &slot->proc->count);
     d->counted += slot->proc->count.count_refs + slot->proc->count.count_string_refs;
     d->ended_cpu_ns += slot->cpu_ns;

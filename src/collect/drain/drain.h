@@ -27,6 +27,8 @@
 #include "collect/watch/watcher.h"
 
 struct drain;
+struct missed;
+struct refusals;
 struct unprofiled;
 
 /* r NULL: buffers are freed without being read (to measure the agents alone). None of them is owned. */
@@ -71,6 +73,13 @@ void drain_commit(struct drain *d);
 uint32_t drain_live(const struct drain *d);
 /* Of the processes that have ended; after drain_finish of all. */
 const struct unprofiled *drain_unprofiled(const struct drain *d);
+/* Of processes that have ended. */
+/* The command's process: it and its descendants are to have the agent. */
+void drain_command(struct drain *d, pid_t command);
+/* Those that had not, as agentless_list. */
+void drain_agentless(struct drain *d, char *text, size_t size);
+const struct refusals *drain_refusals(const struct drain *d);
+const struct missed *drain_missed(const struct drain *d);
 uint64_t drain_lost(const struct drain *d); /* buffers of processes that died in a burst */
 /* CPU time that processes that have ended spent in programs with an agent, at most. */
 uint64_t drain_agent_ns(const struct drain *d);

@@ -14,14 +14,18 @@
 
 uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
 
-int arch_step_at_sigreturn(uint64_t sp)
+int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
 {
     ucontext_t *uc = (ucontext_t *)sp;
     uint64_t mask;
     greg_t flags;
     if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
-        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags) || mask & 1ull << (SIGTRAP - 1))
-        return 0; /* a blocked trap would kill */
+        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags))
+        return 0;
+    *trap_blocked = mask >> (SIGTRAP - 1) & 1;
+    mask &= ~(1ull << (SIGTRAP - 1)); /* a blocked trap would kill */
+    if (*trap_blocked && safe_copy(&uc->uc_sigmask, &mask, sizeof mask))
+        return 0;
     flags |= FLAG_TRAP;
     return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) == 0;
 }

@@ -24,6 +24,10 @@ static struct exit *exits;
 static uint32_t *hash;
 static uint32_t nblocks, nexits;
 static uint64_t generation = 1;
+/* Structures of threads that were ever inside; they are used again, and never freed. */
+static struct thread *known[2 * MAX_THREADS];
+static uint32_t nknown;
+static uint32_t inside; /* threads that may execute code of the cache, or refer to its exits; see arch_inside */
 static int lock;
 
 void cache_lock(void)
@@ -37,14 +41,42 @@ void cache_unlock(void)
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
+void arch_lock(void)
+{
+    cache_lock();
+}
+
+void arch_unlock(void)
+{
+    cache_unlock();
+}
+
 uint8_t *cache_leave_gate(void)
 {
     return leave_gate;
 }
 
-uint64_t arch_generation(void)
+int arch_inside(struct thread *t)
 {
-    return generation;
+    cache_lock();
+    int same = t->generation == generation;
+    if (!t->generation && nknown < 2 * MAX_THREADS) /* beyond that no structures are made */
+        known[nknown++] = t;
+    if (!t->inside)
+        __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+    t->inside = 1;
+    t->generation = generation;
+    if (!same)
+        arch_forget_targets(t);
+    cache_unlock();
+    return same;
+}
+
+void arch_outside(struct thread *t)
+{
+    if (t->inside)
+        __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+    t->inside = 0;
 }
 
 int arch_in_cache(uint64_t pc)
@@ -159,15 +191,47 @@ static void throw_away(void)
     start_cache();
 }
 
+/* The thread's own lookups read the code first, then the key: with the key gone they miss. */
+static void forget_keys(struct thread *t)
+{
+    for (size_t i = 0; t->inside && i < sizeof t->targets / sizeof t->targets[0]; i += 2)
+        if (t->targets[i])
+            __atomic_store_n(&t->targets[i], 0, __ATOMIC_RELEASE);
+}
+
+/* No way leads to what is there any more; who executes it comes to the dispatcher at its block's end. */
+static void make_stale(void)
+{
+    for (uint32_t i = 1; i < nblocks; i++)
+        count_forget_landings(&blocks[i]);
+    for (uint32_t i = 1; i < nexits; i++) {
+        if (exits[i].patch)
+            emit_patch(exits[i].patch, exits[i].stub);
+        if (exits[i].fast_patch)
+            emit_patch(exits[i].fast_patch, exits[i].fast_stub);
+    }
+    sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
+    generation++;
+    for (uint32_t i = 0; i < nknown; i++)
+        forget_keys(known[i]);
+}
+
 void arch_flush(void)
 {
-    throw_away();
+    cache_lock();
+    if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) == 0)
+        throw_away();
+    else
+        make_stale();
+    regions_forget();
+    cache_unlock();
     count_add(&proc->count.flushes, 1);
 }
 
 void arch_forked(void)
 {
     lock = 0;
+    inside = 0;
     count_tables_forked();
     throw_away();
 }
@@ -178,7 +242,7 @@ int cache_has_room(void)
         nblocks + 1 < MAX_BLOCKS && nexits + EXITS_OF_A_BLOCK < MAX_EXITS &&
         arena_at + sizeof(struct place) * PLACES_OF_A_BLOCK <= arena_end)
         return 1;
-    regions_stale(); /* the next burst starts with an empty cache */
+    regions_stale(); /* the next burst starts with an empty cache, if nobody is in it */
     return 0;
 }
 
@@ -231,7 +295,7 @@ struct block *cache_add(const struct place *places, unsigned nplaces)
     arena_at += (nplaces * sizeof *places + 7) & ~(size_t)7;
     __builtin_memcpy(b->places, places, nplaces * sizeof *places);
     uint32_t h = hash_of(b->pc);
-    while (hash[h])
+    while (hash[h] && !blocks[hash[h]].stale) /* whose place is free, or code that changes would fill the table */
         h = (h + 1) & (HASH_SIZE - 1);
     hash[h] = nblocks++;
     return b;

@@ -3,8 +3,10 @@
  * cache.h - the code cache: memory, blocks by the address of their source and of their code, the exits
  * between them.
  *
- * Code is only ever appended, under the lock, until all is thrown away at once (arch_flush), when nobody is
- * in it. `cache_out` is where blocks are written, one behind the other; what is seldom run is written to
+ * Code is only ever appended, under the lock, until all of it becomes stale at once (arch_flush). If a thread
+ * is in the cache then, the stale code stays where it is, but no jump and no table leads to it any more, so
+ * that each thread is in new code from its next block on; the memory is used again when nobody is inside.
+ * `cache_out` is where blocks are written, one behind the other; what is seldom run is written to
  * `cache_cold`, to keep the other dense. Kinds of blocks: translate.h, count.h.
  */
 #ifndef CACHEGRAM_X86_64_CACHE_H

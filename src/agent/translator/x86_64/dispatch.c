@@ -32,6 +32,7 @@ enum {
 static uint64_t leave(struct thread *t, uint64_t pc)
 {
     t->exit_pc = t->abort_pc ? t->abort_pc : pc;
+    t->left_sequence = t->abort_pc != 0;
     t->abort_pc = 0;
     t->leave_insns = UINT32_MAX;
     return (uint64_t)cache_leave_gate();
@@ -42,8 +43,8 @@ static uint64_t leave(struct thread *t, uint64_t pc)
 static uint64_t take_back(struct thread *t, const struct exit *x)
 {
     t->app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
-    /* Who counted would come back here at once, before it has faulted. */
-    t->leave_end = x->counts ? LEAVE_STEP : WIRE_END_FAULT;
+    /* Who stays would come back here at once, before it has faulted. */
+    t->leave_end = x->counts || agent_stays() ? LEAVE_STEP : WIRE_END_FAULT;
     t->leave_detail = SIGSEGV;
     uint64_t code = leave(t, x->target);
     t->leave_insns = x->insn;
@@ -154,6 +155,7 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     case SYSCALL_MASKED:
         translator_ops->call_may_wait(t); /* nothing of ours is to interrupt it */
         t->gate_resume = (uint64_t)x->after;
+        arch_outside(t); /* it may take for ever, and nobody is to wait for it */
         return (uint64_t)gate_begin;
     case SYSCALL_DONE:
         regs[D_RAX] = (uint64_t)result;
@@ -177,8 +179,28 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     }
 }
 
+/* Behind a system call made from the gate. What was translated may be stale by now, and written over. */
+static uint64_t back_from_gate(struct thread *t, uint64_t *regs)
+{
+    uint64_t pc = t->syscall_pc + 2;
+    int same = arch_inside(t);
+    if (!t->count.on && t->buffer < 0) { /* see burst_hand_over_waiting */
+        t->leave_end = WIRE_END_MORE;
+        regs[D_RCX] = pc;
+        return leave(t, pc);
+    }
+    if (same)
+        return t->gate_resume;
+    translator_ops->call_ends(t);
+    regs[D_RCX] = pc;
+    uint64_t code = arch_translate(t, pc);
+    return code ? code : leave(t, pc);
+}
+
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
+    if (t->exit_id == GATE_EXIT_ID)
+        return back_from_gate(t, regs);
     struct exit *x = cache_exit(t->exit_id);
     int ours = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
     uint64_t away = ours ? translator_ops->work_begins(t) : 0, code;

@@ -111,6 +111,7 @@ gate_after:
 	set_mask	T_BURST_MASK
 	mov	SAVED(6), %r11
 gate_end:
-	jmp	*%gs:T_GATE_RESUME
+	movq	$GATE_EXIT_ID, %gs:T_EXIT_ID
+	jmp	dispatch_entry
 
 	.section .note.GNU-stack, "", @progbits

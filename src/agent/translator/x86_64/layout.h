@@ -14,7 +14,7 @@
 #define T_APP_RSP 72
 #define T_INDIRECT 80
 #define T_SAVED 88
-#define T_GATE_RESUME 152
+#define T_GATE_RESUME 152 /* code behind the system call, while the cache is as it was */
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
 #define T_SPILL_EXTRA 176
@@ -30,6 +30,9 @@
 #define T_TARGETS 12288
 #define T_JUMPS (T_TARGETS + (16 << TARGET_BITS))
 #define T_RETURNS (T_JUMPS + (8 << COUNT_TABLE_BITS))
+
+/* In T_EXIT_ID, for the dispatcher: the thread comes from the gate, and is not inside. No exit has it. */
+#define GATE_EXIT_ID 0
 
 /* Code of call_through for one thread (calls.S). */
 #define CALL_THROUGH_BYTES 16

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/drain/agentless.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/error.h"
+#include "collect/launch/launch.h"
+#include "collect/launch/process-time.h"
+
+#define DESCENDANTS 256u /* that are looked at, at most */
+/* Every process is without the agent for a moment when it starts: it counts if it has taken more than that, or
+ * is seen twice so and there is a reason. */
+#define STARTING_NS UINT64_C(20000000)
+
+static unsigned entry_of(struct agentless *a, pid_t pid)
+{
+    unsigned i = 0;
+    while (i < a->n && a->process[i].pid != pid)
+        i++;
+    if (i == AGENTLESS_KEPT) {
+        a->more++;
+        return i;
+    }
+    if (i == a->n) {
+        memset(&a->process[i], 0, sizeof(a->process[i]));
+        a->process[i].pid = pid;
+        a->n++;
+    }
+    return i;
+}
+
+static void drop(struct agentless *a, unsigned i)
+{
+    a->process[i] = a->process[--a->n];
+}
+
+/* A file of /proc/PID into text, with a zero behind it; its length, -1: it cannot be read. */
+static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n;
+}
+
+/* Whether it was given the session; -1: not to be known. */
+static int has_session(pid_t pid)
+{
+    static char text[1 << 17];
+    ssize_t n = read_proc(pid, "environ", text, sizeof(text));
+    size_t length = strlen(WIRE_ENV);
+    if (n < 0)
+        return -1;
+    for (size_t i = 0; i < (size_t)n; i += strlen(text + i) + 1)
+        if (strncmp(text + i, WIRE_ENV "=", length + 1) == 0)
+            return 1;
+    return 0;
+}
+
+static const char unknown[] = "the agent was not loaded into it";
+
+static const char *why_not(pid_t pid, const char *path, const char *status, int *certain)
+{
+    unsigned real, effective, saved, files;
+    const char *why = path[0] != '\0' ? launch_obstacle(path) : NULL;
+    *certain = why != NULL;
+    if (why != NULL)
+        return why;
+    const char *uid = strstr(status, "\nUid:");
+    int known = uid != NULL && sscanf(uid, "\nUid: %u %u %u %u", &real, &effective, &saved, &files) == 4;
+    if (known && real != effective)
+        return "runs with another user's rights (set-uid or set-gid)";
+    if (has_session(pid) == 0)
+        return "was started with a cleared environment, as sudo and env -i do";
+    if (known && real != getuid())
+        return "runs as another user, who may not open the memory shared with the recorder";
+    return unknown;
+}
+
+/* Who is seen in /proc without the agent. */
+static void see(struct agentless *a, pid_t pid)
+{
+    char link[64], path[sizeof(a->process[0].name)], comm[32], status[2048];
+    uint64_t cpu_ns;
+    if (read_proc(pid, "status", status, sizeof(status)) <= 0 || strstr(status, "\nState:\tZ") != NULL ||
+        strstr(status, "\nState:\tX") != NULL)
+        return; /* it has ended */
+    unsigned i = entry_of(a, pid);
+    if (i == AGENTLESS_KEPT)
+        return;
+    snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    if (process_cpu_ns(pid, &cpu_ns) == 0 && cpu_ns > a->process[i].cpu_ns)
+        a->process[i].cpu_ns = cpu_ns;
+    a->process[i].looks++;
+    if (path[0] == '\0' && read_proc(pid, "comm", comm, sizeof(comm)) > 0) /* not ours to look into */
+        comm[strcspn(comm, "\n")] = '\0';
+    else
+        comm[0] = '\0';
+    int certain;
+    const char *why = why_not(pid, path, status, &certain);
+    if (a->process[i].certain && !certain)
+        return;
+    a->process[i].certain = certain;
+    snprintf(a->process[i].name, sizeof(a->process[i].name), "%s", path[0] != '\0' ? path : comm);
+    snprintf(a->process[i].why, sizeof(a->process[i].why), "%s", why);
+}
+
+/* pid's children, behind those in list. */
+static unsigned add_children(pid_t pid, pid_t list[DESCENDANTS], unsigned n)
+{
+    char path[64], name[32], text[4096];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
+        if (task->d_name[0] == '.' || strlen(task->d_name) > 12)
+            continue;
+        snprintf(name, sizeof(name), "task/%.12s/children", task->d_name);
+        char *at = text, *end;
+        if (read_proc(pid, name, text, sizeof(text)) <= 0)
+            continue;
+        for (long child; n < DESCENDANTS && (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
+            list[n++] = (pid_t)child;
+    }
+    if (tasks != NULL)
+        closedir(tasks);
+    return n;
+}
+
+void agentless_executed(struct agentless *a, const struct wire_session *session)
+{
+    uint32_t said = __atomic_load_n(&session->executions, __ATOMIC_ACQUIRE);
+    if (said - a->executions > WIRE_MAX_EXECUTIONS)
+        a->executions = said - WIRE_MAX_EXECUTIONS;
+    for (; a->executions != said; a->executions++) {
+        const struct wire_execution *e = &session->execution[a->executions % WIRE_MAX_EXECUTIONS];
+        uint32_t pid = __atomic_load_n(&e->pid, __ATOMIC_ACQUIRE);
+        char name[sizeof(e->path)], path[PATH_MAX];
+        memcpy(name, e->path, sizeof(name));
+        name[sizeof(name) - 1] = '\0';
+        if (pid == 0 || pid > INT_MAX || name[0] == '\0')
+            continue;
+        snprintf(path, sizeof(path), "/proc/%u/cwd/%s", pid, name);
+        if (strchr(name, '/') == NULL && launch_find(name, path, sizeof(path), NULL) < 0)
+            continue;
+        if (name[0] == '/' || (strchr(name, '/') != NULL && access(path, F_OK) != 0))
+            snprintf(path, sizeof(path), "%s", name);
+        const char *why = access(path, X_OK) == 0 ? launch_obstacle(path) : NULL;
+        unsigned i = why != NULL ? entry_of(a, (pid_t)pid) : AGENTLESS_KEPT;
+        if (i == AGENTLESS_KEPT)
+            continue;
+        a->process[i].certain = 1;
+        snprintf(a->process[i].name, sizeof(a->process[i].name), "%s", name);
+        snprintf(a->process[i].why, sizeof(a->process[i].why), "%s", why);
+    }
+}
+
+void agentless_look(struct agentless *a, const struct wire_session *session, pid_t command,
+                    int (*has_agent)(void *ctx, pid_t pid), void *ctx)
+{
+    static pid_t list[DESCENDANTS];
+    unsigned n = 1;
+    agentless_executed(a, session);
+    list[0] = command;
+    for (unsigned i = 0; i < n; i++) {
+        n = add_children(list[i], list, n);
+        if (!has_agent(ctx, list[i])) {
+            see(a, list[i]);
+            continue;
+        }
+        for (unsigned k = a->n; k-- > 0;)
+            if (a->process[k].pid == list[i] && !a->process[k].certain)
+                drop(a, k);
+    }
+}
+
+void agentless_list(const struct agentless *a, char *text, size_t size)
+{
+    size_t used = 0;
+    unsigned more = a->more;
+    text[0] = '\0';
+    for (unsigned i = 0; i < a->n; i++) {
+        const char *name = a->process[i].name, *why = a->process[i].why;
+        int is_long = a->process[i].cpu_ns >= STARTING_NS;
+        int told = !a->process[i].certain && !is_long && (a->process[i].looks < 2 || strcmp(why, unknown) == 0);
+        for (unsigned k = 0; k < i; k++) /* the same program again */
+            told |= strcmp(a->process[k].name, name) == 0 && strcmp(a->process[k].why, why) == 0;
+        if (told || name[0] == '\0')
+            continue;
+        if (used + strlen(name) + strlen(why) + 16 > size) {
+            more++;
+            continue;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%s (%s)", used != 0 ? ", " : "", name, why);
+    }
+    if (more != 0 && used != 0 && used + 8 < size)
+        snprintf(text + used, size - used, ", ...");
+}

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full mode and counting always: every reference is there, or the profile says how much is missing and why.
+
+And burst mode: a profile without bursts says why.
+"""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from conftest import BURST, FULL, TARGETS, descendants, run, run_keys, totals
+
+LOOPS = 1500000
+COUNTED = ["--clock", "count-always"]
+ALWAYS = pytest.mark.parametrize("options", [FULL, COUNTED], ids=["full", "counted"])
+
+
+def references(db, options):
+    return totals(db)["references"] if options == FULL else int(float(run_keys(db)["clock_references"]))
+
+
+def assert_complete(db, options, expected):
+    """The loops' references are known by construction; start and end of the program come on top."""
+    keys = run_keys(db)
+    assert expected <= references(db, options) < expected + 600000
+    assert float(keys["missed_percent"]) < .1 and "missed" not in keys and "warning" not in keys
+
+
+@ALWAYS
+@pytest.mark.parametrize("what", [[], ["tick", "load"], ["masked", "load"], ["tick", "map"], ["masked", "map", "load", "two"],
+                                  ["tick", "two", "often"], ["tick", "trap"]], ids="-".join)
+def test_nothing_is_missed(record, built, options, what):
+    """Threads that wait, that are loaded and unmapped beside, keep no other from being recorded."""
+    argv = [built / "disturbed", str(LOOPS), *what]
+    result, db = record(options, argv)
+    assert result.status == 0 and result.out == run(argv).out
+    assert_complete(db, options, 2 * LOOPS * (2 if "two" in what else 1))
+
+
+@ALWAYS
+def test_stops_and_continues(cachegram, built, tmp_path, options):
+    """Each of them ends what goes on in all threads, which come back at once."""
+    db, argv = tmp_path / "profile.db", [built / "disturbed", str(4 * LOOPS), "two"]
+    with subprocess.Popen([cachegram, "record", "-o", db, *options, "--", *argv], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, start_new_session=True) as p:
+        stops = 0
+        while p.poll() is None and stops < 20:
+            for pid in descendants(p.pid):
+                try:
+                    os.kill(pid, signal.SIGSTOP)
+                    time.sleep(.005)
+                    os.kill(pid, signal.SIGCONT)
+                    stops += 1
+                except ProcessLookupError:
+                    pass
+            time.sleep(.005)
+        out, _ = p.communicate(timeout=120)
+    assert p.returncode == 0 and out == run(argv).out and stops > 0
+    assert_complete(db, options, 4 * 4 * LOOPS)
+
+
+@ALWAYS
+def test_unknown_thread(record, cachegram, built, options):
+    """Half of the references are those of a thread that the agent does not know: told everywhere, and nothing is called
+    exact."""
+    result, db = record(options, [built / "disturbed", str(20 * LOOPS), "raw"])
+    keys = run_keys(db)
+    assert result.status == 0 and 10 < float(keys["missed_percent"]) < 90
+    assert b"references are missing" in result.err + result.summary
+    assert "not made by pthread_create" in keys["missed"] and "are missing" in keys["warning"]
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        assert con.execute("select sum(cpu_ns) from native where reason = 'unknown'").fetchone()[0] > 1e6
+    shown = run([cachegram, "report", db]).out
+    assert b"missed      about" in shown and b"every reference" not in shown and b"references in all" not in shown
+    if options == FULL:
+        assert b"from all" not in run([cachegram, "mrc", db]).out
+        told = json.loads(run([cachegram, "mrc", "--format", "json", db]).out)
+        assert 10 < told["missed_percent"] < 90
+
+
+def test_ordinary_program_misses_nothing(record, cachegram):
+    """Processes that execute others, and system calls in number, are none that run natively."""
+    result, db = record(FULL, ["sh", "-c", "ls -lR /usr/share/doc/bash > /dev/null; env true; dd if=/dev/zero of=/dev/null bs=512 "
+                                           "count=20000 2> /dev/null"])
+    assert result.status == 0 and b"missing" not in result.summary
+    assert float(run_keys(db)["missed_percent"]) < .1
+    shown = run([cachegram, "report", db]).out
+    assert b"missed" not in shown and b"full: every reference" in shown
+    assert b"from all" in run([cachegram, "mrc", db]).out
+
+
+def test_blocked_trap_is_told(record, cachegram, built):
+    """No burst begins while SIGTRAP is blocked by a call of the program's own."""
+    result, db = record([], [built / "disturbed", str(100 * LOOPS), "trap"])
+    assert result.status == 0 and totals(db)["bursts"] == 0
+    for told in (result.err + result.summary, run([cachegram, "mrc", db]).err):
+        assert b"with SIGTRAP blocked" in told and b"too short" not in told
+
+
+@pytest.mark.parametrize("options", [BURST, FULL], ids=["burst", "full"])
+def test_program_that_cannot_be_profiled_is_named(record, cachegram, tmp_path, options):
+    """By a shell, in its place, and also where hardly any time goes into it."""
+    static = tmp_path / "linked-statically"
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-static", "-o", static, TARGETS / "micro.c"], check=True)
+    for script in (f"{static} random 4096 2000000; exit 3", f"exec {static} random 4096 1000"):
+        result, db = record(options, ["sh", "-c", script])
+        assert result.status == (3 if "exit" in script else 0)
+        told = result.err + result.summary
+        assert f"{static} (is statically linked)".encode() in told and b"set-uid" not in told
+        assert f"{static} (is statically linked)".encode() in run([cachegram, "report", db]).out
+    if options == FULL:
+        assert b"full: every reference" not in run([cachegram, "report", record(options, [
+            "sh", "-c", f"{static} random 4096 30000000"])[1]]).out
+
+
+def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root can be another user")
+    own = tmp_path / "with-rights"
+    for folder in [tmp_path, *tmp_path.parents[:3]]:
+        if folder.stat().st_uid == os.getuid() and folder.stat().st_mode & 0o005 != 0o005:
+            folder.chmod(0o755)
+    own.write_bytes((built / "disturbed").read_bytes())
+    own.chmod(0o4755)
+    other = "setpriv --reuid=65534 --clear-groups"
+    for argv, why in (([*other.split(), own, str(100 * LOOPS)], "runs with another user's rights (set-uid or set-gid)"),
+                      (["env", "-i", own, str(100 * LOOPS)], "was started with a cleared environment"),
+                      ([*other.split(), built / "disturbed", str(100 * LOOPS)], "runs as another user")):
+        result, db = record([], argv)
+        told = (result.err + result.summary).decode()
+        assert result.status == 0 and f"{argv[-2]} ({why}" in told and told.count(" (") <= 2, told
+
+
+def test_nothing_recorded_is_said_in_words(record, cachegram):
+    """Not as 0 references in 0 bursts, of which the overhead was some percent."""
+    result, db = record(["--gap-us", "1000000"], ["true"])
+    if totals(db)["bursts"] == 0:  # chance decides
+        assert b"nothing was recorded (too short to be sampled" in result.summary and b"%" not in result.summary
