@@ -215,8 +215,8 @@ struct thread {
     uint32_t refused;     /* enum wire_native_why: why it did not enter, when it last tried */
     int makes_known;      /* calls of pthread_create and thrd_create in progress whose thread is followed */
     int return_trap_blocked; /* the context that rt_sigreturn leads to has SIGTRAP blocked */
-    /* native.c: whether it is native and should not be, why (enum wire_native_why), and its times at that moment;
-     * CPU time up to which it is accounted for. */
+    /* native.c: whether it is native and should not be, why (enum wire_native_why), and its times at that
+     * moment; CPU time up to which it is accounted for. */
     int is_native;
     uint32_t native_why;
     uint64_t native_cpu_ns, native_user_ns, known_cpu_ns;
@@ -303,8 +303,8 @@ void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is
  * not followed. */
 void thread_leaves(struct thread *t);
 void thread_stays(struct thread *t);
-void threads_forked(void);   /* forget all but the caller */
-uint64_t thread_cpu_ns(uint32_t tid); /* UINT64_MAX: it is gone */
+void threads_forked(void);                         /* forget all but the caller */
+uint64_t thread_cpu_ns(uint32_t tid);              /* UINT64_MAX: it is gone */
 void threads_each(void (*visit)(struct thread *)); /* all that are followed; some are about to end */
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
 /* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in

@@ -35,9 +35,9 @@ struct analysis_question {
 };
 
 struct analysis_curve {
-    const char *profile; /* file name */
-    const char *model;   /* "lru", "random", "statstack" */
-    int full; /* full mode: the profile holds every reference, but for those that are missing */
+    const char *profile;   /* file name */
+    const char *model;     /* "lru", "random", "statstack" */
+    int full;              /* full mode: the profile holds every reference, but for those that are missing */
     double missed_percent; /* of the references, about; 0: none, or not told */
     unsigned line_bytes;
     uint64_t references; /* recorded ones that the curve is made from */

@@ -139,7 +139,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
             full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
-            : full     ? "full: every reference"
+            : full                                             ? "full: every reference"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured beside a Pirate, not recorded"
                        : "burst: samples of the run");

@@ -314,7 +314,7 @@ struct wire_counters {
      * the CPU time in which these were filled. */
     uint64_t lost_threads, lost_ns;
     uint64_t known_cpu_ns; /* full mode, counting always: CPU time of all threads that are followed */
-    uint64_t disabled;                    /* nonzero: the agent turned itself off; enum wire_disabled */
+    uint64_t disabled;     /* nonzero: the agent turned itself off; enum wire_disabled */
 };
 enum wire_disabled {
     WIRE_OFF_NOT = 0,

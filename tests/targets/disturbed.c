@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -pthread -ldl */
 /*
- * disturbed LOOPS WHAT...: every thread that counts makes 2 * LOOPS references in its loop, whatever else goes
- * on: `tick` (a thread wakes up every 10 ms), `masked` (it blocks all signals), `map` (code is mapped and
- * unmapped), `load` (a library is loaded and unloaded), `two` (a second thread counts), `often` (load and
- * count by turns, twenty times), `raw` (a thread that pthread_create does not know counts as well), `trap` (the
- * loop runs with SIGTRAP blocked by a system call instruction of the program's own). Prints the sums.
+ * disturbed LOOPS WHAT...: every thread that counts makes 2 * LOOPS references in its loop, whatever else
+ * goes on: `tick` (a thread wakes up every 10 ms), `masked` (it blocks all signals), `map` (code is mapped
+ * and unmapped), `load` (a library is loaded and unloaded), `two` (a second thread counts), `often` (load and
+ * count by turns, twenty times), `raw` (a thread that pthread_create does not know counts as well), `trap`
+ * (the loop runs with SIGTRAP blocked by a system call instruction of the program's own). Prints the sums.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

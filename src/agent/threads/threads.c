@@ -403,7 +403,8 @@ int thread_attach(struct thread *t)
     t->buffer = -1;
     t->ending = 0;
     t->dispatching = t->has_dispatched = t->mini = t->trigger_waits = t->watch_hold = 0;
-    t->inside = t->must_return = t->enter_after_step = t->step_trap_blocked = t->makes_known = t->step_executes = 0;
+    t->inside = t->must_return = t->enter_after_step = t->step_trap_blocked = t->makes_known =
+        t->step_executes = 0;
     t->steps_alone = 0;
     t->is_native = 0;
     t->known_cpu_ns = 0;

@@ -68,8 +68,8 @@ uint64_t arch_memory(void); /* bytes that translations and their tables take */
  * lock: only in handlers, in C code called from the code cache, or where signals are blocked.
  */
 void arch_code_changes(uint64_t address, uint64_t bytes);
-/* All translations are stale, and the regions are read anew. Threads that are inside go on; their next block is
- * a new one. There is only new room if nobody is inside. */
+/* All translations are stale, and the regions are read anew. Threads that are inside go on; their next block
+ * is a new one. There is only new room if nobody is inside. */
 void arch_flush(void);
 /* From now on (until arch_outside) the thread may be in the cache, whose memory is not used again meanwhile.
  * Nonzero: nothing has become stale since it was last inside. */

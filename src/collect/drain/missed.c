@@ -11,9 +11,10 @@
 #define LOST_REFERENCES 30000.
 
 static const char *const names[WIRE_NATIVE_COUNT] = {
-    [WIRE_NATIVE_CODE] = "code",   [WIRE_NATIVE_SEQUENCE] = "rseq", [WIRE_NATIVE_SPACE] = "space",
-    [WIRE_NATIVE_BUFFER] = "buffer", [WIRE_NATIVE_GS] = "gs",       [WIRE_NATIVE_SIGNAL] = "signal", [WIRE_NATIVE_EXEC] = "exec",
-    [WIRE_NATIVE_AGENT] = "agent", [WIRE_NATIVE_OFF] = "off",       [WIRE_NATIVE_UNKNOWN] = "unknown",
+    [WIRE_NATIVE_CODE] = "code",       [WIRE_NATIVE_SEQUENCE] = "rseq", [WIRE_NATIVE_SPACE] = "space",
+    [WIRE_NATIVE_BUFFER] = "buffer",   [WIRE_NATIVE_GS] = "gs",         [WIRE_NATIVE_SIGNAL] = "signal",
+    [WIRE_NATIVE_EXEC] = "exec",       [WIRE_NATIVE_AGENT] = "agent",   [WIRE_NATIVE_OFF] = "off",
+    [WIRE_NATIVE_UNKNOWN] = "unknown",
 };
 
 static int store(const struct wire_native *entry, struct profile *profile, uint64_t process,
@@ -101,6 +102,5 @@ void missed_reasons(const struct missed *m, char *text, size_t size)
                                  "%swhat threads had last recorded when another one ended their process",
                                  used ? ", " : "");
     if (used < size && (m->stepped != 0 && used == 0))
-        snprintf(text, size, "%llu instructions that are not translated",
-                 (unsigned long long)m->stepped);
+        snprintf(text, size, "%llu instructions that are not translated", (unsigned long long)m->stepped);
 }

@@ -18,7 +18,8 @@
 struct missed {
     uint64_t native_ns[WIRE_NATIVE_COUNT]; /* CPU time that went by natively, by reason */
     uint64_t stepped;                      /* instructions that were executed natively one by one */
-    uint64_t lost_buffers, lost_ns; /* of threads that ran when their process ended; of the second the time is known */
+    uint64_t lost_buffers,
+        lost_ns;           /* of threads that ran when their process ended; of the second the time is known */
     uint64_t elsewhere_ns; /* CPU time in programs without the agent */
 };
 

@@ -73,10 +73,11 @@ void refusals_reason(const struct refusals *r, uint64_t cpu_ns, char *text, size
                    {r->buffer, "the recorder was behind"}};
     text[0] = '\0';
     if (4 * r->blocked_ns > cpu_ns) {
-        snprintf(text, size,
-                 "%.2f s of the %.2f s of CPU time went by with SIGTRAP blocked, by a system call that was not "
-                 "made through libc's functions for it, and no burst can begin there",
-                 (double)r->blocked_ns * 1e-9, (double)cpu_ns * 1e-9);
+        snprintf(
+            text, size,
+            "%.2f s of the %.2f s of CPU time went by with SIGTRAP blocked, by a system call that was not "
+            "made through libc's functions for it, and no burst can begin there",
+            (double)r->blocked_ns * 1e-9, (double)cpu_ns * 1e-9);
         return;
     }
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)

@@ -11,13 +11,14 @@
 /* Of the processes that have ended: triggers, and those that no burst came of, by reason. */
 struct refusals {
     uint64_t triggers, buffer, code, busy, gs;
-    uint64_t blocked_ns; /* CPU time of processes that were seen with SIGTRAP blocked and had no bursts meanwhile */
+    uint64_t blocked_ns; /* CPU time of processes that were seen with SIGTRAP blocked and had no bursts
+                            meanwhile */
 };
 
 /* A process' signals, from one look to the next. */
 struct blocked {
     uint64_t bursts, cpu_ns; /* when last looked at */
-    uint64_t ns;               /* so far, as blocked_ns */
+    uint64_t ns;             /* so far, as blocked_ns */
 };
 
 void blocked_look(struct blocked *b, const struct wire_proc *proc, pid_t pid);

@@ -27,7 +27,8 @@ static uint64_t generation = 1;
 /* Structures of threads that were ever inside; they are used again, and never freed. */
 static struct thread *known[2 * MAX_THREADS];
 static uint32_t nknown;
-static uint32_t inside; /* threads that may execute code of the cache, or refer to its exits; see arch_inside */
+static uint32_t
+    inside; /* threads that may execute code of the cache, or refer to its exits; see arch_inside */
 static int lock;
 
 void cache_lock(void)
@@ -295,7 +296,8 @@ struct block *cache_add(const struct place *places, unsigned nplaces)
     arena_at += (nplaces * sizeof *places + 7) & ~(size_t)7;
     __builtin_memcpy(b->places, places, nplaces * sizeof *places);
     uint32_t h = hash_of(b->pc);
-    while (hash[h] && !blocks[hash[h]].stale) /* whose place is free, or code that changes would fill the table */
+    while (hash[h] &&
+           !blocks[hash[h]].stale) /* whose place is free, or code that changes would fill the table */
         h = (h + 1) & (HASH_SIZE - 1);
     hash[h] = nblocks++;
     return b;
