@@ -55,17 +55,10 @@ struct collect_result {
     uint64_t watched, reused;         /* lines watched to an end, and those that were touched again */
     double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
-<<<<<<< HEAD
     char warning[2048];               /* what limits the profile, one warning per line; or "" */
     char nothing[256];         /* burst mode: why there are no bursts; "": there are, or the warning tells */
     uint64_t trace_references; /* in the trace, if one was asked for */
     struct error trouble;      /* why the profile is incomplete, or "" */
-=======
-    char warning[2048];        /* what the user must know of the profile, or "" */
-    char nothing[256];         /* burst mode: why there are no bursts; "": there are, or the warning tells */
-    uint64_t trace_references; /* in the trace, if one was asked for */
-    struct error trouble;      /* why the profile is incomplete, or "" */
->>>>>>> d1c6e3d (docs: full mode, what it misses, and who could not be profiled)
 };
 
 /*
