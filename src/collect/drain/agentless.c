@@ -14,8 +14,8 @@
 #include "collect/launch/process-time.h"
 
 #define DESCENDANTS 256u /* that are looked at, at most */
-/* Every process is without the agent for a moment when it starts: it counts if it has taken more than that,
- * or is seen twice so and there is a reason. */
+/* Every process is without the agent for a moment when it starts: it counts if it is seen twice so, or has
+ * taken more than that. */
 #define STARTING_NS UINT64_C(20000000)
 
 static unsigned entry_of(struct agentless *a, pid_t pid)
@@ -192,9 +192,9 @@ void agentless_list(const struct agentless *a, char *text, size_t size)
     text[0] = '\0';
     for (unsigned i = 0; i < a->n; i++) {
         const char *name = a->process[i].name, *why = a->process[i].why;
-        int is_long = a->process[i].cpu_ns >= STARTING_NS;
-        int told =
-            !a->process[i].certain && !is_long && (a->process[i].looks < 2 || strcmp(why, unknown) == 0);
+        /* Without a reason it is most likely a child made by a system call of the program's own. */
+        int told = strcmp(why, unknown) == 0 ||
+                   (!a->process[i].certain && a->process[i].looks < 2 && a->process[i].cpu_ns < STARTING_NS);
         for (unsigned k = 0; k < i; k++) /* the same program again */
             told |= strcmp(a->process[k].name, name) == 0 && strcmp(a->process[k].why, why) == 0;
         if (told || name[0] == '\0')
