@@ -74,7 +74,7 @@ static void touch_rep(struct search *s, const struct record *r, const struct wir
 
 static void touch_gather(struct search *s, const struct record *r, const struct wire_ref *ref)
 {
-    unsigned elements = ref->elem_bytes ? ref->size / ref->elem_bytes : 0;
+    unsigned elements = ref->elem_bytes ? (unsigned)ref->size / ref->elem_bytes : 0;
     for (unsigned i = 0; i < elements; i++) {
         unsigned at = i * ref->index_bytes;
         uint64_t w = word(r, ref->slot3 + at / 8);
