@@ -306,6 +306,21 @@ void thread_stays(struct thread *t);
 void threads_forked(void);                         /* forget all but the caller */
 uint64_t thread_cpu_ns(uint32_t tid);              /* UINT64_MAX: it is gone */
 void threads_each(void (*visit)(struct thread *)); /* all that are followed; some are about to end */
+/* The followed threads, one after the other: *t is the next from `at` on, at first 0; returns where to go on,
+ * 0: there are no more. */
+uint32_t threads_next(uint32_t at, struct thread **t);
+int threads_registry_init(void);       /* 0, or -1: no memory */
+int thread_register(struct thread *t); /* under its id. 0, or -1: there is no room */
+void thread_free(struct thread *t);    /* one that was never registered, or is no more */
+void threads_forget_all(void);         /* in a forked child */
+/* Its timer and its place with the collector; and giving that back. */
+void trigger_create_timer(struct thread *t);
+void trigger_claim(struct thread *t);
+void trigger_release(struct thread *t);
+int triggers_are_closed(
+    void); /* the collector says so, or it is gone and its events with it; waits for that */
+/* The first thing that a new thread does: it is attached, unless the agent is off. Returns its argument. */
+struct thread *thread_begins(void *thread);
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
 /* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in
  * a fault of ours. agent_off is set. *silent: 0 if nobody can say that none is interrupted, the collector

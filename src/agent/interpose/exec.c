@@ -35,66 +35,6 @@ void exec_init(void)
     next.execveat = (from_folder)dlsym(RTLD_NEXT, "execveat");
 }
 
-static int silent;
-static uint32_t silent_child;
-
-void exec_silences(int vfork_child)
-{
-    static const char none = 0;
-    char *value = getenv(WIRE_ENV);
-    if (vfork_child) {
-        silent_child = (uint32_t)sys0(SYS_getpid);
-        return;
-    }
-    /* Also for programs that libc executes by itself. Not by unsetenv, whose lock somebody may hold. */
-    if (value)
-        safe_copy(value, &none, 1);
-    silent = 1;
-}
-
-int exec_is_silent(void)
-{
-    return silent || (silent_child && (uint32_t)sys0(SYS_getpid) == silent_child);
-}
-
-/* The kernel, not libc, reads the environment: what cannot be read is an error of the call. */
-static int read_variable(char *const *at, char **variable)
-{
-    return safe_copy(variable, at, sizeof *variable) == 0;
-}
-
-size_t exec_silent_count(char *const *envp)
-{
-    char *variable;
-    for (size_t n = 0; envp; n++)
-        if (!read_variable(envp + n, &variable))
-            return 0;
-        else if (!variable)
-            return n + 1;
-    return 0;
-}
-
-static int names_session(const char *variable)
-{
-    static const char name[] = WIRE_ENV "=";
-    char start[sizeof name - 1];
-    return safe_copy(start, variable, sizeof start) == 0 && memcmp(start, name, sizeof start) == 0;
-}
-
-char *const *exec_silent(char *const *envp, char **room, size_t count)
-{
-    size_t n = 0;
-    char *variable;
-    for (size_t i = 0; i < count; i++) {
-        if (!read_variable(envp + i, &variable)) /* another thread has unmapped it: so the kernel will find */
-            return envp;
-        if (!variable || !names_session(variable))
-            room[n++] = variable;
-    }
-    room[n - 1] = NULL;
-    return room;
-}
-
 /*
  * Nothing of ours can come that needs the kernel not to ignore a signal: neither the fault at a burst's end,
  * nor one of a closed page, nor a call diverted. 0: that cannot be had.

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads.c - pthread_create and thrd_create: the new thread begins in the agent, which attaches it. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <threads.h>
+#include "agent/agent.h"
+#include "agent/interpose/interpose.h"
+#include "agent/sys/sys.h"
+
+static void *start(void *thread)
+{
+    struct thread *t = thread_begins(thread);
+    return t->start_routine(t->start_argument);
+}
+
+static int start_c11(void *thread)
+{
+    struct thread *t = thread_begins(thread);
+    return t->start_c11(t->start_argument);
+}
+
+/* How large the stack of a thread made with these attributes is. Nonzero: they cannot be read. */
+static int stack_bytes(const pthread_attr_t *attributes, size_t *bytes)
+{
+    pthread_attr_t its, usual;
+    *bytes = 0;
+    if (attributes) {
+        if (safe_copy(&its, attributes, sizeof its))
+            return -1;
+        pthread_attr_getstacksize(&its, bytes);
+    } else if (pthread_attr_init(&usual) == 0) {
+        pthread_attr_getstacksize(&usual, bytes);
+        pthread_attr_destroy(&usual);
+    }
+    return 0;
+}
+
+/* The read opens a closed page. */
+static int is_writable(const void *p, size_t bytes)
+{
+    char byte;
+    const char *first = p, *last = first + bytes - 1;
+    return !safe_copy(&byte, first, 1) && !safe_copy(&byte, last, 1) && !safe_probe(first, 1) &&
+           !safe_probe(last, 1);
+}
+
+/* For a thread that is about to be made; NULL: it goes unprofiled, or libc's function faults where it reads
+ * the attributes or writes the id, before there is a thread: that fault is the target's, and finds nothing
+ * begun. */
+static struct thread *prepare(const pthread_attr_t *attributes, const void *id, size_t id_bytes,
+                              struct thread *self, void *argument)
+{
+    size_t bytes;
+    /* A library that was loaded may have brought it: its start makes a thread, too. */
+    int strange = child_is_strange();
+    if (!agent_off && session && !strange && surroundings_go())
+        go_for_good(WIRE_OFF_GO);
+    if (agent_off || !session || strange || stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes))
+        return NULL;
+    struct thread *t = thread_new();
+    if (t) {
+        watch_starts(self, t, bytes);
+        t->hidden = self ? self->hidden : 0;
+        t->hidden_beside = self ? self->hidden_beside : 0;
+        t->start_argument = argument;
+    }
+    return t;
+}
+
+/* The thread that it makes meanwhile will be attached. */
+static void know_made(struct thread *self, int more)
+{
+    if (self)
+        self->makes_known += more;
+}
+
+EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
+                          void *argument)
+{
+    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!next)
+        next = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+            RTLD_NEXT, "pthread_create");
+    if (!next)
+        return EAGAIN;
+    struct thread *self = agent_off || !session ? NULL : thread_self(),
+                  *t = prepare(attributes, id, sizeof *id, self, argument);
+    if (!t)
+        return next(id, attributes, routine, argument);
+    t->start_routine = routine;
+    know_made(self, 1);
+    int result = next(id, attributes, start, t);
+    know_made(self, -1);
+    watch_started(self, t, result != 0);
+    if (result)
+        thread_free(t);
+    return result;
+}
+
+EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
+{
+    static int (*next)(thrd_t *, thrd_start_t, void *);
+    if (!next)
+        next = (int (*)(thrd_t *, thrd_start_t, void *))dlsym(RTLD_NEXT, "thrd_create");
+    if (!next)
+        return thrd_error;
+    struct thread *self = agent_off || !session ? NULL : thread_self(),
+                  *t = prepare(NULL, id, sizeof *id, self, argument);
+    if (!t)
+        return next(id, routine, argument);
+    t->start_c11 = routine;
+    know_made(self, 1);
+    int result = next(id, start_c11, t);
+    know_made(self, -1);
+    watch_started(self, t, result != thrd_success);
+    if (result != thrd_success)
+        thread_free(t);
+    return result;
+}

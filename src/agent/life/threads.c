@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads.c - a thread's way into profiling and out of it: what each part does about it, in the order in
+ * which they need it.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+static pthread_key_t exit_key;
+static int has_key;
+static uint64_t thread_number;
+static uint32_t attaching; /* threads that are about to see whether the agent is off, or did */
+
+struct thread *thread_own(void)
+{
+    return has_key ? pthread_getspecific(exit_key) : NULL;
+}
+
+int thread_attach(struct thread *t)
+{
+    t->tid = (uint32_t)sys0(SYS_gettid);
+    t->state = THREAD_NATIVE;
+    t->buffer = -1;
+    t->ending = 0;
+    t->dispatching = t->has_dispatched = t->mini = t->trigger_waits = t->watch_hold = 0;
+    t->inside = t->must_return = t->enter_after_step = t->step_trap_blocked = t->makes_known =
+        t->step_executes = 0;
+    t->steps_alone = 0;
+    t->is_native = 0;
+    t->known_cpu_ns = 0;
+    t->refused = WIRE_NATIVE_OFF;
+    t->selector = 0;
+    t->fresh = 1;
+    t->entered_ns = 0;
+    t->count = (struct counting){0};
+    memset(t->strings, 0, sizeof t->strings); /* another thread's, or the parent's */
+    t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
+    random_next(&t->random);
+    stack_t before;
+    sys2(SYS_sigaltstack, 0, &before);
+    t->app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
+    if (sys_failed(sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0)) || thread_register(t))
+        return -1;
+    watch_attached(t);
+    trigger_create_timer(t);
+    trigger_claim(t);
+    count_add(&proc->count.threads, 1);
+    pthread_setspecific(exit_key, t);
+    if (agent_stays())
+        thread_trigger(t);
+    else
+        thread_arm(t);
+    return 0;
+}
+
+void thread_detach(struct thread *t)
+{
+    if (child_is_strange()) /* a copy of that thread */
+        return;
+    t->ending = 1;
+    if (t->enter_after_step)
+        burst_native_stepped();
+    t->enter_after_step = 0;
+    thread_leaves_burst(t);
+    if (t->state != THREAD_NATIVE) { /* cancelled in a call */
+        watch_quiet(t);
+        burst_left(t);
+        watch_quiet_end(t);
+    }
+    native_over(t);
+    native_published(t);
+    int stays = watch_detached(t);
+    thread_leaves_burst(t);
+    if (t->has_timer)
+        sys1(SYS_timer_delete, t->timer);
+    t->has_timer = 0;
+    count_thread_gone(t);
+    trigger_release(t);
+    t->trigger = NULL;
+    if (stays) /* its calls are still diverted, to the very last */
+        return;
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
+    thread_forget(t);
+}
+
+void threads_forked(void)
+{
+    struct thread *t = pthread_getspecific(exit_key);
+    attaching = 0;
+    threads_forget_all();
+    if (!t)
+        return;
+    t->has_timer = t->has_count_timer = 0; /* timers are not inherited */
+    stack_t altstack = t->app_altstack;
+    thread_attach(t);
+    t->app_altstack = altstack;
+}
+
+int threads_are_native(void)
+{
+    struct timespec moment = {0, 1000000};
+    struct thread *self = thread_self();
+    for (int waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
+        if (burst_none() && !watch_calls_last(self))
+            return 1;
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 0;
+}
+
+/* Nonzero: no thread is about to be attached; none will be, as the agent is off. */
+static int none_attaches(void)
+{
+    struct timespec moment = {0, 1000000};
+    for (int waited = 0; waited < RETIRE_MS; waited++) {
+        if (__atomic_load_n(&attaching, __ATOMIC_SEQ_CST) == 0)
+            return 1;
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 0;
+}
+
+/*
+ * A perf event's signal is sent on the way back to user mode. From a thread that lost its processor on that
+ * way it comes when the thread runs again, though the event be closed by then. Nonzero: all others have run
+ * since, or sleep.
+ */
+static int events_are_over(void)
+{
+    struct timespec moment = {0, 1000000};
+    uint32_t self = (uint32_t)sys0(SYS_gettid), waited = 0;
+    struct thread *t;
+    for (uint32_t at = threads_next(0, &t); at; at = threads_next(at, &t))
+        t->retired_cpu_ns = thread_cpu_ns(t->tid);
+    for (uint32_t at = threads_next(0, &t); at;) {
+        uint32_t tid = t->tid;
+        char state = 0;
+        if (tid == self || thread_cpu_ns(tid) - t->retired_cpu_ns >= RAN_SINCE_NS ||
+            ((state = task_state(tid)) != 'R' && state != 0))
+            at = threads_next(at, &t);
+        else if (waited++ == (state ? RETIRE_MS : RETIRE_BURSTS_MS))
+            return 0;
+        else
+            sys2(SYS_nanosleep, &moment, 0);
+    }
+    return 1;
+}
+
+static void retire(struct thread *t)
+{
+    if (t->has_timer)
+        sys1(SYS_timer_delete, t->timer);
+    t->has_timer = 0;
+    count_thread_gone(t);
+    trigger_release(t);
+}
+
+int threads_retire(int *silent)
+{
+    *silent = none_attaches();
+    threads_each(retire);
+    *silent = *silent && triggers_are_closed() && events_are_over();
+    return threads_are_native();
+}
+
+static void at_thread_exit(void *thread)
+{
+    if (!agent_gone) /* its structure stays: the kernel may have its signal stack */
+        thread_detach(thread);
+}
+
+int threads_init(void)
+{
+    has_key = pthread_key_create(&exit_key, at_thread_exit) == 0;
+    return has_key ? threads_registry_init() : -1;
+}
+
+struct thread *thread_begins(void *thread)
+{
+    __atomic_fetch_add(&attaching, 1, __ATOMIC_SEQ_CST); /* whoever turns the agent off waits for it */
+    if (!__atomic_load_n(&agent_off, __ATOMIC_SEQ_CST))
+        thread_attach(thread);
+    else
+        watch_not_attached(thread);
+    __atomic_fetch_sub(&attaching, 1, __ATOMIC_SEQ_CST);
+    return thread;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * registry.c - the threads that are followed, found by their kernel id: thread-local storage would be wrong
+ * in a vfork child, which shares it.
+ */
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/sys/own.h"
+#include "agent/sys/sys.h"
+
+#define TABLE (2u * MAX_THREADS)
+#define GONE UINT32_MAX
+
+/* TABLE of them; NULL: not made yet. */
+static struct entry {
+    uint32_t tid; /* 0: never used, GONE: used once */
+    struct thread *thread;
+} * table;
+/* Which parts of the table have ever had an entry. Whoever goes through it keeps away from the others, whose
+ * pages a forked child would have to make one by one. */
+#define PART 256u
+static uint8_t used[TABLE / PART];
+static struct thread *free_threads;
+static int lock;
+static unsigned structures; /* made so far */
+
+static void take_lock(void)
+{
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        sys0(SYS_sched_yield);
+}
+static void drop_lock(void)
+{
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+/* The next entry from there on that may be used; TABLE: none. */
+static uint32_t next_entry(uint32_t i)
+{
+    while (i < TABLE && !__atomic_load_n(&used[i / PART], __ATOMIC_ACQUIRE))
+        i = (i / PART + 1) * PART;
+    return i;
+}
+
+struct thread *thread_self(void)
+{
+    if (!table)
+        return NULL;
+    uint32_t tid = (uint32_t)sys0(SYS_gettid);
+    for (uint32_t i = tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++) {
+        uint32_t at = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
+        if (at == tid)
+            return table[i].thread;
+        if (at == 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+struct thread *thread_of_stack(const void *signal_stack)
+{
+    /* Also of those that are gone: in a child, all but one are. */
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1)) {
+        struct thread *t = table[i].thread;
+        if (t && t->signal_stack == signal_stack)
+            return t;
+    }
+    return NULL;
+}
+
+void threads_each(void (*visit)(struct thread *))
+{
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1)) {
+        uint32_t tid = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
+        if (tid != 0 && tid != GONE)
+            visit(table[i].thread);
+    }
+}
+
+uint32_t threads_next(uint32_t at, struct thread **t)
+{
+    for (uint32_t i = next_entry(at); i < TABLE; i = next_entry(i + 1)) {
+        uint32_t tid = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
+        if (tid != 0 && tid != GONE) {
+            *t = table[i].thread;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+void threads_forget_all(void)
+{
+    lock = 0;
+    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1))
+        table[i].tid = 0;
+    free_threads = NULL;
+}
+
+uint32_t threads_made(void)
+{
+    return __atomic_load_n(&structures, __ATOMIC_RELAXED);
+}
+
+struct thread *thread_new(void)
+{
+    take_lock();
+    struct thread *t = free_threads;
+    if (t)
+        free_threads = t->next_free;
+    drop_lock();
+    if (t)
+        return t;
+    /* All in one piece, which is one entry in the list of what is ours. */
+    struct pieces {
+        struct thread thread;
+        uint8_t guard[WIRE_PAGE], signal_stack[SIGNAL_STACK_BYTES];
+        uint8_t guard_above[WIRE_PAGE], dispatch_stack[DISPATCH_STACK_BYTES];
+        uint64_t mini_buffer[MINI_WORDS];
+        uint8_t guard_behind[WIRE_PAGE];
+    } *memory = own_map(NULL, sizeof *memory, OWN_DATA);
+    if (!memory)
+        return NULL;
+    own_guard(memory->guard);
+    own_guard(memory->guard_above);
+    own_guard(memory->guard_behind);
+    t = &memory->thread;
+    t->signal_stack = memory->signal_stack;
+    t->watch.mini_buffer = memory->mini_buffer;
+    t->self = t;
+    t->index = __atomic_fetch_add(&structures, 1, __ATOMIC_RELAXED);
+    t->dispatch_stack = (uint64_t)(memory->dispatch_stack + DISPATCH_STACK_BYTES);
+    t->buffer = -1;
+    t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
+    t->kernel_altstack[1] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES};
+    t->kernel_altstack[0] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES - 64};
+    arch_thread_init(t);
+    return t;
+}
+
+int thread_register(struct thread *t)
+{
+    int done = 0;
+    take_lock();
+    for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++)
+        if (table[i].tid == 0 || table[i].tid == GONE || table[i].tid == t->tid) {
+            table[i].thread = t;
+            __atomic_store_n(&used[i / PART], 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&table[i].tid, t->tid, __ATOMIC_RELEASE);
+            done = 1;
+            break;
+        }
+    drop_lock();
+    return done ? 0 : -1;
+}
+
+void thread_free(struct thread *t)
+{
+    take_lock();
+    t->next_free = free_threads;
+    free_threads = t;
+    drop_lock();
+}
+
+void thread_forget(struct thread *t)
+{
+    take_lock();
+    for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE && table[i].tid; i = (i + 1) % TABLE, n++)
+        if (table[i].tid == t->tid) {
+            if (table[i].thread == t) /* else its id is another's by now */
+                __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
+            break;
+        }
+    drop_lock();
+    thread_free(t);
+}
+
+int threads_registry_init(void)
+{
+    table = own_map(NULL, TABLE * sizeof *table, OWN_DATA);
+    return table ? 0 : -1;
+}

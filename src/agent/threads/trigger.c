@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trigger.c - when a followed thread is interrupted for its next burst: by a perf event that the collector
+ * opens on it, or by a POSIX timer on its CPU time.
+ */
+#include <sys/resource.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/sys/sys.h"
+
+void trigger_create_timer(struct thread *t)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
+    event.sigev_value.sival_ptr = session;
+    event._sigev_un._tid = (int)t->tid;
+    long made = sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timer);
+    t->has_timer = !sys_failed(made);
+    if (t->has_timer)
+        return;
+    proc->timer_errno = (uint32_t)-made;
+    proc->count.disabled = WIRE_OFF_TIMER; /* not added: other threads may have none either */
+}
+
+void trigger_claim(struct thread *t)
+{
+    t->trigger = NULL;
+    for (uint32_t i = 0; session->perf && i < WIRE_MAX_TRIGGERS; i++) {
+        uint32_t expected = 0;
+        if (__atomic_load_n(&proc->trigger[i].tid, __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(&proc->trigger[i].tid, &expected, t->tid, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
+            t->trigger = &proc->trigger[i];
+            t->cookie = proc->cookie;
+            t->trigger->cookie_at = (uint64_t)&t->cookie;
+            __atomic_store_n(&t->trigger->armed, 0, __ATOMIC_RELEASE); /* ids come again */
+            break;
+        }
+    }
+}
+
+/* Asks the collector for an interrupt after gap_ns of CPU time. */
+static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exactly)
+{
+    __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&trigger->exact, (uint32_t)exactly, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&trigger->wanted, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
+    doorbell();
+}
+
+void thread_leaves(struct thread *t)
+{
+    struct timespec moment = {0, HOLD_LOOK_NS};
+    if (!t || !t->trigger)
+        return;
+    for (uint64_t waited = 0; waited < HOLD_MOST_NS; waited += HOLD_LOOK_NS) {
+        uint32_t expected = WIRE_TRIGGER_FREE;
+        if (__atomic_compare_exchange_n(&t->trigger->hold, &expected, WIRE_TRIGGER_LEAVES, 0,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) ||
+            expected != WIRE_TRIGGER_HELD)
+            return;
+        sys2(SYS_nanosleep, &moment, 0);
+    }
+    /* The collector was stopped, or is gone. */
+    __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
+}
+
+void thread_stays(struct thread *t)
+{
+    if (!t || !t->trigger)
+        return;
+    __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
+        want_trigger(t->trigger, __atomic_load_n(&t->trigger->gap_ns, __ATOMIC_RELAXED), 1);
+}
+
+static void set_timer(struct thread *t, uint64_t at)
+{
+    struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};
+    if (t->has_timer)
+        sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
+}
+
+/* The time for the next burst: one at a random place of each stratum of CPU time. */
+static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
+{
+    return (from / gap + 1) * gap + random_next(&t->random) % gap;
+}
+
+/*
+ * A tick stands for the half of the time to its neighbours that is next to it: whoever is planned there is
+ * met by it. If that one came in the kernel, and with it the moment, there is no burst, and the next is
+ * drawn.
+ */
+static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
+{
+    uint64_t half = tick_ns / 2;
+    if (t->met) /* no burst came of it, nor another plan: once more, a gap later */
+        return now >= t->planned_ns + t->gap_ns;
+    while (!t->late && t->planned_ns + half < now) {
+        t->planned_ns = place_after(t, t->planned_ns, t->gap_ns);
+        t->stratum_ns = t->planned_ns / t->gap_ns * t->gap_ns;
+    }
+    return now + half >= t->planned_ns;
+}
+
+void trigger_release(struct thread *t)
+{
+    if (!t->trigger)
+        return;
+    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
+    doorbell();
+}
+
+/*
+ * The kernel sets an event of a thread's up, and takes it down, whenever the thread gets a processor and
+ * loses it. For who does little but wake others and wait for them that is a third of its time; the thread's
+ * own timer costs nothing then, though it only comes with the kernel's tick. Events of counters are kept:
+ * they are the clock.
+ */
+static int event_is_too_dear(const struct thread *t, uint64_t now)
+{
+    struct rusage use;
+    /* One that is being opened is kept: this thread must not execute a program meanwhile, unseen. */
+    if (session->perf != WIRE_EVENTS_OF_TIME || !t->has_timer || now < EVENT_TRIED_NS ||
+        __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid ||
+        sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)))
+        return 0;
+    uint64_t switches = (uint64_t)use.ru_nvcsw + (uint64_t)use.ru_nivcsw;
+    return switches * EVENT_SWITCH_NS > now / EVENT_MOST_SHARE;
+}
+
+/* Has the thread interrupted at the planned moment. anew: what the collector's event does now will not do. */
+static void wait_until_planned(struct thread *t, uint64_t now, int anew)
+{
+    if (t->trigger && event_is_too_dear(t, now)) {
+        trigger_release(t);
+        t->trigger = NULL;
+    }
+    if (!t->trigger) {
+        set_timer(t, t->planned_ns);
+        return;
+    }
+    int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
+    if (!armed || anew || __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
+        want_trigger(t->trigger, t->planned_ns - now, t->exactly);
+    /* Until the collector has its event; and should that fail. */
+    set_timer(t, armed ? 0 : t->planned_ns + BACKSTOP_NS);
+}
+
+/* factor / divisor times ns, all in nanoseconds and up to minutes. */
+static uint64_t scaled(uint64_t ns, uint64_t factor, uint64_t divisor)
+{
+    return ns / 1000 * (factor / 1000) / (divisor / 1000 + 1) * 1000;
+}
+
+/*
+ * The next burst is planned when one ends, and only then does the collector learn what that one cost: the
+ * first ones, for which all code is still to be translated, ten times as much as later ones. If the gap has
+ * grown since, the stratum grows, and the planned moment with it. Returns nonzero if that is still to come.
+ */
+static int is_put_off(struct thread *t, uint64_t now)
+{
+    uint64_t gap = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
+    if (t->count.done || gap / GAP_GROWN_TIMES <= t->gap_ns || t->planned_ns < t->stratum_ns)
+        return 0;
+    t->planned_ns = t->stratum_ns + scaled(t->planned_ns - t->stratum_ns, gap, t->gap_ns);
+    t->gap_ns = gap;
+    t->late = 0;
+    if (t->planned_ns < now + AGAIN_NS)
+        return 0;
+    t->met = 0;
+    int exactly = t->exactly;
+    t->exactly = 0;
+    wait_until_planned(t, now, exactly);
+    return 1;
+}
+
+int thread_is_due(struct thread *t, int event)
+{
+    if (agent_stays()) /* who is to stay in a burst is taken back by whatever comes */
+        return 1;
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (is_put_off(t, now))
+        return 0;
+    if (!event)
+        return 1;
+    if (!t->trigger) /* it was given up meanwhile */
+        return 0;
+    if (event_is_too_dear(t, now)) {
+        wait_until_planned(t, now, 0);
+        return 0;
+    }
+    uint64_t tick_ns = __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE);
+    if (tick_ns == 0 || t->exactly)
+        return __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) ==
+               __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
+    if (!tick_is_due(t, tick_ns, now))
+        return 0;
+    t->met = 1;
+    return 1;
+}
+
+/* again: what was planned is to count as met. */
+static void arm(struct thread *t, int again)
+{
+    if (agent_off || session->mode == WIRE_MODE_IDLE)
+        return;
+    /* Who stays needs no interrupt while its burst runs; its end comes by here again. */
+    uint64_t gap = agent_stays()
+                       ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
+                       : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
+    if (!t->count.done)
+        t->gap_ns = gap;
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t from = again && t->planned_ns < now ? t->planned_ns : t->entered_ns ? t->entered_ns : now;
+    uint64_t at = place_after(t, from, gap);
+    while (again && at < now) /* it was met in the same call, for which there is no burst either */
+        at = place_after(t, at, gap);
+    t->entered_ns = 0;
+    t->stratum_ns = at / gap * gap;
+    /* The burst took so long that its next is over already: else slow code would be met too seldom. */
+    t->late = !again && at < now + AGAIN_NS;
+    if (t->late)
+        at = now + AGAIN_NS;
+    t->exactly = t->count.done || t->fresh;
+    if (t->count.done) /* a stretch was cut short, which must not cost the burst: it comes a little later */
+        at = now + AGAIN_NS + random_next(&t->random) % AGAIN_NS;
+    if (t->fresh) { /* also the one that the thread starts in */
+        at = now + random_next(&t->random) % gap;
+        t->stratum_ns = now;
+        t->fresh = 0;
+    }
+    t->planned_ns = at;
+    t->met = 0;
+    wait_until_planned(t, now, t->exactly);
+}
+
+void thread_arm(struct thread *t)
+{
+    arm(t, 0);
+}
+
+void thread_arm_again(struct thread *t)
+{
+    arm(t, 1);
+}
+
+void thread_trigger(struct thread *t)
+{
+    /* Not a negative code: beyond RLIMIT_SIGPENDING, all else that such a signal says is lost. */
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_USER, .si_errno = THREAD_TRIGGERED};
+    info.si_value.sival_ptr = session;
+    sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
+}
+
+void thread_leaves_burst(const struct thread *t)
+{
+    if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
+        sys1(SYSCALL_LEAVE, LEAVE_MARK);
+}
+
+/* It may have seen who wanted a trigger before that changed its mind (open_held in the collector). */
+static int is_closed(const struct wire_trigger *trigger)
+{
+    return __atomic_load_n(&trigger->hold, __ATOMIC_SEQ_CST) != WIRE_TRIGGER_HELD &&
+           __atomic_load_n(&trigger->armed, __ATOMIC_SEQ_CST) == 0;
+}
+
+/* Nonzero: so the collector says, or it is gone, and its events with it. */
+int triggers_are_closed(void)
+{
+    struct timespec moment = {0, 1000000};
+    uint32_t waited = 0;
+    for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS;)
+        if (is_closed(&proc->trigger[i]))
+            i++;
+        else if (collector_gone())
+            break;
+        else if (waited++ == RETIRE_MS)
+            return 0;
+        else
+            sys2(SYS_nanosleep, &moment, 0);
+    return 1;
+}
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+    struct timespec ts;
+    long clock = (long)(~tid << 3 | 6); /* as pthread_getcpuclockid has it */
+    if (sys_failed(sys2(SYS_clock_gettime, (int)clock, &ts)))
+        return UINT64_MAX;
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
