@@ -69,7 +69,7 @@ int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct 
         {"command", s->command, sizeof s->command}, {"started", s->started, sizeof s->started},
         {"mode", s->mode, sizeof s->mode},          {"complete", s->complete, sizeof s->complete},
         {"warning", s->warning, sizeof s->warning}, {"clock", s->clock, sizeof s->clock},
-        {"missed", s->missed, sizeof s->missed},
+        {"missed", s->missed, sizeof s->missed},    {"few_bursts", s->few_bursts, sizeof s->few_bursts},
     };
     const struct {
         const char *key;

@@ -24,6 +24,7 @@ struct analysis_summary {
     double clock_error;      /* share by which rates of references may be wrong; NaN: not known */
     double missed_percent;   /* full mode, counting always: references missing, about; NaN: not told */
     char missed[512];        /* why, in words */
+    char few_bursts[300];    /* why there are hardly any bursts; "": there are, or it is not known */
     double clock_references; /* of the whole run, counted; NaN: they were not */
     size_t bursts, processes, threads;
     uint64_t end[16]; /* bursts by how they ended (codes of docs/format.md); the last: other codes */

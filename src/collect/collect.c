@@ -433,8 +433,8 @@ static void tell_unprofiled_time(struct run *r, int named, struct error *err)
     if (profile_set_number(r->profile, "unprofiled_cpu_seconds", rest, err) < 0)
         return;
     if (r->obstacle == NULL)
-        warn(r->result, "%.2f s of the %.2f s of CPU time went into programs that were not profiled%s", rest,
-             all, named ? "" : " (" UNPROFILED_KINDS ")");
+        warn(r->result, "%.2f s of the %.2f s of CPU time were not profiled%s", rest, all,
+             named ? "" : ": programs that are " UNPROFILED_KINDS);
 }
 
 /* Burst mode: why there are no bursts, or far fewer than there were to be. */
@@ -448,9 +448,14 @@ static void tell_few(struct run *r, struct error *err)
     if (r->options->full || r->reducer == NULL ||
         (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || met > COLLECT_FEW_SHARE * cpu)))
         return;
-    refusals_reason(drain_refusals(r->drain), (uint64_t)(cpu * 1e9), why, sizeof(why));
-    if (why[0] != '\0') {
-        warn(result, "%s bursts: %s", t->bursts == 0 ? "no" : "hardly any", why);
+    struct refusals refused = *drain_refusals(r->drain);
+    if (t->bursts != 0) /* a thread that waits for an answer of ours blocks everything, too */
+        refused.blocked_ns = 0;
+    refusals_reason(&refused, (uint64_t)(cpu * 1e9), why, sizeof(why));
+    if (why[0] != '\0' && t->bursts != 0) {
+        profile_set(r->profile, "few_bursts", why, err);
+    } else if (why[0] != '\0') {
+        warn(result, "no bursts: %s", why);
         profile_set(r->profile, "few_bursts", why, err);
     } else if (t->bursts == 0 && result->warning[0] == '\0' && drain_trouble(r->drain) == NULL) {
         double gap = (double)r->session.map->gap_ns * 1e-9;

@@ -174,6 +174,11 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
     if (!isnan(s->exit_status))
         fprintf(out, "  exit        %.0f\n", s->exit_status);
+    if (s->few_bursts[0] && s->bursts > 0) {
+        fputs("  note        hardly any bursts: ", out);
+        report_plain(out, s->few_bursts);
+        putc('\n', out);
+    }
     if (s->missed_percent > ANALYSIS_MISSED_PERCENT) {
         fprintf(out, "  missed      about %.*f%% of the references: ", s->missed_percent < 10 ? 2 : 0,
                 s->missed_percent);
