@@ -8,9 +8,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/clock/clock.h"
+#include "agent/code/code.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/context.h"
 #include "agent/sys/own.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/translator/translator.h"
 
 static uint32_t active; /* threads that are in a burst or step, for which we must handle faults and traps */
 

@@ -24,8 +24,13 @@
  */
 #include <string.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/clock/clock.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/context.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
 
 static int possible;
 static uint64_t start_ns, start_ticks; /* when the process was young */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* near.c - what the references right before a burst took, from the marks that counting code came by. */
 #include <sys/resource.h>
-#include "agent/agent.h"
+#include "agent/clock/clock.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
 
 #define NEAR_PARTS (COUNT_NEAR_REFS / COUNT_MARK_REFS)
 /* Times what it costs the collector, a page costs at most: what took longer was something else, a host that

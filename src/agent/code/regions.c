@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include "agent/agent.h"
+#include "agent/code/code.h"
 #include "agent/sys/files.h"
 #include "agent/sys/own.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/tunables.h"
 
 #define PROBES 8
 #define PROBE_BYTES 64

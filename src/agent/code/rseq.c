@@ -16,7 +16,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <string.h>
-#include "agent/agent.h"
+#include "agent/code/code.h"
 #include "agent/sys/files.h"
 #include "agent/sys/sys.h"
 

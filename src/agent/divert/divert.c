@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* divert.c - turns on syscall user dispatch for a thread; see divert.h. */
 #include "agent/divert/divert.h"
-#include <sys/prctl.h>
-#include "agent/agent.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include <sys/prctl.h>
 
 #define DISPATCH_OFF 0
 #define DISPATCH_ON 1

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include "agent/agent.h"
-#include "agent/intercept/calls.h"
+#include "agent/memory.h"
+#include "agent/intercept/intercept.h"
 #include "agent/sys/sys.h"
 
 #define PATH_BYTES 4096
@@ -230,4 +230,34 @@ int call_memory(long number, const uint64_t *args, struct memory *m)
         return 0;
     }
     return -1;
+}
+
+int syscall_never_waits(long number)
+{
+    switch (number) {
+    case SYS_brk:
+    case SYS_fstat:
+    case SYS_lseek:
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_getppid:
+    case SYS_getuid:
+    case SYS_geteuid:
+    case SYS_getgid:
+    case SYS_getegid:
+    case SYS_clock_gettime:
+    case SYS_gettimeofday:
+    case SYS_time:
+    case SYS_madvise:
+    case SYS_getrusage:
+    case SYS_times:
+    case SYS_sched_yield:
+    case SYS_getrandom:
+    case SYS_uname:
+    case SYS_set_robust_list:
+    case SYS_set_tid_address:
+        return 1;
+    default:
+        return 0;
+    }
 }

@@ -23,8 +23,16 @@
 #include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "agent/intercept/calls.h"
+#include "agent/code/code.h"
+#include "agent/divert/divert.h"
+#include "agent/memory.h"
+#include "agent/intercept/intercept.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/context.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
 
 #define PROC_MAGIC 0x9fa0

@@ -2,8 +2,15 @@
 /* in-burst.c - what becomes of a system call that the target makes inside a burst. */
 #include <string.h>
 #include <sys/prctl.h>
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/code/code.h"
+#include "agent/intercept/intercept.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
+#include "agent/watch/watch.h"
 
 /* Calls on what the agent keeps for the target. 0: it is none of them, or the kernel is to make it. */
 static int make_kept(struct thread *t, long number, const uint64_t *args, long *result)
@@ -21,36 +28,6 @@ static int make_kept(struct thread *t, long number, const uint64_t *args, long *
         return 1;
     case SYS_sigaltstack:
         return !is_agent && signals_altstack_call(t, t->app_rsp, args, result);
-    default:
-        return 0;
-    }
-}
-
-int syscall_never_waits(long number)
-{
-    switch (number) {
-    case SYS_brk:
-    case SYS_fstat:
-    case SYS_lseek:
-    case SYS_getpid:
-    case SYS_gettid:
-    case SYS_getppid:
-    case SYS_getuid:
-    case SYS_geteuid:
-    case SYS_getgid:
-    case SYS_getegid:
-    case SYS_clock_gettime:
-    case SYS_gettimeofday:
-    case SYS_time:
-    case SYS_madvise:
-    case SYS_getrusage:
-    case SYS_times:
-    case SYS_sched_yield:
-    case SYS_getrandom:
-    case SYS_uname:
-    case SYS_set_robust_list:
-    case SYS_set_tid_address:
-        return 1;
     default:
         return 0;
     }

@@ -8,9 +8,19 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include "agent/agent.h"
+#include "agent/code/code.h"
+#include "agent/divert/divert.h"
+#include "agent/memory.h"
+#include "agent/intercept/intercept.h"
 #include "agent/interpose/interpose.h"
+#include "agent/life/life.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/translator/translator.h"
+#include "agent/watch/watch.h"
 
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
 EXPORT int dlclose(void *library)

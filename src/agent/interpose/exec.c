@@ -10,8 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/interpose/interpose.h"
+#include "agent/life/life.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch.h"
 
 typedef int (*with_environment)(const char *, char *const[], char *const[]);
 typedef int (*without)(const char *, char *const[]);

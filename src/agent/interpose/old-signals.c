@@ -4,7 +4,8 @@
  * would tell the target of our handlers, and replace them. They are made like libc's, from ours.
  */
 #include <signal.h>
-#include "agent/agent.h"
+#include "agent/signals/frame.h"
+#include "agent/sys/session.h"
 
 typedef void (*handler_function)(int);
 

@@ -5,7 +5,13 @@
  */
 #include <errno.h>
 #include "agent/interpose/interpose.h"
+#include "agent/life/life.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch.h"
 
 static int fail(int code)
 {

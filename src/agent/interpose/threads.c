@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <threads.h>
-#include "agent/agent.h"
-#include "agent/interpose/interpose.h"
+#include "agent/life/life.h"
+#include "agent/sys/process.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch.h"
 
 static void *start(void *thread)
 {

@@ -9,10 +9,15 @@
  */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include "agent/burst/burst.h"
+#include "agent/life/life.h"
 #include "agent/signals/signals.h"
 #include "agent/sys/files.h"
-#include "agent/sys/process.h"
 #include "agent/sys/own.h"
+#include "agent/sys/process.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/threads/threads.h"
 
 #define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shutdown.c - the agent goes for good, and gives the target's signals back. */
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/life/life.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch.h"
 
 /*
  * A filter of system calls may kill for those that the agent makes, and dispatch of the target's own would

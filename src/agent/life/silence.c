@@ -2,7 +2,8 @@
 /* silence.c - programs that are to be executed without the agent: their environment lacks the session. */
 #include <stdlib.h>
 #include <string.h>
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/life/life.h"
 #include "agent/sys/sys.h"
 
 static int silent;

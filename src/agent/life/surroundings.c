@@ -7,8 +7,11 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include "agent/agent.h"
+#include "agent/life/life.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/tunables.h"
 
 struct go {
     unsigned long long loaded; /* modules that were ever loaded, when they were last looked at */

@@ -6,8 +6,15 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/clock/clock.h"
+#include "agent/life/life.h"
+#include "agent/sys/process.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch.h"
 
 static pthread_key_t exit_key;
 static int has_key;

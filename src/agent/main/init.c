@@ -6,10 +6,22 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/burst/burst.h"
+#include "agent/clock/clock.h"
+#include "agent/code/code.h"
+#include "agent/intercept/intercept.h"
+#include "agent/interpose/interpose.h"
+#include "agent/life/life.h"
+#include "agent/main/main.h"
+#include "agent/signals/signals.h"
 #include "agent/sys/files.h"
 #include "agent/sys/own.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/translator/translator.h"
+#include "agent/watch/watch.h"
 
 /* From the descriptor, while there is one. */
 static uint8_t *map_slot(int fd, uint32_t i)

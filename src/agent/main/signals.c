@@ -10,7 +10,22 @@
  * For that the agent keeps the target's dispositions (dispositions.c).
  */
 #include <string.h>
+#include "agent/burst/burst.h"
+#include "agent/clock/clock.h"
+#include "agent/code/code.h"
+#include "agent/divert/divert.h"
+#include "agent/intercept/intercept.h"
+#include "agent/interpose/interpose.h"
+#include "agent/main/main.h"
 #include "agent/signals/signals.h"
+#include "agent/sys/context.h"
+#include "agent/sys/process.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/translator/translator.h"
+#include "agent/watch/watch.h"
 
 static uint64_t mask_of(const ucontext_t *uc)
 {

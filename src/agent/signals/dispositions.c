@@ -9,6 +9,10 @@
 #include <errno.h>
 #include "agent/signals/signals.h"
 #include "agent/sys/process.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
 static int handed_back = 1;       /* the kernel has the target's own: not yet ours, or again */

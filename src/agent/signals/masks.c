@@ -9,6 +9,9 @@
  */
 #include <errno.h>
 #include "agent/signals/signals.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
 
 /* Smaller ones the kernel refuses; larger ones than this only a kernel with strict_sas_size, or one that has
  * given the process AMX state. */

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals.h - what signals.c, which takes the signals, and dispositions.c and masks.c, which keep what the
- * target has asked for, tell each other.
+ * signals.h - what the target believes its signals' dispositions, masks and alternate stacks to be.
+ *
+ * The kernel has others: SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and SIGSYS always come to the agent, and so
+ * do those for which the target has a handler; some are never really blocked; the alternate stack is the
+ * agent's. The functions called *_call take a system call's arguments and return what the kernel would,
+ * effects included.
  */
 #ifndef CACHEGRAM_AGENT_SIGNALS_H
 #define CACHEGRAM_AGENT_SIGNALS_H
 
 #include <stdint.h>
 #include <string.h>
-#include "agent/agent.h"
+#include "agent/signals/bits.h"
 #include "agent/signals/frame.h"
 #include "agent/sys/sys.h"
 
+#pragma GCC visibility push(hidden)
+
+struct thread;
+
 #define SA_RESTORER_FLAG 0x04000000ul
 #define LAST_SIGNAL 64
-
-#pragma GCC visibility push(hidden)
 
 struct kernel_sigaction {
     void *handler;
@@ -41,6 +47,41 @@ static inline int is_fault(int sig)
 {
     return (FAULT_SIGNALS & SIGNAL_BIT(sig)) != 0;
 }
+
+int signals_init(void);
+/* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). Not silent:
+ * triggers may still come, and a SIGTRAP that would end the program is ignored. */
+void signals_hand_back(struct thread *t, int silent);
+/* Of the signals that are always ours in the kernel, those that the target ignores; and have the kernel
+ * ignore them, too, as a program that is executed is to inherit it, or not any more. */
+uint64_t signals_ignored(void);
+void signals_ignore(uint64_t which, int really);
+int signals_handed_back(void);
+void signals_give_back(void); /* only that, of a vfork child, without taking note */
+int signals_ours(void);       /* nonzero: our fault handlers are still in place */
+/* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by
+ * system calls that nobody interposes; but they must not see a context inside of a call of ours. */
+void signals_take_libcs(void);
+/*
+ * Some signals are never really blocked. Which of them the target believes are, where `mask` is what is
+ * blocked; of a mask that it asks for, the part that is really to be set; the rest is noted once that is done
+ * (before: what was blocked).
+ */
+uint64_t signals_hidden(const struct thread *t, uint64_t mask);
+uint64_t signals_real(int how, uint64_t mask);
+void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before);
+uint64_t signals_change(int how, uint64_t before, uint64_t mask); /* what sigprocmask makes of it */
+/*
+ * System calls of the target's on what is kept for it, with the kernel's results and effects; args are the
+ * call's. rt_sigaction; rt_sigprocmask of a followed thread, natively or in translated code; the same where
+ * the mask is kept at *mask (hides: some signals are not to be blocked in truth).
+ */
+long signals_action_call(const uint64_t *args);
+long signals_mask_call(struct thread *t, const uint64_t *args);
+long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t *args);
+/* sigaltstack; sp: the caller's. 0: the kernel is to be asked, it has the target's
+ * own. */
+int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, long *result);
 
 #pragma GCC visibility pop
 #endif

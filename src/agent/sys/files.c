@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files.c - descriptors of the agent's, which no child of the target's may inherit; see files.h. */
 #include "agent/sys/files.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
 #include <fcntl.h>
 #include <string.h>
-#include "agent/sys/sys.h"
 
 #define MAX_OPEN 8
 #define BUSY -1

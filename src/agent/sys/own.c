@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See own.h. */
 #include "agent/sys/own.h"
-#include <sys/mman.h>
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include <sys/mman.h>
 
 extern const char __ehdr_start[] HIDDEN, _end[] HIDDEN;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.c - what all of the agent knows of the session and of its own process; see session.h. */
+#include "agent/sys/files.h"
 #include "agent/sys/session.h"
+#include "agent/sys/sys.h"
 #include <errno.h>
 #include <linux/futex.h>
 #include <string.h>
-#include "agent/sys/files.h"
-#include "agent/sys/sys.h"
 
 struct wire_session *session;
 struct wire_proc *proc;

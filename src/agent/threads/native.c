@@ -13,8 +13,10 @@
  */
 #include <sys/resource.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
 
 #ifndef RUSAGE_THREAD
 #define RUSAGE_THREAD 1

@@ -4,9 +4,12 @@
  * in a vfork child, which shares it.
  */
 #include <string.h>
-#include "agent/agent.h"
 #include "agent/sys/own.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/translator/translator.h"
 
 #define TABLE (2u * MAX_THREADS)
 #define GONE UINT32_MAX

@@ -5,8 +5,11 @@
  */
 #include <sys/resource.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/translator/translator.h"
 
 void trigger_create_timer(struct thread *t)
 {

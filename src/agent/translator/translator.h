@@ -17,11 +17,25 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 struct thread;
 
 #pragma GCC visibility push(hidden)
+
+/* Ways to leave the code cache that do not end the burst. */
+enum {
+    LEAVE_STEP = -1,   /* one instruction natively */
+    LEAVE_RETURN = -2, /* rt_sigreturn, into a context that has the trap flag set */
+};
+
+/* Made by the agent itself, with that argument: leave the burst. It is made again natively behind its end, so
+ * it is one that the kernel knows, and that the agent makes anyway: filters kill for numbers they have not
+ * heard of. */
+#define SYSCALL_LEAVE SYS_gettid
+#define LEAVE_MARK 0x6361636865677261
+#define CHANGE_MARK 0x6361636865677262 /* likewise: arch_code_changes with the next two arguments */
 
 /* What becomes of a system call that the target makes in translated code. */
 enum syscall_way {

@@ -32,8 +32,13 @@
  * want it, too.
  */
 #include <time.h>
+#include "agent/divert/divert.h"
+#include "agent/memory.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/watch/watch.h"
+#include "agent/thread.h"
+#include "agent/watch/watch-internal.h"
 
 struct thread *threads; /* a list */
 unsigned nthreads, starting;

@@ -3,8 +3,13 @@
  * faults.c - touches of closed pages. One of the watched line is what was waited for; one of a
  * neighbour opens the page for a short burst, whose records are looked through for the line.
  */
+#include "agent/burst/burst.h"
+#include "agent/clock/clock.h"
+#include "agent/divert/divert.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/watch/watch.h"
+#include "agent/thread.h"
+#include "agent/watch/watch-internal.h"
 
 /* A page touched again right after its last short burst gets a longer one: that costs less than another. */
 static void choose_length(struct thread *t, uint64_t page, uint64_t now)

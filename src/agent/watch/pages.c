@@ -4,9 +4,13 @@
  */
 #include <sys/mman.h>
 #include <time.h>
+#include "agent/burst/burst.h"
+#include "agent/code/code.h"
 #include "agent/sys/own.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/watch/watch.h"
+#include "agent/thread.h"
+#include "agent/watch/watch-internal.h"
 
 struct page pages[WIRE_MAX_WATCHES];
 unsigned npages, nclosed;

@@ -7,8 +7,13 @@
  * the kernel has none of that id any more: its last steps are libc's, too, but diverted.
  */
 #include <errno.h>
+#include "agent/divert/divert.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/watch/watch.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch-internal.h"
 
 /* Takes a thread off the list; the lock is held. */
 static void unlink_thread(const struct thread *gone)

@@ -6,8 +6,11 @@
  * code has no time here: its references are counted.
  */
 #include <time.h>
+#include "agent/divert/divert.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/watch/watch.h"
+#include "agent/thread.h"
+#include "agent/watch/watch-internal.h"
 
 static uint64_t spent_ns;    /* since the last question */
 static uint64_t overhead_ns; /* CPU time that was not the program's own, in all */

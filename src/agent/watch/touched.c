@@ -4,8 +4,9 @@
  * in wire.h; the collector's decoders do the same for whole bursts (collect/records;
  * tests/unit/test_references.c compares all three).
  */
-#include "agent/agent.h"
-#include "agent/sys/sys.h"
+#include "agent/burst/burst.h"
+#include "agent/sys/session.h"
+#include "agent/watch/watch.h"
 
 /* The lines looked for, and those found. */
 struct search {

@@ -18,8 +18,14 @@
 #include <linux/futex.h>
 #include <sys/resource.h>
 #include <time.h>
+#include "agent/burst/burst.h"
+#include "agent/divert/divert.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
-#include "agent/watch/watch.h"
+#include "agent/thread.h"
+#include "agent/threads/threads.h"
+#include "agent/watch/watch-internal.h"
 
 int watch_used(void)
 {

@@ -3,7 +3,7 @@
  * calls.S - where system calls of the target's are made that were diverted to us (calls.c), and what else has to
  * do with closed pages and must be assembler.
  */
-#include "agent/translator/x86_64/layout.h"
+#include "agent/divert/x86_64/slots.h"
 
 	.text
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls.c - the context of a system call that was diverted to us (intercept/calls.c). */
 #include <linux/audit.h>
-#include "agent/agent.h"
-#include "agent/translator/x86_64/dispatch.h"
-#include "agent/translator/x86_64/layout.h"
-#include "agent/sys/sys.h"
+#include "agent/divert/divert.h"
+#include "agent/sys/session.h"
+#include "agent/thread.h"
+#include "agent/divert/x86_64/slots.h"
 
 long arch_call(const ucontext_t *uc, uint64_t *args)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c - signal frames: moving one to another stack, changing what is returned to; see signals/frame.h. */
 #include "agent/signals/frame.h"
+#include "agent/sys/sys.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include "agent/sys/context.h"
-#include "agent/sys/sys.h"
 
 #define FLAG_TRAP 0x100
 #define RED_ZONE 128

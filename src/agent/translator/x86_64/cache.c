@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cache.h. */
+#include "agent/code/code.h"
+#include "agent/sys/own.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
 #include "agent/translator/x86_64/cache.h"
 #include "agent/translator/x86_64/count.h"
-#include "agent/sys/own.h"
-#include "agent/sys/sys.h"
 #include <elf.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -337,4 +341,10 @@ void cache_link(struct exit *x)
     emit_patch(x->patch, b->code);
     if (x->fast_patch && b->fast && b->scratch == x->scratch && b->cursor == x->cursor)
         emit_patch(x->fast_patch, b->fast);
+}
+
+void arch_forget_targets(struct thread *t)
+{
+    /* Anonymous memory comes back as zeros, and untouched parts cost nothing. */
+    sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
 }

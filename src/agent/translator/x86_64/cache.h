@@ -12,8 +12,8 @@
 #ifndef CACHEGRAM_X86_64_CACHE_H
 #define CACHEGRAM_X86_64_CACHE_H
 
-#include "agent/agent.h"
 #include "agent/translator/x86_64/emit.h"
+#include "agent/tunables.h"
 
 #define BLOCK_CODE_MAX 8192 /* more than any block can take */
 #define PLACES_OF_A_BLOCK (4 * BLOCK_INSNS + 8)

@@ -7,13 +7,15 @@
 #include <elf.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include "agent/agent.h"
+#include "agent/sys/context.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
+#include "agent/translator/x86_64/cache.h"
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/dispatch.h"
 #include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/template.h"
-#include "agent/translator/x86_64/cache.h"
-#include "agent/sys/sys.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_GET_GS 0x1004
@@ -82,12 +84,6 @@ void arch_enter(struct thread *t)
 void arch_leave(struct thread *t)
 {
     set_gs_base(t->app_gs_base);
-}
-
-void arch_forget_targets(struct thread *t)
-{
-    /* Anonymous memory comes back as zeros, and untouched parts cost nothing. */
-    sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
 }
 
 static const struct place *place_of(const struct block *b, uint64_t rip)

@@ -5,6 +5,9 @@
  * A run of blocks is made at once: behind one that may go on to code that is not translated yet, that code,
  * so that no jump is needed. What a block's calls push lies behind the run.
  */
+#include "agent/code/code.h"
+#include "agent/sys/session.h"
+#include "agent/thread.h"
 #include "agent/translator/x86_64/check.h"
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/layout.h"

@@ -10,10 +10,12 @@
 #include <cpuid.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include "agent/translator/x86_64/count.h"
-#include "agent/translator/x86_64/layout.h"
 #include "agent/sys/own.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
+#include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/layout.h"
 
 #define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
 #define SOFTWARE_MAGIC 0x46505853u

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See count.h. */
-#include "agent/translator/x86_64/count.h"
 #include "agent/sys/own.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/x86_64/count.h"
 
 #define TABLE_SIZE (1u << COUNT_TABLE_BITS)
 #define TABLES_BYTES (2 * sizeof(uint64_t) * TABLE_SIZE)

@@ -3,11 +3,16 @@
  * dispatch.c - what generated code asks C code for: blocks that are not there yet, indirect jumps that
  * were not found, system calls. entry.S is the way in and back.
  */
-#include "agent/translator/x86_64/dispatch.h"
+#include "agent/code/code.h"
+#include "agent/sys/context.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/dispatch.h"
 #include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/translate.h"
-#include "agent/sys/sys.h"
 
 /* Registers as dispatch_entry pushed them, lowest address first. */
 enum {

@@ -34,13 +34,10 @@
 /* In T_EXIT_ID, for the dispatcher: the thread comes from the gate, and is not inside. No exit has it. */
 #define GATE_EXIT_ID 0
 
-/* Code of call_through for one thread (calls.S). */
-#define CALL_THROUGH_BYTES 16
-
 #include "agent/tunables.h"
 
 #ifndef __ASSEMBLER__
-#include "agent/agent.h"
+#include "agent/thread.h"
 
 #define AT(member, offset) _Static_assert(offsetof(struct thread, member) == (offset), #member)
 AT(cursor, T_CURSOR);

@@ -9,9 +9,11 @@
  */
 #include <cpuid.h>
 #include <string.h>
-#include "agent/agent.h"
-#include "agent/translator/x86_64/insn.h"
+#include "agent/sys/context.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/translator/translator.h"
+#include "agent/translator/x86_64/insn.h"
 
 /* Of the extended state in a signal frame, which is never compacted (Intel's manual, XSAVE). */
 #define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */

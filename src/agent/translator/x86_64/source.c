@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See source.h. */
-#include "agent/translator/x86_64/source.h"
-#include "agent/translator/x86_64/cache.h"
+#include "agent/code/code.h"
 #include "agent/sys/sys.h"
+#include "agent/translator/x86_64/cache.h"
+#include "agent/translator/x86_64/source.h"
 
 void source_begin(struct source *s, uint64_t pc)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sys/session.h"
 #include "agent/translator/x86_64/template.h"
 
 static int kmov_wide;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See translate.h. */
-#include "agent/translator/x86_64/translate.h"
+#include "agent/code/code.h"
+#include "agent/sys/session.h"
+#include "agent/sys/sys.h"
+#include "agent/thread.h"
+#include "agent/translator/translator.h"
 #include "agent/translator/x86_64/cache.h"
 #include "agent/translator/x86_64/check.h"
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/source.h"
 #include "agent/translator/x86_64/template.h"
-#include "agent/sys/sys.h"
+#include "agent/translator/x86_64/translate.h"
 #include <time.h>
 
 static uint32_t next_id = 1; /* of a block: never used again */
