@@ -97,6 +97,8 @@
  * with AMX state. */
 #define FRAMES_KNOWN 16u
 #define FRAME_MOST_BYTES 16384u
+/* What functions of ours that hold the lock natively need of the target's stack, at most. */
+#define NATIVE_STACK_BYTES 8192u
 /* Words of the short burst behind a touch of a closed page: the least, and the most where touches follow each
  * other within so much CPU time. 512 words take some 2 us to record and look through, the two faults 10. */
 #define MINI_LEAST_WORDS 256u

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include "watched.h"
 
@@ -68,12 +69,45 @@ static void full_queue(void)
     CHECK(handled == 100);
 }
 
+/* Coroutines, on stacks that are plain memory, make threads. */
+static ucontext_t outside, coroutines[4];
+
+static void coroutine(int me)
+{
+    for (int i = 0;; i++) {
+        pthread_t t;
+        int blocked = 0;
+        volatile uint8_t deep[3 * PAGE];
+        for (unsigned k = 0; k < sizeof deep; k += 64)
+            deep[k] = (uint8_t)k;
+        churn();
+        CHECK(pthread_create(&t, NULL, thread, &blocked) == 0);
+        CHECK(pthread_join(t, NULL) == 0);
+        churn();
+        CHECK(deep[64] == 64 && blocked == 0);
+        swapcontext(&coroutines[me], &outside);
+    }
+}
+
+static void makers_on_own_stacks(void)
+{
+    for (int i = 0; i < 4; i++) {
+        getcontext(&coroutines[i]);
+        coroutines[i].uc_stack = (stack_t){.ss_sp = malloc(16 * PAGE), .ss_size = 16 * PAGE};
+        makecontext(&coroutines[i], (void (*)(void))coroutine, 1, i);
+    }
+    for (int i = 0; i < 400; i++)
+        swapcontext(&outside, &coroutines[i % 4]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"masked-makers", masked_makers}, {"full-queue", full_queue}};
+    } scenes[] = {{"masked-makers", masked_makers},
+                  {"full-queue", full_queue},
+                  {"makers-on-own-stacks", makers_on_own_stacks}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -85,7 +85,9 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
         return 1;
     }
     if (wanted) {
-        if (begin_mini(t, page, now, uc))
+        /* Not in the agent's code, of functions that the target called on a stack of its own: what it does
+         * there must not be translated, and will touch the page again. */
+        if (!region_is_agent(arch_pc(uc)) && begin_mini(t, page, now, uc))
             return 1;
         watch_lock();
         settle_range(page, page + WIRE_PAGE, WIRE_WATCH_LOST);

@@ -153,6 +153,18 @@ void watch_quiet_end(struct thread *t)
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->quiet_mask, 0, 8);
 }
 
+/* The lock will be taken on a stack that the target may have made itself, with pages that may be closed. */
+static void keep_stack_open(void)
+{
+    uint64_t sp = (uint64_t)__builtin_frame_address(0), low = sp - NATIVE_STACK_BYTES;
+    uint8_t byte;
+    if (!watch_many())
+        return;
+    for (uint64_t at = sp; at >= low; at -= WIRE_PAGE) /* opens it before the lock is held here */
+        safe_copy(&byte, (const void *)at, 1);
+    watch_avoid(low, sp);
+}
+
 void watch_quiet_native(struct thread *t)
 {
     for (;;) {
@@ -160,9 +172,10 @@ void watch_quiet_native(struct thread *t)
             thread_leaves_burst(t);
         watch_quiet(t);
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
-            return;
+            break;
         watch_quiet_end(t); /* the next one had begun already */
     }
+    keep_stack_open();
 }
 
 void watch_hold(struct thread *t)
