@@ -150,6 +150,10 @@ struct thread {
     uint64_t syscall_pc;
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
+    /* Signals that are usually a fault's but were sent, and came in translated code, which cannot be left at
+     * any instruction, or in a handler of ours: they are sent again when it is over. */
+    uint64_t held_signals;
+    siginfo_t held[6];
     uint32_t leave_insns; /* of the last record, how many instructions were executed (see wire_desc) */
     uint64_t abort_pc;    /* leave there instead: a restartable sequence was met; 0: no */
     uint64_t app_gs_base;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "watched.h"
@@ -100,6 +101,41 @@ static void makers_on_own_stacks(void)
         swapcontext(&outside, &coroutines[i % 4]);
 }
 
+/* Signals of faults that are sent: while they are blocked, and by another process at any moment. */
+static void sent_faults(void)
+{
+    static const int which[] = {SIGFPE, SIGILL, SIGBUS, SIGSEGV, SIGTRAP, SIGSYS};
+    pid_t me = getpid();
+    for (int i = 0; i < 6; i++)
+        signal(which[i], on_signal);
+    for (int i = 0; i < 300; i++) {
+        sigset_t one, now;
+        int sig = which[i % 3]; /* the others cannot be blocked */
+        long before = handled;
+        sigemptyset(&one), sigaddset(&one, sig);
+        sigprocmask(SIG_BLOCK, &one, NULL);
+        raise(sig);
+        if (i % 2)
+            churn();
+        sigpending(&now);
+        CHECK(sigismember(&now, sig) == 1 && handled == before);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        CHECK(handled == before + 1);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < 300; i++) {
+            kill(me, which[i % 6]);
+            usleep(200);
+        }
+        _exit(0);
+    }
+    long before = handled;
+    while (waitpid(child, NULL, WNOHANG) == 0)
+        churn();
+    CHECK(handled > before);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -107,7 +143,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } scenes[] = {{"masked-makers", masked_makers},
                   {"full-queue", full_queue},
-                  {"makers-on-own-stacks", makers_on_own_stacks}};
+                  {"makers-on-own-stacks", makers_on_own_stacks},
+                  {"sent-faults", sent_faults}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

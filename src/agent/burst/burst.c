@@ -336,14 +336,34 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
     arch_set_pc(uc, code);
 }
 
+static uint64_t pending_signals(void)
+{
+    uint64_t pending = 0;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    return pending;
+}
+
+/* Of those pending, the ones that the target would see now. */
+static uint64_t seen_now(const ucontext_t *uc, uint64_t pending)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    return pending & ~mask & ~FAULT_SIGNALS;
+}
+
 /* A signal that the target would see now. Entering would block it, and code that sends itself one
  * relies on its being handled before the call returns. */
 int burst_must_wait(const ucontext_t *uc)
 {
-    uint64_t mask, pending = 0;
-    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    sys2(SYS_rt_sigpending, &pending, sizeof pending);
-    return (pending & ~mask & ~FAULT_SIGNALS) != 0;
+    return seen_now(uc, pending_signals()) != 0;
+}
+
+/* One of these, or one that was sent though it is usually a fault's, and that the target blocks: in
+ * translated code it would come at once. */
+static int a_signal_waits(const ucontext_t *uc)
+{
+    uint64_t pending = pending_signals();
+    return (seen_now(uc, pending) | (pending & FAULT_SIGNALS & ~SIGNAL_BIT(SIGTRAP))) != 0;
 }
 
 static int take_buffer_for(struct thread *t)
@@ -451,7 +471,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         return 0;
     }
     t->refused = WIRE_NATIVE_SIGNAL;
-    if (burst_must_wait(uc)) {
+    if (a_signal_waits(uc)) {
         count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
@@ -491,7 +511,7 @@ out:
 
 int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end)
 {
-    if (agent_off || session->stop || arch_gs_in_use() || burst_must_wait(uc))
+    if (agent_off || session->stop || arch_gs_in_use() || a_signal_waits(uc))
         return 0;
     if (!may_enter())
         return 0;
@@ -563,8 +583,11 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
     if (regions_changed())
         arch_flush();
     arch_inside(t);
-    uint64_t code =
-        !session->stop && signals_ours() && !arch_gs_in_use() ? arch_translate(t, arch_pc(uc)) : 0;
+    uint64_t code = 0;
+    if (a_signal_waits(uc))
+        t->leave_end = WIRE_END_SIGNAL;
+    else if (!session->stop && signals_ours() && !arch_gs_in_use())
+        code = arch_translate(t, arch_pc(uc));
     t->abort_pc = 0;
     if (code && (t->count.on || has_buffer(t))) {
         go(t, uc, code);

@@ -411,7 +411,7 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
     arch_count_open(t);
     c->closed = 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
-    if (pending & ~t->app_mask & ~FAULT_SIGNALS)
+    if (pending & ~t->app_mask & ~FAULT_SIGNALS || t->held_signals)
         return COUNT_SIGNAL;
     count_take(t, arch_counted(uc));
     c->part_blocks = arch_count_blocks(t, uc);

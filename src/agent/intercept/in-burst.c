@@ -57,6 +57,12 @@ static enum syscall_way change(struct thread *t, long number, const uint64_t *ar
     return SYSCALL_STEP;
 }
 
+/* A signal that is not blocked in translated code; perhaps the target blocks it, and looks for it next. */
+static int sends_fault(uint64_t sig)
+{
+    return (int)sig > 0 && (int)sig <= SIGSYS && FAULT_SIGNALS & SIGNAL_BIT((int)sig);
+}
+
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
 {
     if (t->mini) /* pages may be closed: it is diverted */
@@ -105,6 +111,13 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         if (args[0] == PR_SET_TSC) /* perhaps our marks may not read it from now on */
             return end(t, t->count.on ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
         return change(t, number, args);
+    case SYS_kill:
+    case SYS_tkill:
+    case SYS_rt_sigqueueinfo:
+        return sends_fault(args[1]) ? change(t, number, args) : SYSCALL_MASKED;
+    case SYS_tgkill:
+    case SYS_rt_tgsigqueueinfo:
+        return sends_fault(args[2]) ? change(t, number, args) : SYSCALL_MASKED;
     case SYS_clone:
     case SYS_clone3:
     case SYS_fork:

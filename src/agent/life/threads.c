@@ -43,6 +43,7 @@ int thread_attach(struct thread *t)
     t->fresh = 1;
     t->entered_ns = 0;
     t->count = (struct counting){0};
+    t->held_signals = 0;
     memset(t->strings, 0, sizeof t->strings); /* another thread's, or the parent's */
     t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
     random_next(&t->random);

@@ -348,7 +348,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             if (burst_next_buffer(t, record) == 0) {
                 memcpy(t->buffer_start, partial, words * sizeof *partial);
                 arch_moved_buffer(t, uc, t->buffer_start);
-                if (!(pending & ~t->app_mask & ~FAULT_SIGNALS))
+                if (!(pending & ~t->app_mask & ~FAULT_SIGNALS) && !t->held_signals)
                     return 0;
                 /* Let the waiting signal in, then come back. */
                 uint32_t insns = arch_restore(t, uc);
@@ -450,9 +450,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         agent_disable(WIRE_OFF_TROUBLE);
     struct thread *t = thread_self();
     if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
-        /* Sent, not met: it waits until that handler returns. */
-        set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(sig));
-        sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, info);
+        signals_hold(t, sig, info); /* sent, not met */
         return 0;
     }
     if (t && !in_handler(t, uc))
@@ -493,6 +491,11 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         return 0;
     }
     if (t && t->state == THREAD_BURST) {
+        if (info->si_code <= 0 && !arch_at_gate(uc) &&
+            (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
+            signals_hold(t, sig, info);
+            return 0;
+        }
         if (arch_in_cache(arch_pc(uc))) {
             if (!burst_fault(t, sig, info, uc))
                 return 0;
@@ -521,9 +524,21 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
     return deliver(t, sig, info, uc, d);
 }
 
+/* Signals that came while it was no time for them come again, once this handler of ours is left. */
+static void let_go_of_held(const ucontext_t *uc)
+{
+    static const uint64_t faults = FAULT_SIGNALS;
+    struct thread *t = signals_are_held() ? thread_self() : NULL;
+    if (!t || !t->held_signals || t->state != THREAD_NATIVE || in_handler(t, uc))
+        return;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
+    signals_let_go(t);
+}
+
 static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     uint64_t handler = handle(sig, info, uc, d);
+    let_go_of_held(uc);
     struct thread *t = agent_lives && agent_stays() ? thread_self() : NULL;
     if (t && t->must_return && !handler && !in_handler(t, uc))
         go_back(t, uc);

@@ -92,6 +92,39 @@ void signals_take_libcs(void)
     }
 }
 
+static siginfo_t *held_place(struct thread *t, int sig)
+{
+    static const uint8_t place[] = {
+        [SIGSEGV] = 0, [SIGBUS] = 1, [SIGILL] = 2, [SIGFPE] = 3, [SIGTRAP] = 4, [SIGSYS] = 5};
+    return &t->held[place[sig]];
+}
+
+static uint64_t held_count; /* of all threads */
+
+int signals_are_held(void)
+{
+    return __atomic_load_n(&held_count, __ATOMIC_RELAXED) != 0;
+}
+
+void signals_hold(struct thread *t, int sig, const siginfo_t *info)
+{
+    if (t->held_signals & SIGNAL_BIT(sig)) /* of several, as of pending ones, the first */
+        return;
+    *held_place(t, sig) = *info;
+    t->held_signals |= SIGNAL_BIT(sig);
+    __atomic_fetch_add(&held_count, 1, __ATOMIC_RELAXED);
+}
+
+void signals_let_go(struct thread *t)
+{
+    for (int sig = 1; t->held_signals && sig <= SIGSYS; sig++)
+        if (t->held_signals & SIGNAL_BIT(sig)) {
+            t->held_signals &= ~SIGNAL_BIT(sig);
+            __atomic_fetch_sub(&held_count, 1, __ATOMIC_RELAXED);
+            sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, held_place(t, sig));
+        }
+}
+
 void signals_give_back(void)
 {
     for (int sig = 1; sig <= LAST_SIGNAL && !handed_back; sig++) {

@@ -62,6 +62,9 @@ int signals_ours(void);       /* nonzero: our fault handlers are still in place 
 /* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by
  * system calls that nobody interposes; but they must not see a context inside of a call of ours. */
 void signals_take_libcs(void);
+void signals_hold(struct thread *t, int sig, const siginfo_t *info); /* until signals_let_go */
+int signals_are_held(void);                                          /* some thread's */
+void signals_let_go(struct thread *t); /* SIGSEGV and SIGBUS are blocked, or they would come at once */
 /*
  * Some signals are never really blocked. Which of them the target believes are, where `mask` is what is
  * blocked; of a mask that it asks for, the part that is really to be set; the rest is noted once that is done

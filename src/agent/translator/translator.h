@@ -136,6 +136,7 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc);
  */
 int arch_record_partial(const ucontext_t *uc, uint64_t *record, uint32_t insns);
 /* A signal interrupted the system call gate: make the context the target's; 0: it was elsewhere. */
+int arch_at_gate(const ucontext_t *uc); /* at the system call that may wait, in a burst */
 int arch_restore_gate(struct thread *t, ucontext_t *uc);
 
 #pragma GCC visibility pop

@@ -5,7 +5,9 @@
  */
 #include "agent/burst/burst.h"
 #include "agent/clock/clock.h"
+#include "agent/code/code.h"
 #include "agent/divert/divert.h"
+#include "agent/sys/context.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"

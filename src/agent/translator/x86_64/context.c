@@ -180,10 +180,16 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
     return p->insn;
 }
 
+int arch_at_gate(const ucontext_t *uc)
+{
+    uint64_t rip = arch_pc(uc);
+    return rip >= (uint64_t)gate_begin && rip <= (uint64_t)gate_end;
+}
+
 int arch_restore_gate(struct thread *t, ucontext_t *uc)
 {
     uint64_t rip = arch_pc(uc);
-    if (rip < (uint64_t)gate_begin || rip > (uint64_t)gate_end)
+    if (!arch_at_gate(uc))
         return 0;
     if (t->count.on)
         translator_ops->counted(t, arch_count_out(t, uc));
