@@ -13,7 +13,7 @@ bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp"
 test="libcmocka-dev g++ clang-format python3-pytest sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace"
 # Programs that are profiled.
 test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis-tools"
-long="stress-ng libpython3.11-testsuite"
+long="stress-ng libpython3.11-testsuite guile-3.0 ecl sbcl chicken-bin w3m"
 overhead="gnugo x264 flac brotli p7zip-full lua5.4 ruby php-cli tcl nodejs ghostscript redis-server redis-tools make"
 papers="gnugo hmmer povray lua5.4 ruby php-cli"
 
