@@ -7,6 +7,7 @@
  */
 /* build: -pthread */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -101,6 +102,21 @@ static void makers_on_own_stacks(void)
         swapcontext(&outside, &coroutines[i % 4]);
 }
 
+/* A library's constructor, with the loader's lock held, waits for threads that make threads. */
+static void constructor(void)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 20);
+    CHECK(n > 0);
+    path[n] = 0;
+    strcpy(strrchr(path, '/'), "/lib_starts.so");
+    churn();
+    void *lib = dlopen(path, RTLD_NOW);
+    CHECK(lib != NULL);
+    int *made = dlsym(lib, "made");
+    CHECK(made != NULL && *made == 3);
+}
+
 /* Signals of faults that are sent: while they are blocked, and by another process at any moment. */
 static void sent_faults(void)
 {
@@ -144,7 +160,8 @@ int main(int argc, char **argv)
     } scenes[] = {{"masked-makers", masked_makers},
                   {"full-queue", full_queue},
                   {"makers-on-own-stacks", makers_on_own_stacks},
-                  {"sent-faults", sent_faults}};
+                  {"sent-faults", sent_faults},
+                  {"constructor", constructor}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

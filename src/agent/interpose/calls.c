@@ -22,13 +22,24 @@
 #include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
 
+/* libc's own; see the same in threads.c. */
+static struct {
+    int (*dlclose)(void *);
+    int (*clone)(int (*)(void *), void *, int, void *, ...);
+} next;
+
+void calls_find(void)
+{
+    next.dlclose = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+    next.clone = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
+}
+
 /* Another library may come to lie where this one was, and look the same wherever we compare. */
 EXPORT int dlclose(void *library)
 {
-    static int (*next)(void *);
-    if (!next)
-        next = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
-    int result = next ? next(library) : -1;
+    if (!next.dlclose)
+        calls_find();
+    int result = next.dlclose ? next.dlclose(library) : -1;
     regions_stale();
     return result;
 }
@@ -106,7 +117,6 @@ static long make_call(long number, const long *a)
  * where no page is closed just now. */
 EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
 {
-    static int (*next)(int (*)(void *), void *, int, void *, ...);
     va_list a;
     va_start(a, argument);
     void *parent_tid = va_arg(a, void *), *tls = va_arg(a, void *), *child_tid = va_arg(a, void *);
@@ -117,11 +127,11 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
         watch_off(t, WIRE_UNWATCHED_ASYNC);
         watch_quiet_end(t);
     }
-    if (!next)
-        next = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
-    if (!next)
+    if (!next.clone)
+        calls_find();
+    if (!next.clone)
         return (int)errno_of(-ENOSYS);
-    return next(function, stack, flags, argument, parent_tid, tls, child_tid);
+    return next.clone(function, stack, flags, argument, parent_tid, tls, child_tid);
 }
 
 /* Not one of the questions by which libraries find out what the kernel can do: a bad pointer is. Where the

@@ -27,6 +27,8 @@ int interposed_sigaltstack(struct thread *t, uint64_t sp, const uint64_t *args, 
 
 /* Programs that are executed (exec.c). */
 void exec_init(void);
+void calls_find(void); /* libc's functions behind those that are interposed */
+void threads_find(void);
 /* For the caller, right before it executes another program, for which thread_leaves waits; and if that fails.
  * Of a followed thread, what was done is kept in its structure. */
 /* Replaces envp, on the caller's stack, where what is executed is not to be profiled. */

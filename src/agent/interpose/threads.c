@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <threads.h>
+#include "agent/interpose/interpose.h"
 #include "agent/life/life.h"
 #include "agent/sys/process.h"
 #include "agent/sys/session.h"
@@ -79,22 +80,34 @@ static void know_made(struct thread *self, int more)
         self->makes_known += more;
 }
 
+/* libc's own. Looked up at the start (threads_find), since that takes a lock of the loader's: another thread
+ * may hold it and wait for the one that calls. */
+static struct {
+    int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int (*thrd_create)(thrd_t *, thrd_start_t, void *);
+} next;
+
+void threads_find(void)
+{
+    next.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+        RTLD_NEXT, "pthread_create");
+    next.thrd_create = (int (*)(thrd_t *, thrd_start_t, void *))dlsym(RTLD_NEXT, "thrd_create");
+}
+
 EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
                           void *argument)
 {
-    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    if (!next)
-        next = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
-            RTLD_NEXT, "pthread_create");
-    if (!next)
+    if (!next.pthread_create)
+        threads_find();
+    if (!next.pthread_create)
         return EAGAIN;
     struct thread *self = agent_off || !session ? NULL : thread_self(),
                   *t = prepare(attributes, id, sizeof *id, self, argument);
     if (!t)
-        return next(id, attributes, routine, argument);
+        return next.pthread_create(id, attributes, routine, argument);
     t->start_routine = routine;
     know_made(self, 1);
-    int result = next(id, attributes, start, t);
+    int result = next.pthread_create(id, attributes, start, t);
     know_made(self, -1);
     watch_started(self, t, result != 0);
     if (result)
@@ -104,18 +117,17 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
 
 EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
 {
-    static int (*next)(thrd_t *, thrd_start_t, void *);
-    if (!next)
-        next = (int (*)(thrd_t *, thrd_start_t, void *))dlsym(RTLD_NEXT, "thrd_create");
-    if (!next)
+    if (!next.thrd_create)
+        threads_find();
+    if (!next.thrd_create)
         return thrd_error;
     struct thread *self = agent_off || !session ? NULL : thread_self(),
                   *t = prepare(NULL, id, sizeof *id, self, argument);
     if (!t)
-        return next(id, routine, argument);
+        return next.thrd_create(id, routine, argument);
     t->start_c11 = routine;
     know_made(self, 1);
-    int result = next(id, start_c11, t);
+    int result = next.thrd_create(id, start_c11, t);
     know_made(self, -1);
     watch_started(self, t, result != thrd_success);
     if (result != thrd_success)

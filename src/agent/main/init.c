@@ -178,6 +178,8 @@ __attribute__((constructor)) static void init(void)
     const char *name = getenv(WIRE_ENV);
     uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     exec_init();
+    calls_find();
+    threads_find();
     if (!name || !*name)
         return;
     int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);
