@@ -9,7 +9,8 @@ from conftest import ROOT, run
 sys.path.insert(0, str(ROOT / "tests" / "hunt"))
 from hunt import MODES  # noqa: E402
 
-SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor"]
+SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
+          "untouched"]
 
 
 @pytest.mark.parametrize("mode", MODES)

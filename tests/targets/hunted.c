@@ -152,6 +152,19 @@ static void sent_faults(void)
     CHECK(handled > before);
 }
 
+/* What sigaction says of signals that nobody has asked anything for. */
+static void untouched(void)
+{
+    for (int sig = 1; sig < 32; sig++) {
+        struct sigaction a;
+        if (sig == SIGINT || sig == SIGQUIT || sig == SIGPIPE || sig == SIGHUP)
+            continue; /* perhaps ignored by who started this */
+        memset(&a, 1, sizeof a);
+        CHECK(sigaction(sig, NULL, &a) == 0);
+        CHECK(a.sa_handler == SIG_DFL && a.sa_flags == 0 && sigisemptyset(&a.sa_mask) == 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -161,7 +174,8 @@ int main(int argc, char **argv)
                   {"full-queue", full_queue},
                   {"makers-on-own-stacks", makers_on_own_stacks},
                   {"sent-faults", sent_faults},
-                  {"constructor", constructor}};
+                  {"constructor", constructor},
+                  {"untouched", untouched}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -62,8 +62,10 @@ int signals_init(void)
             continue;
         /* Libraries may have asked for some before the agent came to life. */
         int handled = k.handler != (void *)SIG_DFL && k.handler != (void *)SIG_IGN;
-        if (is_fault(sig) || handled)
+        if (handled)
             note(sig, &k);
+        else
+            signals_target[sig] = k; /* with the flags that it has, or has none of */
         if ((is_fault(sig) && sys_failed(take_over(sig, SA_RESTART))) ||
             (!is_fault(sig) && handled && sys_failed(take_over(sig, k.flags))))
             return -1;
