@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -165,6 +167,24 @@ static void untouched(void)
     }
 }
 
+/* Processes made without libc's knowledge that allow themselves four system calls only. */
+static void strict_children(void)
+{
+    for (int i = 0; i < 3; i++) {
+        int status;
+        churn();
+        pid_t pid = i == 0 ? _Fork() : i == 1 ? (pid_t)syscall(SYS_fork) : fork();
+        if (pid == 0) {
+            churn();
+            if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
+                _exit(9);
+            churn();
+            syscall(SYS_exit, 5);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -175,7 +195,8 @@ int main(int argc, char **argv)
                   {"makers-on-own-stacks", makers_on_own_stacks},
                   {"sent-faults", sent_faults},
                   {"constructor", constructor},
-                  {"untouched", untouched}};
+                  {"untouched", untouched},
+                  {"strict-children", strict_children}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

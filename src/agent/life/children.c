@@ -56,11 +56,14 @@ void child_is_left(void)
         signals_hand_back(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp), 1);
 }
 
-void child_settles(void)
+int child_settles(void)
 {
+    static int settled;
     long pid;
     if (mark && *mark == 0 && process_is_other(&pid)) {
         files_close_inherited(0);
         child_is_left();
+        settled = 1;
     }
+    return settled;
 }

@@ -30,8 +30,9 @@ enum wire_disabled surroundings_forbid(void); /* WIRE_OFF_NOT: nothing does */
 void children_init(void);
 void child_is_followed(void); /* from now on it is what process_id says */
 void child_is_left(void);     /* it is not to be followed */
-void child_settles(void); /* if such a one has memory of its own: child_is_left. Not in handlers of ours. */
-void fork_made(void);     /* in a child that libc made */
+/* Nonzero if such a one has memory of its own; then it is child_is_left, once. Not in handlers of ours. */
+int child_settles(void);
+void fork_made(void); /* in a child that libc made */
 
 /* Threads. */
 int threads_init(void);

@@ -20,7 +20,7 @@ void agent_filter_is_inherited(void)
 {
     static int is_silent;
     if (session && !is_silent) {
-        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id;
+        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id && !child_settles();
         exec_silences(vfork_child);
         is_silent = !vfork_child;
     }
@@ -32,8 +32,13 @@ void go_for_good(enum wire_disabled why)
         agent_filter_is_inherited();
     if (agent_gone || !session)
         return;
-    if ((uint32_t)sys0(SYS_getpid) != process_id) { /* a vfork child, whose memory is its parent's */
-        signals_give_back();
+    if ((uint32_t)sys0(SYS_getpid) != process_id) {
+        if (child_settles()) { /* it makes no calls of ours from now on, not even to ask who it is */
+            agent_off = (int)why;
+            agent_gone = 1;
+        } else { /* a vfork child, whose memory is its parent's */
+            signals_give_back();
+        }
         return;
     }
     struct thread *t = thread_self();
