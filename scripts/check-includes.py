@@ -15,6 +15,8 @@ for it. Of the files in the part's own folder, headers in COMMON are below all r
 
 Internal headers ("internal.h", "x-internal.h") are for the files of their own folder.
 
+Parts of the agent's struct thread: a file may name those of its own room and of rooms below.
+
 Circles: two files form a circle if each uses, directly or through others, what the other one defines. They
 are looked for in the object files of a build folder (nm), not in includes, as only calls and data count.
 
@@ -75,6 +77,13 @@ COMMON = {"collect/tunables.h", "agent/tunables.h", "agent/memory.h", "agent/thr
 
 # Folders whose files still form circles among themselves. To be removed.
 CIRCULAR = ("agent/translator/", "agent/watch/")
+
+# Parts of the agent's struct thread, and the folder that each belongs to: those below do not touch it.
+THREAD_PARTS = {
+    "generated": "translator", "translation": "translator", "tables": "translator", "timing": "threads", "signals": "signals",
+    "divert": "divert", "clock": "clock", "burst": "burst", "native": "burst", "watch": "watch", "start": "life",
+}
+THREAD_PART = re.compile(r"->(" + "|".join(THREAD_PARTS) + r")\.\w")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 ABOVE, BELOW = "(above)", "(below)"
@@ -139,6 +148,19 @@ def violations(src):
                 why = room_violation(part, room_of(name), room_of(included))
             if why:
                 yield f"{path}:{line}: \"{included}\": {why}"
+        yield from part_uses(path, name, text)
+
+
+def part_uses(path, name, text):
+    """Yields one sentence for every part of struct thread that belongs to a folder above the file's own."""
+    room = room_of(name)
+    if not name.startswith("agent/") or room in (ABOVE, BELOW):
+        return
+    for match in THREAD_PART.finditer(text):
+        owner = THREAD_PARTS[match.group(1)]
+        if owner != room and owner not in ROOMS["agent"][room]:
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: thread's part `{match.group(1)}` belongs to {owner}, which is above {room}"
 
 
 def symbols(build, src):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vectors.h - whether this processor can count references in a vector register (agent/translator/x86_64/count.h).
+/* vectors.h - whether this processor can count references in a vector register
+ * (agent/translator/x86_64/count.h).
  */
 #ifndef CACHEGRAM_VECTORS_H
 #define CACHEGRAM_VECTORS_H

@@ -90,26 +90,26 @@ int burst_buffers_scarce(void)
 static void start_buffer(struct thread *t, int index)
 {
     guard(index);
-    t->buffer = index;
-    t->buffer_start = buffer_address(index);
-    t->buffer_end = t->buffer_start + session->buffer_bytes / sizeof *t->buffer_start;
-    t->start_ns = sys_clock_ns(CLOCK_MONOTONIC);
-    t->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->fs_base);
-    t->blocks_before = proc->count.blocks;
+    t->translation.buffer = index;
+    t->burst.buffer_start = buffer_address(index);
+    t->translation.buffer_end = t->burst.buffer_start + session->buffer_bytes / sizeof *t->burst.buffer_start;
+    t->burst.start_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    t->burst.cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->burst.fs_base);
+    t->burst.blocks_before = proc->count.blocks;
 }
 
 /* Translations, the buffers that this process shares with the collector, and what threads have. */
 static uint64_t memory_bytes(void)
 {
-    uint64_t each = offsetof(struct thread, jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
+    uint64_t each = offsetof(struct thread, tables.jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
     return arch_memory() + session->nbuffers * session->buffer_stride + proc->template_used +
            threads_made() * each;
 }
 
 static uint64_t string_hits_since_last(const struct thread *t)
 {
-    int64_t hits = count_string_hits(t) - t->count.string_hits_before;
+    int64_t hits = count_string_hits(t) - t->clock.string_hits_before;
     return hits > 0 ? (uint64_t)hits : 0;
 }
 
@@ -124,46 +124,46 @@ static uint64_t cost_of(const struct wire_desc *d)
 static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
                       uint32_t last_insns, uint32_t asks, uint64_t cpu_ns)
 {
-    struct wire_desc *d = &proc->desc[t->buffer];
+    struct wire_desc *d = &proc->desc[t->translation.buffer];
     *d = (struct wire_desc){.asks = asks,
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
                             .end_detail = detail,
                             .last_insns = last_insns,
-                            .words = (uint64_t)(end_of_words - t->buffer_start),
-                            .burst = t->burst,
-                            .start_ns = t->start_ns,
+                            .words = (uint64_t)(end_of_words - t->burst.buffer_start),
+                            .burst = t->burst.number,
+                            .start_ns = t->burst.start_ns,
                             .end_ns = sys_clock_ns(CLOCK_MONOTONIC),
-                            .cpu_start_ns = t->cpu_start_ns,
+                            .cpu_start_ns = t->burst.cpu_start_ns,
                             .cpu_end_ns = cpu_ns,
-                            .fs_base = t->fs_base,
-                            .new_blocks = proc->count.blocks - t->blocks_before,
-                            .pc = t->burst_pc,
-                            .gap_ns = t->gap_ns,
-                            .count_refs = t->count.refs,
-                            .count_ns = t->count.ns,
-                            .count_call_ns = t->count.call_ns,
-                            .warm_ns = t->count.refs ? t->count.warm_ns : 0,
-                            .warm_blocks = t->count.warm_blocks % COUNT_TURN,
-                            .warm_turns = t->count.warm_blocks / COUNT_TURN,
-                            .paging_ns = t->count.paging_ns,
+                            .fs_base = t->burst.fs_base,
+                            .new_blocks = proc->count.blocks - t->burst.blocks_before,
+                            .pc = t->burst.pc,
+                            .gap_ns = t->timing.gap_ns,
+                            .count_refs = t->clock.refs,
+                            .count_ns = t->clock.ns,
+                            .count_call_ns = t->clock.call_ns,
+                            .warm_ns = t->clock.refs ? t->clock.warm_ns : 0,
+                            .warm_blocks = t->clock.warm_blocks % COUNT_TURN,
+                            .warm_turns = t->clock.warm_blocks / COUNT_TURN,
+                            .paging_ns = t->clock.paging_ns,
                             .string_hits = string_hits_since_last(t),
-                            .string_steps = t->count.total - t->count.string_total_before,
-                            .count_blocks = t->count.blocks,
-                            .count_turns = t->count.turns,
-                            .near_refs = t->count.near_refs,
-                            .near_ns = t->count.near_ns,
-                            .count_before = t->count.total,
-                            .count_gap = t->count.burst_gap};
+                            .string_steps = t->clock.total - t->clock.string_total_before,
+                            .count_blocks = t->clock.blocks,
+                            .count_turns = t->clock.turns,
+                            .near_refs = t->clock.near_refs,
+                            .near_ns = t->clock.near_ns,
+                            .count_before = t->clock.total,
+                            .count_gap = t->clock.burst_gap};
     ops->describe(t, d);
     count_forget(t);
     uint64_t memory = memory_bytes();
     if (memory > proc->count.memory_bytes)
         proc->count.memory_bytes = memory;
     count_add(&proc->count.burst_cpu_ns, cost_of(d));
-    __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
-    t->buffer = -1;
+    __atomic_store_n(&proc->buf_state[t->translation.buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
+    t->translation.buffer = -1;
     doorbell();
 }
 
@@ -178,18 +178,19 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
 /* Of a thread that is in a system call, and comes to back_from_gate (arch) next, which needs the lock. */
 static void hand_over_waiting(struct thread *t)
 {
-    if (t->state == THREAD_BURST && !t->inside && !t->count.on && t->buffer >= 0)
-        hand_over(t, WIRE_END_SYSCALL, 0, t->cursor, UINT32_MAX, 0, t->cpu_start_ns);
+    if (t->state == THREAD_BURST && !t->translation.inside && !t->translation.counts &&
+        t->translation.buffer >= 0)
+        hand_over(t, WIRE_END_SYSCALL, 0, t->generated.cursor, UINT32_MAX, 0, t->burst.cpu_start_ns);
 }
 
 /* Of one that runs: what it has recorded cannot be had, but how long it took. */
 static void tell_lost(struct thread *t)
 {
     uint64_t now;
-    if (t->state != THREAD_BURST || !t->inside || t->buffer < 0 || t->tid == (uint32_t)sys0(SYS_gettid) ||
-        (now = thread_cpu_ns(t->tid)) == UINT64_MAX)
+    if (t->state != THREAD_BURST || !t->translation.inside || t->translation.buffer < 0 ||
+        t->tid == (uint32_t)sys0(SYS_gettid) || (now = thread_cpu_ns(t->tid)) == UINT64_MAX)
         return;
-    count_add(&proc->count.lost_ns, now > t->cpu_start_ns ? now - t->cpu_start_ns : 0);
+    count_add(&proc->count.lost_ns, now > t->burst.cpu_start_ns ? now - t->burst.cpu_start_ns : 0);
     count_add(&proc->count.lost_threads, 1);
 }
 
@@ -208,9 +209,9 @@ void burst_hand_over_waiting(void)
 
 void burst_forget(struct thread *t)
 {
-    if (t->buffer >= 0)
-        __atomic_store_n(&proc->buf_state[t->buffer], WIRE_BUF_FREE, __ATOMIC_RELEASE);
-    t->buffer = -1;
+    if (t->translation.buffer >= 0)
+        __atomic_store_n(&proc->buf_state[t->translation.buffer], WIRE_BUF_FREE, __ATOMIC_RELEASE);
+    t->translation.buffer = -1;
 }
 
 /* Makes the thread native again, as far as the agent's own books go. */
@@ -229,38 +230,38 @@ static void go_native(struct thread *t)
  * good, triggers itself where it may be in a burst again. */
 static void stays_or_arms(struct thread *t, enum wire_end end)
 {
-    t->must_return = agent_stays() && end != WIRE_END_EXIT;
-    t->left_for = (int)end;
-    if (!t->must_return)
+    t->burst.must_return = agent_stays() && end != WIRE_END_EXIT;
+    t->burst.left_for = (int)end;
+    if (!t->burst.must_return)
         thread_arm(t);
 }
 
 static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     go_native(t);
-    t->mini = 0;
+    t->burst.is_probe = 0;
     ops->probe_ended(t, end_of_words, last_insns);
-    if (t->trigger_waits)
+    if (t->burst.trigger_waits)
         thread_arm(t);
-    t->trigger_waits = 0;
+    t->burst.trigger_waits = 0;
 }
 
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns)
 {
-    if (t->mini) {
+    if (t->burst.is_probe) {
         end_mini(t, end_of_words, last_insns);
         return;
     }
-    int counting = t->count.on;
+    int counting = t->translation.counts;
     uint32_t asks = 0;
     if (t->state == THREAD_BURST) /* nobody else hands its buffer over now */
         arch_inside(t);
     if (counting) {
         count_end(t);
         burst_forget(t);
-    } else if (t->buffer >= 0) {
-        asks = end != WIRE_END_EXIT ? ops->asks(t, t->burst) : 0;
+    } else if (t->translation.buffer >= 0) {
+        asks = end != WIRE_END_EXIT ? ops->asks(t, t->burst.number) : 0;
         publish(t, end, detail, end_of_words, last_insns, asks);
     }
     if (end == WIRE_END_EXIT)
@@ -274,13 +275,13 @@ void burst_left(struct thread *t)
 {
     if (t->state == THREAD_NATIVE)
         return;
-    t->step_trap_blocked = t->step_makes_thread = 0;
-    if (t->mini) {
+    t->burst.step_trap_blocked = t->burst.step_makes_thread = 0;
+    if (t->burst.is_probe) {
         go_native(t);
-        t->mini = t->trigger_waits = 0;
+        t->burst.is_probe = t->burst.trigger_waits = 0;
         return;
     }
-    burst_end(t, WIRE_END_EXIT, 0, t->cursor, UINT32_MAX);
+    burst_end(t, WIRE_END_EXIT, 0, t->generated.cursor, UINT32_MAX);
 }
 
 /* Full mode: a free one, as soon as the collector has one; -1: there will be none, or not in most_ns. Threads
@@ -322,13 +323,13 @@ int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
 
 static void go(struct thread *t, ucontext_t *uc, uint64_t code)
 {
-    memcpy(&t->app_mask, &uc->uc_sigmask, sizeof t->app_mask);
-    if (t->step_trap_blocked)
-        t->app_mask |= SIGNAL_BIT(SIGTRAP);
-    t->step_trap_blocked = 0;
-    t->burst_mask = ~FAULT_SIGNALS;
-    memcpy(&uc->uc_sigmask, &t->burst_mask, sizeof t->burst_mask);
-    if (t->count.on)
+    memcpy(&t->generated.app_mask, &uc->uc_sigmask, sizeof t->generated.app_mask);
+    if (t->burst.step_trap_blocked)
+        t->generated.app_mask |= SIGNAL_BIT(SIGTRAP);
+    t->burst.step_trap_blocked = 0;
+    t->generated.burst_mask = ~FAULT_SIGNALS;
+    memcpy(&uc->uc_sigmask, &t->generated.burst_mask, sizeof t->generated.burst_mask);
+    if (t->translation.counts)
         arch_count_in(t, uc);
     native_over(t);
     arch_enter(t);
@@ -368,8 +369,8 @@ static int a_signal_waits(const ucontext_t *uc)
 
 static int take_buffer_for(struct thread *t)
 {
-    t->buffer = session->mode == WIRE_MODE_FULL ? await_buffer(BUFFER_WAIT_NS) : take_buffer();
-    if (t->buffer >= 0)
+    t->translation.buffer = session->mode == WIRE_MODE_FULL ? await_buffer(BUFFER_WAIT_NS) : take_buffer();
+    if (t->translation.buffer >= 0)
         return 1;
     count_add(&proc->count.skipped_buffer, 1);
     if (collector_gone())
@@ -388,15 +389,15 @@ static uint64_t once_all_are_out(struct thread *t, uint64_t pc)
         arch_flush();
     arch_inside(t);
     uint64_t code = arch_translate(t, pc);
-    t->abort_pc = 0;
+    t->translation.abort_pc = 0;
     return code;
 }
 
 static uint32_t why_no_code(const struct thread *t, int in_sequence)
 {
-    return in_sequence                      ? WIRE_NATIVE_SEQUENCE
-           : t->leave_end == WIRE_END_SPACE ? WIRE_NATIVE_SPACE
-                                            : WIRE_NATIVE_CODE;
+    return in_sequence                                  ? WIRE_NATIVE_SEQUENCE
+           : t->translation.leave_end == WIRE_END_SPACE ? WIRE_NATIVE_SPACE
+                                                        : WIRE_NATIVE_CODE;
 }
 
 /* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
@@ -404,26 +405,27 @@ static uint32_t why_no_code(const struct thread *t, int in_sequence)
 static uint64_t begin(struct thread *t, uint64_t pc)
 {
     uint64_t code = arch_translate(t, pc);
-    int in_sequence = t->abort_pc != 0;
-    t->abort_pc = 0; /* the kernel has seen to it */
-    for (unsigned waited = 0; !code && agent_stays() && t->leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
+    int in_sequence = t->translation.abort_pc != 0;
+    t->translation.abort_pc = 0; /* the kernel has seen to it */
+    for (unsigned waited = 0;
+         !code && agent_stays() && t->translation.leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
          waited++) {
         code = once_all_are_out(t, pc);
     }
     if (!code) {
-        t->refused = why_no_code(t, in_sequence);
+        t->native.refused = why_no_code(t, in_sequence);
         count_add(&proc->count.skipped_code, 1);
         burst_forget(t);
         count_forget(t);
         return 0;
     }
-    if (t->count.on) {
+    if (t->translation.counts) {
         count_begin(t);
         return code;
     }
-    t->burst_pc = pc;
-    t->burst = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
-    t->cursor = t->buffer_start;
+    t->burst.pc = pc;
+    t->burst.number = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
+    t->generated.cursor = t->burst.buffer_start;
     count_add(&proc->count.bursts, 1);
     return code;
 }
@@ -431,13 +433,13 @@ static uint64_t begin(struct thread *t, uint64_t pc)
 /* The stretch before it is over, and the context is the target's own. */
 static void record(struct thread *t, ucontext_t *uc)
 {
-    start_buffer(t, t->buffer);
+    start_buffer(t, t->translation.buffer);
     uint64_t code = begin(t, arch_pc(uc));
     if (code) {
         arch_set_pc(uc, code);
         return;
     }
-    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
+    memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
     go_native(t);
     stays_or_arms(t, WIRE_END_CODE);
 }
@@ -447,14 +449,14 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
     enum count_verdict verdict = count_stop(t, uc);
     if (verdict == COUNT_SIGNAL) { /* let it in: the burst comes after it */
         arch_restore(t, uc);
-        memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
-        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+        memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
+        burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
     } else if (verdict == COUNT_RECORD && count_always() && !take_buffer_for(t)) {
         count_not_recorded(t, uc);
     } else if (verdict == COUNT_RECORD) {
         arch_restore(t, uc);
         count_end(t);
-        t->count.done = 0;
+        t->timing.was_counted = 0;
         record(t, uc);
     }
 }
@@ -462,38 +464,38 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
 int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
-    t->refused = WIRE_NATIVE_OFF;
+    t->native.refused = WIRE_NATIVE_OFF;
     if (agent_off || session->stop || !signals_ours())
         return 0;
-    t->refused = WIRE_NATIVE_GS;
+    t->native.refused = WIRE_NATIVE_GS;
     if (arch_gs_in_use()) {
         count_add(&proc->count.skipped_gs, 1);
         return 0;
     }
-    t->refused = WIRE_NATIVE_SIGNAL;
+    t->native.refused = WIRE_NATIVE_SIGNAL;
     if (a_signal_waits(uc)) {
         count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
-    t->refused = WIRE_NATIVE_EXEC;
+    t->native.refused = WIRE_NATIVE_EXEC;
     if (!may_enter())
         return 0;
-    t->refused = WIRE_NATIVE_OFF;
+    t->native.refused = WIRE_NATIVE_OFF;
     uint64_t start, end;
     while (regions_find_changed(&start, &end))
         arch_code_changes(start, end - start);
     if (regions_changed())
         arch_flush();
     ops->begins(t);
-    t->count.on = count_wanted(t, uc);
+    t->translation.counts = count_wanted(t, uc);
     /* Who counts for long must not keep a buffer from others. */
-    if (!(t->count.on && count_always())) {
-        t->refused = WIRE_NATIVE_BUFFER;
+    if (!(t->translation.counts && count_always())) {
+        t->native.refused = WIRE_NATIVE_BUFFER;
         if (!take_buffer_for(t))
             goto out;
-        start_buffer(t, t->buffer);
+        start_buffer(t, t->translation.buffer);
     }
-    t->entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    t->timing.entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     arch_inside(t);
     uint64_t code = begin(t, pc);
     if (code) {
@@ -502,7 +504,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         return 1;
     }
 out:
-    t->entered_ns = 0;
+    t->timing.entered_ns = 0;
     count_forget(t);
     arch_outside(t);
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
@@ -517,19 +519,19 @@ int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t
         return 0;
     if (regions_are_stale())
         arch_flush();
-    t->buffer = -1;
-    t->buffer_start = words;
-    t->buffer_end = end;
+    t->translation.buffer = -1;
+    t->burst.buffer_start = words;
+    t->translation.buffer_end = end;
     arch_inside(t);
     uint64_t code = arch_translate(t, arch_pc(uc));
-    t->abort_pc = 0;
+    t->translation.abort_pc = 0;
     if (!code) {
         arch_outside(t);
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
         return 0;
     }
-    t->cursor = words;
-    t->mini = 1;
+    t->generated.cursor = words;
+    t->burst.is_probe = 1;
     go(t, uc, code);
     return 1;
 }
@@ -553,30 +555,30 @@ void burst_native_stepped(void)
 
 void burst_step_settles(struct thread *t, const ucontext_t *uc)
 {
-    if (t->step_makes_thread && !arch_call_made(uc, t->syscall_pc))
+    if (t->burst.step_makes_thread && !arch_call_made(uc, t->translation.syscall_pc))
         burst_native_stepped();
-    t->step_makes_thread = 0;
+    t->burst.step_makes_thread = 0;
 }
 
 /* A program was to be executed, and the buffer handed over, but the call has failed. */
 static int has_buffer(struct thread *t)
 {
-    int index = t->buffer < 0 && !t->mini ? await_buffer(BUFFER_WAIT_NS) : -1;
-    t->step_executes = 0;
+    int index = t->translation.buffer < 0 && !t->burst.is_probe ? await_buffer(BUFFER_WAIT_NS) : -1;
+    t->burst.step_executes = 0;
     if (index >= 0) {
         start_buffer(t, index);
-        t->cursor = t->buffer_start;
+        t->generated.cursor = t->burst.buffer_start;
     }
-    return t->mini || t->buffer >= 0;
+    return t->burst.is_probe || t->translation.buffer >= 0;
 }
 
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
     burst_step_settles(t, uc);
     if (burst_must_wait(uc)) {
-        int blocked = t->step_trap_blocked;
+        int blocked = t->burst.step_trap_blocked;
         burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
-        t->step_trap_blocked |= blocked;
+        t->burst.step_trap_blocked |= blocked;
         return;
     }
     count_add(&proc->count.stepped, 1);
@@ -585,65 +587,67 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
     arch_inside(t);
     uint64_t code = 0;
     if (a_signal_waits(uc))
-        t->leave_end = WIRE_END_SIGNAL;
+        t->translation.leave_end = WIRE_END_SIGNAL;
     else if (!session->stop && signals_ours() && !arch_gs_in_use())
         code = arch_translate(t, arch_pc(uc));
-    t->abort_pc = 0;
-    if (code && (t->count.on || has_buffer(t))) {
+    t->translation.abort_pc = 0;
+    if (code && (t->translation.counts || has_buffer(t))) {
         go(t, uc, code);
         return;
     }
-    if (t->step_trap_blocked) {
+    if (t->burst.step_trap_blocked) {
         uint64_t mask;
         memcpy(&mask, &uc->uc_sigmask, sizeof mask);
         mask |= SIGNAL_BIT(SIGTRAP);
         memcpy(&uc->uc_sigmask, &mask, sizeof mask);
-        t->step_trap_blocked = 0;
+        t->burst.step_trap_blocked = 0;
     }
-    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, UINT32_MAX);
+    burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, t->generated.cursor,
+              UINT32_MAX);
 }
 
 void burst_leave(struct thread *t, ucontext_t *uc)
 {
-    arch_set_pc(uc, t->exit_pc);
-    memcpy(&uc->uc_sigmask, &t->app_mask, sizeof t->app_mask);
-    if (t->count.on) /* perhaps for good */
+    arch_set_pc(uc, t->translation.exit_pc);
+    memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
+    if (t->translation.counts) /* perhaps for good */
         count_take(t, arch_count_out(t, uc));
     /* An alarm that waits would swallow the SIGTRAP of the instruction that is stepped over, or of the step.
      */
-    if (t->leave_end == LEAVE_STEP || t->leave_end == LEAVE_RETURN)
+    if (t->translation.leave_end == LEAVE_STEP || t->translation.leave_end == LEAVE_RETURN)
         count_pause(t);
-    if (t->leave_end == LEAVE_STEP) {
-        if (t->step_executes && t->buffer >= 0)
-            publish(t, WIRE_END_MORE, 0, t->cursor, UINT32_MAX, 0);
-        if (t->step_makes_thread) /* whoever forbids bursts waits for this thread anyway */
+    if (t->translation.leave_end == LEAVE_STEP) {
+        if (t->burst.step_executes && t->translation.buffer >= 0)
+            publish(t, WIRE_END_MORE, 0, t->generated.cursor, UINT32_MAX, 0);
+        if (t->burst.step_makes_thread) /* whoever forbids bursts waits for this thread anyway */
             __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
         burst_step(t, uc);
         return;
     }
-    if (t->leave_end == LEAVE_RETURN) {
+    if (t->translation.leave_end == LEAVE_RETURN) {
         arch_leave(t);
         arch_outside(t);
         t->state = THREAD_STEPPING;
-        t->leave_end = WIRE_END_CODE;
-        t->step_trap_blocked = t->return_trap_blocked;
+        t->translation.leave_end = WIRE_END_CODE;
+        t->burst.step_trap_blocked = t->translation.return_trap_blocked;
         return;
     }
-    burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, t->cursor, t->leave_insns);
+    burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, t->generated.cursor,
+              t->translation.leave_insns);
 }
 
 void burst_step(struct thread *t, ucontext_t *uc)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    t->step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
+    t->burst.step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
     mask &= ~SIGNAL_BIT(SIGTRAP); /* a blocked trap would kill */
     memcpy(&uc->uc_sigmask, &mask, sizeof mask);
     if (t->state == THREAD_BURST)
         arch_leave(t);
     arch_outside(t);
     t->state = THREAD_STEPPING;
-    t->leave_end = WIRE_END_CODE;
+    t->translation.leave_end = WIRE_END_CODE;
     arch_set_step(uc, 1);
 }
 

@@ -71,5 +71,11 @@ struct burst_ops {
 };
 void burst_init(const struct burst_ops *ops);
 
+/* Full mode, counting always (native.c): of threads that are to stay in the code cache: it has handed a
+ * buffer over; a handler returns to its code; it is in the code cache again, or ends. */
+void native_published(struct thread *t);
+void native_seen(struct thread *t);
+void native_over(struct thread *t);
+
 #pragma GCC visibility pop
 #endif

@@ -43,7 +43,7 @@ void count_end(struct thread *t);    /* for whatever reason; the context is the 
 void count_forget(struct thread *t); /* no burst follows that could take the count along */
 void count_thread_gone(struct thread *t);
 /* near.c: time of the processor's clock in nanoseconds; how many pages the kernel has made for the
- * thread, or found, each of which is some microseconds of its CPU time; t->count.near_refs and near_ns, from
+ * thread, or found, each of which is some microseconds of its CPU time; t->clock.near_refs and near_ns, from
  * the marks. */
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
 uint64_t count_page_faults(void);

@@ -61,15 +61,15 @@ static int get_ready(struct thread *t)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
     event.sigev_value.sival_ptr = &possible;
     event._sigev_un._tid = (int)t->tid;
-    if (!t->has_count_timer)
-        t->has_count_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->count_timer));
-    return t->has_count_timer ? arch_count_ready(t) : -1;
+    if (!t->clock.has_timer)
+        t->clock.has_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->clock.timer));
+    return t->clock.has_timer ? arch_count_ready(t) : -1;
 }
 
 int count_wanted(struct thread *t, const ucontext_t *uc)
 {
-    int wanted = possible && !t->count.done && arch_count_can(uc);
-    t->count.done = 0;
+    int wanted = possible && !t->timing.was_counted && arch_count_can(uc);
+    t->timing.was_counted = 0;
     if (!wanted)
         return 0;
     uint64_t began = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -83,26 +83,26 @@ int count_wanted(struct thread *t, const ucontext_t *uc)
 static void set_timer(struct thread *t, uint64_t ns)
 {
     struct itimerspec when = {.it_value = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}};
-    sys4(SYS_timer_settime, t->count_timer, 0, &when, 0);
-    t->count.timed = ns != 0;
+    sys4(SYS_timer_settime, t->clock.timer, 0, &when, 0);
+    t->clock.timed = ns != 0;
 }
 
 void count_thread_gone(struct thread *t)
 {
-    if (t->has_count_timer)
-        sys1(SYS_timer_delete, t->count_timer);
-    t->has_count_timer = 0;
+    if (t->clock.has_timer)
+        sys1(SYS_timer_delete, t->clock.timer);
+    t->clock.has_timer = 0;
 }
 
 void count_alarm(struct thread *t, const ucontext_t *uc)
 {
-    if (!t->count.on) /* it was late; else perhaps in the middle of a step */
+    if (!t->translation.counts) /* it was late; else perhaps in the middle of a step */
         return;
-    t->count.timed = 0;
-    t->count.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-    if (!t->count.closed)
+    t->clock.timed = 0;
+    t->clock.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+    if (!t->clock.closed)
         arch_count_close(t);
-    t->count.closed = 1;
+    t->clock.closed = 1;
 }
 
 /* Nothing is to interrupt the thread any more: not an alarm that waits either, which a program that blocks
@@ -110,7 +110,7 @@ void count_alarm(struct thread *t, const ucontext_t *uc)
 static void disarm(struct thread *t)
 {
     uint64_t pending = 0, trap = SIGNAL_BIT(SIGTRAP);
-    if (!t->count.timed)
+    if (!t->clock.timed)
         return;
     set_timer(t, 0);
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
@@ -124,13 +124,13 @@ static void disarm(struct thread *t)
 
 void count_pause(struct thread *t)
 {
-    if (!t->count.on)
+    if (!t->translation.counts)
         return;
     disarm(t);
-    if (!t->count.closed)
+    if (!t->clock.closed)
         arch_count_close(t);
-    t->count.closed = t->count.paused = 1;
-    t->count.alarm_cpu_ns = 0;
+    t->clock.closed = t->clock.paused = 1;
+    t->clock.alarm_cpu_ns = 0;
 }
 
 /* Real time of the stretch so far that was none of the target's code. */
@@ -141,7 +141,7 @@ static uint64_t gone_ns(const struct counting *c)
 
 static void begin_part(struct thread *t, uint64_t total)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     c->part_total = total;
     c->part_away_ns = c->away_ns;
     c->part_calls_ns = c->calls_ns;
@@ -157,12 +157,12 @@ static void begin_part(struct thread *t, uint64_t total)
  * wants it in CPU time, at the thread's rate so far. */
 static void plan_burst(struct thread *t, uint64_t total)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              gap_ns = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
     c->per_us = total > COUNT_RATE_REFS && ns >= 1000 ? total / (ns / 1000) + 1 : COUNT_FIRST_RATE;
     c->gap_refs = gap_ns / 1000 * c->per_us + 1;
-    c->burst_at = c->stratum_end + random_next(&t->random) % c->gap_refs;
+    c->burst_at = c->stratum_end + random_next(&t->timing.random) % c->gap_refs;
     c->stratum_end += c->gap_refs;
 }
 
@@ -180,12 +180,12 @@ static uint64_t aim_of(const struct counting *c, uint64_t total)
 
 void count_begin(struct thread *t)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     uint64_t us = (sys_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000;
     c->ticks_per_us = us ? (arch_ticks() - start_ticks) / us : 0;
     c->ticks_per_us += !c->ticks_per_us;
     c->part = c->paused = 0;
-    c->part_blocks = c->blocks = c->turns = c->warm_ns = c->warm_blocks = 0;
+    t->translation.counted_blocks = c->blocks = c->turns = c->warm_ns = c->warm_blocks = 0;
     c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = c->paging_ns = 0;
     c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -196,7 +196,7 @@ void count_begin(struct thread *t)
     if (count_always() && c->gap_refs == 0)
         plan_burst(t, c->total);
     set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
-    c->aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
+    t->translation.counter_aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
     begin_part(t, c->total);
     c->faults = c->mark[0].faults;
     c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
@@ -208,28 +208,28 @@ void count_begin(struct thread *t)
 static int64_t string_refs(const struct thread *t)
 {
     int64_t sum = 0;
-    for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
-        sum += (int64_t)(t->strings[i].elements - t->strings[i].counted);
+    for (unsigned i = 0; i < sizeof t->generated.strings / sizeof t->generated.strings[0]; i++)
+        sum += (int64_t)(t->generated.strings[i].elements - t->generated.strings[i].counted);
     return sum;
 }
 
 int64_t count_string_hits(const struct thread *t)
 {
     int64_t bytes = 0, line = session->line_bytes ? session->line_bytes : 1;
-    for (unsigned i = 0; i < sizeof t->strings / sizeof t->strings[0]; i++)
-        bytes += (int64_t)((t->strings[i].elements - t->strings[i].counted) << i);
+    for (unsigned i = 0; i < sizeof t->generated.strings / sizeof t->generated.strings[0]; i++)
+        bytes += (int64_t)((t->generated.strings[i].elements - t->generated.strings[i].counted) << i);
     return string_refs(t) - bytes / line;
 }
 
 void count_take(struct thread *t, uint64_t counted)
 {
-    uint64_t more = counted - t->count.taken, strings = (uint64_t)string_refs(t);
-    t->count.taken = counted;
-    t->count.total += more;
+    uint64_t more = counted - t->translation.counter_taken, strings = (uint64_t)string_refs(t);
+    t->translation.counter_taken = counted;
+    t->clock.total += more;
     count_add(&proc->count.count_refs, more);
-    if (strings != t->count.string_refs_taken)
-        count_add(&proc->count.count_string_refs, strings - t->count.string_refs_taken);
-    t->count.string_refs_taken = strings;
+    if (strings != t->clock.string_refs_taken)
+        count_add(&proc->count.count_string_refs, strings - t->clock.string_refs_taken);
+    t->clock.string_refs_taken = strings;
 }
 
 /* CPU time that the part has taken up to then, without what was spent in code of ours and in system calls. */
@@ -239,39 +239,39 @@ static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
     return cpu_ns > away ? cpu_ns - away : 0;
 }
 
-static void add_blocks(const struct counting *c)
+static void add_blocks(const struct thread *t)
 {
-    count_add(&proc->count.count_blocks, c->part_blocks % COUNT_TURN);
-    count_add(&proc->count.count_turns, c->part_blocks / COUNT_TURN);
+    count_add(&proc->count.count_blocks, t->translation.counted_blocks % COUNT_TURN);
+    count_add(&proc->count.count_turns, t->translation.counted_blocks / COUNT_TURN);
 }
 
 /* The warm part is over. No alarm tells: it would leave the processor cold for as long as the part lasts. */
 static void mark_timed_part(struct thread *t)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     c->part = 1;
-    add_blocks(c);
+    add_blocks(t);
     c->warm_ns = c->part_ns;
-    c->warm_blocks = c->part_blocks;
-    t->counter[1] = 0;
+    c->warm_blocks = t->translation.counted_blocks;
+    t->generated.counter[1] = 0;
     begin_part(t, c->total);
 }
 
 void count_marked(struct thread *t)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
-    count_take(t, t->counter[0]);
+    count_take(t, t->generated.counter[0]);
     struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
     *m = (struct count_mark){c->total, now, gone_ns(c), c->part ? count_page_faults() : 0};
-    c->part_blocks = t->counter[1];
+    t->translation.counted_blocks = t->generated.counter[1];
     c->part_ns = count_ns_of(c, now - c->part_ticks) -
                  (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
     if (c->near)
         c->near_left -= c->near_left < COUNT_MARK_REFS ? c->near_left : COUNT_MARK_REFS;
     else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
         c->near = 1;
-        c->near_left = 1 + random_next(&t->random) % COUNT_NEAR_REFS;
+        c->near_left = 1 + random_next(&t->timing.random) % COUNT_NEAR_REFS;
     }
     if (count_always() || (c->near && !c->near_left)) { /* to the next block's beginning, and no farther */
         c->near = 2;
@@ -295,8 +295,8 @@ void count_marked(struct thread *t)
  */
 void count_call(struct thread *t)
 {
-    struct counting *c = &t->count;
-    if (!c->on || count_always())
+    struct counting *c = &t->clock;
+    if (!t->translation.counts || count_always())
         return;
     c->call_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     c->call_ticks = arch_ticks();
@@ -304,8 +304,8 @@ void count_call(struct thread *t)
 
 void count_called(struct thread *t)
 {
-    struct counting *c = &t->count;
-    if (!c->on || !c->call_cpu_ns)
+    struct counting *c = &t->clock;
+    if (!t->translation.counts || !c->call_cpu_ns)
         return;
     uint64_t cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->call_cpu_ns;
     uint64_t real_ns = count_ns_of(c, arch_ticks() - c->call_ticks);
@@ -316,7 +316,7 @@ void count_called(struct thread *t)
 
 void count_end(struct thread *t)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
     disarm(t);
@@ -325,54 +325,54 @@ void count_end(struct thread *t)
         count_tell_near(t);
         ns = c->part_ns;
     }
-    add_blocks(c);
+    add_blocks(t);
     if (c->closed)
         arch_count_open(t);
     c->closed = 0;
     if (c->part == 1 && ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE) {
         c->refs = c->total - c->part_total;
         c->ns = ns;
-        c->blocks = c->part_blocks % COUNT_TURN;
-        c->turns = c->part_blocks / COUNT_TURN;
+        c->blocks = t->translation.counted_blocks % COUNT_TURN;
+        c->turns = t->translation.counted_blocks / COUNT_TURN;
         c->call_ns = c->calls_ns - c->part_calls_ns;
         c->paging_ns = c->near_refs ? count_paging_ns(t) : 0;
     }
-    c->on = 0;
+    t->translation.counts = 0;
     c->alarm_cpu_ns = 0;
-    c->done = !count_always();
+    t->timing.was_counted = !count_always();
     count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
     count_add(&proc->count.count_away_ns, c->away_ns);
 }
 
 void count_forget(struct thread *t)
 {
-    t->count.on = t->count.done = 0;
-    t->count.refs = t->count.ns = t->count.near_refs = t->count.near_ns = 0;
-    t->count.string_hits_before = count_string_hits(t);
-    t->count.string_total_before = t->count.total;
+    t->translation.counts = t->timing.was_counted = 0;
+    t->clock.refs = t->clock.ns = t->clock.near_refs = t->clock.near_ns = 0;
+    t->clock.string_hits_before = count_string_hits(t);
+    t->clock.string_total_before = t->clock.total;
 }
 
 /* Counting always: on to where the thread is looked at again, *aim references away. */
 static void begin_lap(struct thread *t, uint64_t total, uint64_t *aim)
 {
-    set_timer(t, lap_ns(&t->count, total));
-    *aim = aim_of(&t->count, total);
+    set_timer(t, lap_ns(&t->clock, total));
+    *aim = aim_of(&t->clock, total);
 }
 
 static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
 {
     if (aim) {
-        add_blocks(&t->count);
+        add_blocks(t);
         arch_count_aim(t, uc, aim);
     }
-    t->count.alarm_cpu_ns = 0;
+    t->clock.alarm_cpu_ns = 0;
 }
 
 /* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away
  * (left alone: as it was). */
 static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     if (count_always()) {
         if (total >= c->burst_at) {
             c->burst_gap = c->gap_refs;
@@ -406,15 +406,15 @@ static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
 
 enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     uint64_t pending = 0, aim = 0;
     arch_count_open(t);
     c->closed = 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
-    if (pending & ~t->app_mask & ~FAULT_SIGNALS || t->held_signals)
+    if (pending & ~t->generated.app_mask & ~FAULT_SIGNALS || t->signals.held_signals)
         return COUNT_SIGNAL;
     count_take(t, arch_counted(uc));
-    c->part_blocks = arch_count_blocks(t, uc);
+    t->translation.counted_blocks = arch_count_blocks(t, uc);
     if (is_over(t, c->total, &aim))
         return COUNT_RECORD;
     go_on(t, uc, aim);
@@ -424,17 +424,17 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
 void count_not_recorded(struct thread *t, ucontext_t *uc)
 {
     uint64_t aim;
-    begin_lap(t, t->count.total, &aim);
+    begin_lap(t, t->clock.total, &aim);
     go_on(t, uc, aim);
 }
 
 uint64_t count_away(const struct thread *t)
 {
-    return t->count.on ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+    return t->translation.counts ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 }
 
 void count_back(struct thread *t, uint64_t away)
 {
     if (away)
-        t->count.away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - away;
+        t->clock.away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - away;
 }

@@ -77,7 +77,7 @@ static void learn_paging(const struct counting *c)
  */
 void count_tell_near(struct thread *t)
 {
-    struct counting *c = &t->count;
+    struct counting *c = &t->clock;
     uint64_t ns = 0, parts = 0;
     struct segment s;
     learn_paging(c);
@@ -95,10 +95,11 @@ void count_tell_near(struct thread *t)
  */
 uint64_t count_paging_ns(const struct thread *t)
 {
-    const struct counting *c = &t->count;
+    const struct counting *c = &t->clock;
     uint64_t last = c->mark[(c->marks - 1) % COUNT_MARKS].faults,
              faults = last > c->faults ? last - c->faults : 0;
     uint64_t ns = paging.ns + session->page_ns * WIRE_PAGES_TRIED, of = paging.faults + WIRE_PAGES_TRIED;
-    int by_event = t->trigger && __atomic_load_n(&t->trigger->armed, __ATOMIC_RELAXED) == t->tid;
+    int by_event =
+        t->timing.trigger && __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_RELAXED) == t->tid;
     return by_event ? faults * ns / of : 0;
 }

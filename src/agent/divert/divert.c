@@ -13,21 +13,21 @@ extern const char __ehdr_start[] HIDDEN;
 
 int calls_prepare(struct thread *t)
 {
-    if (t->dispatching)
+    if (t->divert.is_on)
         return 0;
     /* Not from text of ours; calls_outside is at its end. */
     long bytes = (const char *)(uintptr_t)calls_outside - __ehdr_start;
     if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
-                        (long)&t->selector, 0)))
+                        (long)&t->divert.selector, 0)))
         return -1;
-    t->dispatching = t->has_dispatched = 1;
+    t->divert.is_on = t->divert.was_on = 1;
     return 0;
 }
 
 void calls_end(struct thread *t)
 {
-    t->selector = CALLS_ALLOWED;
-    if (t->dispatching)
+    t->divert.selector = CALLS_ALLOWED;
+    if (t->divert.is_on)
         sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_OFF, 0, 0, 0, 0);
-    t->dispatching = 0;
+    t->divert.is_on = 0;
 }

@@ -368,7 +368,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         why = WIRE_UNWATCHED_DISPATCH;
     if (t->state != THREAD_NATIVE) { /* cannot be: bursts make their calls undiverted */
         watch_drop(t);
-        t->selector = CALLS_ALLOWED;
+        t->divert.selector = CALLS_ALLOWED;
         arch_call_again(uc);
         return;
     }
@@ -383,7 +383,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     }
     if (effect != NO_EFFECT) {
         prepare_alone(t, effect, why);
-        t->selector = CALLS_ALLOWED;
+        t->divert.selector = CALLS_ALLOWED;
         arch_call_again(uc);
         return;
     }

@@ -15,11 +15,11 @@
 /* Calls on what the agent keeps for the target. 0: it is none of them, or the kernel is to make it. */
 static int make_kept(struct thread *t, long number, const uint64_t *args, long *result)
 {
-    int is_agent = region_is_agent(t->syscall_pc); /* which works on what the kernel has */
+    int is_agent = region_is_agent(t->translation.syscall_pc); /* which works on what the kernel has */
     switch (number) {
     case SYS_rt_sigprocmask:
         /* With several threads even libc's own requests must not block what closed pages are seen by. */
-        *result = signals_mask_in(t, &t->app_mask, watch_many() && !is_agent, args);
+        *result = signals_mask_in(t, &t->generated.app_mask, watch_many() && !is_agent, args);
         return 1;
     case SYS_rt_sigaction:
         if (is_agent)
@@ -27,7 +27,7 @@ static int make_kept(struct thread *t, long number, const uint64_t *args, long *
         *result = signals_action_call(args);
         return 1;
     case SYS_sigaltstack:
-        return !is_agent && signals_altstack_call(t, t->app_rsp, args, result);
+        return !is_agent && signals_altstack_call(t, t->generated.app_rsp, args, result);
     default:
         return 0;
     }
@@ -35,15 +35,15 @@ static int make_kept(struct thread *t, long number, const uint64_t *args, long *
 
 static enum syscall_way end(struct thread *t, enum wire_end why, long number)
 {
-    t->leave_end = (int)why;
-    t->leave_detail = (uint32_t)number;
+    t->translation.leave_end = (int)why;
+    t->translation.leave_detail = (uint32_t)number;
     return SYSCALL_END;
 }
 
 /* Whether the thread stays in the cache as long as it can. */
 static int stays(const struct thread *t)
 {
-    return agent_stays() || t->count.on;
+    return agent_stays() || t->translation.counts;
 }
 
 /* A call that changes what a burst stands on. Who stays steps over it. */
@@ -51,8 +51,8 @@ static enum syscall_way change(struct thread *t, long number, const uint64_t *ar
 {
     if (!stays(t))
         return end(t, WIRE_END_SYSCALL, number);
-    t->step_makes_thread = calls_makes_thread(number, args);
-    if (t->step_makes_thread && !t->makes_known)
+    t->burst.step_makes_thread = calls_makes_thread(number, args);
+    if (t->burst.step_makes_thread && !t->native.makes_known)
         count_add(&proc->count.unknown_threads, 1);
     return SYSCALL_STEP;
 }
@@ -65,7 +65,7 @@ static int sends_fault(uint64_t sig)
 
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
 {
-    if (t->mini) /* pages may be closed: it is diverted */
+    if (t->burst.is_probe) /* pages may be closed: it is diverted */
         return end(t, WIRE_END_SYSCALL, number);
     if (number == SYSCALL_LEAVE && args[0] == LEAVE_MARK)
         return end(t, WIRE_END_EXIT, number);
@@ -84,7 +84,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_exit:
         return end(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        if (stays(t) && arch_step_at_sigreturn(t->app_rsp, &t->return_trap_blocked))
+        if (stays(t) && arch_step_at_sigreturn(t->generated.app_rsp, &t->translation.return_trap_blocked))
             return SYSCALL_RETURN;
         return end(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:
@@ -95,21 +95,21 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         if (number == SYS_rt_sigprocmask) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
-            if (pending & ~t->app_mask & ~FAULT_SIGNALS)
+            if (pending & ~t->generated.app_mask & ~FAULT_SIGNALS)
                 return SYSCALL_SIGNAL;
         }
         return SYSCALL_DONE;
     case SYS_execve:
     case SYS_execveat:
-        if (t->count.on && !agent_stays()) /* nothing comes after it */
+        if (t->translation.counts && !agent_stays()) /* nothing comes after it */
             return end(t, WIRE_END_EXIT, number);
         if (session->mode == WIRE_MODE_FULL)
             burst_process_ends();
-        t->step_executes = session->mode == WIRE_MODE_FULL;
+        t->burst.step_executes = session->mode == WIRE_MODE_FULL;
         return change(t, number, args);
     case SYS_prctl:
         if (args[0] == PR_SET_TSC) /* perhaps our marks may not read it from now on */
-            return end(t, t->count.on ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
+            return end(t, t->translation.counts ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
         return change(t, number, args);
     case SYS_kill:
     case SYS_tkill:

@@ -83,7 +83,7 @@ static void go_on(struct executing *e)
 void exec_begins(struct executing *own)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
-    struct executing *e = t ? &t->executing : own;
+    struct executing *e = t ? &t->start.executing : own;
     own->thread = t;
     if (t)
         exec_undone(t); /* a handler has jumped out of one, or interrupts it */
@@ -112,13 +112,13 @@ static void undo(struct executing *e)
 
 void exec_failed(struct executing *own)
 {
-    undo(own->thread ? &own->thread->executing : own);
+    undo(own->thread ? &own->thread->start.executing : own);
 }
 
 void exec_undone(struct thread *t)
 {
-    if (t->executing.thread)
-        undo(&t->executing);
+    if (t->start.executing.thread)
+        undo(&t->start.executing);
 }
 
 /* For the collector, which knows programs that the agent cannot be loaded into. */

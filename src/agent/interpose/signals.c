@@ -201,7 +201,7 @@ static long strange_altstack(const stack_t *new, stack_t *old)
         old && !sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? thread_of_stack(now.ss_sp) : NULL;
     long ret = sys2(SYS_sigaltstack, new, old);
     if (ret == 0 && was)
-        safe_copy(old, &was->app_altstack, sizeof *old);
+        safe_copy(old, &was->signals.app_altstack, sizeof *old);
     return ret;
 }
 

@@ -16,13 +16,13 @@
 static void *start(void *thread)
 {
     struct thread *t = thread_begins(thread);
-    return t->start_routine(t->start_argument);
+    return t->start.routine(t->start.argument);
 }
 
 static int start_c11(void *thread)
 {
     struct thread *t = thread_begins(thread);
-    return t->start_c11(t->start_argument);
+    return t->start.c11(t->start.argument);
 }
 
 /* How large the stack of a thread made with these attributes is. Nonzero: they cannot be read. */
@@ -63,12 +63,12 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
         go_for_good(WIRE_OFF_GO);
     if (agent_off || !session || strange || stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes))
         return NULL;
-    struct thread *t = thread_new();
+    struct thread *t = thread_make();
     if (t) {
         watch_starts(self, t, bytes);
-        t->hidden = self ? self->hidden : 0;
-        t->hidden_beside = self ? self->hidden_beside : 0;
-        t->start_argument = argument;
+        t->signals.hidden = self ? self->signals.hidden : 0;
+        t->signals.hidden_beside = self ? self->signals.hidden_beside : 0;
+        t->start.argument = argument;
     }
     return t;
 }
@@ -77,7 +77,7 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
 static void know_made(struct thread *self, int more)
 {
     if (self)
-        self->makes_known += more;
+        self->native.makes_known += more;
 }
 
 /* libc's own. Looked up at the start (threads_find), since that takes a lock of the loader's: another thread
@@ -105,7 +105,7 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
                   *t = prepare(attributes, id, sizeof *id, self, argument);
     if (!t)
         return next.pthread_create(id, attributes, routine, argument);
-    t->start_routine = routine;
+    t->start.routine = routine;
     know_made(self, 1);
     int result = next.pthread_create(id, attributes, start, t);
     know_made(self, -1);
@@ -125,7 +125,7 @@ EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
                   *t = prepare(NULL, id, sizeof *id, self, argument);
     if (!t)
         return next.thrd_create(id, routine, argument);
-    t->start_c11 = routine;
+    t->start.c11 = routine;
     know_made(self, 1);
     int result = next.thrd_create(id, start_c11, t);
     know_made(self, -1);

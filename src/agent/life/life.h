@@ -36,6 +36,8 @@ void fork_made(void); /* in a child that libc made */
 
 /* Threads. */
 int threads_init(void);
+/* A structure for a thread that is about to be attached; NULL: no memory. */
+struct thread *thread_make(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
 void threads_forked(void); /* forget all but the caller */

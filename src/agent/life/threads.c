@@ -26,31 +26,44 @@ struct thread *thread_own(void)
     return has_key ? pthread_getspecific(exit_key) : NULL;
 }
 
+struct thread *thread_make(void)
+{
+    struct thread *t = thread_new();
+    if (!t)
+        return NULL;
+    t->translation.buffer = -1;
+    t->signals.app_altstack = (stack_t){.ss_flags = SS_DISABLE};
+    t->signals.kernel_altstack[1] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES};
+    t->signals.kernel_altstack[0] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES - 64};
+    return t;
+}
+
 int thread_attach(struct thread *t)
 {
     t->tid = (uint32_t)sys0(SYS_gettid);
     t->state = THREAD_NATIVE;
-    t->buffer = -1;
+    t->translation.buffer = -1;
     t->ending = 0;
-    t->dispatching = t->has_dispatched = t->mini = t->trigger_waits = t->watch_hold = 0;
-    t->inside = t->must_return = t->enter_after_step = t->step_trap_blocked = t->makes_known =
-        t->step_executes = 0;
-    t->steps_alone = 0;
-    t->is_native = 0;
-    t->known_cpu_ns = 0;
-    t->refused = WIRE_NATIVE_OFF;
-    t->selector = 0;
-    t->fresh = 1;
-    t->entered_ns = 0;
-    t->count = (struct counting){0};
-    t->held_signals = 0;
-    memset(t->strings, 0, sizeof t->strings); /* another thread's, or the parent's */
-    t->random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED) << 32;
-    random_next(&t->random);
+    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.trigger_waits = t->watch.holds = 0;
+    t->translation.inside = t->burst.must_return = t->burst.enter_after_step = t->burst.step_trap_blocked =
+        t->native.makes_known = t->burst.step_executes = 0;
+    t->burst.steps_alone = 0;
+    t->native.is_on = 0;
+    t->native.known_cpu_ns = 0;
+    t->native.refused = WIRE_NATIVE_OFF;
+    t->divert.selector = 0;
+    t->timing.is_first = 1;
+    t->timing.entered_ns = 0;
+    t->clock = (struct counting){0};
+    t->signals.held_signals = 0;
+    memset(t->generated.strings, 0, sizeof t->generated.strings); /* another thread's, or the parent's */
+    t->timing.random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED)
+                                           << 32;
+    random_next(&t->timing.random);
     stack_t before;
     sys2(SYS_sigaltstack, 0, &before);
-    t->app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
-    if (sys_failed(sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0)) || thread_register(t))
+    t->signals.app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
+    if (sys_failed(sys2(SYS_sigaltstack, &t->signals.kernel_altstack[1], 0)) || thread_register(t))
         return -1;
     watch_attached(t);
     trigger_create_timer(t);
@@ -69,9 +82,9 @@ void thread_detach(struct thread *t)
     if (child_is_strange()) /* a copy of that thread */
         return;
     t->ending = 1;
-    if (t->enter_after_step)
+    if (t->burst.enter_after_step)
         burst_native_stepped();
-    t->enter_after_step = 0;
+    t->burst.enter_after_step = 0;
     thread_leaves_burst(t);
     if (t->state != THREAD_NATIVE) { /* cancelled in a call */
         watch_quiet(t);
@@ -82,16 +95,17 @@ void thread_detach(struct thread *t)
     native_published(t);
     int stays = watch_detached(t);
     thread_leaves_burst(t);
-    if (t->has_timer)
-        sys1(SYS_timer_delete, t->timer);
-    t->has_timer = 0;
+    if (t->timing.has_timer)
+        sys1(SYS_timer_delete, t->timing.timer);
+    t->timing.has_timer = 0;
     count_thread_gone(t);
     trigger_release(t);
-    t->trigger = NULL;
+    t->timing.trigger = NULL;
     if (stays) /* its calls are still diverted, to the very last */
         return;
     stack_t none = {.ss_flags = SS_DISABLE};
-    sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
+    sys2(SYS_sigaltstack, t->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &t->signals.app_altstack,
+         0);
     thread_forget(t);
 }
 
@@ -102,10 +116,10 @@ void threads_forked(void)
     threads_forget_all();
     if (!t)
         return;
-    t->has_timer = t->has_count_timer = 0; /* timers are not inherited */
-    stack_t altstack = t->app_altstack;
+    t->timing.has_timer = t->clock.has_timer = 0; /* timers are not inherited */
+    stack_t altstack = t->signals.app_altstack;
     thread_attach(t);
-    t->app_altstack = altstack;
+    t->signals.app_altstack = altstack;
 }
 
 int threads_are_native(void)
@@ -143,11 +157,11 @@ static int events_are_over(void)
     uint32_t self = (uint32_t)sys0(SYS_gettid), waited = 0;
     struct thread *t;
     for (uint32_t at = threads_next(0, &t); at; at = threads_next(at, &t))
-        t->retired_cpu_ns = thread_cpu_ns(t->tid);
+        t->timing.retired_cpu_ns = thread_cpu_ns(t->tid);
     for (uint32_t at = threads_next(0, &t); at;) {
         uint32_t tid = t->tid;
         char state = 0;
-        if (tid == self || thread_cpu_ns(tid) - t->retired_cpu_ns >= RAN_SINCE_NS ||
+        if (tid == self || thread_cpu_ns(tid) - t->timing.retired_cpu_ns >= RAN_SINCE_NS ||
             ((state = task_state(tid)) != 'R' && state != 0))
             at = threads_next(at, &t);
         else if (waited++ == (state ? RETIRE_MS : RETIRE_BURSTS_MS))
@@ -160,9 +174,9 @@ static int events_are_over(void)
 
 static void retire(struct thread *t)
 {
-    if (t->has_timer)
-        sys1(SYS_timer_delete, t->timer);
-    t->has_timer = 0;
+    if (t->timing.has_timer)
+        sys1(SYS_timer_delete, t->timing.timer);
+    t->timing.has_timer = 0;
     count_thread_gone(t);
     trigger_release(t);
 }

@@ -164,7 +164,7 @@ static int start(int fd)
     signals_dispatch_init();
     if (threads_init() || signals_init() || pthread_atfork(files_fork_begins, files_fork_ends, forked))
         return -WIRE_OFF_TROUBLE;
-    struct thread *t = thread_new();
+    struct thread *t = thread_make();
     if (!t)
         return -WIRE_OFF_MEMORY;
     regions_read();

@@ -60,8 +60,8 @@ static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, ui
         watch_seen(t, mask);
         return mask;
     }
-    t->hidden |= mask & ours;
-    t->hidden_beside = mask & ~ours;
+    t->signals.hidden |= mask & ours;
+    t->signals.hidden_beside = mask & ~ours;
     return mask & ~ours;
 }
 
@@ -85,7 +85,7 @@ static uint64_t strange_stack(const ucontext_t *uc, uint64_t flags)
     uint64_t low = (uint64_t)now->ss_sp, size = now->ss_size, sp = arch_sp(uc);
     if ((uint64_t)uc - low >= size || sp - low <= size) /* on its own stack, or has come from that one */
         return 0;
-    return was ? stack_of(&was->app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
+    return was ? stack_of(&was->signals.app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
 }
 
 /* The mask that was in force when the signal came: in sigsuspend, ppoll and the like it is not the one that a
@@ -105,12 +105,12 @@ static uint64_t mask_at(int sig, ucontext_t *uc)
 /* Where a thread's frame is to be moved to. */
 static uint64_t own_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc, struct delivery *d)
 {
-    if (!altstack_disarms(&t->app_altstack))
-        return stack_of(&t->app_altstack, flags, arch_sp(uc));
-    if (uc->uc_stack.ss_size != t->kernel_altstack[1].ss_size) /* disarmed */
+    if (!altstack_disarms(&t->signals.app_altstack))
+        return stack_of(&t->signals.app_altstack, flags, arch_sp(uc));
+    if (uc->uc_stack.ss_size != t->signals.kernel_altstack[1].ss_size) /* disarmed */
         return arch_sp(uc);
-    d->altstack = &t->kernel_altstack[0];
-    return stack_of(&t->app_altstack, flags, arch_sp(uc));
+    d->altstack = &t->signals.kernel_altstack[0];
+    return stack_of(&t->signals.app_altstack, flags, arch_sp(uc));
 }
 
 static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
@@ -118,14 +118,14 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     struct kernel_sigaction act = signals_target[sig];
     int raised_by_kernel = info->si_code > 0;
     if (t) /* its handler is recorded, or it ends here, at the target's own place */
-        t->must_return = 0;
+        t->burst.must_return = 0;
     /* Blocked as the target sees it: in truth it was not, for watching or for translated code. */
     uint64_t blocked = mask_of(uc) | (t ? signals_hidden(t, mask_of(uc)) : 0);
     if (raised_by_kernel && is_fault(sig) && blocked & SIGNAL_BIT(sig))
         act.handler = (void *)SIG_DFL; /* such a fault kills */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel) {
         if (t)
-            t->must_return = agent_stays() && t->state == THREAD_NATIVE;
+            t->burst.must_return = agent_stays() && t->state == THREAD_NATIVE;
         return 0;
     }
     if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
@@ -182,9 +182,9 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 /* The target's own mask again, if a step has unblocked SIGTRAP. */
 static void unstep(struct thread *t, ucontext_t *uc)
 {
-    if (t->step_trap_blocked)
+    if (t->burst.step_trap_blocked)
         set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
-    t->step_trap_blocked = 0;
+    t->burst.step_trap_blocked = 0;
 }
 
 /* A step that will not come to its end: native from here on. */
@@ -193,14 +193,14 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
     arch_set_step(uc, 0);
     burst_step_settles(t, uc);
     unstep(t, uc);
-    burst_end(t, end, detail, t->cursor, UINT32_MAX);
+    burst_end(t, end, detail, t->generated.cursor, UINT32_MAX);
 }
 
 /* The SIGSYS of a diverted call waits behind this signal: it must find the context as it is. */
 static int call_waits(const struct thread *t)
 {
     uint64_t pending = 0;
-    if (!t->has_dispatched)
+    if (!t->divert.was_on)
         return 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     return (pending & SIGNAL_BIT(SIGSYS)) != 0;
@@ -209,9 +209,9 @@ static int call_waits(const struct thread *t)
 /* Nonzero if the thread was to come back to us behind a handler. */
 static int enters_after_step(struct thread *t)
 {
-    if (!t->enter_after_step)
+    if (!t->burst.enter_after_step)
         return 0;
-    t->enter_after_step = 0;
+    t->burst.enter_after_step = 0;
     burst_native_stepped();
     return 1;
 }
@@ -222,8 +222,8 @@ static int enter_behind_next(struct thread *t, ucontext_t *uc)
 {
     if (!burst_await_step())
         return 0;
-    t->enter_after_step = 1;
-    t->step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
+    t->burst.enter_after_step = 1;
+    t->burst.step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
     set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGTRAP)); /* a blocked trap would kill */
     arch_set_step(uc, 1);
     if (!agent_stays())
@@ -233,15 +233,15 @@ static int enter_behind_next(struct thread *t, ucontext_t *uc)
 
 static void goes_back(struct thread *t)
 {
-    t->must_return = 1;
-    t->left_for = WIRE_END_SIGNAL;
+    t->burst.must_return = 1;
+    t->burst.left_for = WIRE_END_SIGNAL;
 }
 
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
     count_add(&proc->count.triggers, 1);
-    if (t->mini) {
-        t->trigger_waits = 1; /* for another one: what watching takes is not the program's time */
+    if (t->burst.is_probe) {
+        t->burst.trigger_waits = 1; /* for another one: what watching takes is not the program's time */
         return;
     }
     if (t->state == THREAD_NATIVE &&
@@ -256,7 +256,7 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
     if (t->state == THREAD_STEPPING)
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
     else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
-        burst_end(t, WIRE_END_SIGNAL, 0, t->cursor, UINT32_MAX);
+        burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
     enters_after_step(t);
     if ((t->watch.let_through && arch_at_call(uc)) || call_waits(t)) { /* a call is not made yet */
         thread_arm(t);
@@ -279,29 +279,29 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
  */
 static void go_back(struct thread *t, ucontext_t *uc)
 {
-    t->must_return = 0;
-    if (agent_off || t->ending || t->state != THREAD_NATIVE || t->enter_after_step)
+    t->burst.must_return = 0;
+    if (agent_off || t->ending || t->state != THREAD_NATIVE || t->burst.enter_after_step)
         return;
-    if (t->left_sequence) { /* it would come to the same place again, and be no further */
-        t->left_sequence = 0;
-        t->refused = WIRE_NATIVE_SEQUENCE;
+    if (t->translation.left_sequence) { /* it would come to the same place again, and be no further */
+        t->translation.left_sequence = 0;
+        t->native.refused = WIRE_NATIVE_SEQUENCE;
         thread_arm(t);
         return;
     }
-    int at_it = t->left_for == WIRE_END_SYSCALL || t->left_for == WIRE_END_INSTRUCTION;
+    int at_it = t->burst.left_for == WIRE_END_SYSCALL || t->burst.left_for == WIRE_END_INSTRUCTION;
     if ((at_it || burst_must_wait(uc)) && enter_behind_next(t, uc))
         return;
     if (burst_enter(t, uc)) {
-        t->steps_alone = 0;
+        t->burst.steps_alone = 0;
         return;
     }
-    int no_code = t->refused == WIRE_NATIVE_CODE || t->refused == WIRE_NATIVE_SPACE;
-    if (no_code && t->steps_alone < STEPS_ALONE_MOST) {
-        t->steps_alone++;
+    int no_code = t->native.refused == WIRE_NATIVE_CODE || t->native.refused == WIRE_NATIVE_SPACE;
+    if (no_code && t->burst.steps_alone < STEPS_ALONE_MOST) {
+        t->burst.steps_alone++;
         if (enter_behind_next(t, uc))
             return;
     }
-    t->steps_alone = 0;
+    t->burst.steps_alone = 0;
     unstep(t, uc);
     thread_arm(t);
 }
@@ -329,13 +329,13 @@ static void stepped(struct thread *t, ucontext_t *uc)
 /* A fault at an instruction in the code cache. Returns nonzero if it is the target's own. */
 static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
-    uint64_t *record = t->cursor, *end = t->cursor;
+    uint64_t *record = t->generated.cursor, *end = t->generated.cursor;
     switch (arch_fault(t, uc, sig, (uint64_t)info->si_addr, &record, &end)) {
     case FAULT_LEAVE:
         burst_leave(t, uc);
         return 0;
     case FAULT_FULL:
-        if (t->count.on) {
+        if (t->translation.counts) {
             burst_counting_stopped(t, uc);
             return 0;
         }
@@ -346,51 +346,52 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             uint64_t partial[BLOCK_WORDS + 8];
             memcpy(partial, record, words * sizeof *partial);
             if (burst_next_buffer(t, record) == 0) {
-                memcpy(t->buffer_start, partial, words * sizeof *partial);
-                arch_moved_buffer(t, uc, t->buffer_start);
-                if (!(pending & ~t->app_mask & ~FAULT_SIGNALS) && !t->held_signals)
+                memcpy(t->burst.buffer_start, partial, words * sizeof *partial);
+                arch_moved_buffer(t, uc, t->burst.buffer_start);
+                if (!(pending & ~t->generated.app_mask & ~FAULT_SIGNALS) && !t->signals.held_signals)
                     return 0;
                 /* Let the waiting signal in, then come back. */
                 uint32_t insns = arch_restore(t, uc);
-                set_mask_of(uc, t->app_mask);
-                burst_end(t, WIRE_END_SIGNAL, 0, t->buffer_start + words, words ? insns : 0);
+                set_mask_of(uc, t->generated.app_mask);
+                burst_end(t, WIRE_END_SIGNAL, 0, t->burst.buffer_start + words, words ? insns : 0);
                 return 0;
             }
             arch_restore(t, uc);
-            set_mask_of(uc, t->app_mask);
+            set_mask_of(uc, t->generated.app_mask);
             agent_disable(WIRE_OFF_COLLECTOR);
-            burst_end(t, WIRE_END_EXIT, 0, t->cursor, 0);
+            burst_end(t, WIRE_END_EXIT, 0, t->generated.cursor, 0);
             return 0;
         }
         {
             uint32_t insns = arch_restore(t, uc);
-            set_mask_of(uc, t->app_mask);
+            set_mask_of(uc, t->generated.app_mask);
             burst_end(t, WIRE_END_FULL, 0, end, insns);
         }
         return 0;
     case FAULT_STALE:
-        t->cursor = record;
+        t->generated.cursor = record;
         if (arch_go_on(t, uc))
             return 0;
-        set_mask_of(uc, t->app_mask);
-        burst_end(t, (enum wire_end)t->leave_end, t->leave_detail, record, UINT32_MAX);
+        set_mask_of(uc, t->generated.app_mask);
+        burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, record,
+                  UINT32_MAX);
         return 0;
     case FAULT_CODE: /* natively it faults by itself */
         arch_restore(t, uc);
-        set_mask_of(uc, t->app_mask);
+        set_mask_of(uc, t->generated.app_mask);
         burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
         return 0;
     case FAULT_TARGET: {
         uint64_t at = arch_pc(uc);
         uint32_t insns = arch_restore(t, uc);
-        if (!t->count.on) /* counting writes no records */
+        if (!t->translation.counts) /* counting writes no records */
             insns += (uint32_t)arch_record_partial(uc, record, insns);
-        set_mask_of(uc, t->app_mask);
+        set_mask_of(uc, t->generated.app_mask);
         if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
             info->si_addr = (void *)arch_pc(uc);
         /* All words of the unfinished record that its executed instructions refer to are there. */
-        if (!t->count.on && end > t->buffer_end)
-            end = t->buffer_end;
+        if (!t->translation.counts && end > t->translation.buffer_end)
+            end = t->translation.buffer_end;
         burst_end(t, WIRE_END_FAULT, (uint32_t)sig, end, insns);
         return 1;
     }
@@ -468,7 +469,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         calls_interrupted(t, uc);
     if (!is_fault(sig)) {
         if (t && t->state == THREAD_BURST && arch_restore_gate(t, uc))
-            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
+            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
         return deliver(t, sig, info, uc, d);
     }
     if (sig == SIGTRAP && count_is_alarm(info)) {
@@ -505,13 +506,13 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
                 return 0;
             }
         } else if (arch_restore_gate(t, uc)) {
-            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->cursor, UINT32_MAX);
+            burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
         } else {
             /* The target jumped to where there is no code: all its general registers are its own already. */
-            if (t->count.on)
+            if (t->translation.counts)
                 count_take(t, arch_count_out(t, uc));
-            set_mask_of(uc, t->app_mask);
-            burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->cursor, UINT32_MAX);
+            set_mask_of(uc, t->generated.app_mask);
+            burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
         }
     } else if (t && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
@@ -529,7 +530,7 @@ static void let_go_of_held(const ucontext_t *uc)
 {
     static const uint64_t faults = FAULT_SIGNALS;
     struct thread *t = signals_are_held() ? thread_self() : NULL;
-    if (!t || !t->held_signals || t->state != THREAD_NATIVE || in_handler(t, uc))
+    if (!t || !t->signals.held_signals || t->state != THREAD_NATIVE || in_handler(t, uc))
         return;
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
     signals_let_go(t);
@@ -540,7 +541,7 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
     uint64_t handler = handle(sig, info, uc, d);
     let_go_of_held(uc);
     struct thread *t = agent_lives && agent_stays() ? thread_self() : NULL;
-    if (t && t->must_return && !handler && !in_handler(t, uc))
+    if (t && t->burst.must_return && !handler && !in_handler(t, uc))
         go_back(t, uc);
     if (t && !handler && !in_handler(t, uc))
         native_seen(t);

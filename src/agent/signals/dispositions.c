@@ -98,7 +98,7 @@ static siginfo_t *held_place(struct thread *t, int sig)
 {
     static const uint8_t place[] = {
         [SIGSEGV] = 0, [SIGBUS] = 1, [SIGILL] = 2, [SIGFPE] = 3, [SIGTRAP] = 4, [SIGSYS] = 5};
-    return &t->held[place[sig]];
+    return &t->signals.held[place[sig]];
 }
 
 static uint64_t held_count; /* of all threads */
@@ -110,18 +110,18 @@ int signals_are_held(void)
 
 void signals_hold(struct thread *t, int sig, const siginfo_t *info)
 {
-    if (t->held_signals & SIGNAL_BIT(sig)) /* of several, as of pending ones, the first */
+    if (t->signals.held_signals & SIGNAL_BIT(sig)) /* of several, as of pending ones, the first */
         return;
     *held_place(t, sig) = *info;
-    t->held_signals |= SIGNAL_BIT(sig);
+    t->signals.held_signals |= SIGNAL_BIT(sig);
     __atomic_fetch_add(&held_count, 1, __ATOMIC_RELAXED);
 }
 
 void signals_let_go(struct thread *t)
 {
-    for (int sig = 1; t->held_signals && sig <= SIGSYS; sig++)
-        if (t->held_signals & SIGNAL_BIT(sig)) {
-            t->held_signals &= ~SIGNAL_BIT(sig);
+    for (int sig = 1; t->signals.held_signals && sig <= SIGSYS; sig++)
+        if (t->signals.held_signals & SIGNAL_BIT(sig)) {
+            t->signals.held_signals &= ~SIGNAL_BIT(sig);
             __atomic_fetch_sub(&held_count, 1, __ATOMIC_RELAXED);
             sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, held_place(t, sig));
         }
@@ -178,8 +178,9 @@ void signals_hand_back(struct thread *t, int silent)
     if (!t)
         return;
     stack_t none = {.ss_flags = SS_DISABLE};
-    sys2(SYS_sigaltstack, t->app_altstack.ss_flags & SS_DISABLE ? &none : &t->app_altstack, 0);
-    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->hidden, 0, 8);
+    sys2(SYS_sigaltstack, t->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &t->signals.app_altstack,
+         0);
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->signals.hidden, 0, 8);
 }
 
 /* The kernel is to have the target's own alternate stack, which the caller's parent had. */
@@ -188,7 +189,8 @@ static void hand_back_altstack(void)
     stack_t now, none = {.ss_flags = SS_DISABLE};
     struct thread *was = sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp);
     if (was)
-        sys2(SYS_sigaltstack, was->app_altstack.ss_flags & SS_DISABLE ? &none : &was->app_altstack, 0);
+        sys2(SYS_sigaltstack,
+             was->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &was->signals.app_altstack, 0);
 }
 
 /* Sets what the target wants done on a signal that is the agent's in the kernel, or has a handler. */

@@ -34,7 +34,7 @@ static uint64_t never_blocked(void)
  * handler or a return from one has put back an older mask behind libc's back. */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask)
 {
-    return t->hidden_beside & ~mask ? 0 : t->hidden;
+    return t->signals.hidden_beside & ~mask ? 0 : t->signals.hidden;
 }
 
 uint64_t signals_change(int how, uint64_t before, uint64_t mask)
@@ -50,8 +50,8 @@ uint64_t signals_real(int how, uint64_t mask)
 
 void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before)
 {
-    t->hidden = signals_change(how, signals_hidden(t, before), mask & never_blocked());
-    t->hidden_beside = signals_change(how, before, signals_real(how, mask));
+    t->signals.hidden = signals_change(how, signals_hidden(t, before), mask & never_blocked());
+    t->signals.hidden_beside = signals_change(how, before, signals_real(how, mask));
 }
 
 /* What the kernel checks first. 0, or a negative error. */
@@ -96,19 +96,19 @@ long signals_mask_call(struct thread *t, const uint64_t *args)
         return ret;
     /* The stack may be one that the target made, whose pages may be closed to the kernel. A handler that
      * interrupts this function, and calls it, finds and leaves both words as they are. */
-    uint64_t asked = t->mask_asked, before_saved = t->mask_before;
-    ret = sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &t->mask_before, 8);
-    uint64_t before = t->mask_before;
-    t->mask_before = before_saved;
+    uint64_t asked = t->signals.mask_asked, before_saved = t->signals.mask_before;
+    ret = sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &t->signals.mask_before, 8);
+    uint64_t before = t->signals.mask_before;
+    t->signals.mask_before = before_saved;
     if (ret)
         return ret;
     /* The old mask is written and all is noted before a signal can come in, whose handler may jump out. */
     ret = write_mask(args, before | signals_hidden(t, before));
     if (args[1]) {
         signals_note(t, how, set, before);
-        t->mask_asked = signals_real(how, set);
-        sys4(SYS_rt_sigprocmask, how, &t->mask_asked, NULL, 8);
-        t->mask_asked = asked;
+        t->signals.mask_asked = signals_real(how, set);
+        sys4(SYS_rt_sigprocmask, how, &t->signals.mask_asked, NULL, 8);
+        t->signals.mask_asked = asked;
     }
     return ret;
 }
@@ -121,16 +121,16 @@ int altstack_disarms(const stack_t *s)
 /* As sigaltstack does it, on a thread whose alternate stack in the kernel is ours. */
 static long change_altstack(struct thread *t, const stack_t *new, stack_t *before, uint64_t sp)
 {
-    int keeps = (int)((unsigned)t->app_altstack.ss_flags & ALTSTACK_AUTODISARM);
-    int disarms = altstack_disarms(&t->app_altstack);
-    int disarmed = disarms && t->altstack_now.ss_size != t->kernel_altstack[1].ss_size;
-    int disabled = disarmed || (t->app_altstack.ss_flags & SS_DISABLE) != 0;
-    uint64_t low = (uint64_t)t->app_altstack.ss_sp;
-    int inside = !disabled && !disarms && sp > low && sp - low <= t->app_altstack.ss_size;
+    int keeps = (int)((unsigned)t->signals.app_altstack.ss_flags & ALTSTACK_AUTODISARM);
+    int disarms = altstack_disarms(&t->signals.app_altstack);
+    int disarmed = disarms && t->signals.altstack_now.ss_size != t->signals.kernel_altstack[1].ss_size;
+    int disabled = disarmed || (t->signals.app_altstack.ss_flags & SS_DISABLE) != 0;
+    uint64_t low = (uint64_t)t->signals.app_altstack.ss_sp;
+    int inside = !disabled && !disarms && sp > low && sp - low <= t->signals.app_altstack.ss_size;
     memset(before, 0, sizeof *before); /* with its padding */
     if (!disarmed) {
-        before->ss_sp = t->app_altstack.ss_sp;
-        before->ss_size = t->app_altstack.ss_size;
+        before->ss_sp = t->signals.app_altstack.ss_sp;
+        before->ss_size = t->signals.app_altstack.ss_size;
     }
     before->ss_flags = (disabled ? SS_DISABLE : inside ? SS_ONSTACK : 0) | (disarmed ? 0 : keeps);
     if (!new)
@@ -142,30 +142,30 @@ static long change_altstack(struct thread *t, const stack_t *new, stack_t *befor
     if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
         return -EINVAL;
     if (mode == SS_DISABLE)
-        t->app_altstack = (stack_t){.ss_flags = SS_DISABLE | keeps};
+        t->signals.app_altstack = (stack_t){.ss_flags = SS_DISABLE | keeps};
     else if (new->ss_size < ALTSTACK_LEAST)
         return -ENOMEM;
     else
-        t->app_altstack = (stack_t){.ss_sp = new->ss_sp, .ss_size = new->ss_size, .ss_flags = keeps};
+        t->signals.app_altstack = (stack_t){.ss_sp = new->ss_sp, .ss_size = new->ss_size, .ss_flags = keeps};
     if (disarmed)
-        sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0);
+        sys2(SYS_sigaltstack, &t->signals.kernel_altstack[1], 0);
     return 0;
 }
 
 int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, long *result)
 {
     stack_t new, before;
-    long ret = sys2(SYS_sigaltstack, 0, &t->altstack_now);
+    long ret = sys2(SYS_sigaltstack, 0, &t->signals.altstack_now);
     if (sys_failed(ret))
         return 0;
-    if (t->altstack_now.ss_sp != t->signal_stack) {
+    if (t->signals.altstack_now.ss_sp != t->signal_stack) {
         /* The target has set one by a system call instruction. Ours comes back, but not while that is in use.
          */
-        if (t->altstack_now.ss_flags & SS_ONSTACK ||
-            sys_failed(sys2(SYS_sigaltstack, &t->kernel_altstack[1], 0)))
+        if (t->signals.altstack_now.ss_flags & SS_ONSTACK ||
+            sys_failed(sys2(SYS_sigaltstack, &t->signals.kernel_altstack[1], 0)))
             return 0;
-        t->app_altstack = t->altstack_now;
-        t->altstack_now = t->kernel_altstack[1];
+        t->signals.app_altstack = t->signals.altstack_now;
+        t->signals.altstack_now = t->signals.kernel_altstack[1];
     }
     if (args[0] && safe_copy(&new, (const void *)args[0], sizeof new)) {
         *result = -EFAULT;

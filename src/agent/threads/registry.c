@@ -129,14 +129,10 @@ struct thread *thread_new(void)
     own_guard(memory->guard_behind);
     t = &memory->thread;
     t->signal_stack = memory->signal_stack;
-    t->watch.mini_buffer = memory->mini_buffer;
-    t->self = t;
+    t->probe_buffer = memory->mini_buffer;
+    t->generated.self = t;
     t->index = __atomic_fetch_add(&structures, 1, __ATOMIC_RELAXED);
-    t->dispatch_stack = (uint64_t)(memory->dispatch_stack + DISPATCH_STACK_BYTES);
-    t->buffer = -1;
-    t->app_altstack = (stack_t){.ss_flags = SS_DISABLE};
-    t->kernel_altstack[1] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES};
-    t->kernel_altstack[0] = (stack_t){.ss_sp = t->signal_stack, .ss_size = SIGNAL_STACK_BYTES - 64};
+    t->generated.dispatch_stack = (uint64_t)(memory->dispatch_stack + DISPATCH_STACK_BYTES);
     arch_thread_init(t);
     return t;
 }

@@ -53,11 +53,5 @@ int triggers_are_closed(
     void);                   /* the collector says so, or it is gone and its events with it; waits for that */
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
 
-/* Full mode, counting always (native.c): of threads that are to stay in the code cache: it has handed a
- * buffer over; a handler returns to its code; it is in the code cache again, or ends. */
-void native_published(struct thread *t);
-void native_seen(struct thread *t);
-void native_over(struct thread *t);
-
 #pragma GCC visibility pop
 #endif

@@ -16,9 +16,9 @@ void trigger_create_timer(struct thread *t)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
     event.sigev_value.sival_ptr = session;
     event._sigev_un._tid = (int)t->tid;
-    long made = sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timer);
-    t->has_timer = !sys_failed(made);
-    if (t->has_timer)
+    long made = sys3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &t->timing.timer);
+    t->timing.has_timer = !sys_failed(made);
+    if (t->timing.has_timer)
         return;
     proc->timer_errno = (uint32_t)-made;
     proc->count.disabled = WIRE_OFF_TIMER; /* not added: other threads may have none either */
@@ -26,16 +26,16 @@ void trigger_create_timer(struct thread *t)
 
 void trigger_claim(struct thread *t)
 {
-    t->trigger = NULL;
+    t->timing.trigger = NULL;
     for (uint32_t i = 0; session->perf && i < WIRE_MAX_TRIGGERS; i++) {
         uint32_t expected = 0;
         if (__atomic_load_n(&proc->trigger[i].tid, __ATOMIC_RELAXED) == 0 &&
             __atomic_compare_exchange_n(&proc->trigger[i].tid, &expected, t->tid, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
-            t->trigger = &proc->trigger[i];
-            t->cookie = proc->cookie;
-            t->trigger->cookie_at = (uint64_t)&t->cookie;
-            __atomic_store_n(&t->trigger->armed, 0, __ATOMIC_RELEASE); /* ids come again */
+            t->timing.trigger = &proc->trigger[i];
+            t->timing.cookie = proc->cookie;
+            t->timing.trigger->cookie_at = (uint64_t)&t->timing.cookie;
+            __atomic_store_n(&t->timing.trigger->armed, 0, __ATOMIC_RELEASE); /* ids come again */
             break;
         }
     }
@@ -54,40 +54,40 @@ static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exac
 void thread_leaves(struct thread *t)
 {
     struct timespec moment = {0, HOLD_LOOK_NS};
-    if (!t || !t->trigger)
+    if (!t || !t->timing.trigger)
         return;
     for (uint64_t waited = 0; waited < HOLD_MOST_NS; waited += HOLD_LOOK_NS) {
         uint32_t expected = WIRE_TRIGGER_FREE;
-        if (__atomic_compare_exchange_n(&t->trigger->hold, &expected, WIRE_TRIGGER_LEAVES, 0,
+        if (__atomic_compare_exchange_n(&t->timing.trigger->hold, &expected, WIRE_TRIGGER_LEAVES, 0,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) ||
             expected != WIRE_TRIGGER_HELD)
             return;
         sys2(SYS_nanosleep, &moment, 0);
     }
     /* The collector was stopped, or is gone. */
-    __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
 }
 
 void thread_stays(struct thread *t)
 {
-    if (!t || !t->trigger)
+    if (!t || !t->timing.trigger)
         return;
-    __atomic_store_n(&t->trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
-        want_trigger(t->trigger, __atomic_load_n(&t->trigger->gap_ns, __ATOMIC_RELAXED), 1);
+    __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
+        want_trigger(t->timing.trigger, __atomic_load_n(&t->timing.trigger->gap_ns, __ATOMIC_RELAXED), 1);
 }
 
 static void set_timer(struct thread *t, uint64_t at)
 {
     struct itimerspec when = {.it_value = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)}};
-    if (t->has_timer)
-        sys4(SYS_timer_settime, t->timer, 1 /* TIMER_ABSTIME */, &when, 0);
+    if (t->timing.has_timer)
+        sys4(SYS_timer_settime, t->timing.timer, 1 /* TIMER_ABSTIME */, &when, 0);
 }
 
 /* The time for the next burst: one at a random place of each stratum of CPU time. */
 static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
 {
-    return (from / gap + 1) * gap + random_next(&t->random) % gap;
+    return (from / gap + 1) * gap + random_next(&t->timing.random) % gap;
 }
 
 /*
@@ -98,20 +98,20 @@ static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
 static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
 {
     uint64_t half = tick_ns / 2;
-    if (t->met) /* no burst came of it, nor another plan: once more, a gap later */
-        return now >= t->planned_ns + t->gap_ns;
-    while (!t->late && t->planned_ns + half < now) {
-        t->planned_ns = place_after(t, t->planned_ns, t->gap_ns);
-        t->stratum_ns = t->planned_ns / t->gap_ns * t->gap_ns;
+    if (t->timing.is_reached) /* no burst came of it, nor another plan: once more, a gap later */
+        return now >= t->timing.planned_ns + t->timing.gap_ns;
+    while (!t->timing.takes_any_tick && t->timing.planned_ns + half < now) {
+        t->timing.planned_ns = place_after(t, t->timing.planned_ns, t->timing.gap_ns);
+        t->timing.stratum_ns = t->timing.planned_ns / t->timing.gap_ns * t->timing.gap_ns;
     }
-    return now + half >= t->planned_ns;
+    return now + half >= t->timing.planned_ns;
 }
 
 void trigger_release(struct thread *t)
 {
-    if (!t->trigger)
+    if (!t->timing.trigger)
         return;
-    __atomic_store_n(&t->trigger->tid, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->timing.trigger->tid, 0, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
     doorbell();
 }
@@ -126,8 +126,8 @@ static int event_is_too_dear(const struct thread *t, uint64_t now)
 {
     struct rusage use;
     /* One that is being opened is kept: this thread must not execute a program meanwhile, unseen. */
-    if (session->perf != WIRE_EVENTS_OF_TIME || !t->has_timer || now < EVENT_TRIED_NS ||
-        __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) != t->tid ||
+    if (session->perf != WIRE_EVENTS_OF_TIME || !t->timing.has_timer || now < EVENT_TRIED_NS ||
+        __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) != t->tid ||
         sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)))
         return 0;
     uint64_t switches = (uint64_t)use.ru_nvcsw + (uint64_t)use.ru_nivcsw;
@@ -137,19 +137,19 @@ static int event_is_too_dear(const struct thread *t, uint64_t now)
 /* Has the thread interrupted at the planned moment. anew: what the collector's event does now will not do. */
 static void wait_until_planned(struct thread *t, uint64_t now, int anew)
 {
-    if (t->trigger && event_is_too_dear(t, now)) {
+    if (t->timing.trigger && event_is_too_dear(t, now)) {
         trigger_release(t);
-        t->trigger = NULL;
+        t->timing.trigger = NULL;
     }
-    if (!t->trigger) {
-        set_timer(t, t->planned_ns);
+    if (!t->timing.trigger) {
+        set_timer(t, t->timing.planned_ns);
         return;
     }
-    int armed = __atomic_load_n(&t->trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
-    if (!armed || anew || __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
-        want_trigger(t->trigger, t->planned_ns - now, t->exactly);
+    int armed = __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
+    if (!armed || anew || __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
+        want_trigger(t->timing.trigger, t->timing.planned_ns - now, t->timing.exactly);
     /* Until the collector has its event; and should that fail. */
-    set_timer(t, armed ? 0 : t->planned_ns + BACKSTOP_NS);
+    set_timer(t, armed ? 0 : t->timing.planned_ns + BACKSTOP_NS);
 }
 
 /* factor / divisor times ns, all in nanoseconds and up to minutes. */
@@ -166,16 +166,18 @@ static uint64_t scaled(uint64_t ns, uint64_t factor, uint64_t divisor)
 static int is_put_off(struct thread *t, uint64_t now)
 {
     uint64_t gap = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
-    if (t->count.done || gap / GAP_GROWN_TIMES <= t->gap_ns || t->planned_ns < t->stratum_ns)
+    if (t->timing.was_counted || gap / GAP_GROWN_TIMES <= t->timing.gap_ns ||
+        t->timing.planned_ns < t->timing.stratum_ns)
         return 0;
-    t->planned_ns = t->stratum_ns + scaled(t->planned_ns - t->stratum_ns, gap, t->gap_ns);
-    t->gap_ns = gap;
-    t->late = 0;
-    if (t->planned_ns < now + AGAIN_NS)
+    t->timing.planned_ns =
+        t->timing.stratum_ns + scaled(t->timing.planned_ns - t->timing.stratum_ns, gap, t->timing.gap_ns);
+    t->timing.gap_ns = gap;
+    t->timing.takes_any_tick = 0;
+    if (t->timing.planned_ns < now + AGAIN_NS)
         return 0;
-    t->met = 0;
-    int exactly = t->exactly;
-    t->exactly = 0;
+    t->timing.is_reached = 0;
+    int exactly = t->timing.exactly;
+    t->timing.exactly = 0;
     wait_until_planned(t, now, exactly);
     return 1;
 }
@@ -189,19 +191,19 @@ int thread_is_due(struct thread *t, int event)
         return 0;
     if (!event)
         return 1;
-    if (!t->trigger) /* it was given up meanwhile */
+    if (!t->timing.trigger) /* it was given up meanwhile */
         return 0;
     if (event_is_too_dear(t, now)) {
         wait_until_planned(t, now, 0);
         return 0;
     }
-    uint64_t tick_ns = __atomic_load_n(&t->trigger->tick_ns, __ATOMIC_ACQUIRE);
-    if (tick_ns == 0 || t->exactly)
-        return __atomic_load_n(&t->trigger->served, __ATOMIC_ACQUIRE) ==
-               __atomic_load_n(&t->trigger->wanted, __ATOMIC_RELAXED);
+    uint64_t tick_ns = __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE);
+    if (tick_ns == 0 || t->timing.exactly)
+        return __atomic_load_n(&t->timing.trigger->served, __ATOMIC_ACQUIRE) ==
+               __atomic_load_n(&t->timing.trigger->wanted, __ATOMIC_RELAXED);
     if (!tick_is_due(t, tick_ns, now))
         return 0;
-    t->met = 1;
+    t->timing.is_reached = 1;
     return 1;
 }
 
@@ -214,30 +216,33 @@ static void arm(struct thread *t, int again)
     uint64_t gap = agent_stays()
                        ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
                        : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
-    if (!t->count.done)
-        t->gap_ns = gap;
+    if (!t->timing.was_counted)
+        t->timing.gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t from = again && t->planned_ns < now ? t->planned_ns : t->entered_ns ? t->entered_ns : now;
+    uint64_t from = again && t->timing.planned_ns < now ? t->timing.planned_ns
+                    : t->timing.entered_ns              ? t->timing.entered_ns
+                                                        : now;
     uint64_t at = place_after(t, from, gap);
     while (again && at < now) /* it was met in the same call, for which there is no burst either */
         at = place_after(t, at, gap);
-    t->entered_ns = 0;
-    t->stratum_ns = at / gap * gap;
+    t->timing.entered_ns = 0;
+    t->timing.stratum_ns = at / gap * gap;
     /* The burst took so long that its next is over already: else slow code would be met too seldom. */
-    t->late = !again && at < now + AGAIN_NS;
-    if (t->late)
+    t->timing.takes_any_tick = !again && at < now + AGAIN_NS;
+    if (t->timing.takes_any_tick)
         at = now + AGAIN_NS;
-    t->exactly = t->count.done || t->fresh;
-    if (t->count.done) /* a stretch was cut short, which must not cost the burst: it comes a little later */
-        at = now + AGAIN_NS + random_next(&t->random) % AGAIN_NS;
-    if (t->fresh) { /* also the one that the thread starts in */
-        at = now + random_next(&t->random) % gap;
-        t->stratum_ns = now;
-        t->fresh = 0;
+    t->timing.exactly = t->timing.was_counted || t->timing.is_first;
+    if (t->timing.was_counted) /* a stretch was cut short, which must not cost the burst: it comes a little
+                                  later */
+        at = now + AGAIN_NS + random_next(&t->timing.random) % AGAIN_NS;
+    if (t->timing.is_first) { /* also the one that the thread starts in */
+        at = now + random_next(&t->timing.random) % gap;
+        t->timing.stratum_ns = now;
+        t->timing.is_first = 0;
     }
-    t->planned_ns = at;
-    t->met = 0;
-    wait_until_planned(t, now, t->exactly);
+    t->timing.planned_ns = at;
+    t->timing.is_reached = 0;
+    wait_until_planned(t, now, t->timing.exactly);
 }
 
 void thread_arm(struct thread *t)

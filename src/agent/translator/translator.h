@@ -51,7 +51,7 @@ enum syscall_way {
 /* All of them are called on the thread's dispatch stack or in a signal handler. */
 struct translator_ops {
     /* A system call comes next. SYSCALL_DONE and SYSCALL_SIGNAL: *result is set. For SYSCALL_END the op has
-     * set t->leave_end and t->leave_detail. */
+     * set t->translation.leave_end and t->translation.leave_detail. */
     enum syscall_way (*system_call)(struct thread *t, long number, const uint64_t *args, long *result);
     /* Counting code: what the counter says since arch_count_in; it is at its mark; a system call begins that
      * may wait; any system call begins, is over. */
@@ -72,8 +72,9 @@ int arch_init(const struct translator_ops *ops);
 int arch_gs_in_use(void); /* the interrupted thread uses what bursts need */
 void arch_thread_init(struct thread *t);
 int arch_in_cache(uint64_t pc);
-uint64_t arch_translate(struct thread *t, uint64_t pc); /* code to run, 0: cannot (t->leave_end says why) */
-void arch_enter(struct thread *t);                      /* sets the GS base */
+uint64_t arch_translate(struct thread *t,
+                        uint64_t pc); /* code to run, 0: cannot (t->translation.leave_end says why) */
+void arch_enter(struct thread *t);    /* sets the GS base */
 void arch_leave(struct thread *t);
 uint64_t arch_memory(void); /* bytes that translations and their tables take */
 /*
@@ -126,7 +127,7 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
                            uint64_t **end);
 void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record); /* go on with another buffer */
 /* After FAULT_STALE: to a new translation, 1. Or there is none, and the context is the target's: 0, and
- * t->leave_end says why. */
+ * t->translation.leave_end says why. */
 int arch_go_on(struct thread *t, ucontext_t *uc);
 /* Returns how many instructions of the last record were executed. */
 uint32_t arch_restore(struct thread *t, ucontext_t *uc);

@@ -91,7 +91,7 @@ static int in_call(const struct thread *t)
 static int lets_close(const struct thread *t)
 {
     const struct watch_thread *w = &t->watch;
-    if (w->unfit || w->creating || w->let_through || t->watch_hold)
+    if (w->unfit || w->creating || w->let_through || t->watch.holds)
         return 0;
     if (in_call(t))
         return !w->anything;
@@ -129,7 +129,7 @@ int page_in_use(const struct page *p)
     if (!watch_many())
         return 0;
     for (const struct thread *t = threads; t; t = t->watch.next) {
-        if (t->mini && t->watch.mini_page == p->address)
+        if (t->burst.is_probe && t->watch.probe_page == p->address)
             return 1;
         for (unsigned i = 0; in_call(t) && i < t->watch.memory.n; i++)
             if (page_overlaps(p, t->watch.memory.part[i].address, t->watch.memory.part[i].bytes))
@@ -144,9 +144,9 @@ void settle_own_memory(void)
         const struct watch_thread *w = &t->watch;
         lose_range(w->stack_low, w->stack_high);
         lose_range(w->fs_base - THREAD_POINTER_BELOW, w->fs_base + THREAD_POINTER_ABOVE);
-        uint64_t low = (uint64_t)t->app_altstack.ss_sp;
-        if (!(t->app_altstack.ss_flags & SS_DISABLE))
-            lose_range(low, low + t->app_altstack.ss_size);
+        uint64_t low = (uint64_t)t->signals.app_altstack.ss_sp;
+        if (!(t->signals.app_altstack.ss_flags & SS_DISABLE))
+            lose_range(low, low + t->signals.app_altstack.ss_size);
     }
 }
 
@@ -166,7 +166,7 @@ void set_selector(struct thread *t)
     if (!guarded)
         calls_end(t);
     else if (divert_calls(t) == 0)
-        t->selector = !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
+        t->divert.selector = !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
 }
 
 void is_seen(struct thread *t)
@@ -260,7 +260,7 @@ void watch_lets_through(struct thread *t)
 {
     watch_lock();
     t->watch.let_through = 1;
-    t->selector = CALLS_ALLOWED;
+    t->divert.selector = CALLS_ALLOWED;
     open_pages();
     watch_unlock();
 }
@@ -287,7 +287,7 @@ static void guard_all_anew(void)
         struct watch_thread *w = &t->watch;
         w->let_go = 0;
         w->calls_at_rest = 0;
-        if (t->selector == CALLS_ALLOWED && !w->in_burst && w->call == CALL_OPEN_ENDED)
+        if (t->divert.selector == CALLS_ALLOWED && !w->in_burst && w->call == CALL_OPEN_ENDED)
             w->call = CALL_NONE;
     }
 }
@@ -309,8 +309,8 @@ void guard_ends(void)
     open_pages();
     guarding = 0;
     for (struct thread *t = threads; t; t = t->watch.next)
-        if (t->dispatching)
-            t->selector = CALLS_ALLOWED;
+        if (t->divert.is_on)
+            t->divert.selector = CALLS_ALLOWED;
 }
 
 void guard_rests(void)
@@ -370,8 +370,8 @@ void watch_leaves(struct thread *t)
     watch_lock();
     is_seen(t);
     t->watch.in_burst = 0;
-    t->watch.unfit |=
-        (t->app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) != 0; /* watch_close sees to it */
+    t->watch.unfit |= (t->generated.app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) !=
+                      0; /* watch_close sees to it */
     set_selector(t);
     watch_unlock();
 }

@@ -17,11 +17,11 @@
 static void choose_length(struct thread *t, uint64_t page, uint64_t now)
 {
     struct watch_thread *w = &t->watch;
-    if (page != w->mini_page || now - w->mini_ended_ns >= MINI_SOON_NS)
-        w->mini_words = MINI_LEAST_WORDS;
-    else if (w->mini_words < MINI_WORDS)
-        w->mini_words *= 2;
-    w->mini_page = page;
+    if (page != w->probe_page || now - w->probe_ended_ns >= MINI_SOON_NS)
+        w->probe_words = MINI_LEAST_WORDS;
+    else if (w->probe_words < MINI_WORDS)
+        w->probe_words *= 2;
+    w->probe_page = page;
 }
 
 /* CPU time from the fault that the handler looked at the clock for, at `then`. */
@@ -58,10 +58,10 @@ static int is_past(uint64_t address, int write, uint64_t before)
 static int begin_mini(struct thread *t, uint64_t page, uint64_t now, ucontext_t *uc)
 {
     choose_length(t, page, now);
-    t->mini_cpu_ns = now;
+    t->watch.probe_cpu_ns = now;
     fault_begins(t);
-    uint64_t *end = t->watch.mini_buffer + MINI_WORDS;
-    return burst_enter_mini(t, uc, end - t->watch.mini_words, end);
+    uint64_t *end = t->probe_buffer + MINI_WORDS;
+    return burst_enter_mini(t, uc, end - t->watch.probe_words, end);
 }
 
 int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
@@ -82,7 +82,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     if (!uc || !t || t->ending || t->state != THREAD_NATIVE) { /* it is closed again when this ends */
         if (away) {
             count_back(t, away);
-            t->count.away_ns += watching()->fault_ns;
+            t->clock.away_ns += watching()->fault_ns;
         }
         return 1;
     }
@@ -131,10 +131,11 @@ void watch_mini_end(struct thread *t, const uint64_t *end_of_words, uint32_t las
 {
     count_add(&proc->count.watch_minis, 1);
     fault_goes_on(t);
-    settle_touched(t->buffer_start, end_of_words, last_insns, since_fault(t->mini_cpu_ns));
-    watch_close(t, t->app_mask);
+    settle_touched(t->burst.buffer_start, end_of_words, last_insns, since_fault(t->watch.probe_cpu_ns));
+    watch_close(t, t->generated.app_mask);
     fault_goes_on(t);
-    t->watch.mini_ended_ns = t->watch.fault_end_ns = cpu_ns();
+    t->watch.probe_ended_ns = t->watch.fault_end_ns = cpu_ns();
     /* Of the two faults, by which it was entered and left, the former's way in and the latter's way out. */
-    watch_spend(t, t->watch.mini_ended_ns - t->mini_cpu_ns + watching()->fault_ns * MINI_BACK_PERCENT / 100);
+    watch_spend(t, t->watch.probe_ended_ns - t->watch.probe_cpu_ns +
+                       watching()->fault_ns * MINI_BACK_PERCENT / 100);
 }

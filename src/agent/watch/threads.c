@@ -54,12 +54,12 @@ void watch_reap(void)
  * put back the mask that the target believes in: it is told what it asked for. */
 static void unblock(struct thread *t)
 {
-    uint64_t stuck = t->quiet_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
+    uint64_t stuck = t->watch.quiet_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
     if (!stuck)
         return;
-    t->quiet_mask &= ~stuck;
-    t->hidden |= stuck;
-    t->hidden_beside = t->quiet_mask;
+    t->watch.quiet_mask &= ~stuck;
+    t->signals.hidden |= stuck;
+    t->signals.hidden_beside = t->watch.quiet_mask;
 }
 
 void watch_starts(struct thread *self, struct thread *t, uint64_t stack_bytes)
@@ -173,7 +173,7 @@ void watch_exits(struct thread *t)
     watch_lock();
     is_seen(t);
     t->watch.exits = 1;
-    t->selector = CALLS_ALLOWED;
+    t->divert.selector = CALLS_ALLOWED;
     if (robust) {
         t->watch.call = CALL_OPEN_ENDED;
         t->watch.anything = 1;
@@ -190,7 +190,7 @@ int watch_detached(struct thread *t)
     if (!watch_many())
         watch_pause(t);
     watch_lock();
-    int stays = t->has_dispatched && watch_many();
+    int stays = t->divert.was_on && watch_many();
     if (!stays)
         unlink_thread(t);
     watch_unlock();

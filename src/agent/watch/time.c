@@ -90,7 +90,7 @@ void fault_goes_on(struct thread *t)
     uint64_t now = others_ns(t);
     if (now > t->watch.others_ns) {
         watch_lock();
-        lines_wait(t->tid, t->watch.mini_page, now - t->watch.others_ns);
+        lines_wait(t->tid, t->watch.probe_page, now - t->watch.others_ns);
         watch_unlock();
     }
     t->watch.others_ns = now;

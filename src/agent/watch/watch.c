@@ -120,7 +120,7 @@ int watch_close(struct thread *t, uint64_t mask)
         watch_unlock();
         return 1;
     }
-    if (npages == 0 || t->watch_hold) /* watch_release does it */
+    if (npages == 0 || t->watch.holds) /* watch_release does it */
         return 1;
     if (!is_fit(t, mask) || divert_calls(t)) {
         watch_drop(t);
@@ -128,7 +128,7 @@ int watch_close(struct thread *t, uint64_t mask)
     }
     close_pages();
     if (nclosed)
-        t->selector = CALLS_DIVERTED;
+        t->divert.selector = CALLS_DIVERTED;
     else
         calls_end(t);
     return 1;
@@ -139,7 +139,7 @@ void watch_quiet(struct thread *t)
 {
     static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
     if (t)
-        sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &t->quiet_mask, 8);
+        sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &t->watch.quiet_mask, 8);
 }
 
 void watch_quiet_end(struct thread *t)
@@ -148,9 +148,9 @@ void watch_quiet_end(struct thread *t)
         return;
     /* Who is to stay in the code cache has left it for us. */
     if (agent_stays() && !agent_off && !t->ending && t->state == THREAD_NATIVE &&
-        !(t->quiet_mask & SIGNAL_BIT(SIGTRAP)))
+        !(t->watch.quiet_mask & SIGNAL_BIT(SIGTRAP)))
         thread_trigger(t);
-    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->quiet_mask, 0, 8);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->watch.quiet_mask, 0, 8);
 }
 
 /* The lock will be taken on a stack that the target may have made itself, with pages that may be closed. */
@@ -181,7 +181,7 @@ void watch_quiet_native(struct thread *t)
 void watch_hold(struct thread *t)
 {
     watch_quiet(t);
-    t->watch_hold++;
+    t->watch.holds++;
     open_pages();
     stop_diverting(t);
     watch_quiet_end(t);
@@ -190,9 +190,9 @@ void watch_hold(struct thread *t)
 void watch_release(struct thread *t)
 {
     watch_quiet(t);
-    t->watch_hold--;
-    if (!t->watch_hold && npages != 0 && t->state == THREAD_NATIVE) /* in a burst its end does it */
-        watch_close(t, t->quiet_mask);
+    t->watch.holds--;
+    if (!t->watch.holds && npages != 0 && t->state == THREAD_NATIVE) /* in a burst its end does it */
+        watch_close(t, t->watch.quiet_mask);
     watch_quiet_end(t);
 }
 
@@ -203,7 +203,7 @@ static int asking; /* a thread waits for an answer, or has not read it yet */
 /* The lock is held. */
 static int may_ask(const struct thread *t)
 {
-    return !t->watch_hold && !asking && is_fit(t, t->app_mask) && threads_let_close();
+    return !t->watch.holds && !asking && is_fit(t, t->generated.app_mask) && threads_let_close();
 }
 
 uint32_t watch_asks(struct thread *t, uint64_t number)
@@ -278,7 +278,7 @@ void watch_ask(struct thread *t, uint32_t asks)
     }
     asking = asks ? 0 : asking;
     watch_unlock();
-    watch_close(t, t->app_mask);
+    watch_close(t, t->generated.app_mask);
     if (answer > 0)
         watch_spend(t, cpu_ns() - began);
     if (asks)

@@ -64,13 +64,13 @@ uint8_t *cache_leave_gate(void)
 int arch_inside(struct thread *t)
 {
     cache_lock();
-    int same = t->generation == generation;
-    if (!t->generation && nknown < 2 * MAX_THREADS) /* beyond that no structures are made */
+    int same = t->translation.generation == generation;
+    if (!t->translation.generation && nknown < 2 * MAX_THREADS) /* beyond that no structures are made */
         known[nknown++] = t;
-    if (!t->inside)
+    if (!t->translation.inside)
         __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
-    t->inside = 1;
-    t->generation = generation;
+    t->translation.inside = 1;
+    t->translation.generation = generation;
     if (!same)
         arch_forget_targets(t);
     cache_unlock();
@@ -79,9 +79,9 @@ int arch_inside(struct thread *t)
 
 void arch_outside(struct thread *t)
 {
-    if (t->inside)
+    if (t->translation.inside)
         __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
-    t->inside = 0;
+    t->translation.inside = 0;
 }
 
 int arch_in_cache(uint64_t pc)
@@ -199,9 +199,10 @@ static void throw_away(void)
 /* The thread's own lookups read the code first, then the key: with the key gone they miss. */
 static void forget_keys(struct thread *t)
 {
-    for (size_t i = 0; t->inside && i < sizeof t->targets / sizeof t->targets[0]; i += 2)
-        if (t->targets[i])
-            __atomic_store_n(&t->targets[i], 0, __ATOMIC_RELEASE);
+    for (size_t i = 0; t->translation.inside && i < sizeof t->tables.targets / sizeof t->tables.targets[0];
+         i += 2)
+        if (t->tables.targets[i])
+            __atomic_store_n(&t->tables.targets[i], 0, __ATOMIC_RELEASE);
 }
 
 /* No way leads to what is there any more; who executes it comes to the dispatcher at its block's end. */
@@ -346,5 +347,5 @@ void cache_link(struct exit *x)
 void arch_forget_targets(struct thread *t)
 {
     /* Anonymous memory comes back as zeros, and untouched parts cost nothing. */
-    sys3(SYS_madvise, t->targets, sizeof t->targets, 4 /* MADV_DONTNEED */);
+    sys3(SYS_madvise, t->tables.targets, sizeof t->tables.targets, 4 /* MADV_DONTNEED */);
 }

@@ -72,18 +72,18 @@ int arch_gs_in_use(void)
 
 void arch_thread_init(struct thread *t)
 {
-    t->dispatch = (void *)(uintptr_t)dispatch_entry;
+    t->generated.dispatch = (void *)(uintptr_t)dispatch_entry;
 }
 
 void arch_enter(struct thread *t)
 {
-    t->app_gs_base = 0;
+    t->translation.app_gs_base = 0;
     set_gs_base((uint64_t)t);
 }
 
 void arch_leave(struct thread *t)
 {
-    set_gs_base(t->app_gs_base);
+    set_gs_base(t->translation.app_gs_base);
 }
 
 static const struct place *place_of(const struct block *b, uint64_t rip)
@@ -100,7 +100,7 @@ static enum arch_fault counting_fault(const struct thread *t, const struct block
                                       uint64_t address)
 {
     if (sig == SIGSEGV && b->stops && rip == (uint64_t)b->code + b->check_end &&
-        address - (uint64_t)t->stop < sizeof t->stop)
+        address - (uint64_t)t->tables.stop < sizeof t->tables.stop)
         return FAULT_FULL;
     return rip < (uint64_t)b->code + b->check_end ? FAULT_CODE : FAULT_TARGET;
 }
@@ -113,7 +113,7 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         return FAULT_LEAVE;
     const struct block *b = cache_find_code(rip);
     if (b && cache_is_poisoned(b, rip)) {
-        *record = *end = rip == (uint64_t)b->fast ? (uint64_t *)*greg(uc, b->cursor) : t->cursor;
+        *record = *end = rip == (uint64_t)b->fast ? (uint64_t *)*greg(uc, b->cursor) : t->generated.cursor;
         return FAULT_STALE;
     }
     if (b && b->counts)
@@ -122,9 +122,9 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
         return FAULT_UNKNOWN;
     *record = (uint64_t *)*greg(uc, b->cursor);
     *end = *record;
-    if (sig == SIGSEGV && arch_fault_writes(uc) && address >= (uint64_t)t->buffer_end &&
-        address < (uint64_t)t->buffer_end + WIRE_PAGE) {
-        *end = t->buffer_end;
+    if (sig == SIGSEGV && arch_fault_writes(uc) && address >= (uint64_t)t->translation.buffer_end &&
+        address < (uint64_t)t->translation.buffer_end + WIRE_PAGE) {
+        *end = t->translation.buffer_end;
         return FAULT_FULL;
     }
     if (rip < (uint64_t)b->code + b->check_end)
@@ -143,19 +143,19 @@ void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
 static void restore_counting(struct thread *t, ucontext_t *uc, const struct block *b, const struct place *p)
 {
     int checks = arch_pc(uc) < (uint64_t)b->code + b->check_end;
-    uint64_t counted = t->counter[0];
+    uint64_t counted = t->generated.counter[0];
     if (p->state & PLACE_VECTOR_OUT)
-        t->count.part_blocks = t->counter[1];
+        t->translation.counted_blocks = t->generated.counter[1];
     else
         counted = arch_count_out(t, uc);
     if (checks || p->state & PLACE_SAVED)
-        *greg(uc, RCX) = (greg_t)t->scratch;
+        *greg(uc, RCX) = (greg_t)t->generated.scratch;
     if (checks || p->state & PLACE_SAVED)
-        *greg(uc, RAX) = (greg_t)t->spill_a;
+        *greg(uc, RAX) = (greg_t)t->generated.spill_a;
     if (p->extra >= 0)
-        *greg(uc, p->extra) = (greg_t)t->spill_extra;
-    t->strings[p->string].elements -= (uint64_t)*greg(uc, RCX) * p->repeats;
-    t->strings[p->string].counted -= p->repeats;
+        *greg(uc, p->extra) = (greg_t)t->generated.spill_extra;
+    t->generated.strings[p->string].elements -= (uint64_t)*greg(uc, RCX) * p->repeats;
+    t->generated.strings[p->string].counted -= p->repeats;
     translator_ops->counted(t, counted - (b->refs - p->refs));
 }
 
@@ -165,16 +165,16 @@ uint32_t arch_restore(struct thread *t, ucontext_t *uc)
     const struct place *p = place_of(b, arch_pc(uc));
     if (cache_is_poisoned(b, arch_pc(uc))) {
         if (arch_pc(uc) == (uint64_t)b->fast) {
-            *greg(uc, b->scratch) = (greg_t)t->spill_a;
-            *greg(uc, b->cursor) = (greg_t)t->spill_b;
+            *greg(uc, b->scratch) = (greg_t)t->generated.spill_a;
+            *greg(uc, b->cursor) = (greg_t)t->generated.spill_b;
         }
     } else if (b->counts) {
         restore_counting(t, uc, b, p);
     } else {
         if (arch_pc(uc) < (uint64_t)b->code + b->check_end)
-            *greg(uc, RCX) = (greg_t)t->scratch;
-        *greg(uc, b->scratch) = (greg_t)t->spill_a;
-        *greg(uc, b->cursor) = (greg_t)t->spill_b;
+            *greg(uc, RCX) = (greg_t)t->generated.scratch;
+        *greg(uc, b->scratch) = (greg_t)t->generated.spill_a;
+        *greg(uc, b->cursor) = (greg_t)t->generated.spill_b;
     }
     arch_set_pc(uc, b->pc + p->pc_offset);
     return p->insn;
@@ -191,26 +191,26 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     uint64_t rip = arch_pc(uc);
     if (!arch_at_gate(uc))
         return 0;
-    if (t->count.on)
+    if (t->translation.counts)
         translator_ops->counted(t, arch_count_out(t, uc));
     greg_t *g = uc->uc_mcontext.gregs;
-    g[REG_RDI] = (greg_t)t->saved[0];
-    g[REG_RSI] = (greg_t)t->saved[1];
-    g[REG_RDX] = (greg_t)t->saved[2];
-    g[REG_R10] = (greg_t)t->saved[3];
+    g[REG_RDI] = (greg_t)t->generated.saved[0];
+    g[REG_RSI] = (greg_t)t->generated.saved[1];
+    g[REG_RDX] = (greg_t)t->generated.saved[2];
+    g[REG_R10] = (greg_t)t->generated.saved[3];
     if (rip <= (uint64_t)gate_call) { /* not made yet, or to be restarted: then rax is the kernel's choice */
         if (rip != (uint64_t)gate_call)
-            g[REG_RAX] = (greg_t)t->saved[4];
-        g[REG_RCX] = (greg_t)t->saved[5];
-        g[REG_R11] = (greg_t)t->saved[6];
-        arch_set_pc(uc, t->syscall_pc);
+            g[REG_RAX] = (greg_t)t->generated.saved[4];
+        g[REG_RCX] = (greg_t)t->generated.saved[5];
+        g[REG_R11] = (greg_t)t->generated.saved[6];
+        arch_set_pc(uc, t->translation.syscall_pc);
         return 1;
     }
     if (rip != (uint64_t)gate_after) {
-        g[REG_RAX] = (greg_t)t->saved[4];
-        g[REG_R11] = (greg_t)t->saved[6];
+        g[REG_RAX] = (greg_t)t->generated.saved[4];
+        g[REG_R11] = (greg_t)t->generated.saved[6];
     }
-    g[REG_RCX] = (greg_t)(t->syscall_pc + 2);
-    arch_set_pc(uc, t->syscall_pc + 2);
+    g[REG_RCX] = (greg_t)(t->translation.syscall_pc + 2);
+    arch_set_pc(uc, t->translation.syscall_pc + 2);
     return 1;
 }

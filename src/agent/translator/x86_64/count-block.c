@@ -283,8 +283,8 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
     int last;
     unsigned refs, n = decode(pc, &last, &refs), nplaces = 0;
     uint8_t *begin = cache_out.at, *cold = cache_cold.at;
-    t->leave_end = WIRE_END_CODE;
-    t->leave_detail = 0;
+    t->translation.leave_end = WIRE_END_CODE;
+    t->translation.leave_detail = 0;
     if (n == 0)
         return NULL;
     struct block *b = cache_next();
@@ -320,8 +320,8 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
                                   d + 1 == end && end->class == INSN_CONDITIONAL)) == 0) {
             cache_out.at = begin;
             cache_cold.at = cold;
-            t->leave_end = WIRE_END_INSTRUCTION;
-            t->leave_detail = d->in.mnemonic;
+            t->translation.leave_end = WIRE_END_INSTRUCTION;
+            t->translation.leave_detail = d->in.mnemonic;
             return NULL;
         }
         p.refs = (uint16_t)(p.refs + additions[i].refs);

@@ -58,15 +58,15 @@ int arch_count_ready(struct thread *t)
 {
     if (!arch_has_ticks() || count_tables(t))
         return -1;
-    if (t->table_mask)
+    if (t->generated.table_mask)
         return 0;
-    t->table_mask = (1u << COUNT_TABLE_BITS) - 1;
-    t->goal = COUNT_GOAL;
-    t->elements[1] = 1;
+    t->generated.table_mask = (1u << COUNT_TABLE_BITS) - 1;
+    t->generated.goal = COUNT_GOAL;
+    t->generated.elements[1] = 1;
     for (unsigned i = 0; i < COUNT_STEPS; i++) {
-        t->steps[2 * i] = t->steps[2 * (i + COUNT_STEPS)] = i;
-        t->steps[2 * i + 1] = 1;
-        t->steps[2 * (i + COUNT_STEPS) + 1] = COUNT_TURN + 1;
+        t->tables.steps[2 * i] = t->tables.steps[2 * (i + COUNT_STEPS)] = i;
+        t->tables.steps[2 * i + 1] = 1;
+        t->tables.steps[2 * (i + COUNT_STEPS) + 1] = COUNT_TURN + 1;
     }
     return 0;
 }
@@ -86,12 +86,12 @@ uint64_t arch_ticks(void)
 
 void arch_count_open(struct thread *t)
 {
-    own_unguard(t->stop);
+    own_unguard(t->tables.stop);
 }
 
 void arch_count_close(struct thread *t)
 {
-    own_guard(t->stop);
+    own_guard(t->tables.stop);
 }
 
 static uint8_t *state_of(const ucontext_t *uc)
@@ -156,19 +156,19 @@ static void write_vector(ucontext_t *uc, const uint64_t value[8])
 
 void arch_count_in(struct thread *t, ucontext_t *uc)
 {
-    read_vector(uc, t->vector);
-    arch_count_aim(t, uc, t->count.aim);
+    read_vector(uc, t->generated.vector);
+    arch_count_aim(t, uc, t->translation.counter_aim);
 }
 
 void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references)
 {
     const uint64_t value[8] = {COUNT_GOAL - references};
-    t->count.aim = references;
-    t->count.taken = value[0];
+    t->translation.counter_aim = references;
+    t->translation.counter_taken = value[0];
     if (uc)
         write_vector(uc, value);
     else
-        t->counter[0] = value[0];
+        t->generated.counter[0] = value[0];
 }
 
 uint64_t arch_counted(const ucontext_t *uc)
@@ -180,7 +180,7 @@ uint64_t arch_counted(const ucontext_t *uc)
 
 uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc)
 {
-    uint64_t value[8] = {0, t->counter[1]};
+    uint64_t value[8] = {0, t->generated.counter[1]};
     if (uc)
         read_vector(uc, value);
     return value[1];
@@ -190,7 +190,7 @@ uint64_t arch_count_out(struct thread *t, ucontext_t *uc)
 {
     uint64_t value[8];
     read_vector(uc, value);
-    write_vector(uc, t->vector);
-    t->count.part_blocks = value[1];
+    write_vector(uc, t->generated.vector);
+    t->translation.counted_blocks = value[1];
     return value[0];
 }

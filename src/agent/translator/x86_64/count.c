@@ -59,11 +59,11 @@ int count_tables(struct thread *t)
     cache_unlock();
     if (!tables)
         return -1;
-    if (t->tables == made)
+    if (t->translation.has_tables == made)
         return 0;
-    if (own_map_again(tables, TABLES_BYTES, t->jumps))
+    if (own_map_again(tables, TABLES_BYTES, t->tables.jumps))
         return -1;
-    t->tables = made;
+    t->translation.has_tables = made;
     return 0;
 }
 

@@ -74,8 +74,8 @@ int count_names_vector(const struct insn *d);
 /* Whether a block that `end` ends may be the last one of a loop's round. */
 int count_may_loop(const struct insn *end);
 
-/* Block for pc and what follows it, unless that is there (count-block.c). NULL: cannot, and t->leave_end says
- * why. The lock is held. */
+/* Block for pc and what follows it, unless that is there (count-block.c). NULL: cannot, and
+ * t->translation.leave_end says why. The lock is held. */
 struct block *count_block(struct thread *t, uint64_t pc);
 
 /* Before which instruction of a block that may close a loop it is to look for the mark; n: it is not. */

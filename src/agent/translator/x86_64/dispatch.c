@@ -36,10 +36,10 @@ enum {
 
 static uint64_t leave(struct thread *t, uint64_t pc)
 {
-    t->exit_pc = t->abort_pc ? t->abort_pc : pc;
-    t->left_sequence = t->abort_pc != 0;
-    t->abort_pc = 0;
-    t->leave_insns = UINT32_MAX;
+    t->translation.exit_pc = t->translation.abort_pc ? t->translation.abort_pc : pc;
+    t->translation.left_sequence = t->translation.abort_pc != 0;
+    t->translation.abort_pc = 0;
+    t->translation.leave_insns = UINT32_MAX;
     return (uint64_t)cache_leave_gate();
 }
 
@@ -47,12 +47,12 @@ static uint64_t leave(struct thread *t, uint64_t pc)
  * again, natively. */
 static uint64_t take_back(struct thread *t, const struct exit *x)
 {
-    t->app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
+    t->generated.app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
     /* Who stays would come back here at once, before it has faulted. */
-    t->leave_end = x->counts || agent_stays() ? LEAVE_STEP : WIRE_END_FAULT;
-    t->leave_detail = SIGSEGV;
+    t->translation.leave_end = x->counts || agent_stays() ? LEAVE_STEP : WIRE_END_FAULT;
+    t->translation.leave_detail = SIGSEGV;
     uint64_t code = leave(t, x->target);
-    t->leave_insns = x->insn;
+    t->translation.leave_insns = x->insn;
     return code;
 }
 
@@ -62,13 +62,13 @@ static void remember(struct thread *t, const struct block *b)
     uint64_t crc = 0;
     __asm__("crc32q %1, %0" : "+r"(crc) : "r"(b->pc));
     crc &= (1u << TARGET_BITS) - 1;
-    t->targets[2 * crc + 1] = (uint64_t)b->code;
-    t->targets[2 * crc] = 0 - b->pc;
+    t->tables.targets[2 * crc + 1] = (uint64_t)b->code;
+    t->tables.targets[2 * crc] = 0 - b->pc;
 }
 
 static uint64_t indirect(struct thread *t, const struct exit *x)
 {
-    uint64_t pc = t->indirect_target;
+    uint64_t pc = t->generated.indirect_target;
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
         return take_back(t, x);
     cache_lock();
@@ -117,11 +117,11 @@ int arch_go_on(struct thread *t, ucontext_t *uc)
         arch_set_pc(uc, (uint64_t)b->code);
         return 1;
     }
-    if (t->count.on)
+    if (t->translation.counts)
         translator_ops->counted(t, arch_count_out(t, uc));
-    if (t->abort_pc)
-        arch_set_pc(uc, t->abort_pc);
-    t->abort_pc = 0;
+    if (t->translation.abort_pc)
+        arch_set_pc(uc, t->translation.abort_pc);
+    t->translation.abort_pc = 0;
     return 0;
 }
 
@@ -153,13 +153,13 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     uint64_t args[6] = {regs[D_RDI], regs[D_RSI], regs[D_RDX], regs[D_R10], regs[D_R8], regs[D_R9]};
     long result = 0;
     count_add(&proc->count.syscalls, 1);
-    t->syscall_pc = x->target;
+    t->translation.syscall_pc = x->target;
     switch (translator_ops->system_call(t, (int)regs[D_RAX], args, &result)) {
     case SYSCALL_PLAIN:
         return (uint64_t)x->resume;
     case SYSCALL_MASKED:
         translator_ops->call_may_wait(t); /* nothing of ours is to interrupt it */
-        t->gate_resume = (uint64_t)x->after;
+        t->generated.gate_resume = (uint64_t)x->after;
         arch_outside(t); /* it may take for ever, and nobody is to wait for it */
         return (uint64_t)gate_begin;
     case SYSCALL_DONE:
@@ -170,13 +170,13 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
         regs[D_RAX] = (uint64_t)result;
         regs[D_R11] = regs[D_FLAGS];
         regs[D_RCX] = x->target + 2;
-        t->leave_end = LEAVE_STEP; /* natively: the signal comes in before the next instruction */
+        t->translation.leave_end = LEAVE_STEP; /* natively: the signal comes in before the next instruction */
         return leave(t, x->target + 2);
     case SYSCALL_STEP:
-        t->leave_end = LEAVE_STEP;
+        t->translation.leave_end = LEAVE_STEP;
         return leave(t, x->target);
     case SYSCALL_RETURN:
-        t->leave_end = LEAVE_RETURN;
+        t->translation.leave_end = LEAVE_RETURN;
         return leave(t, x->target);
     case SYSCALL_END:
     default:
@@ -187,15 +187,15 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
 /* Behind a system call made from the gate. What was translated may be stale by now, and written over. */
 static uint64_t back_from_gate(struct thread *t, uint64_t *regs)
 {
-    uint64_t pc = t->syscall_pc + 2;
+    uint64_t pc = t->translation.syscall_pc + 2;
     int same = arch_inside(t);
-    if (!t->count.on && t->buffer < 0) { /* see burst_hand_over_waiting */
-        t->leave_end = WIRE_END_MORE;
+    if (!t->translation.counts && t->translation.buffer < 0) { /* see burst_hand_over_waiting */
+        t->translation.leave_end = WIRE_END_MORE;
         regs[D_RCX] = pc;
         return leave(t, pc);
     }
     if (same)
-        return t->gate_resume;
+        return t->generated.gate_resume;
     translator_ops->call_ends(t);
     regs[D_RCX] = pc;
     uint64_t code = arch_translate(t, pc);
@@ -204,9 +204,9 @@ static uint64_t back_from_gate(struct thread *t, uint64_t *regs)
 
 uint64_t dispatch_c(struct thread *t, uint64_t *regs)
 {
-    if (t->exit_id == GATE_EXIT_ID)
+    if (t->generated.exit_id == GATE_EXIT_ID)
         return back_from_gate(t, regs);
-    struct exit *x = cache_exit(t->exit_id);
+    struct exit *x = cache_exit(t->generated.exit_id);
     int ours = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
     uint64_t away = ours ? translator_ops->work_begins(t) : 0, code;
     switch (x->kind) {
@@ -231,12 +231,12 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
         code = (uint64_t)x->resume;
         break;
     case EXIT_STEP:
-        t->leave_end = LEAVE_STEP;
+        t->translation.leave_end = LEAVE_STEP;
         code = leave(t, x->target);
         break;
     default:
-        t->leave_end = WIRE_END_INSTRUCTION;
-        t->leave_detail = x->detail;
+        t->translation.leave_end = WIRE_END_INSTRUCTION;
+        t->translation.leave_detail = x->detail;
         code = leave(t, x->target);
         break;
     }

@@ -305,8 +305,8 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
 
 static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail)
 {
-    t->leave_end = why;
-    t->leave_detail = detail;
+    t->translation.leave_end = why;
+    t->translation.leave_detail = detail;
     return NULL;
 }
 
@@ -316,7 +316,7 @@ int translate_may(struct thread *t, uint64_t pc)
         return cannot(t, WIRE_END_CODE, 0) != NULL;
     if (rseq_learn((uint64_t)__builtin_thread_pointer()))
         regions_stale(); /* the beginning of the sequence may have been translated */
-    if (rseq_inside(pc, &t->abort_pc))
+    if (rseq_inside(pc, &t->translation.abort_pc))
         return cannot(t, WIRE_END_CODE, 0) != NULL;
     if (!cache_has_room())
         return cannot(t, WIRE_END_SPACE, 0) != NULL;
@@ -401,7 +401,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
 
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
 {
-    struct block *b = cache_find(pc, t->count.on);
+    struct block *b = cache_find(pc, t->translation.counts);
     if (b)
         return b;
     if (!translate_may(t, pc))
@@ -411,7 +411,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     uint32_t before = cache_blocks();
     int timed = before % TIME_EVERY == 0;
     uint64_t began = timed ? sys_clock_ns(CLOCK_MONOTONIC) : 0;
-    b = t->count.on ? count_block(t, pc) : make(t, pc, hint_scratch, hint_cursor);
+    b = t->translation.counts ? count_block(t, pc) : make(t, pc, hint_scratch, hint_cursor);
     uint32_t made = cache_blocks() - before;
     count_add(&proc->count.blocks, made);
     if (timed)

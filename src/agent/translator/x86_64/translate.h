@@ -24,7 +24,7 @@
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
 /* The source of x->block has changed: a new block. */
 struct block *translate_again(struct thread *t, const struct exit *x);
-/* Whether a block can begin there; if not, t->leave_end says why. */
+/* Whether a block can begin there; if not, t->translation.leave_end says why. */
 int translate_may(struct thread *t, uint64_t pc);
 
 #endif

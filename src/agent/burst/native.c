@@ -13,6 +13,7 @@
  */
 #include <sys/resource.h>
 #include <time.h>
+#include "agent/burst/burst.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -33,9 +34,9 @@ static uint64_t user_ns(void)
 /* The thread's CPU time up to now is accounted for. */
 static uint64_t know(struct thread *t)
 {
-    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), before = t->known_cpu_ns;
+    uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), before = t->native.known_cpu_ns;
     count_add(&proc->count.known_cpu_ns, now > before ? now - before : 0);
-    t->known_cpu_ns = now;
+    t->native.known_cpu_ns = now;
     return now;
 }
 
@@ -50,12 +51,12 @@ void native_published(struct thread *t)
 
 void native_seen(struct thread *t)
 {
-    if (t->is_native || t->state != THREAD_NATIVE || t->ending || t->enter_after_step)
+    if (t->native.is_on || t->state != THREAD_NATIVE || t->ending || t->burst.enter_after_step)
         return;
-    t->native_cpu_ns = know(t);
-    t->native_user_ns = user_ns();
-    t->is_native = 1;
-    t->native_why = t->left_for == WIRE_END_EXIT ? WIRE_NATIVE_AGENT : t->refused;
+    t->native.cpu_ns = know(t);
+    t->native.user_ns = user_ns();
+    t->native.is_on = 1;
+    t->native.why = t->burst.left_for == WIRE_END_EXIT ? WIRE_NATIVE_AGENT : t->native.refused;
 }
 
 /* The entry for the thread and the reason; the last one is for all that have none of their own. */
@@ -74,10 +75,10 @@ static struct wire_native *entry_of(uint32_t tid, uint32_t why)
 
 void native_over(struct thread *t)
 {
-    if (!t->is_native)
+    if (!t->native.is_on)
         return;
-    uint64_t cpu = know(t) - t->native_cpu_ns, user = user_ns();
-    user = user > t->native_user_ns ? user - t->native_user_ns : 0;
-    count_add(&entry_of(t->tid, t->native_why)->user_ns, user < cpu ? user : cpu);
-    t->is_native = 0;
+    uint64_t cpu = know(t) - t->native.cpu_ns, user = user_ns();
+    user = user > t->native.user_ns ? user - t->native.user_ns : 0;
+    count_add(&entry_of(t->tid, t->native.why)->user_ns, user < cpu ? user : cpu);
+    t->native.is_on = 0;
 }
