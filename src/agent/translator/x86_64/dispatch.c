@@ -48,8 +48,9 @@ static uint64_t leave(struct thread *t, uint64_t pc)
 static uint64_t take_back(struct thread *t, const struct exit *x)
 {
     t->generated.app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
-    /* Who stays would come back here at once, before it has faulted. */
-    t->translation.leave_end = x->counts || agent_stays() ? LEAVE_STEP : WIRE_END_FAULT;
+    /* Whoever stays would come back here at once, before it has faulted: it is to step over the branch. A
+     * record is handed over first, for the branch was not executed. */
+    t->translation.leave_end = x->counts ? LEAVE_STEP : agent_stays() ? WIRE_END_INSTRUCTION : WIRE_END_FAULT;
     t->translation.leave_detail = SIGSEGV;
     uint64_t code = leave(t, x->target);
     t->translation.leave_insns = x->insn;
