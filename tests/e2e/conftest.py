@@ -74,13 +74,19 @@ class Result:
         self.status = status if status >= 0 else 128 - status
         self.out = out
         self.err = err
-        self.summary = b""
+        self.summary = self.missing = b""
 
     def split_summary(self):
-        """Takes the recorder's one line off the end of stderr."""
+        """Takes the recorder's one line off the end of stderr, and the one after it that says what is missing.
+
+        A program that forbids itself system calls, say, cannot be recorded from then on. Both are in `summary`.
+        """
         text, newline, last = self.err.rstrip(b"\n").rpartition(b"\n")
+        if last.startswith(b"cachegram: warning: ") and b"references are missing" in last:
+            self.missing = last
+            text, newline, last = text.rpartition(b"\n")
         if last.startswith(b"cachegram: "):
-            self.summary = last
+            self.summary = last + (b"\n" + self.missing if self.missing else b"")
             self.err = text + newline
         return self
 

@@ -46,18 +46,21 @@ static int count_raw(void *unused)
     return 0;
 }
 
+static volatile int ticks_end;
+
 static void *tick(void *unused)
 {
     int fd = timerfd_create(CLOCK_MONOTONIC, 0);
     struct itimerspec every = {{0, 10000000}, {0, 10000000}};
     timerfd_settime(fd, 0, &every, NULL);
-    for (;;) {
+    while (!ticks_end) {
         unsigned long n;
         struct pollfd p = {fd, POLLIN, 0};
         poll(&p, 1, -1);
         if (read(fd, &n, sizeof n) != sizeof n)
-            return unused;
+            break;
     }
+    return unused;
 }
 
 static void map(void)
@@ -89,7 +92,7 @@ int main(int argc, char **argv)
     static char stack[1 << 16] __attribute__((aligned(16)));
     pthread_t ticker, second;
     sigset_t all, before;
-    int two = 0, often = 0, trap = 0, raw = 0;
+    int two = 0, often = 0, trap = 0, raw = 0, ticks = 0;
     loops = argc > 1 ? atol(argv[1]) : 1000000;
     for (int i = 2; i < argc; i++) {
         int masked = strcmp(argv[i], "masked") == 0;
@@ -98,6 +101,7 @@ int main(int argc, char **argv)
             pthread_sigmask(SIG_SETMASK, &all, &before);
         if (masked || strcmp(argv[i], "tick") == 0) {
             pthread_create(&ticker, NULL, tick, NULL);
+            ticks = 1;
             usleep(30000); /* it waits by now */
         }
         if (masked)
@@ -134,6 +138,9 @@ int main(int argc, char **argv)
         usleep(1000);
     if (trap)
         block_trap(0);
+    ticks_end = 1; /* a thread that runs when another one ends the process loses its last buffer */
+    if (ticks)
+        pthread_join(ticker, NULL);
     printf("%ld\n", sum);
     return 0;
 }
