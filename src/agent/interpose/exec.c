@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "agent/burst/burst.h"
 #include "agent/interpose/interpose.h"
@@ -121,6 +122,17 @@ void exec_undone(struct thread *t)
         undo(&t->start.executing);
 }
 
+/* Bytes that could not be read. In a child that has its signals back, a fault of safe_copy would be its own.
+ */
+static size_t read_path(char *to, const char *path, size_t bytes)
+{
+    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)path, bytes};
+    if (!signals_handed_back())
+        return safe_copy(to, path, bytes);
+    long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
+    return sys_failed(got) ? bytes : bytes - (size_t)got;
+}
+
 /* For the collector, which knows programs that the agent cannot be loaded into. */
 void exec_tells(const char *path)
 {
@@ -129,7 +141,7 @@ void exec_tells(const char *path)
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
-    size_t missing = safe_copy(e->path, path, sizeof e->path - 1); /* up to memory that is not there */
+    size_t missing = read_path(e->path, path, sizeof e->path - 1); /* up to memory that is not there */
     e->path[sizeof e->path - 1 - missing] = 0;
     __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
 }
