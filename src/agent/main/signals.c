@@ -380,6 +380,8 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         arch_restore(t, uc);
         set_mask_of(uc, t->generated.app_mask);
         burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
+        t->burst.left_for =
+            WIRE_END_INSTRUCTION; /* in translated code the check would fault again, for ever */
         return 0;
     case FAULT_TARGET: {
         uint64_t at = arch_pc(uc);
