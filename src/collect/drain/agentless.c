@@ -157,6 +157,8 @@ void agentless_executed(struct agentless *a, const struct wire_session *session)
         if (name[0] == '/' || (strchr(name, '/') != NULL && access(path, F_OK) != 0))
             snprintf(path, sizeof(path), "%s", name);
         const char *why = access(path, X_OK) == 0 ? launch_obstacle(path) : NULL;
+        if (why != NULL && strstr(why, "dynamic loader") != NULL)
+            continue; /* run by hand, it loads the agent as well */
         unsigned i = why != NULL ? entry_of(a, (pid_t)pid) : AGENTLESS_KEPT;
         if (i == AGENTLESS_KEPT)
             continue;
