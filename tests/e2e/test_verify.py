@@ -65,7 +65,7 @@ def test_text_and_json_agree(cachegram, spin):
 
 def test_temporary_files_go(cachegram, spin, tmp_path):
     import os
-    result = verify(cachegram, "--sizes", "32K", "--", spin, 40000000, env={**os.environ, "TMPDIR": str(tmp_path)})
+    result = verify(cachegram, "--sizes", "32K", "--", spin, 200000000, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert result.returncode == 0, result.stderr
     assert list(tmp_path.iterdir()) == []
 
