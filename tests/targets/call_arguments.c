@@ -9,6 +9,8 @@
  * call_arguments [threads | fork]   beside another thread; in a forked child
  *
  * A call that faults ends in the program's own handler, which prints signal and address and jumps out.
+ *
+ * One file, for it is one table: each entry is compared in the same run, with the same set-up.
  */
 #include <dlfcn.h>
 #include <errno.h>

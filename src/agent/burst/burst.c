@@ -51,7 +51,7 @@ static uint64_t *buffer_address(int index)
     return (uint64_t *)(void *)(slot + session->buffer_offset + (uint64_t)index * session->buffer_stride);
 }
 
-static uint64_t guarded; /* a bit for each buffer of the slot with a page behind it that faults */
+static uint64_t guarded; /* a bit for each buffer of the slot that has its guard page */
 
 void burst_attached(void)
 {
@@ -114,7 +114,7 @@ static uint64_t string_hits_since_last(const struct thread *t)
 }
 
 /* CPU time that the burst is to blame for. The rest of a long one is the program's own: a string instruction
- * over megabytes, or the kernel's making of pages for it (python3 has one of .3 s). */
+ * over megabytes, or the kernel's making of pages for it (one of python3: 0.3 s). */
 static uint64_t cost_of(const struct wire_desc *d)
 {
     uint64_t most = BURST_MOST_NS + d->words * BURST_WORD_MOST_NS + d->new_blocks * BURST_BLOCK_MOST_NS;

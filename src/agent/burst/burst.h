@@ -44,7 +44,7 @@ int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 /* Full mode: hands over what threads have recorded that wait in system calls. They take another buffer when
  * they come back. */
 void burst_hand_over_waiting(void);
-/* Likewise, as the process is about to end, or to be another program: also what others lose is told. */
+/* Likewise, as the process is about to end, or to be another program: also reports what others lose. */
 void burst_process_ends(void);
 void burst_forget(struct thread *t); /* give the buffer back unread */
 /* A burst of watch.c's own into that memory, behind which lies a page that cannot be written; its end calls

@@ -25,7 +25,7 @@ void count_take(struct thread *t, uint64_t counted); /* what the counter says si
 int64_t count_string_hits(const struct thread *t);
 int count_is_alarm(const siginfo_t *info);
 void count_alarm(struct thread *t, const ucontext_t *uc); /* the stretch's timer has fired */
-/* Before what no alarm must come in, a system call that may wait or a step: the thread stops behind it. */
+/* Before what no alarm must come in, a system call that may wait or a step: the thread stops after it. */
 void count_pause(struct thread *t);
 /* The thread has stopped at the page that was closed; what is to be done. */
 enum count_verdict {

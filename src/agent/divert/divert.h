@@ -37,7 +37,7 @@ void calls_end(struct thread *t);
 long calls_outside(long number, const long *args);
 long calls_inside(long number, const long *args);
 
-/* A diverted system call: its number and arguments; the instruction pointer stands behind it. */
+/* A diverted system call: its number and arguments; the instruction pointer is after it. */
 long arch_call(const ucontext_t *uc, uint64_t *args);
 void arch_call_done(ucontext_t *uc, long result); /* it was made */
 unsigned arch_audit(void);                        /* AUDIT_ARCH_ of its numbers */

@@ -21,7 +21,7 @@
 
 #define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
 
-/* 0 where the memory is a copy that we do not know of; NULL: that is not to be told. */
+/* 0 where the memory is a copy that we do not know of; NULL: that is unknown. */
 static volatile uint32_t *mark;
 
 void children_init(void)

@@ -422,7 +422,7 @@ static int is_trigger(const siginfo_t *info)
            (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 
-/* A fault of safe_copy or safe_probe: it goes on behind it. 0: it is none. */
+/* A fault of safe_copy or safe_probe: it goes on after it. 0: it is none. */
 static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     uint64_t resume;
