@@ -422,11 +422,12 @@ static int is_trigger(const siginfo_t *info)
            (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 
-/* A fault of safe_copy or safe_probe: it goes on after it. 0: it is none. */
+/* A fault of safe_copy or safe_probe: it goes on after it. 0: it is none; a signal that somebody sent while
+ * they ran is not. */
 static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     uint64_t resume;
-    if (sig != SIGSEGV && sig != SIGBUS)
+    if ((sig != SIGSEGV && sig != SIGBUS) || info->si_code <= 0)
         return 0;
     /* A perf event's SIGTRAP that waits while our handler runs comes in together with a fault of safe_copy,
      * though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault then seems to have
