@@ -68,7 +68,7 @@ struct counting {
 /* How long a thread's system call lasts, whose memory is not closed meanwhile. */
 enum watch_call {
     CALL_NONE,
-    CALL_HERE,       /* until watch_call_ends */
+    CALL_IN_HANDLER, /* until watch_call_ends */
     CALL_THROUGH,    /* until call_through (arch) has made it */
     CALL_OPEN_ENDED, /* until the thread is seen again, outside of any call */
 };
@@ -194,14 +194,14 @@ struct native_state {
     uint32_t why;
     uint64_t cpu_ns, user_ns;
     uint64_t known_cpu_ns; /* CPU time up to which it is accounted for */
-    int makes_known;       /* calls of pthread_create and thrd_create in progress whose thread is followed */
+    int creating_followed; /* calls of pthread_create and thrd_create in progress whose thread is followed */
     uint32_t refused;      /* enum wire_native_why: why it did not enter, when it last tried */
 };
 
 /* signals: what the target believes. */
 struct signal_state {
     uint64_t hidden;                  /* signals that the target believes are blocked */
-    uint64_t hidden_beside;           /* those really blocked when it last changed its mask through libc */
+    uint64_t blocked_with_hidden;     /* those really blocked when it last changed its mask through libc */
     uint64_t mask_asked, mask_before; /* for the kernel, which must not be pointed to the stack */
     stack_t app_altstack;             /* what the target believes; with SS_AUTODISARM, while it is armed, */
     /* which the size of what the kernel has tells, as it puts that back at sigreturn. [0]: disarmed, [1]:
@@ -229,13 +229,14 @@ struct burst_state {
     int step_executes;     /* ... one that executes another program: nobody comes back, if it succeeds */
     int step_makes_thread; /* what is stepped over is a call that makes one, which inherits the trap flag */
     /* Full mode, counting always: it has left the code cache and is to be put back there before it executes
-     * anything, after the next instruction if `left_for` is one that it cannot do there (main/signals.c). */
+     * anything, after the next instruction if `left_because` is one that it cannot do there (main/signals.c).
+     */
     int must_return;
-    int left_for;         /* enum wire_end */
-    unsigned steps_alone; /* instructions in a row that it was stepped over because they have no code */
-    int is_probe;         /* the burst is one of watching's own */
-    int trigger_waits;    /* a trigger came in such a burst */
-    int enter_after_step; /* a trigger found a signal waiting: that comes first */
+    int left_because;           /* enum wire_end */
+    unsigned consecutive_steps; /* instructions in a row that it was stepped over because they have no code */
+    int is_probe;               /* the burst is one of watching's own */
+    int trigger_pending;        /* a trigger came in such a burst */
+    int enter_after_step;       /* a trigger found a signal waiting: that comes first */
 };
 
 /* interpose: the thread is made, or executes another program. */

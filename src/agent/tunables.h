@@ -36,7 +36,7 @@
 /* Full mode: CPU time after which a thread that runs native is taken back. */
 #define REENTER_NS 1000000
 /* Instructions in a row that are stepped over then, some 3 us each, while there is no code for them. */
-#define STEPS_ALONE_MOST 1000u
+#define CONSECUTIVE_STEPS_MOST 1000u
 /* Full mode: how often a thread that waits for a buffer looks again, at least; and how long it waits where it
  * may as well run natively. */
 #define BUFFER_LOOK_NS 5000000

@@ -166,7 +166,7 @@ struct wire_desc {
  * give its signals back before the event is there, told by `armed`, or given up. FREE -> (collector) HELD ->
  * (it) FREE; FREE -> (thread) LEAVES, right before it executes a program -> (it, should that fail) FREE.
  */
-enum wire_trigger_hold { WIRE_TRIGGER_FREE = 0, WIRE_TRIGGER_HELD, WIRE_TRIGGER_LEAVES };
+enum wire_trigger_hold { WIRE_TRIGGER_FREE = 0, WIRE_TRIGGER_OPENING, WIRE_TRIGGER_EXECUTING };
 
 /*
  * A thread that wants to be interrupted. Where perf events are allowed (wire_session.perf) the collector

@@ -51,20 +51,20 @@ static uint64_t *buffer_address(int index)
     return (uint64_t *)(void *)(slot + session->buffer_offset + (uint64_t)index * session->buffer_stride);
 }
 
-static uint64_t guarded; /* a bit for each buffer of the slot that has its guard page */
+static uint64_t has_guard_page; /* bit i: buffer i of the slot has its guard page */
 
 void burst_attached(void)
 {
-    guarded = 0;
+    has_guard_page = 0;
 }
 
 /* When one is used first: most processes are over before they have had a burst. */
-static void guard(int index)
+static void add_guard_page(int index)
 {
-    if (__atomic_load_n(&guarded, __ATOMIC_RELAXED) >> index & 1)
+    if (__atomic_load_n(&has_guard_page, __ATOMIC_RELAXED) >> index & 1)
         return;
     own_guard((char *)buffer_address(index) + session->buffer_bytes);
-    __atomic_fetch_or(&guarded, UINT64_C(1) << index, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&has_guard_page, UINT64_C(1) << index, __ATOMIC_RELAXED);
 }
 
 static int take_buffer(void)
@@ -89,7 +89,7 @@ int burst_buffers_scarce(void)
 
 static void start_buffer(struct thread *t, int index)
 {
-    guard(index);
+    add_guard_page(index);
     t->translation.buffer = index;
     t->burst.buffer_start = buffer_address(index);
     t->translation.buffer_end = t->burst.buffer_start + session->buffer_bytes / sizeof *t->burst.buffer_start;
@@ -115,7 +115,7 @@ static uint64_t string_hits_since_last(const struct thread *t)
 
 /* CPU time that the burst is to blame for. The rest of a long one is the program's own: a string instruction
  * over megabytes, or the kernel's making of pages for it (one of python3: 0.3 s). */
-static uint64_t cost_of(const struct wire_desc *d)
+static uint64_t burst_cost_ns(const struct wire_desc *d)
 {
     uint64_t most = BURST_MOST_NS + d->words * BURST_WORD_MOST_NS + d->new_blocks * BURST_BLOCK_MOST_NS;
     return d->cpu_end_ns - d->cpu_start_ns < most ? d->cpu_end_ns - d->cpu_start_ns : most;
@@ -161,7 +161,7 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
     uint64_t memory = memory_bytes();
     if (memory > proc->count.memory_bytes)
         proc->count.memory_bytes = memory;
-    count_add(&proc->count.burst_cpu_ns, cost_of(d));
+    count_add(&proc->count.burst_cpu_ns, burst_cost_ns(d));
     __atomic_store_n(&proc->buf_state[t->translation.buffer], WIRE_BUF_READY, __ATOMIC_RELEASE);
     t->translation.buffer = -1;
     doorbell();
@@ -172,7 +172,7 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
                     uint32_t last_insns, uint32_t asks)
 {
     hand_over(t, end, detail, end_of_words, last_insns, asks, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
-    native_published(t);
+    native_account(t);
 }
 
 /* Of a thread that is in a system call, and comes to back_from_gate (arch) next, which needs the lock. */
@@ -184,7 +184,7 @@ static void hand_over_waiting(struct thread *t)
 }
 
 /* Of one that runs: what it has recorded cannot be had, but how long it took. */
-static void tell_lost(struct thread *t)
+static void count_lost_buffers(struct thread *t)
 {
     uint64_t now;
     if (t->state != THREAD_BURST || !t->translation.inside || t->translation.buffer < 0 ||
@@ -197,7 +197,7 @@ static void tell_lost(struct thread *t)
 void burst_process_ends(void)
 {
     burst_hand_over_waiting(); /* they have no end of their own */
-    threads_each(tell_lost);
+    threads_each(count_lost_buffers);
 }
 
 void burst_hand_over_waiting(void)
@@ -207,14 +207,14 @@ void burst_hand_over_waiting(void)
     arch_unlock();
 }
 
-void burst_forget(struct thread *t)
+void burst_discard_buffer(struct thread *t)
 {
     if (t->translation.buffer >= 0)
         __atomic_store_n(&proc->buf_state[t->translation.buffer], WIRE_BUF_FREE, __ATOMIC_RELEASE);
     t->translation.buffer = -1;
 }
 
-/* Makes the thread native again, as far as the agent's own books go. */
+/* Makes the thread native again in the agent's own state; the context is the caller's business. */
 static void go_native(struct thread *t)
 {
     if (t->state == THREAD_BURST)
@@ -228,29 +228,29 @@ static void go_native(struct thread *t)
 
 /* Back there at once (signals.c), or when it is triggered again. Whoever leaves at its own request, or for
  * good, triggers itself where it may be in a burst again. */
-static void stays_or_arms(struct thread *t, enum wire_end end)
+static void return_or_arm(struct thread *t, enum wire_end end)
 {
-    t->burst.must_return = agent_stays() && end != WIRE_END_EXIT;
-    t->burst.left_for = (int)end;
+    t->burst.must_return = agent_always_translated() && end != WIRE_END_EXIT;
+    t->burst.left_because = (int)end;
     if (!t->burst.must_return)
         thread_arm(t);
 }
 
-static void end_mini(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
+static void end_probe(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     go_native(t);
     t->burst.is_probe = 0;
     ops->probe_ended(t, end_of_words, last_insns);
-    if (t->burst.trigger_waits)
+    if (t->burst.trigger_pending)
         thread_arm(t);
-    t->burst.trigger_waits = 0;
+    t->burst.trigger_pending = 0;
 }
 
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns)
 {
     if (t->burst.is_probe) {
-        end_mini(t, end_of_words, last_insns);
+        end_probe(t, end_of_words, last_insns);
         return;
     }
     int counting = t->translation.counts;
@@ -259,16 +259,16 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         arch_inside(t);
     if (counting) {
         count_end(t);
-        burst_forget(t);
+        burst_discard_buffer(t);
     } else if (t->translation.buffer >= 0) {
         asks = end != WIRE_END_EXIT ? ops->asks(t, t->burst.number) : 0;
         publish(t, end, detail, end_of_words, last_insns, asks);
     }
     if (end == WIRE_END_EXIT)
-        native_published(t);
+        native_account(t);
     go_native(t);
     ops->ask(t, asks); /* after which the budget knows what this burst cost */
-    stays_or_arms(t, end);
+    return_or_arm(t, end);
 }
 
 void burst_left(struct thread *t)
@@ -278,7 +278,7 @@ void burst_left(struct thread *t)
     t->burst.step_trap_blocked = t->burst.step_makes_thread = 0;
     if (t->burst.is_probe) {
         go_native(t);
-        t->burst.is_probe = t->burst.trigger_waits = 0;
+        t->burst.is_probe = t->burst.trigger_pending = 0;
         return;
     }
     burst_end(t, WIRE_END_EXIT, 0, t->generated.cursor, UINT32_MAX);
@@ -321,7 +321,7 @@ int burst_next_buffer(struct thread *t, uint64_t *end_of_words)
     return 0;
 }
 
-static void go(struct thread *t, ucontext_t *uc, uint64_t code)
+static void enter_translated(struct thread *t, ucontext_t *uc, uint64_t code)
 {
     memcpy(&t->generated.app_mask, &uc->uc_sigmask, sizeof t->generated.app_mask);
     if (t->burst.step_trap_blocked)
@@ -331,7 +331,7 @@ static void go(struct thread *t, ucontext_t *uc, uint64_t code)
     memcpy(&uc->uc_sigmask, &t->generated.burst_mask, sizeof t->generated.burst_mask);
     if (t->translation.counts)
         arch_count_in(t, uc);
-    native_over(t);
+    native_ends(t);
     arch_enter(t);
     t->state = THREAD_BURST;
     arch_set_pc(uc, code);
@@ -345,7 +345,7 @@ static uint64_t pending_signals(void)
 }
 
 /* Of those pending, the ones that the target would see now. */
-static uint64_t seen_now(const ucontext_t *uc, uint64_t pending)
+static uint64_t deliverable(const ucontext_t *uc, uint64_t pending)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
@@ -354,17 +354,17 @@ static uint64_t seen_now(const ucontext_t *uc, uint64_t pending)
 
 /* A signal that the target would see now. Entering would block it, and code that sends itself one
  * relies on its being handled before the call returns. */
-int burst_must_wait(const ucontext_t *uc)
+int burst_signal_pending(const ucontext_t *uc)
 {
-    return seen_now(uc, pending_signals()) != 0;
+    return deliverable(uc, pending_signals()) != 0;
 }
 
 /* One of these, or one that was sent though it is usually a fault's, and that the target blocks: in
  * translated code it would come at once. */
-static int a_signal_waits(const ucontext_t *uc)
+static int signal_prevents_entry(const ucontext_t *uc)
 {
     uint64_t pending = pending_signals();
-    return (seen_now(uc, pending) | (pending & FAULT_SIGNALS & ~SIGNAL_BIT(SIGTRAP))) != 0;
+    return (deliverable(uc, pending) | (pending & FAULT_SIGNALS & ~SIGNAL_BIT(SIGTRAP))) != 0;
 }
 
 static int take_buffer_for(struct thread *t)
@@ -380,7 +380,7 @@ static int take_buffer_for(struct thread *t)
 
 /* There is no room for more code. What is stale is in nobody's way, so that all other threads come to need
  * room, too, and out: whoever is the last one has all of it. */
-static uint64_t once_all_are_out(struct thread *t, uint64_t pc)
+static uint64_t retry_after_others_left(struct thread *t, uint64_t pc)
 {
     struct timespec moment = {0, ROOM_LOOK_NS};
     arch_outside(t);
@@ -402,20 +402,20 @@ static uint32_t why_no_code(const struct thread *t, int in_sequence)
 
 /* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
  * buffer is given back. */
-static uint64_t begin(struct thread *t, uint64_t pc)
+static uint64_t begin_translated(struct thread *t, uint64_t pc)
 {
     uint64_t code = arch_translate(t, pc);
     int in_sequence = t->translation.abort_pc != 0;
     t->translation.abort_pc = 0; /* the kernel has seen to it */
-    for (unsigned waited = 0;
-         !code && agent_stays() && t->translation.leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
+    for (unsigned waited = 0; !code && agent_always_translated() &&
+                              t->translation.leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
          waited++) {
-        code = once_all_are_out(t, pc);
+        code = retry_after_others_left(t, pc);
     }
     if (!code) {
         t->native.refused = why_no_code(t, in_sequence);
         count_add(&proc->count.skipped_code, 1);
-        burst_forget(t);
+        burst_discard_buffer(t);
         count_forget(t);
         return 0;
     }
@@ -431,17 +431,17 @@ static uint64_t begin(struct thread *t, uint64_t pc)
 }
 
 /* The stretch before it is over, and the context is the target's own. */
-static void record(struct thread *t, ucontext_t *uc)
+static void begin_recording(struct thread *t, ucontext_t *uc)
 {
     start_buffer(t, t->translation.buffer);
-    uint64_t code = begin(t, arch_pc(uc));
+    uint64_t code = begin_translated(t, arch_pc(uc));
     if (code) {
         arch_set_pc(uc, code);
         return;
     }
     memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
     go_native(t);
-    stays_or_arms(t, WIRE_END_CODE);
+    return_or_arm(t, WIRE_END_CODE);
 }
 
 void burst_counting_stopped(struct thread *t, ucontext_t *uc)
@@ -457,7 +457,7 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
         arch_restore(t, uc);
         count_end(t);
         t->timing.was_counted = 0;
-        record(t, uc);
+        begin_recording(t, uc);
     }
 }
 
@@ -465,7 +465,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
     t->native.refused = WIRE_NATIVE_OFF;
-    if (agent_off || session->stop || !signals_ours())
+    if (agent_off || session->stop || !signals_handlers_installed())
         return 0;
     t->native.refused = WIRE_NATIVE_GS;
     if (arch_gs_in_use()) {
@@ -473,7 +473,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         return 0;
     }
     t->native.refused = WIRE_NATIVE_SIGNAL;
-    if (a_signal_waits(uc)) {
+    if (signal_prevents_entry(uc)) {
         count_add(&proc->count.skipped_busy, 1);
         return 0;
     }
@@ -484,7 +484,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     uint64_t start, end;
     while (regions_find_changed(&start, &end))
         arch_code_changes(start, end - start);
-    if (regions_changed())
+    if (regions_check())
         arch_flush();
     ops->begins(t);
     t->translation.counts = count_wanted(t, uc);
@@ -497,10 +497,10 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     }
     t->timing.entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     arch_inside(t);
-    uint64_t code = begin(t, pc);
+    uint64_t code = begin_translated(t, pc);
     if (code) {
         ops->entered(t);
-        go(t, uc, code);
+        enter_translated(t, uc, code);
         return 1;
     }
 out:
@@ -511,9 +511,9 @@ out:
     return 0;
 }
 
-int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end)
+int burst_enter_probe(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end)
 {
-    if (agent_off || session->stop || arch_gs_in_use() || a_signal_waits(uc))
+    if (agent_off || session->stop || arch_gs_in_use() || signal_prevents_entry(uc))
         return 0;
     if (!may_enter())
         return 0;
@@ -532,20 +532,20 @@ int burst_enter_mini(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t
     }
     t->generated.cursor = words;
     t->burst.is_probe = 1;
-    go(t, uc, code);
+    enter_translated(t, uc, code);
     return 1;
 }
 
-int burst_await_step(void)
+int burst_step_begin(void)
 {
     __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
     if (!burst_forbidden())
         return 1;
-    burst_native_stepped();
+    burst_step_end();
     return 0;
 }
 
-void burst_native_stepped(void)
+void burst_step_end(void)
 {
     uint32_t now = __atomic_load_n(&stepping_native, __ATOMIC_SEQ_CST);
     while (now != 0 && !__atomic_compare_exchange_n(&stepping_native, &now, now - 1, 0, __ATOMIC_SEQ_CST,
@@ -553,15 +553,15 @@ void burst_native_stepped(void)
         ;
 }
 
-void burst_step_settles(struct thread *t, const ucontext_t *uc)
+void burst_step_resolved(struct thread *t, const ucontext_t *uc)
 {
     if (t->burst.step_makes_thread && !arch_call_made(uc, t->translation.syscall_pc))
-        burst_native_stepped();
+        burst_step_end();
     t->burst.step_makes_thread = 0;
 }
 
 /* A program was to be executed, and the buffer handed over, but the call has failed. */
-static int has_buffer(struct thread *t)
+static int regain_buffer(struct thread *t)
 {
     int index = t->translation.buffer < 0 && !t->burst.is_probe ? await_buffer(BUFFER_WAIT_NS) : -1;
     t->burst.step_executes = 0;
@@ -574,25 +574,25 @@ static int has_buffer(struct thread *t)
 
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
-    burst_step_settles(t, uc);
-    if (burst_must_wait(uc)) {
+    burst_step_resolved(t, uc);
+    if (burst_signal_pending(uc)) {
         int blocked = t->burst.step_trap_blocked;
         burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
         t->burst.step_trap_blocked |= blocked;
         return;
     }
     count_add(&proc->count.stepped, 1);
-    if (regions_changed())
+    if (regions_check())
         arch_flush();
     arch_inside(t);
     uint64_t code = 0;
-    if (a_signal_waits(uc))
+    if (signal_prevents_entry(uc))
         t->translation.leave_end = WIRE_END_SIGNAL;
-    else if (!session->stop && signals_ours() && !arch_gs_in_use())
+    else if (!session->stop && signals_handlers_installed() && !arch_gs_in_use())
         code = arch_translate(t, arch_pc(uc));
     t->translation.abort_pc = 0;
-    if (code && (t->translation.counts || has_buffer(t))) {
-        go(t, uc, code);
+    if (code && (t->translation.counts || regain_buffer(t))) {
+        enter_translated(t, uc, code);
         return;
     }
     if (t->burst.step_trap_blocked) {
@@ -661,7 +661,7 @@ int burst_forbidden(void)
     return __atomic_load_n(&forbidden, __ATOMIC_SEQ_CST) != 0;
 }
 
-int burst_none(void)
+int burst_none_active(void)
 {
     return __atomic_load_n(&active, __ATOMIC_SEQ_CST) == 0 &&
            __atomic_load_n(&stepping_native, __ATOMIC_SEQ_CST) == 0;

@@ -32,7 +32,7 @@ static uint64_t user_ns(void)
 }
 
 /* The thread's CPU time up to now is accounted for. */
-static uint64_t know(struct thread *t)
+static uint64_t account_cpu_time(struct thread *t)
 {
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), before = t->native.known_cpu_ns;
     count_add(&proc->count.known_cpu_ns, now > before ? now - before : 0);
@@ -40,23 +40,23 @@ static uint64_t know(struct thread *t)
     return now;
 }
 
-void native_published(struct thread *t)
+void native_account(struct thread *t)
 {
-    if (!agent_stays())
+    if (!agent_always_translated())
         return;
-    know(t);
+    account_cpu_time(t);
     if (__atomic_load_n(&proc->count.unknown_threads, __ATOMIC_RELAXED))
         proc->count.cpu_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-void native_seen(struct thread *t)
+void native_begins(struct thread *t)
 {
     if (t->native.is_on || t->state != THREAD_NATIVE || t->ending || t->burst.enter_after_step)
         return;
-    t->native.cpu_ns = know(t);
+    t->native.cpu_ns = account_cpu_time(t);
     t->native.user_ns = user_ns();
     t->native.is_on = 1;
-    t->native.why = t->burst.left_for == WIRE_END_EXIT ? WIRE_NATIVE_AGENT : t->native.refused;
+    t->native.why = t->burst.left_because == WIRE_END_EXIT ? WIRE_NATIVE_AGENT : t->native.refused;
 }
 
 /* The entry for the thread and the reason; the last one is for all that have none of their own. */
@@ -73,11 +73,11 @@ static struct wire_native *entry_of(uint32_t tid, uint32_t why)
     return &proc->native[i];
 }
 
-void native_over(struct thread *t)
+void native_ends(struct thread *t)
 {
     if (!t->native.is_on)
         return;
-    uint64_t cpu = know(t) - t->native.cpu_ns, user = user_ns();
+    uint64_t cpu = account_cpu_time(t) - t->native.cpu_ns, user = user_ns();
     user = user > t->native.user_ns ? user - t->native.user_ns : 0;
     count_add(&entry_of(t->tid, t->native.why)->user_ns, user < cpu ? user : cpu);
     t->native.is_on = 0;

@@ -36,22 +36,22 @@ enum count_verdict {
 enum count_verdict count_stop(struct thread *t, ucontext_t *uc);
 /* Counting always: there was no buffer for the burst of that verdict. */
 void count_not_recorded(struct thread *t, ucontext_t *uc);
-void count_marked(struct thread *t); /* the counter is at its mark */
-void count_call(struct thread *t);   /* a system call of the target's begins in counting code */
-void count_called(struct thread *t); /* ... and is over */
-void count_end(struct thread *t);    /* for whatever reason; the context is the target's */
-void count_forget(struct thread *t); /* no burst follows that could take the count along */
+void count_marked(struct thread *t);      /* the counter is at its mark */
+void count_call_begins(struct thread *t); /* a system call of the target's begins in counting code */
+void count_call_ends(struct thread *t);   /* ... and is over */
+void count_end(struct thread *t);         /* for whatever reason; the context is the target's */
+void count_forget(struct thread *t);      /* no burst follows that could take the count along */
 void count_thread_gone(struct thread *t);
 /* near.c: time of the processor's clock in nanoseconds; how many pages the kernel has made for the
  * thread, or found, each of which is some microseconds of its CPU time; t->clock.near_refs and near_ns, from
  * the marks. */
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
 uint64_t count_page_faults(void);
-void count_tell_near(struct thread *t);
+void count_near_times(struct thread *t);
 uint64_t count_paging_ns(const struct thread *t);
 /* Around C code that only we need. */
-uint64_t count_away(const struct thread *t);
-void count_back(struct thread *t, uint64_t away);
+uint64_t count_work_begins(const struct thread *t);
+void count_work_ends(struct thread *t, uint64_t away);
 
 #pragma GCC visibility pop
 #endif

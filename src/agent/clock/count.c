@@ -32,7 +32,7 @@
 #include "agent/thread.h"
 #include "agent/translator/translator.h"
 
-static int possible;
+static int supported;
 static uint64_t start_ns, start_ticks; /* when the process was young */
 
 void count_init(void)
@@ -41,25 +41,25 @@ void count_init(void)
         return;
     start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     start_ticks = arch_ticks();
-    possible =
+    supported =
         session->clock != WIRE_CLOCK_CPUTIME && session->mode == WIRE_MODE_BURST && arch_count_init() == 0;
 }
 
 int count_always(void)
 {
-    return possible && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
+    return supported && session->clock == WIRE_CLOCK_COUNT_ALWAYS;
 }
 
 int count_is_alarm(const siginfo_t *info)
 {
-    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &possible;
+    return info->si_code == SI_TIMER && info->si_value.sival_ptr == &supported;
 }
 
 /* 0: the thread has all that it needs. */
 static int get_ready(struct thread *t)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
-    event.sigev_value.sival_ptr = &possible;
+    event.sigev_value.sival_ptr = &supported;
     event._sigev_un._tid = (int)t->tid;
     if (!t->clock.has_timer)
         t->clock.has_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->clock.timer));
@@ -68,7 +68,7 @@ static int get_ready(struct thread *t)
 
 int count_wanted(struct thread *t, const ucontext_t *uc)
 {
-    int wanted = possible && !t->timing.was_counted && arch_count_can(uc);
+    int wanted = supported && !t->timing.was_counted && arch_count_can(uc);
     t->timing.was_counted = 0;
     if (!wanted)
         return 0;
@@ -101,13 +101,13 @@ void count_alarm(struct thread *t, const ucontext_t *uc)
     t->clock.timed = 0;
     t->clock.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
     if (!t->clock.closed)
-        arch_count_close(t);
+        arch_count_request_stop(t);
     t->clock.closed = 1;
 }
 
 /* Nothing is to interrupt the thread any more: not an alarm that waits either, which a program that blocks
  * SIGTRAP would find, or the one that it executes. */
-static void disarm(struct thread *t)
+static void cancel_alarm(struct thread *t)
 {
     uint64_t pending = 0, trap = SIGNAL_BIT(SIGTRAP);
     if (!t->clock.timed)
@@ -126,15 +126,15 @@ void count_pause(struct thread *t)
 {
     if (!t->translation.counts)
         return;
-    disarm(t);
+    cancel_alarm(t);
     if (!t->clock.closed)
-        arch_count_close(t);
+        arch_count_request_stop(t);
     t->clock.closed = t->clock.paused = 1;
     t->clock.alarm_cpu_ns = 0;
 }
 
 /* Real time of the stretch so far that was none of the target's code. */
-static uint64_t gone_ns(const struct counting *c)
+static uint64_t excluded_ns(const struct counting *c)
 {
     return c->away_ns + c->calls_ns + c->idle_ns;
 }
@@ -150,7 +150,7 @@ static void begin_part(struct thread *t, uint64_t total)
     c->near = 0;
     c->marks = 1;
     c->part_ticks = arch_ticks();
-    c->mark[0] = (struct count_mark){total, c->part_ticks, gone_ns(c), count_page_faults()};
+    c->mark[0] = (struct count_mark){total, c->part_ticks, excluded_ns(c), count_page_faults()};
 }
 
 /* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
@@ -190,7 +190,7 @@ void count_begin(struct thread *t)
     c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (c->closed)
-        arch_count_open(t);
+        arch_count_cancel_stop(t);
     c->closed = 0;
     c->away_ns = 0;
     if (count_always() && c->gap_refs == 0)
@@ -263,10 +263,10 @@ void count_marked(struct thread *t)
     uint64_t now = arch_ticks(), aim = COUNT_MARK_REFS;
     count_take(t, t->generated.counter[0]);
     struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
-    *m = (struct count_mark){c->total, now, gone_ns(c), c->part ? count_page_faults() : 0};
+    *m = (struct count_mark){c->total, now, excluded_ns(c), c->part ? count_page_faults() : 0};
     t->translation.counted_blocks = t->generated.counter[1];
     c->part_ns = count_ns_of(c, now - c->part_ticks) -
-                 (gone_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
+                 (excluded_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
     if (c->near)
         c->near_left -= c->near_left < COUNT_MARK_REFS ? c->near_left : COUNT_MARK_REFS;
     else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
@@ -276,7 +276,7 @@ void count_marked(struct thread *t)
     if (count_always() || (c->near && !c->near_left)) { /* to the next block's beginning, and no farther */
         c->near = 2;
         if (!c->closed)
-            arch_count_close(t);
+            arch_count_request_stop(t);
         c->closed = 1;
         aim = COUNT_NO_AIM;
     } else if (c->part == 0 && c->part_ns >= COUNT_WARM_NS) {
@@ -293,7 +293,7 @@ void count_marked(struct thread *t)
  * System calls are left out: of the time that triggers go by, too (signals.c). One that lasts as long as a
  * stretch has all its triggers at its end, and what runs a stretch behind it would be met far too often.
  */
-void count_call(struct thread *t)
+void count_call_begins(struct thread *t)
 {
     struct counting *c = &t->clock;
     if (!t->translation.counts || count_always())
@@ -302,7 +302,7 @@ void count_call(struct thread *t)
     c->call_ticks = arch_ticks();
 }
 
-void count_called(struct thread *t)
+void count_call_ends(struct thread *t)
 {
     struct counting *c = &t->clock;
     if (!t->translation.counts || !c->call_cpu_ns)
@@ -319,15 +319,15 @@ void count_end(struct thread *t)
     struct counting *c = &t->clock;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
-    disarm(t);
+    cancel_alarm(t);
     /* Others may have run meanwhile: the processor's clock does not stop then. */
     if (c->near == 2 && !count_always() && c->part_ns < ns + ns / 8) {
-        count_tell_near(t);
+        count_near_times(t);
         ns = c->part_ns;
     }
     add_blocks(t);
     if (c->closed)
-        arch_count_open(t);
+        arch_count_cancel_stop(t);
     c->closed = 0;
     if (c->part == 1 && ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE) {
         c->refs = c->total - c->part_total;
@@ -370,7 +370,7 @@ static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
 
 /* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away
  * (left alone: as it was). */
-static int is_over(struct thread *t, uint64_t total, uint64_t *aim)
+static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
 {
     struct counting *c = &t->clock;
     if (count_always()) {
@@ -408,14 +408,14 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
 {
     struct counting *c = &t->clock;
     uint64_t pending = 0, aim = 0;
-    arch_count_open(t);
+    arch_count_cancel_stop(t);
     c->closed = 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     if (pending & ~t->generated.app_mask & ~FAULT_SIGNALS || t->signals.held_signals)
         return COUNT_SIGNAL;
     count_take(t, arch_counted(uc));
     t->translation.counted_blocks = arch_count_blocks(t, uc);
-    if (is_over(t, c->total, &aim))
+    if (stretch_is_over(t, c->total, &aim))
         return COUNT_RECORD;
     go_on(t, uc, aim);
     return COUNT_GO_ON;
@@ -428,12 +428,12 @@ void count_not_recorded(struct thread *t, ucontext_t *uc)
     go_on(t, uc, aim);
 }
 
-uint64_t count_away(const struct thread *t)
+uint64_t count_work_begins(const struct thread *t)
 {
     return t->translation.counts ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 }
 
-void count_back(struct thread *t, uint64_t away)
+void count_work_ends(struct thread *t, uint64_t away)
 {
     if (away)
         t->clock.away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - away;

@@ -75,7 +75,7 @@ static void learn_paging(const struct counting *c)
  * string instruction may make more than all.) With the pages that the kernel made, which the stretch goes on
  * through.
  */
-void count_tell_near(struct thread *t)
+void count_near_times(struct thread *t)
 {
     struct counting *c = &t->clock;
     uint64_t ns = 0, parts = 0;

@@ -23,22 +23,22 @@ int region_may_change(uint64_t pc, uint64_t bytes);
 /* End of the code around pc of which none may change; pc, if that byte may. */
 uint64_t region_fixed_end(uint64_t pc);
 int region_is_agent(uint64_t pc); /* the agent's own code: its references are not the target's */
-int regions_changed(void);        /* something known has gone or changed: translations are stale */
+int regions_check(void);          /* something known has gone or changed: translations are stale */
 int regions_are_stale(void);      /* likewise, as far as was noticed without looking */
 /* At the process' start, for it may leave /proc behind. What was known is kept for as long as the list cannot
  * be read again. */
 void regions_read(void);
 void regions_forget(void);
 void regions_forked(const struct wire_proc *parent); /* likewise; told to our own slot */
-void regions_stale(void); /* whatever was translated must go: a library unloaded, no room */
+void regions_mark_stale(void); /* whatever was translated must go: a library unloaded, no room */
 uint32_t region_module(uint64_t pc);
 /* Code of which some was translated, and that has changed, or whose protection has, unseen: a stretch of it;
  * 0: none. After arch_code_changes for that, there may be more. */
 int regions_find_changed(uint64_t *start, uint64_t *end);
-int regions_concern(uint64_t address, uint64_t bytes); /* code that is known, and known not to change */
+int regions_overlap_code(uint64_t address, uint64_t bytes); /* code that is known, and known not to change */
 /* For arch_code_changes: these pages count as code that may change from now on. Nonzero: some did not so far.
  */
-int regions_touch(uint64_t start, uint64_t end);
+int regions_mark_unstable(uint64_t start, uint64_t end);
 
 /* Restartable sequences. The caller holds the translator's lock. */
 void rseq_init(void);
@@ -48,9 +48,10 @@ int rseq_learn(uint64_t fs_base); /* the one that this thread is in, if any; non
 /* The instruction at pc names that address. Nonzero if a sequence was learned. */
 int rseq_hint(uint64_t pc, uint64_t address);
 int rseq_inside(uint64_t pc, uint64_t *abort); /* *abort: where an interrupted sequence goes on */
-void rseq_see(uint64_t fs_base); /* without that lock: where the thread's descriptor is, if it has set one */
-int rseq_owns(uint64_t address); /* its page has descriptors of sequences: never to be closed */
-uint64_t rseq_next(uint64_t pc); /* start of the next one behind pc */
+void rseq_note_descriptor(
+    uint64_t fs_base); /* without that lock: where the thread's descriptor is, if it has set one */
+int rseq_has_descriptor(uint64_t address); /* its page has descriptors of sequences: never to be closed */
+uint64_t rseq_next(uint64_t pc);           /* start of the next one behind pc */
 
 #pragma GCC visibility pop
 #endif

@@ -23,7 +23,7 @@ struct region {
     uint32_t module;
     int used;                      /* something was translated from it */
     uint64_t used_start, used_end; /* what was translated lies in there */
-    uint64_t inode, file_at; /* of the file that is mapped at `start`, and where in it; see find_moved */
+    uint64_t inode, file_at; /* of the file that is mapped at `start`, and where in it; see find_remapped */
     int is_file;             /* not the vDSO */
     int may_change; /* made at run time, or writable: blocks check their own source, nothing is probed */
     uint8_t probe[PROBES][PROBE_BYTES];
@@ -41,7 +41,7 @@ static struct {
     uint64_t start, end;
 } unstable[MAX_UNSTABLE];
 static int nunstable;
-static int nbefore;     /* that were forgotten, and the list not read since */
+static int nforgotten;  /* that were forgotten, and the list not read since */
 static uint32_t misses; /* since the list was last read */
 
 static uint64_t probe_address(const struct region *r, int i)
@@ -109,7 +109,7 @@ static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const 
 
 /* Where a newly seen region is kept; `old`: one that overlaps it. Regions of code made at run time grow and
  * shrink, and are just replaced; what was translated from a file is only forgotten by a flush. */
-static struct region *place_for(struct region *old)
+static struct region *slot_for(struct region *old)
 {
     if (old)
         return old->may_change ? old : NULL;
@@ -151,7 +151,7 @@ static void add_line(const char *line, size_t length)
     struct region *r = lookup(number[0]);
     if (r && r->start == number[0] && r->end == number[1] && r->may_change == !fixed)
         return;
-    if (number[1] - number[0] < 2 * PROBE_BYTES || !(r = place_for(r)))
+    if (number[1] - number[0] < 2 * PROBE_BYTES || !(r = slot_for(r)))
         return;
     *r = (struct region){
         .start = number[0], .end = number[1], .may_change = !fixed, .is_file = line[i] == '/'};
@@ -174,10 +174,10 @@ static void add_line(const char *line, size_t length)
  * The list cannot be read any more: the process has left /proc behind, or may open nothing. Where the same is
  * still there, what was known of it holds; other code is taken for such that may change.
  */
-static void remember(void)
+static void revalidate_known(void)
 {
-    int n = nbefore;
-    nbefore = 0;
+    int n = nforgotten;
+    nforgotten = 0;
     for (int i = 0; i < n; i++) {
         struct region *r = &regions[i];
         uint8_t now[PROBE_BYTES];
@@ -196,10 +196,10 @@ static void read_maps(void)
     static char text[8192];
     long fd = own_open("/proc/self/maps");
     if (sys_failed(fd)) {
-        remember();
+        revalidate_known();
         return;
     }
-    nbefore = 0;
+    nforgotten = 0;
     size_t have = 0;
     for (;;) {
         long got = sys3(SYS_read, fd, text + have, sizeof text - have);
@@ -221,7 +221,7 @@ static void read_maps(void)
 }
 
 /* At the places where we look. */
-static int is_as_it_was(const struct region *r)
+static int is_unchanged(const struct region *r)
 {
     uint8_t now[PROBE_BYTES];
     for (int p = 0; p < PROBES && !r->may_change && r->start < r->end; p++) {
@@ -248,7 +248,7 @@ int region_may_translate(uint64_t pc)
             return 0;
         misses = 0;
     }
-    if (!r->used && !is_as_it_was(r)) { /* the list was read long ago */
+    if (!r->used && !is_unchanged(r)) { /* the list was read long ago */
         changed = 1;
         return 0;
     }
@@ -306,7 +306,7 @@ struct map_query {
 enum { MAP_READABLE = 1, MAP_EXECUTABLE = 4, MAP_RIGHTS = 15 };
 
 /* A region of which a part is mapped otherwise than when the list was read. */
-static const struct region *find_moved(void)
+static const struct region *find_remapped(void)
 {
     static int unknown; /* to this kernel */
     long fd = unknown ? -1 : own_open("/proc/self/maps");
@@ -372,7 +372,7 @@ static int find_written(uint64_t *start, uint64_t *end)
 
 int regions_find_changed(uint64_t *start, uint64_t *end)
 {
-    const struct region *r = find_moved();
+    const struct region *r = find_remapped();
     if (!r)
         return find_written(start, end);
     *start = r->start;
@@ -380,10 +380,10 @@ int regions_find_changed(uint64_t *start, uint64_t *end)
     return 1;
 }
 
-int regions_changed(void)
+int regions_check(void)
 {
     for (int i = 0; i < nregions && !changed; i++)
-        changed = regions[i].used && !is_as_it_was(&regions[i]);
+        changed = regions[i].used && !is_unchanged(&regions[i]);
     return changed;
 }
 
@@ -392,7 +392,7 @@ int regions_are_stale(void)
     return changed;
 }
 
-void regions_stale(void)
+void regions_mark_stale(void)
 {
     changed = 1;
 }
@@ -416,13 +416,13 @@ void regions_forked(const struct wire_proc *parent)
 void regions_forget(void)
 {
     if (nregions)
-        nbefore = nregions;
+        nforgotten = nregions;
     nregions = 0;
     changed = 0;
     misses = 0;
 }
 
-int regions_concern(uint64_t address, uint64_t bytes)
+int regions_overlap_code(uint64_t address, uint64_t bytes)
 {
     for (int i = 0; i < nregions; i++)
         if (!regions[i].may_change && address < regions[i].end && address + bytes > regions[i].start)
@@ -430,7 +430,7 @@ int regions_concern(uint64_t address, uint64_t bytes)
     return 0;
 }
 
-int regions_touch(uint64_t start, uint64_t end)
+int regions_mark_unstable(uint64_t start, uint64_t end)
 {
     int concerned = 0;
     for (int i = 0; i < nregions; i++) {

@@ -61,7 +61,7 @@ static void add_page(uint64_t address)
 {
     while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
         sys0(SYS_sched_yield);
-    if (!rseq_owns(address) && npages < MAX_SEQUENCES) {
+    if (!rseq_has_descriptor(address) && npages < MAX_SEQUENCES) {
         pages[npages] = address & ~(uint64_t)(WIRE_PAGE - 1);
         __atomic_store_n(&npages, npages + 1, __ATOMIC_RELEASE);
     }
@@ -73,7 +73,7 @@ void rseq_forked(void)
     lock = 0; /* another thread may have had it */
 }
 
-int rseq_owns(uint64_t address)
+int rseq_has_descriptor(uint64_t address)
 {
     for (uint32_t i = 0, n = __atomic_load_n(&npages, __ATOMIC_ACQUIRE); i < n; i++)
         if (pages[i] == (address & ~(uint64_t)(WIRE_PAGE - 1)))
@@ -153,7 +153,7 @@ void rseq_module(const char *path, uint64_t start, uint64_t file_offset)
     }
 }
 
-void rseq_see(uint64_t fs_base)
+void rseq_note_descriptor(uint64_t fs_base)
 {
     uint64_t at;
     if (has_area && safe_copy(&at, (const char *)(fs_base + (uint64_t)area_offset) + 8, sizeof at) == 0 && at)

@@ -11,12 +11,12 @@
 
 extern const char __ehdr_start[] HIDDEN;
 
-int calls_prepare(struct thread *t)
+int divert_enable(struct thread *t)
 {
     if (t->divert.is_on)
         return 0;
-    /* Not from text of ours; calls_outside is at its end. */
-    long bytes = (const char *)(uintptr_t)calls_outside - __ehdr_start;
+    /* Not from text of ours; syscall_divertible is at its end. */
+    long bytes = (const char *)(uintptr_t)syscall_divertible - __ehdr_start;
     if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
                         (long)&t->divert.selector, 0)))
         return -1;
@@ -24,7 +24,7 @@ int calls_prepare(struct thread *t)
     return 0;
 }
 
-void calls_end(struct thread *t)
+void divert_disable(struct thread *t)
 {
     t->divert.selector = CALLS_ALLOWED;
     if (t->divert.is_on)

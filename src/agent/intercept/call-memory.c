@@ -232,7 +232,7 @@ int call_memory(long number, const uint64_t *args, struct memory *m)
     return -1;
 }
 
-int syscall_never_waits(long number)
+int syscall_never_blocks(long number)
 {
     switch (number) {
     case SYS_brk:

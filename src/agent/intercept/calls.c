@@ -9,7 +9,7 @@
  *
  *   - here, if it never waits, and the pages are closed again at once;
  *   - else by the target itself through call_through in the agent's text, with its own mask and registers, so
- *     that it can be interrupted as ever; where pages were opened, through call_and_back, whose end faults
+ *     that it can be interrupted as ever; where pages were opened, through call_then_fault, whose end faults
  *     into signal_c to have them closed.
  *
  * What changes mappings settles the fate of the lines in them; what makes processes, or ends the program,
@@ -60,8 +60,9 @@ int calls_makes_thread(long number, const uint64_t *args)
 /* What a call does that is more than to touch memory. */
 enum effect {
     NO_EFFECT,
-    BETRAYS, /* its signals, or who touches its memory, would not be known to us: no watching any more */
-    CHANGES_RULES, /* something that pages were closed by */
+    ENDS_WATCHING, /* its signals, or who touches its memory, would not be known to us: no watching any more
+                    */
+    INVALIDATES_WATCHES, /* something that pages were closed by */
     MAKES_THREAD,
     MAKES_PROCESS,
     EXECUTES,
@@ -77,9 +78,9 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
     switch (number) {
     case SYS_prctl:
         *why = WIRE_UNWATCHED_DISPATCH;
-        return wants_dispatch(number, args) ? BETRAYS : NO_EFFECT;
+        return wants_dispatch(number, args) ? ENDS_WATCHING : NO_EFFECT;
     case SYS_prlimit64: /* see data_is_limited in watch.c */
-        return args[2] ? CHANGES_RULES : NO_EFFECT;
+        return args[2] ? INVALIDATES_WATCHES : NO_EFFECT;
     case SYS_clone:
     case SYS_clone3:
         flags = clone_flags(number, args);
@@ -87,7 +88,7 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
         if (flags & CLONE_THREAD)
             return MAKES_THREAD;
         /* A process of its own in our memory, beside us, is one too many. */
-        return (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM ? BETRAYS : MAKES_PROCESS;
+        return (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM ? ENDS_WATCHING : MAKES_PROCESS;
     case SYS_fork:
     case SYS_vfork:
         return MAKES_PROCESS;
@@ -95,7 +96,7 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
     case SYS_shmat:
     case SYS_remap_file_pages:
     case SYS_setrlimit:
-        return CHANGES_RULES;
+        return INVALIDATES_WATCHES;
     case SYS_rt_sigreturn:
         return RETURNS;
     case SYS_execve:
@@ -106,21 +107,21 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
     case SYS_exit_group:
         return EXITS;
     case SYS_sigaltstack: /* faults would not come to us on our own stack any more */
-        return args[0] ? BETRAYS : NO_EFFECT;
+        return args[0] ? ENDS_WATCHING : NO_EFFECT;
     case SYS_io_uring_setup:
     case SYS_io_setup:
     case SYS_userfaultfd:
         *why = WIRE_UNWATCHED_ASYNC;
-        return BETRAYS;
+        return ENDS_WATCHING;
     default:
         return NO_EFFECT;
     }
 }
 
 /* The only thread makes it by itself, with all pages open. */
-static void prepare_alone(struct thread *t, enum effect effect, enum wire_unwatched why)
+static void prepare_single_thread(struct thread *t, enum effect effect, enum wire_unwatched why)
 {
-    if (effect == BETRAYS)
+    if (effect == ENDS_WATCHING)
         watch_off(t, why);
     else if (effect == MAKES_THREAD) /* not through pthread_create, or there would be two by now */
         watch_off(t, WIRE_UNWATCHED_THREADS);
@@ -148,11 +149,11 @@ static int writes_code(long number, const uint64_t *args, struct span *to)
     }
     long at = positioned && (long)args[3] >= 0 ? (long)args[3] : sys3(SYS_lseek, args[0], 0, SEEK_CUR);
     to->address = (uint64_t)at;
-    return !sys_failed(at) && regions_concern(to->address, to->bytes) &&
+    return !sys_failed(at) && regions_overlap_code(to->address, to->bytes) &&
            sys2(SYS_fstatfs, args[0], &s) == 0 && s.f_type == PROC_MAGIC;
 }
 
-unsigned calls_code_of(long number, const uint64_t *args, struct span code[2])
+unsigned calls_code_changed(long number, const uint64_t *args, struct span code[2])
 {
     code[0] = (struct span){args[0], args[1]};
     switch (number) {
@@ -181,7 +182,7 @@ unsigned calls_code_of(long number, const uint64_t *args, struct span code[2])
 void calls_change_code(long number, const uint64_t *args)
 {
     struct span code[2];
-    for (unsigned n = calls_code_of(number, args, code); n > 0; n--)
+    for (unsigned n = calls_code_changed(number, args, code); n > 0; n--)
         arch_code_changes(code[n - 1].address, code[n - 1].bytes);
 }
 
@@ -224,14 +225,14 @@ static int changes_mappings(long number, const uint64_t *args, struct memory *m)
     return 1;
 }
 
-/* See signals_take_libcs. */
-static int is_libcs_signal(long number, const uint64_t *args)
+/* See signals_intercept_libc. */
+static int is_libc_signal(long number, const uint64_t *args)
 {
     return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] && watch_many();
 }
 
 /* Calls on what the agent keeps for the target; the mask is the frame's. 0: it is none of them. */
-static int make_kept(struct thread *t, ucontext_t *uc, long number, const uint64_t *args)
+static int emulate_signal_call(struct thread *t, ucontext_t *uc, long number, const uint64_t *args)
 {
     uint64_t mask;
     long result;
@@ -239,7 +240,7 @@ static int make_kept(struct thread *t, ucontext_t *uc, long number, const uint64
         memcpy(&mask, &uc->uc_sigmask, sizeof mask);
         result = signals_mask_in(t, &mask, 1, args);
         memcpy(&uc->uc_sigmask, &mask, sizeof mask);
-    } else if (number == SYS_rt_sigaction && !is_libcs_signal(number, args)) {
+    } else if (number == SYS_rt_sigaction && !is_libc_signal(number, args)) {
         result = signals_action_call(args);
     } else if (number != SYS_sigaltstack || !signals_altstack_call(t, arch_sp(uc), args, &result)) {
         return 0;
@@ -257,21 +258,21 @@ static int reads_proc(long number, const uint64_t *args)
 }
 
 /* Notes and opens what the call may touch; nonzero if something of it was closed. */
-static int open_for(struct thread *t, enum watch_call how, long number, const uint64_t *args)
+static int unprotect_for_call(struct thread *t, enum watch_call how, long number, const uint64_t *args)
 {
     struct memory m;
     int known = call_memory(number, args, &m) == 0 && !reads_proc(number, args);
     return watch_call_begins(t, how, known ? &m : NULL);
 }
 
-static void close_again(struct thread *t, const ucontext_t *uc)
+static void reprotect(struct thread *t, const ucontext_t *uc)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
     watch_close(t, mask);
 }
 
-static void make_here(ucontext_t *uc, long number, const uint64_t *a)
+static void make_in_handler(ucontext_t *uc, long number, const uint64_t *a)
 {
     arch_call_done(uc, sys6(number, (long)a[0], (long)a[1], (long)a[2], (long)a[3], (long)a[4], (long)a[5]));
 }
@@ -284,16 +285,16 @@ void calls_announce(struct thread *t, long number, const uint64_t *args)
     if (effect == NO_EFFECT)
         changes_mappings(number, args, &m);
     else
-        prepare_alone(t, effect, why);
+        prepare_single_thread(t, effect, why);
 }
 
 /* The target makes it by itself, and the step behind it comes to us if that is possible. */
-static void let_through(struct thread *t, ucontext_t *uc, int step)
+static void make_undiverted(struct thread *t, ucontext_t *uc, int step)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
     watch_lets_through(t);
-    arch_call_again(uc);
+    arch_call_restart(uc);
     if (step && !(mask & SIGNAL_BIT(SIGTRAP)))
         arch_set_step(uc, 1);
 }
@@ -306,7 +307,7 @@ void calls_stepped(struct thread *t, const ucontext_t *uc)
 }
 
 /* One of several threads makes it. */
-static void make_among_others(struct thread *t, ucontext_t *uc, long number, const uint64_t *args,
+static void make_with_threads(struct thread *t, ucontext_t *uc, long number, const uint64_t *args,
                               enum effect effect, enum wire_unwatched why)
 {
     uint64_t mask, sp = arch_sp(uc);
@@ -314,21 +315,21 @@ static void make_among_others(struct thread *t, ucontext_t *uc, long number, con
     switch (effect) {
     case MAKES_THREAD:
         if (t->watch.creating) { /* pthread_create tells when it is done */
-            let_through(t, uc, 0);
+            make_undiverted(t, uc, 0);
             return;
         }
         why = WIRE_UNWATCHED_THREADS;
         break;
     case MAKES_PROCESS:
         watch_drop(t);
-        let_through(t, uc, 1);
+        make_undiverted(t, uc, 1);
         return;
     case EXITS:
-        let_through(t, uc, 0);
+        make_undiverted(t, uc, 0);
         return;
     case EXITS_THREAD:
         watch_exits(t);
-        arch_call_again(uc);
+        arch_call_restart(uc);
         return;
     case EXECUTES:
         watch_call_begins(t, CALL_OPEN_ENDED, NULL);
@@ -340,18 +341,18 @@ static void make_among_others(struct thread *t, ucontext_t *uc, long number, con
         watch_call_begins(t, CALL_OPEN_ENDED, &frame);
         arch_call_through(t, uc, 0);
         return;
-    case CHANGES_RULES:
+    case INVALIDATES_WATCHES:
         watch_drop(t);
-        watch_call_begins(t, CALL_HERE, NULL);
-        make_here(uc, number, args);
+        watch_call_begins(t, CALL_IN_HANDLER, NULL);
+        make_in_handler(uc, number, args);
         watch_call_ends(t);
-        close_again(t, uc);
+        reprotect(t, uc);
         return;
     default:
         break;
     }
     watch_off(t, why);
-    arch_call_again(uc);
+    arch_call_restart(uc);
 }
 
 void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
@@ -359,8 +360,8 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     uint64_t args[6];
     struct memory m;
     enum wire_unwatched why;
-    long number = arch_call(uc, args);
-    enum effect effect = foreign ? BETRAYS : effect_of(number, args, &why);
+    long number = arch_call_arguments(uc, args);
+    enum effect effect = foreign ? ENDS_WATCHING : effect_of(number, args, &why);
     count_add(&proc->count.watch_calls, 1);
     watch_spend(t, watching()->fault_ns);
     watch_diverted(t);
@@ -369,45 +370,45 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     if (t->state != THREAD_NATIVE) { /* cannot be: bursts make their calls undiverted */
         watch_drop(t);
         t->divert.selector = CALLS_ALLOWED;
-        arch_call_again(uc);
+        arch_call_restart(uc);
         return;
     }
-    if (!foreign && make_kept(t, uc, number, args)) {
-        close_again(t, uc); /* a mask with which pages must not be closed opens them */
+    if (!foreign && emulate_signal_call(t, uc, number, args)) {
+        reprotect(t, uc); /* a mask with which pages must not be closed opens them */
         return;
     }
     calls_change_code(number, args);
     if (effect != NO_EFFECT && watch_many()) {
-        make_among_others(t, uc, number, args, effect, why);
+        make_with_threads(t, uc, number, args, effect, why);
         return;
     }
     if (effect != NO_EFFECT) {
-        prepare_alone(t, effect, why);
+        prepare_single_thread(t, effect, why);
         t->divert.selector = CALLS_ALLOWED;
-        arch_call_again(uc);
+        arch_call_restart(uc);
         return;
     }
-    if (is_libcs_signal(number, args)) {
-        open_for(t, CALL_HERE, number, args);
-        make_here(uc, number, args);
-        signals_take_libcs();
+    if (is_libc_signal(number, args)) {
+        unprotect_for_call(t, CALL_IN_HANDLER, number, args);
+        make_in_handler(uc, number, args);
+        signals_intercept_libc();
         watch_call_ends(t);
-        close_again(t, uc);
+        reprotect(t, uc);
         return;
     }
     if (changes_mappings(number, args, &m)) {
         watch_change_begins(t, &m);
-        make_here(uc, number, args);
+        make_in_handler(uc, number, args);
         watch_call_ends(t);
         return;
     }
-    int here = syscall_never_waits(number),
-        opened = open_for(t, here ? CALL_HERE : CALL_OPEN_ENDED, number, args);
+    int here = syscall_never_blocks(number),
+        opened = unprotect_for_call(t, here ? CALL_IN_HANDLER : CALL_OPEN_ENDED, number, args);
     if (here) {
-        make_here(uc, number, args);
+        make_in_handler(uc, number, args);
         watch_call_ends(t);
         if (opened)
-            close_again(t, uc);
+            reprotect(t, uc);
         return;
     }
     arch_call_through(t, uc, opened);
@@ -415,36 +416,36 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         t->watch.call = CALL_THROUGH;
 }
 
-int calls_in_burst(struct thread *t, long number, const uint64_t *args)
+int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
 {
     struct memory m;
     enum wire_unwatched why;
     if (!session->watch || !watch_many())
         return 0;
     enum effect effect = effect_of(number, args, &why);
-    if (is_libcs_signal(number, args))
+    if (is_libc_signal(number, args))
         return 1;
     if (effect != NO_EFFECT) /* what ends the burst anyway is not told of here */
         return effect != EXECUTES && effect != EXITS && effect != EXITS_THREAD;
     if (changes_mappings(number, args, &m))
         watch_change_begins(t, &m);
     else
-        open_for(t, CALL_OPEN_ENDED, number, args);
+        unprotect_for_call(t, CALL_OPEN_ENDED, number, args);
     return 0;
 }
 
-int calls_back(struct thread *t, ucontext_t *uc)
+int calls_returned(struct thread *t, ucontext_t *uc)
 {
-    if (!arch_call_back(t, uc))
+    if (!arch_call_returned(t, uc))
         return 0;
     watch_spend(t, watching()->fault_ns);
     watch_call_ends(t);
-    close_again(t, uc);
+    reprotect(t, uc);
     return 1;
 }
 
 void calls_interrupted(struct thread *t, ucontext_t *uc)
 {
     if (arch_call_interrupted(t, uc) && t->state == THREAD_NATIVE)
-        close_again(t, uc);
+        reprotect(t, uc);
 }

@@ -13,7 +13,7 @@
 #include "agent/watch/watch.h"
 
 /* Calls on what the agent keeps for the target. 0: it is none of them, or the kernel is to make it. */
-static int make_kept(struct thread *t, long number, const uint64_t *args, long *result)
+static int emulate_signal_call(struct thread *t, long number, const uint64_t *args, long *result)
 {
     int is_agent = region_is_agent(t->translation.syscall_pc); /* which works on what the kernel has */
     switch (number) {
@@ -43,7 +43,7 @@ static enum syscall_way end(struct thread *t, enum wire_end why, long number)
 /* Whether the thread stays in the cache as long as it can. */
 static int stays(const struct thread *t)
 {
-    return agent_stays() || t->translation.counts;
+    return agent_always_translated() || t->translation.counts;
 }
 
 /* A call that changes what a burst stands on. Who stays steps over it. */
@@ -52,13 +52,13 @@ static enum syscall_way change(struct thread *t, long number, const uint64_t *ar
     if (!stays(t))
         return end(t, WIRE_END_SYSCALL, number);
     t->burst.step_makes_thread = calls_makes_thread(number, args);
-    if (t->burst.step_makes_thread && !t->native.makes_known)
+    if (t->burst.step_makes_thread && !t->native.creating_followed)
         count_add(&proc->count.unknown_threads, 1);
     return SYSCALL_STEP;
 }
 
 /* A signal that is not blocked in translated code; perhaps the target blocks it, and looks for it next. */
-static int sends_fault(uint64_t sig)
+static int sends_fault_signal(uint64_t sig)
 {
     return (int)sig > 0 && (int)sig <= SIGSYS && FAULT_SIGNALS & SIGNAL_BIT((int)sig);
 }
@@ -73,7 +73,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         arch_code_changes(args[1], args[2]);
         return SYSCALL_PLAIN;
     }
-    if (calls_in_burst(t, number, args))
+    if (calls_must_leave_burst(t, number, args))
         return end(t, WIRE_END_SYSCALL, number);
     calls_change_code(number, args);
     switch (number) {
@@ -90,7 +90,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_rt_sigprocmask:
     case SYS_rt_sigaction:
     case SYS_sigaltstack:
-        if (!make_kept(t, number, args, result))
+        if (!emulate_signal_call(t, number, args, result))
             return SYSCALL_PLAIN;
         if (number == SYS_rt_sigprocmask) {
             uint64_t pending = 0;
@@ -101,7 +101,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return SYSCALL_DONE;
     case SYS_execve:
     case SYS_execveat:
-        if (t->translation.counts && !agent_stays()) /* nothing comes after it */
+        if (t->translation.counts && !agent_always_translated()) /* nothing comes after it */
             return end(t, WIRE_END_EXIT, number);
         if (session->mode == WIRE_MODE_FULL)
             burst_process_ends();
@@ -114,10 +114,10 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_kill:
     case SYS_tkill:
     case SYS_rt_sigqueueinfo:
-        return sends_fault(args[1]) ? change(t, number, args) : SYSCALL_MASKED;
+        return sends_fault_signal(args[1]) ? change(t, number, args) : SYSCALL_MASKED;
     case SYS_tgkill:
     case SYS_rt_tgsigqueueinfo:
-        return sends_fault(args[2]) ? change(t, number, args) : SYSCALL_MASKED;
+        return sends_fault_signal(args[2]) ? change(t, number, args) : SYSCALL_MASKED;
     case SYS_clone:
     case SYS_clone3:
     case SYS_fork:
@@ -135,6 +135,6 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_pkey_mprotect:
         return SYSCALL_PLAIN;
     default:
-        return syscall_never_waits(number) ? SYSCALL_PLAIN : SYSCALL_MASKED;
+        return syscall_never_blocks(number) ? SYSCALL_PLAIN : SYSCALL_MASKED;
     }
 }

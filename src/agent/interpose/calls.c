@@ -28,7 +28,7 @@ static struct {
     int (*clone)(int (*)(void *), void *, int, void *, ...);
 } next;
 
-void calls_find(void)
+void calls_find_next(void)
 {
     next.dlclose = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
     next.clone = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
@@ -38,9 +38,9 @@ void calls_find(void)
 EXPORT int dlclose(void *library)
 {
     if (!next.dlclose)
-        calls_find();
+        calls_find_next();
     int result = next.dlclose ? next.dlclose(library) : -1;
-    regions_stale();
+    regions_mark_stale();
     return result;
 }
 
@@ -61,7 +61,7 @@ static void code_changes(uint64_t address, uint64_t bytes)
     static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
     uint64_t before = 0;
     struct thread *t = thread_self();
-    if (!regions_concern(address, bytes))
+    if (!regions_overlap_code(address, bytes))
         return;
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, 8);
     if (t && __atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
@@ -82,33 +82,34 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
         watch_quiet_end(t);
     }
     /* Diverted while pages are closed, it tells watching itself: a burst that ends right here closes some. */
-    long result = agent_gone ? calls_inside(SYS_mprotect, args) : calls_outside(SYS_mprotect, args);
+    long result =
+        agent_gone ? syscall_undiverted(SYS_mprotect, args) : syscall_divertible(SYS_mprotect, args);
     if (!agent_off && session) /* one that fails half way has changed the first half */
         code_changes((uint64_t)address, bytes);
     return (int)errno_of(result);
 }
 
 /* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
-static long make_it(long number, const long *a)
+static long make_directly(long number, const long *a)
 {
     if (watch_many())
-        return calls_outside(number, a);
+        return syscall_divertible(number, a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (!t)
-        return calls_inside(number, a);
+        return syscall_undiverted(number, a);
     watch_hold(t);
     calls_announce(t, number, (const uint64_t *)a);
-    long result = calls_inside(number, a);
+    long result = syscall_undiverted(number, a);
     watch_release(t);
     return result;
 }
 
 static long make_call(long number, const long *a)
 {
-    long result = make_it(number, a);
+    long result = make_directly(number, a);
     struct span code[2];
     if (session && !agent_off)
-        for (unsigned n = calls_code_of(number, (const uint64_t *)a, code); n > 0; n--)
+        for (unsigned n = calls_code_changed(number, (const uint64_t *)a, code); n > 0; n--)
             code_changes(code[n - 1].address, code[n - 1].bytes);
     return result;
 }
@@ -128,7 +129,7 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
         watch_quiet_end(t);
     }
     if (!next.clone)
-        calls_find();
+        calls_find_next();
     if (!next.clone)
         return (int)errno_of(-ENOSYS);
     return next.clone(function, stack, flags, argument, parent_tid, tls, child_tid);
@@ -140,7 +141,7 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 static int is_filter(long program)
 {
     struct sock_fprog filter;
-    return !signals_handed_back() && safe_copy(&filter, (const void *)program, sizeof filter) == 0;
+    return !signals_uninstalled() && safe_copy(&filter, (const void *)program, sizeof filter) == 0;
 }
 
 static int sets_filter(long operation, long argument)
@@ -157,14 +158,14 @@ static int sets_mode(long mode, long program)
 }
 
 /* Calls on what the agent keeps for the target. 0: it is none of them. */
-static int make_kept(long number, const long *a, uint64_t sp, long *result)
+static int emulate_signal_call(long number, const long *a, uint64_t sp, long *result)
 {
     const uint64_t *args = (const uint64_t *)a;
     if (number != SYS_rt_sigprocmask && number != SYS_rt_sigaction && number != SYS_sigaltstack)
         return 0;
     struct thread *t = agent_off || !session ? NULL : thread_self();
     if (!t)
-        child_settles();
+        child_detach_copy();
     if (number == SYS_rt_sigprocmask && t)
         *result = signals_mask_call(t, args);
     else if (number == SYS_rt_sigaction && !(a[0] == 32 || a[0] == 33))
@@ -182,12 +183,12 @@ EXPORT int prctl(int option, ...)
     va_end(a);
     int filters = option == PR_SET_SECCOMP;
     if (filters && sets_mode(b, c))
-        go_for_good(WIRE_OFF_SECCOMP);
+        agent_shutdown(WIRE_OFF_SECCOMP);
     if (option == SET_SYSCALL_USER_DISPATCH && b)
-        go_for_good(WIRE_OFF_DISPATCH);
+        agent_shutdown(WIRE_OFF_DISPATCH);
     long result = make_call(SYS_prctl, (long[6]){option, b, c, d, e, 0});
     if (filters && result == 0)
-        agent_filter_is_inherited();
+        agent_filter_installed();
     return (int)errno_of(result);
 }
 
@@ -202,25 +203,25 @@ EXPORT long syscall(long number64, ...)
     int by_prctl = number == SYS_prctl && b == PR_SET_SECCOMP,
         filters = by_prctl || (number == SYS_seccomp && b <= SECCOMP_SET_MODE_FILTER);
     if (by_prctl ? sets_mode(c, d) : number == SYS_seccomp && sets_filter(b, d))
-        go_for_good(WIRE_OFF_SECCOMP);
+        agent_shutdown(WIRE_OFF_SECCOMP);
     if (number == SYS_prctl && b == SET_SYSCALL_USER_DISPATCH && c)
-        go_for_good(WIRE_OFF_DISPATCH);
+        agent_shutdown(WIRE_OFF_DISPATCH);
     long args[6] = {b, c, d, e, f, g}, result;
-    if (make_kept(number, args, (uint64_t)__builtin_frame_address(0), &result))
+    if (emulate_signal_call(number, args, (uint64_t)__builtin_frame_address(0), &result))
         return errno_of(result);
     int executes = number == SYS_execve || number == SYS_execveat;
     struct executing executing;
     if (executes) {
-        exec_tells((const char *)(number == SYS_execve ? b : c));
+        exec_announce((const char *)(number == SYS_execve ? b : c));
         exec_begins(&executing);
         long *at = number == SYS_execve ? &args[2] : &args[3];
         char *const *envp = (char *const *)*at;
-        EXEC_SILENCE(envp);
+        EXEC_FILTER_ENVIRONMENT(envp);
         *at = (long)envp;
     }
     result = make_call(number, args);
     if (filters && !sys_failed(result))
-        agent_filter_is_inherited();
+        agent_filter_installed();
     if (executes)
         exec_failed(&executing);
     return errno_of(result);

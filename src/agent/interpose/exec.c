@@ -47,10 +47,10 @@ void exec_init(void)
  * Nothing of ours can come that needs the kernel not to ignore a signal: neither the fault at a burst's end,
  * nor one of a closed page, nor a call diverted. 0: that cannot be had.
  */
-static int comes_to_rest(struct executing *e)
+static int quiesce(struct executing *e)
 {
     struct thread *t = e->thread;
-    if (!agent_lives || (uint32_t)sys0(SYS_getpid) != process_id) /* signals of its own, and none of ours */
+    if (!agent_active || (uint32_t)sys0(SYS_getpid) != process_id) /* signals of its own, and none of ours */
         return 1;
     burst_forbid(1);
     e->forbids = 1;
@@ -62,10 +62,10 @@ static int comes_to_rest(struct executing *e)
             watch_pause(t);
         watch_quiet_end(t);
     }
-    return threads_are_native();
+    return threads_await_native();
 }
 
-static void go_on(struct executing *e)
+static void resume(struct executing *e)
 {
     struct thread *t = e->thread;
     if (!e->forbids)
@@ -73,7 +73,7 @@ static void go_on(struct executing *e)
     burst_forbid(-1);
     watch_quiet(t);
     if (t && !agent_off) { /* its trigger may have been ignored */
-        if (agent_stays())
+        if (agent_always_translated())
             thread_trigger(t);
         else
             thread_arm(t);
@@ -87,18 +87,18 @@ void exec_begins(struct executing *own)
     struct executing *e = t ? &t->start.executing : own;
     own->thread = t;
     if (t)
-        exec_undone(t); /* a handler has jumped out of one, or interrupts it */
+        exec_undo(t); /* a handler has jumped out of one, or interrupts it */
     *e = (struct executing){.thread = t};
-    thread_leaves(e->thread);
-    uint64_t ignored = signals_ignored();
+    thread_exec_begins(e->thread);
+    uint64_t ignored = signals_target_ignores();
     if (!ignored)
         return;
-    if (!comes_to_rest(e)) {
-        go_on(e);
+    if (!quiesce(e)) {
+        resume(e);
         e->forbids = 0;
         return;
     }
-    signals_ignore(ignored, 1);
+    signals_set_ignored(ignored, 1);
     e->ignored = ignored;
 }
 
@@ -106,9 +106,9 @@ static void undo(struct executing *e)
 {
     struct executing done = *e;
     *e = (struct executing){NULL, 0, 0};
-    signals_ignore(done.ignored, 0);
-    go_on(&done);
-    thread_stays(done.thread);
+    signals_set_ignored(done.ignored, 0);
+    resume(&done);
+    thread_exec_failed(done.thread);
 }
 
 void exec_failed(struct executing *own)
@@ -116,7 +116,7 @@ void exec_failed(struct executing *own)
     undo(own->thread ? &own->thread->start.executing : own);
 }
 
-void exec_undone(struct thread *t)
+void exec_undo(struct thread *t)
 {
     if (t->start.executing.thread)
         undo(&t->start.executing);
@@ -127,16 +127,16 @@ void exec_undone(struct thread *t)
 static size_t read_path(char *to, const char *path, size_t bytes)
 {
     struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)path, bytes};
-    if (!signals_handed_back())
+    if (!signals_uninstalled())
         return safe_copy(to, path, bytes);
     long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
     return sys_failed(got) ? bytes : bytes - (size_t)got;
 }
 
 /* For the collector, which knows programs that the agent cannot be loaded into. */
-void exec_tells(const char *path)
+void exec_announce(const char *path)
 {
-    if (!session || agent_gone || !session->follow || exec_is_silent())
+    if (!session || agent_gone || !session->follow || exec_session_hidden())
         return;
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
@@ -164,43 +164,43 @@ void exec_tells(const char *path)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-    EXEC_SILENCE(envp);
-    exec_tells(path);
+    EXEC_FILTER_ENVIRONMENT(envp);
+    exec_announce(path);
     EXECUTE(execve, path, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    EXEC_SILENCE(envp);
-    exec_tells(file);
+    EXEC_FILTER_ENVIRONMENT(envp);
+    exec_announce(file);
     EXECUTE(execvpe, file, argv, envp);
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-    if (exec_is_silent())
+    if (exec_session_hidden())
         return execve(path, argv, environ);
-    exec_tells(path);
+    exec_announce(path);
     EXECUTE(execv, path, argv);
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-    if (exec_is_silent())
+    if (exec_session_hidden())
         return execvpe(file, argv, environ);
-    exec_tells(file);
+    exec_announce(file);
     EXECUTE(execvp, file, argv);
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    EXEC_SILENCE(envp);
+    EXEC_FILTER_ENVIRONMENT(envp);
     EXECUTE(fexecve, fd, argv, envp);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    EXEC_SILENCE(envp);
+    EXEC_FILTER_ENVIRONMENT(envp);
     EXECUTE(execveat, folder, path, argv, envp, flags);
 }
 

@@ -27,23 +27,23 @@ int interposed_sigaltstack(struct thread *t, uint64_t sp, const uint64_t *args, 
 
 /* Programs that are executed (exec.c). */
 void exec_init(void);
-void calls_find(void); /* libc's functions behind those that are interposed */
-void threads_find(void);
-/* For the caller, right before it executes another program, for which thread_leaves waits; and if that fails.
- * Of a followed thread, what was done is kept in its structure. */
+void calls_find_next(void); /* libc's functions behind those that are interposed */
+void threads_find_next(void);
+/* For the caller, right before it executes another program, for which thread_exec_begins waits; and if that
+ * fails. Of a followed thread, what was done is kept in its structure. */
 /* Replaces envp, on the caller's stack, where what is executed is not to be profiled. */
-#define EXEC_SILENCE(envp)                                             \
-    do {                                                               \
-        size_t count = exec_is_silent() ? exec_silent_count(envp) : 0; \
-        if (count) {                                                   \
-            char **room = alloca(count * sizeof *room);                \
-            (envp) = exec_silent((envp), room, count);                 \
-        }                                                              \
+#define EXEC_FILTER_ENVIRONMENT(envp)                                            \
+    do {                                                                         \
+        size_t count = exec_session_hidden() ? exec_environment_count(envp) : 0; \
+        if (count) {                                                             \
+            char **room = alloca(count * sizeof *room);                          \
+            (envp) = exec_filter_environment((envp), room, count);               \
+        }                                                                        \
     } while (0)
-void exec_tells(const char *path); /* what is about to be executed; a pointer of the target's */
+void exec_announce(const char *path); /* what is about to be executed; a pointer of the target's */
 void exec_begins(struct executing *e);
 void exec_failed(struct executing *e);
-void exec_undone(struct thread *t); /* libc's function that would execute it may be left by a jump */
+void exec_undo(struct thread *t); /* libc's function that would execute it may be left by a jump */
 
 #pragma GCC visibility pop
 #endif

@@ -37,7 +37,7 @@ static void release(struct thread *t)
 
 long interposed_sigaction(const uint64_t *args)
 {
-    child_settles();
+    child_detach_copy();
     struct thread *t = hold();
     long ret = signals_action_call(args);
     release(t);
@@ -48,7 +48,7 @@ static int change_action(int sig, const struct kernel_sigaction *new, struct ker
 {
     if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33) /* libc keeps those two for itself */
         return fail(EINVAL);
-    child_settles();
+    child_detach_copy();
     struct thread *t = hold();
     long ret = signals_action(sig, new, old);
     release(t);
@@ -169,7 +169,7 @@ static long change_mask(int how, const sigset_t *set, sigset_t *old)
     struct thread *t = agent_off || !session ? NULL : thread_self();
     uint64_t asked[sizeof(sigset_t) / sizeof(uint64_t)];
     if (!t)
-        child_settles();
+        child_detach_copy();
     if (set && (asked[0] = words[0]) & libcs) {
         for (size_t i = 1; i < sizeof asked / sizeof asked[0]; i++)
             asked[i] = words[i];
@@ -193,10 +193,10 @@ EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *rest
 
 /* Of a process that nobody follows: ours, of the thread that it was made by, if it could not be handed back.
  */
-static long strange_altstack(const stack_t *new, stack_t *old)
+static long untracked_altstack(const stack_t *new, stack_t *old)
 {
     stack_t now;
-    child_settles();
+    child_detach_copy();
     const struct thread *was =
         old && !sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? thread_of_stack(now.ss_sp) : NULL;
     long ret = sys2(SYS_sigaltstack, new, old);
@@ -209,7 +209,7 @@ int interposed_sigaltstack(struct thread *t, uint64_t sp, const uint64_t *args, 
 {
     if (t)
         return signals_altstack_call(t, sp, args, result);
-    *result = strange_altstack((const stack_t *)args[0], (stack_t *)args[1]);
+    *result = untracked_altstack((const stack_t *)args[0], (stack_t *)args[1]);
     return 1;
 }
 

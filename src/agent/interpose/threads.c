@@ -58,36 +58,36 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
 {
     size_t bytes;
     /* A library that was loaded may have brought it: its start makes a thread, too. */
-    int strange = child_is_strange();
-    if (!agent_off && session && !strange && surroundings_go())
-        go_for_good(WIRE_OFF_GO);
-    if (agent_off || !session || strange || stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes))
+    int untracked = process_is_untracked();
+    if (!agent_off && session && !untracked && surroundings_has_go())
+        agent_shutdown(WIRE_OFF_GO);
+    if (agent_off || !session || untracked || stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes))
         return NULL;
     struct thread *t = thread_make();
     if (t) {
         watch_starts(self, t, bytes);
         t->signals.hidden = self ? self->signals.hidden : 0;
-        t->signals.hidden_beside = self ? self->signals.hidden_beside : 0;
+        t->signals.blocked_with_hidden = self ? self->signals.blocked_with_hidden : 0;
         t->start.argument = argument;
     }
     return t;
 }
 
 /* The thread that it makes meanwhile will be attached. */
-static void know_made(struct thread *self, int more)
+static void count_creating(struct thread *self, int more)
 {
     if (self)
-        self->native.makes_known += more;
+        self->native.creating_followed += more;
 }
 
-/* libc's own. Looked up at the start (threads_find), since that takes a lock of the loader's: another thread
- * may hold it and wait for the one that calls. */
+/* libc's own. Looked up at the start (threads_find_next), since that takes a lock of the loader's: another
+ * thread may hold it and wait for the one that calls. */
 static struct {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int (*thrd_create)(thrd_t *, thrd_start_t, void *);
 } next;
 
-void threads_find(void)
+void threads_find_next(void)
 {
     next.pthread_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
         RTLD_NEXT, "pthread_create");
@@ -98,7 +98,7 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
                           void *argument)
 {
     if (!next.pthread_create)
-        threads_find();
+        threads_find_next();
     if (!next.pthread_create)
         return EAGAIN;
     struct thread *self = agent_off || !session ? NULL : thread_self(),
@@ -106,9 +106,9 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
     if (!t)
         return next.pthread_create(id, attributes, routine, argument);
     t->start.routine = routine;
-    know_made(self, 1);
+    count_creating(self, 1);
     int result = next.pthread_create(id, attributes, start, t);
-    know_made(self, -1);
+    count_creating(self, -1);
     watch_started(self, t, result != 0);
     if (result)
         thread_free(t);
@@ -118,7 +118,7 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
 EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
 {
     if (!next.thrd_create)
-        threads_find();
+        threads_find_next();
     if (!next.thrd_create)
         return thrd_error;
     struct thread *self = agent_off || !session ? NULL : thread_self(),
@@ -126,9 +126,9 @@ EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
     if (!t)
         return next.thrd_create(id, routine, argument);
     t->start.c11 = routine;
-    know_made(self, 1);
+    count_creating(self, 1);
     int result = next.thrd_create(id, start_c11, t);
-    know_made(self, -1);
+    count_creating(self, -1);
     watch_started(self, t, result != thrd_success);
     if (result != thrd_success)
         thread_free(t);

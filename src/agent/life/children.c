@@ -33,7 +33,7 @@ void children_init(void)
         *mark = 1;
 }
 
-void fork_made(void)
+void fork_in_child(void)
 {
     files_close_inherited(1);
 }
@@ -44,25 +44,25 @@ void child_is_followed(void)
         *mark = 1;
 }
 
-void child_is_left(void)
+void child_not_followed(void)
 {
     stack_t now;
-    agent_lives = 0;
+    agent_active = 0;
     if (!agent_off)
         agent_off = WIRE_OFF_SLOTS;
     if (mark)
         *mark = 1;
     if (agent_off != WIRE_OFF_SECCOMP) /* which may kill for that; deliver() does what it can */
-        signals_hand_back(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp), 1);
+        signals_uninstall(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp), 1);
 }
 
-int child_settles(void)
+int child_detach_copy(void)
 {
     static int settled;
     long pid;
     if (mark && *mark == 0 && process_is_other(&pid)) {
         files_close_inherited(0);
-        child_is_left();
+        child_not_followed();
         settled = 1;
     }
     return settled;

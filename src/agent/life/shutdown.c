@@ -16,33 +16,33 @@
  * threads are in bursts or calls that do not end: they need our handlers, and most filters are for the caller
  * alone.
  */
-void agent_filter_is_inherited(void)
+void agent_filter_installed(void)
 {
-    static int is_silent;
-    if (session && !is_silent) {
-        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id && !child_settles();
-        exec_silences(vfork_child);
-        is_silent = !vfork_child;
+    static int is_hidden;
+    if (session && !is_hidden) {
+        int vfork_child = (uint32_t)sys0(SYS_getpid) != process_id && !child_detach_copy();
+        exec_hide_session(vfork_child);
+        is_hidden = !vfork_child;
     }
 }
 
-void go_for_good(enum wire_disabled why)
+void agent_shutdown(enum wire_disabled why)
 {
     if (why == WIRE_OFF_SECCOMP)
-        agent_filter_is_inherited();
+        agent_filter_installed();
     if (agent_gone || !session)
         return;
     if ((uint32_t)sys0(SYS_getpid) != process_id) {
-        if (child_settles()) { /* it makes no calls of ours from now on, not even to ask who it is */
+        if (child_detach_copy()) { /* it makes no calls of ours from now on, not even to ask who it is */
             agent_off = (int)why;
             agent_gone = 1;
         } else { /* a vfork child, whose memory is its parent's */
-            signals_give_back();
+            signals_restore_handlers();
         }
         return;
     }
     struct thread *t = thread_self();
-    int alone = 1, silent = 1;
+    int alone = 1, quiesced = 1;
     if (t && !agent_off) {
         watch_quiet_native(t);
         watch_off(t, WIRE_UNWATCHED_DISPATCH); /* of no thread are calls diverted any more */
@@ -51,11 +51,11 @@ void go_for_good(enum wire_disabled why)
     agent_disable(why);
     burst_forbid(1);
     if (t)
-        thread_leaves_burst(t);
-    if (agent_lives)
-        alone = threads_retire(&silent);
+        thread_leave_burst(t);
+    if (agent_active)
+        alone = threads_retire(&quiesced);
     if (!alone && why == WIRE_OFF_SECCOMP)
         return;
-    signals_hand_back(t ? t : thread_own(), silent);
+    signals_uninstall(t ? t : thread_self_by_key(), quiesced);
     agent_gone = 1;
 }

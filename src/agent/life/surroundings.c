@@ -59,7 +59,7 @@ static int count_modules(struct dl_phdr_info *info, size_t size, void *loaded)
     return 1;
 }
 
-int surroundings_go(void)
+int surroundings_has_go(void)
 {
     static struct go go; /* two threads at once look twice */
     unsigned long long loaded = 0;
@@ -103,7 +103,7 @@ static int is_emulated(void)
     return 0;
 }
 
-int surroundings_foreign(void)
+int surroundings_other_pid_namespace(void)
 {
     struct stat own;
     return session->pid_namespace &&
@@ -131,7 +131,7 @@ static uint64_t mapped_bytes(int data)
 }
 
 /* What the agent maps, nearly all of it never touched, would be missing to the program. */
-static int is_short_of(int resource)
+static int is_memory_limited(int resource)
 {
     struct rlimit limit;
     if (sys_failed(sys4(SYS_prlimit64, 0, resource, 0, &limit)) || limit.rlim_cur == RLIM_INFINITY)
@@ -140,13 +140,13 @@ static int is_short_of(int resource)
     return limit.rlim_cur < has + ROOM_TIMES * AGENT_ADDRESS_BYTES;
 }
 
-enum wire_disabled surroundings_forbid(void)
+enum wire_disabled surroundings_unsupported(void)
 {
-    return surroundings_go()                                    ? WIRE_OFF_GO
-           : is_emulated()                                      ? WIRE_OFF_EMULATED
-           : is_traced()                                        ? WIRE_OFF_TRACED
-           : is_short_of(RLIMIT_AS) || is_short_of(RLIMIT_DATA) ? WIRE_OFF_MEMORY
-                                                                : WIRE_OFF_NOT;
+    return surroundings_has_go()                                            ? WIRE_OFF_GO
+           : is_emulated()                                                  ? WIRE_OFF_EMULATED
+           : is_traced()                                                    ? WIRE_OFF_TRACED
+           : is_memory_limited(RLIMIT_AS) || is_memory_limited(RLIMIT_DATA) ? WIRE_OFF_MEMORY
+                                                                            : WIRE_OFF_NOT;
 }
 
 /*

@@ -21,7 +21,7 @@ static int has_key;
 static uint64_t thread_number;
 static uint32_t attaching; /* threads that are about to see whether the agent is off, or did */
 
-struct thread *thread_own(void)
+struct thread *thread_self_by_key(void)
 {
     return has_key ? pthread_getspecific(exit_key) : NULL;
 }
@@ -44,10 +44,10 @@ int thread_attach(struct thread *t)
     t->state = THREAD_NATIVE;
     t->translation.buffer = -1;
     t->ending = 0;
-    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.trigger_waits = t->watch.holds = 0;
+    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.trigger_pending = t->watch.holds = 0;
     t->translation.inside = t->burst.must_return = t->burst.enter_after_step = t->burst.step_trap_blocked =
-        t->native.makes_known = t->burst.step_executes = 0;
-    t->burst.steps_alone = 0;
+        t->native.creating_followed = t->burst.step_executes = 0;
+    t->burst.consecutive_steps = 0;
     t->native.is_on = 0;
     t->native.known_cpu_ns = 0;
     t->native.refused = WIRE_NATIVE_OFF;
@@ -70,7 +70,7 @@ int thread_attach(struct thread *t)
     trigger_claim(t);
     count_add(&proc->count.threads, 1);
     pthread_setspecific(exit_key, t);
-    if (agent_stays())
+    if (agent_always_translated())
         thread_trigger(t);
     else
         thread_arm(t);
@@ -79,29 +79,29 @@ int thread_attach(struct thread *t)
 
 void thread_detach(struct thread *t)
 {
-    if (child_is_strange()) /* a copy of that thread */
+    if (process_is_untracked()) /* a copy of that thread */
         return;
     t->ending = 1;
     if (t->burst.enter_after_step)
-        burst_native_stepped();
+        burst_step_end();
     t->burst.enter_after_step = 0;
-    thread_leaves_burst(t);
+    thread_leave_burst(t);
     if (t->state != THREAD_NATIVE) { /* cancelled in a call */
         watch_quiet(t);
         burst_left(t);
         watch_quiet_end(t);
     }
-    native_over(t);
-    native_published(t);
-    int stays = watch_detached(t);
-    thread_leaves_burst(t);
+    native_ends(t);
+    native_account(t);
+    int still_diverted = watch_detached(t);
+    thread_leave_burst(t);
     if (t->timing.has_timer)
         sys1(SYS_timer_delete, t->timing.timer);
     t->timing.has_timer = 0;
     count_thread_gone(t);
     trigger_release(t);
     t->timing.trigger = NULL;
-    if (stays) /* its calls are still diverted, to the very last */
+    if (still_diverted) /* its calls are still diverted, to the very last */
         return;
     stack_t none = {.ss_flags = SS_DISABLE};
     sys2(SYS_sigaltstack, t->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &t->signals.app_altstack,
@@ -122,12 +122,12 @@ void threads_forked(void)
     t->signals.app_altstack = altstack;
 }
 
-int threads_are_native(void)
+int threads_await_native(void)
 {
     struct timespec moment = {0, 1000000};
     struct thread *self = thread_self();
     for (int waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
-        if (burst_none() && !watch_calls_last(self))
+        if (burst_none_active() && !watch_calls_last(self))
             return 1;
         sys2(SYS_nanosleep, &moment, 0);
     }
@@ -135,7 +135,7 @@ int threads_are_native(void)
 }
 
 /* Nonzero: no thread is about to be attached; none will be, as the agent is off. */
-static int none_attaches(void)
+static int await_attaching(void)
 {
     struct timespec moment = {0, 1000000};
     for (int waited = 0; waited < RETIRE_MS; waited++) {
@@ -151,7 +151,7 @@ static int none_attaches(void)
  * way it comes when the thread runs again, though the event be closed by then. Nonzero: all others have run
  * since, or sleep.
  */
-static int events_are_over(void)
+static int await_event_delivery(void)
 {
     struct timespec moment = {0, 1000000};
     uint32_t self = (uint32_t)sys0(SYS_gettid), waited = 0;
@@ -181,12 +181,12 @@ static void retire(struct thread *t)
     trigger_release(t);
 }
 
-int threads_retire(int *silent)
+int threads_retire(int *quiesced)
 {
-    *silent = none_attaches();
+    *quiesced = await_attaching();
     threads_each(retire);
-    *silent = *silent && triggers_are_closed() && events_are_over();
-    return threads_are_native();
+    *quiesced = *quiesced && triggers_await_closed() && await_event_delivery();
+    return threads_await_native();
 }
 
 static void at_thread_exit(void *thread)

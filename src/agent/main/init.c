@@ -44,7 +44,7 @@ static void describe_process(void)
 }
 
 /* Claims a slot and maps it. fd: the session's, or -1: of a forked child. */
-static int attach(int fd)
+static int claim_slot(int fd)
 {
     const struct wire_proc *parent = proc;
     for (uint32_t i = 0; i < session->nslots; i++) {
@@ -75,16 +75,16 @@ static int attach(int fd)
 }
 
 /* The collector asks the kernel about processes by their numbers: it would ask about, and signal, others. */
-static int is_foreign(void)
+static int in_other_pid_namespace(void)
 {
-    int foreign = surroundings_foreign();
+    int foreign = surroundings_other_pid_namespace();
     if (foreign)
         __atomic_fetch_add(&session->refused_pids, 1, __ATOMIC_SEQ_CST);
     return foreign;
 }
 
 /* What there is for all programs to pay for, however short they run; the caller is the only thread. */
-static void tell_start(uint64_t began_ns)
+static void record_start_cost(uint64_t began_ns)
 {
     proc->count.start_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
@@ -98,10 +98,10 @@ static void forked(void)
     if (!agent_gone)
         process_id = (uint32_t)sys0(SYS_getpid);
     const struct wire_proc *parent = proc;
-    fork_made();
+    fork_in_child();
     watch_forked();
-    if (agent_off || !session->follow || session->stop || is_foreign() || attach(-1)) {
-        child_is_left();
+    if (agent_off || !session->follow || session->stop || in_other_pid_namespace() || claim_slot(-1)) {
+        child_not_followed();
         return;
     }
     child_is_followed();
@@ -110,7 +110,7 @@ static void forked(void)
     arch_forked();
     regions_forked(parent);
     threads_forked();
-    tell_start(began_ns);
+    record_start_cost(began_ns);
 }
 
 static struct wire_session *map_session(int fd)
@@ -122,15 +122,15 @@ static struct wire_session *map_session(int fd)
     return NULL;
 }
 
-static const struct translator_ops for_translator = {
+static const struct translator_ops translator_callbacks = {
     .system_call = syscall_in_burst,
     .counted = count_take,
     .marked = count_marked,
     .call_may_wait = count_pause,
-    .call_begins = count_call,
-    .call_ends = count_called,
-    .work_begins = count_away,
-    .work_ends = count_back,
+    .call_begins = count_call_begins,
+    .call_ends = count_call_ends,
+    .work_begins = count_work_begins,
+    .work_ends = count_work_ends,
 };
 
 static void describe_burst(const struct thread *t, struct wire_desc *d)
@@ -139,7 +139,7 @@ static void describe_burst(const struct thread *t, struct wire_desc *d)
     d->inside_refs = watch_inside_refs();
 }
 
-static const struct burst_ops for_bursts = {
+static const struct burst_ops burst_callbacks = {
     .begins = watch_burst_begins,
     .entered = watch_enters,
     .left = watch_leaves,
@@ -151,15 +151,15 @@ static const struct burst_ops for_bursts = {
 
 static int start(int fd)
 {
-    int why = attach(fd);
+    int why = claim_slot(fd);
     if (why == 0)
-        why = -(int)surroundings_forbid();
-    if (why != 0 || (why = arch_init(&for_translator)) != 0)
+        why = -(int)surroundings_unsupported();
+    if (why != 0 || (why = arch_init(&translator_callbacks)) != 0)
         return why;
-    burst_init(&for_bursts);
+    burst_init(&burst_callbacks);
     rseq_init();
     count_init();
-    agent_set_stays(session->mode == WIRE_MODE_FULL || count_always());
+    agent_set_always_translated(session->mode == WIRE_MODE_FULL || count_always());
     children_init();
     signals_dispatch_init();
     if (threads_init() || signals_init() || pthread_atfork(files_fork_begins, files_fork_ends, forked))
@@ -169,7 +169,7 @@ static int start(int fd)
         return -WIRE_OFF_MEMORY;
     regions_read();
     agent_off = 0;
-    agent_lives = 1;
+    agent_active = 1;
     return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;
 }
 
@@ -178,8 +178,8 @@ __attribute__((constructor)) static void init(void)
     const char *name = getenv(WIRE_ENV);
     uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     exec_init();
-    calls_find();
-    threads_find();
+    calls_find_next();
+    threads_find_next();
     if (!name || !*name)
         return;
     int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);
@@ -190,7 +190,7 @@ __attribute__((constructor)) static void init(void)
     if (session && !session->stop) {
         if (!session->follow)
             unsetenv(WIRE_ENV);
-        int why = is_foreign() ? -WIRE_OFF_SLOTS : start(fd);
+        int why = in_other_pid_namespace() ? -WIRE_OFF_SLOTS : start(fd);
         if (why) {
             agent_off = -why;
             if (proc) {
@@ -200,7 +200,7 @@ __attribute__((constructor)) static void init(void)
             }
         }
         if (proc)
-            tell_start(began_ns);
+            record_start_cost(began_ns);
     }
     sys1(SYS_close, fd);
 }

@@ -51,7 +51,7 @@ static void default_action(int sig, int again)
 /* Of the mask for a handler, what is really set where closed pages are watched for by several threads: the
  * signals by which they are seen stay, and the target is told what it asked for. Not if it has blocked them
  * before, since what it was told then would be forgotten. */
-static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, uint64_t mask)
+static uint64_t keep_fault_signals_unblocked(struct thread *t, int sig, uint64_t before, uint64_t mask)
 {
     static const uint64_t ours = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
     if (!session->watch || !(mask & ours))
@@ -61,15 +61,15 @@ static uint64_t mask_among_others(struct thread *t, int sig, uint64_t before, ui
         return mask;
     }
     t->signals.hidden |= mask & ours;
-    t->signals.hidden_beside = mask & ~ours;
+    t->signals.blocked_with_hidden = mask & ~ours;
     return mask & ~ours;
 }
 
 /* A handler with these flags, for what came in at sp, runs below: sp or the end of its alternate stack. */
-static uint64_t stack_of(const stack_t *alternate, uint64_t flags, uint64_t sp)
+static uint64_t handler_stack(const stack_t *alternate, uint64_t flags, uint64_t sp)
 {
     uint64_t low = (uint64_t)alternate->ss_sp, size = alternate->ss_size;
-    if (altstack_disarms(alternate)) /* whoever is on it still has disarmed it */
+    if (altstack_autodisarms(alternate)) /* whoever is on it still has disarmed it */
         return flags & SA_ONSTACK ? low + size : sp;
     return flags & SA_ONSTACK && !(alternate->ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size)
                ? low + size
@@ -78,23 +78,23 @@ static uint64_t stack_of(const stack_t *alternate, uint64_t flags, uint64_t sp)
 
 /* Where the frame is to be moved to of a thread that is not followed, perhaps because nobody knows of its
  * process (children.c); 0: nowhere. */
-static uint64_t strange_stack(const ucontext_t *uc, uint64_t flags)
+static uint64_t untracked_stack(const ucontext_t *uc, uint64_t flags)
 {
     const stack_t *now = &uc->uc_stack;
     const struct thread *was = thread_of_stack(now->ss_sp);
     uint64_t low = (uint64_t)now->ss_sp, size = now->ss_size, sp = arch_sp(uc);
     if ((uint64_t)uc - low >= size || sp - low <= size) /* on its own stack, or has come from that one */
         return 0;
-    return was ? stack_of(&was->signals.app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
+    return was ? handler_stack(&was->signals.app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
 }
 
 /* The mask that was in force when the signal came: in sigsuspend, ppoll and the like it is not the one that a
  * return from the handler puts back. */
-static uint64_t mask_at(int sig, ucontext_t *uc)
+static uint64_t mask_in_force(int sig, ucontext_t *uc)
 {
     static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
     uint64_t mask, ours, before = mask_of(uc);
-    if (is_fault(sig) || !arch_behind_wait(uc))
+    if (is_fault(sig) || !arch_after_eintr(uc))
         return before;
     sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, &ours, 8); /* it may lie on a closed page */
     int waiting = arch_waiting_mask(uc, &mask);
@@ -103,14 +103,15 @@ static uint64_t mask_at(int sig, ucontext_t *uc)
 }
 
 /* Where a thread's frame is to be moved to. */
-static uint64_t own_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc, struct delivery *d)
+static uint64_t followed_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc,
+                               struct delivery *d)
 {
-    if (!altstack_disarms(&t->signals.app_altstack))
-        return stack_of(&t->signals.app_altstack, flags, arch_sp(uc));
+    if (!altstack_autodisarms(&t->signals.app_altstack))
+        return handler_stack(&t->signals.app_altstack, flags, arch_sp(uc));
     if (uc->uc_stack.ss_size != t->signals.kernel_altstack[1].ss_size) /* disarmed */
         return arch_sp(uc);
     d->altstack = &t->signals.kernel_altstack[0];
-    return stack_of(&t->signals.app_altstack, flags, arch_sp(uc));
+    return handler_stack(&t->signals.app_altstack, flags, arch_sp(uc));
 }
 
 static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
@@ -125,7 +126,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         act.handler = (void *)SIG_DFL; /* such a fault kills */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel) {
         if (t)
-            t->burst.must_return = agent_stays() && t->state == THREAD_NATIVE;
+            t->burst.must_return = agent_always_translated() && t->state == THREAD_NATIVE;
         return 0;
     }
     if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
@@ -134,18 +135,18 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         return 0;
     }
     if (is_fault(sig) && act.flags & (unsigned)SA_RESETHAND) {
-        if (t || !child_is_strange())
+        if (t || !process_is_untracked())
             signals_target[sig].handler = (void *)SIG_DFL;
         else
             default_action(sig, 0);
     }
-    d->mask = mask_at(sig, uc) | act.mask;
+    d->mask = mask_in_force(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     d->altstack = NULL;
     /* With another alternate stack than ours, which a system call instruction has set, the kernel has put the
      * frame where the target would have it. */
     int is_ours = t && uc->uc_stack.ss_sp == t->signal_stack;
-    uint64_t sp = is_ours ? own_stack(t, act.flags, uc, d) : strange_stack(uc, act.flags);
+    uint64_t sp = is_ours ? followed_stack(t, act.flags, uc, d) : untracked_stack(uc, act.flags);
     if (sp) {
         /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
          */
@@ -170,17 +171,17 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     if (t) {
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
         if (watch_many())
-            d->mask = mask_among_others(t, sig, mask_of(uc), d->mask);
+            d->mask = keep_fault_signals_unblocked(t, sig, mask_of(uc), d->mask);
         else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
             watch_drop(t); /* with those blocked, a closed page would kill */
-        if (agent_stays() && !agent_off)
+        if (agent_always_translated() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
     }
     return (uint64_t)act.handler;
 }
 
 /* The target's own mask again, if a step has unblocked SIGTRAP. */
-static void unstep(struct thread *t, ucontext_t *uc)
+static void restore_trap_mask(struct thread *t, ucontext_t *uc)
 {
     if (t->burst.step_trap_blocked)
         set_mask_of(uc, mask_of(uc) | SIGNAL_BIT(SIGTRAP));
@@ -191,13 +192,13 @@ static void unstep(struct thread *t, ucontext_t *uc)
 static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t detail)
 {
     arch_set_step(uc, 0);
-    burst_step_settles(t, uc);
-    unstep(t, uc);
+    burst_step_resolved(t, uc);
+    restore_trap_mask(t, uc);
     burst_end(t, end, detail, t->generated.cursor, UINT32_MAX);
 }
 
 /* The SIGSYS of a diverted call waits behind this signal: it must find the context as it is. */
-static int call_waits(const struct thread *t)
+static int diverted_call_pending(const struct thread *t)
 {
     uint64_t pending = 0;
     if (!t->divert.was_on)
@@ -207,46 +208,46 @@ static int call_waits(const struct thread *t)
 }
 
 /* Nonzero if the thread was to come back to us behind a handler. */
-static int enters_after_step(struct thread *t)
+static int clear_pending_entry(struct thread *t)
 {
     if (!t->burst.enter_after_step)
         return 0;
     t->burst.enter_after_step = 0;
-    burst_native_stepped();
+    burst_step_end();
     return 1;
 }
 
 /* The next instruction natively, a signal's handler before it if one waits, then we are here again. 0: not
  * now. Should the handler jump out, the timer is for that, unless who stays has the handler recorded. */
-static int enter_behind_next(struct thread *t, ucontext_t *uc)
+static int enter_after_next(struct thread *t, ucontext_t *uc)
 {
-    if (!burst_await_step())
+    if (!burst_step_begin())
         return 0;
     t->burst.enter_after_step = 1;
     t->burst.step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
     set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGTRAP)); /* a blocked trap would kill */
     arch_set_step(uc, 1);
-    if (!agent_stays())
+    if (!agent_always_translated())
         thread_arm(t);
     return 1;
 }
 
-static void goes_back(struct thread *t)
+static void mark_must_return(struct thread *t)
 {
     t->burst.must_return = 1;
-    t->burst.left_for = WIRE_END_SIGNAL;
+    t->burst.left_because = WIRE_END_SIGNAL;
 }
 
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
     count_add(&proc->count.triggers, 1);
     if (t->burst.is_probe) {
-        t->burst.trigger_waits = 1; /* for another one: what watching takes is not the program's time */
+        t->burst.trigger_pending = 1; /* for another one: what watching takes is not the program's time */
         return;
     }
     if (t->state == THREAD_NATIVE &&
-        (watch_was_in_fault(t) || (!asked && !agent_stays() && arch_behind_call(uc)))) {
-        thread_arm_again(t);
+        (watch_was_in_fault(t) || (!asked && !agent_always_translated() && arch_after_call(uc)))) {
+        thread_skip_planned(t);
         return;
     }
     if (t->state == THREAD_BURST && (arch_in_cache(arch_pc(uc)) || region_is_agent(arch_pc(uc)))) {
@@ -257,16 +258,16 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
     else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
-    enters_after_step(t);
-    if ((t->watch.let_through && arch_at_call(uc)) || call_waits(t)) { /* a call is not made yet */
+    clear_pending_entry(t);
+    if ((t->watch.let_through && arch_at_call(uc)) || diverted_call_pending(t)) { /* a call is not made yet */
         thread_arm(t);
         return;
     }
     if (t->watch.let_through)
         calls_stepped(t, uc);
-    if (agent_stays()) {
-        goes_back(t);
-    } else if (agent_off || !burst_must_wait(uc) || !enter_behind_next(t, uc)) {
+    if (agent_always_translated()) {
+        mark_must_return(t);
+    } else if (agent_off || !burst_signal_pending(uc) || !enter_after_next(t, uc)) {
         if (!burst_enter(t, uc))
             thread_arm(t);
     }
@@ -277,7 +278,7 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
  * handler in which they left it, or were triggered, and before they execute anything. What they left for may
  * be an instruction that is not executed there, or a signal that comes first: then behind that.
  */
-static void go_back(struct thread *t, ucontext_t *uc)
+static void return_to_translated(struct thread *t, ucontext_t *uc)
 {
     t->burst.must_return = 0;
     if (agent_off || t->ending || t->state != THREAD_NATIVE || t->burst.enter_after_step)
@@ -288,21 +289,21 @@ static void go_back(struct thread *t, ucontext_t *uc)
         thread_arm(t);
         return;
     }
-    int at_it = t->burst.left_for == WIRE_END_SYSCALL || t->burst.left_for == WIRE_END_INSTRUCTION;
-    if ((at_it || burst_must_wait(uc)) && enter_behind_next(t, uc))
+    int at_it = t->burst.left_because == WIRE_END_SYSCALL || t->burst.left_because == WIRE_END_INSTRUCTION;
+    if ((at_it || burst_signal_pending(uc)) && enter_after_next(t, uc))
         return;
     if (burst_enter(t, uc)) {
-        t->burst.steps_alone = 0;
+        t->burst.consecutive_steps = 0;
         return;
     }
     int no_code = t->native.refused == WIRE_NATIVE_CODE || t->native.refused == WIRE_NATIVE_SPACE;
-    if (no_code && t->burst.steps_alone < STEPS_ALONE_MOST) {
-        t->burst.steps_alone++;
-        if (enter_behind_next(t, uc))
+    if (no_code && t->burst.consecutive_steps < CONSECUTIVE_STEPS_MOST) {
+        t->burst.consecutive_steps++;
+        if (enter_after_next(t, uc))
             return;
     }
-    t->burst.steps_alone = 0;
-    unstep(t, uc);
+    t->burst.consecutive_steps = 0;
+    restore_trap_mask(t, uc);
     thread_arm(t);
 }
 
@@ -314,15 +315,15 @@ static void stepped(struct thread *t, ucontext_t *uc)
         calls_stepped(t, uc);
     if (t && t->state == THREAD_STEPPING) {
         burst_reenter(t, uc);
-    } else if (t && t->state == THREAD_NATIVE && enters_after_step(t)) {
-        if (agent_stays()) {
-            goes_back(t);
+    } else if (t && t->state == THREAD_NATIVE && clear_pending_entry(t)) {
+        if (agent_always_translated()) {
+            mark_must_return(t);
         } else {
-            unstep(t, uc);
+            restore_trap_mask(t, uc);
             burst_enter(t, uc);
         }
     } else if (!t && (uint32_t)sys0(SYS_getpid) == process_id) { /* a thread made by the step */
-        burst_native_stepped();
+        burst_step_end();
     } /* else: a process made by the step, or a step that was given up */
 }
 
@@ -380,7 +381,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         arch_restore(t, uc);
         set_mask_of(uc, t->generated.app_mask);
         burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
-        t->burst.left_for =
+        t->burst.left_because =
             WIRE_END_INSTRUCTION; /* in translated code the check would fault again, for ever */
         return 0;
     case FAULT_TARGET: {
@@ -460,11 +461,11 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
     if (t && !in_handler(t, uc))
         watch_seen(t, mask_of(uc));
     if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
-        calls_diverted(t, uc, info->si_arch != arch_audit());
+        calls_diverted(t, uc, info->si_arch != arch_audit_value());
         return 0;
     }
     if (sig == SIGSEGV &&
-        ((t && calls_back(t, uc)) ||
+        ((t && calls_returned(t, uc)) ||
          (info->si_code == SEGV_ACCERR && watch_fault(t, (uint64_t)info->si_addr, arch_fault_writes(uc),
                                                       t && in_handler(t, uc) ? NULL : uc))))
         return 0;
@@ -504,7 +505,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
             if (!burst_fault(t, sig, info, uc))
                 return 0;
             if (recover(sig, info, uc)) { /* in a function of ours that the target called */
-                if (agent_stays() && !agent_off)
+                if (agent_always_translated() && !agent_off)
                     thread_trigger(t);
                 return 0;
             }
@@ -519,35 +520,35 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         }
     } else if (t && t->state == THREAD_STEPPING) {
         abandon_step(t, uc, WIRE_END_FAULT, (uint32_t)sig);
-    } else if (t && enters_after_step(t)) {
+    } else if (t && clear_pending_entry(t)) {
         arch_set_step(uc, 0);
-        unstep(t, uc);
+        restore_trap_mask(t, uc);
     }
     if (t && info->si_code > 0)
-        exec_undone(t); /* libc's part of a call may have faulted: its handler may jump out */
+        exec_undo(t); /* libc's part of a call may have faulted: its handler may jump out */
     return deliver(t, sig, info, uc, d);
 }
 
 /* Signals that came while it was no time for them come again, once this handler of ours is left. */
-static void let_go_of_held(const ucontext_t *uc)
+static void resend_held_signals(const ucontext_t *uc)
 {
     static const uint64_t faults = FAULT_SIGNALS;
-    struct thread *t = signals_are_held() ? thread_self() : NULL;
+    struct thread *t = signals_any_held() ? thread_self() : NULL;
     if (!t || !t->signals.held_signals || t->state != THREAD_NATIVE || in_handler(t, uc))
         return;
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, &faults, 0, 8);
-    signals_let_go(t);
+    signals_resend_held(t);
 }
 
 static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     uint64_t handler = handle(sig, info, uc, d);
-    let_go_of_held(uc);
-    struct thread *t = agent_lives && agent_stays() ? thread_self() : NULL;
+    resend_held_signals(uc);
+    struct thread *t = agent_active && agent_always_translated() ? thread_self() : NULL;
     if (t && t->burst.must_return && !handler && !in_handler(t, uc))
-        go_back(t, uc);
+        return_to_translated(t, uc);
     if (t && !handler && !in_handler(t, uc))
-        native_seen(t);
+        native_begins(t);
     return handler;
 }
 

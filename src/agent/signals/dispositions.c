@@ -15,7 +15,7 @@
 #include "agent/threads/threads.h"
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
-static int handed_back = 1;       /* the kernel has the target's own: not yet ours, or again */
+static int uninstalled = 1;       /* the kernel has the target's own: not yet ours, or again */
 static unsigned long known_flags; /* those that the kernel stores; it drops others */
 
 static long take_over(int sig, unsigned long flags)
@@ -54,7 +54,7 @@ static void learn_flags(void)
 
 int signals_init(void)
 {
-    handed_back = 0;
+    uninstalled = 0;
     learn_flags();
     for (int sig = 1; sig <= LAST_SIGNAL; sig++) {
         struct kernel_sigaction k;
@@ -73,7 +73,7 @@ int signals_init(void)
     return 0;
 }
 
-int signals_ours(void)
+int signals_handlers_installed(void)
 {
     struct kernel_sigaction k;
     return !sys_failed(kernel_action(SIGSEGV, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry &&
@@ -82,7 +82,7 @@ int signals_ours(void)
             (!sys_failed(kernel_action(SIGSYS, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry));
 }
 
-void signals_take_libcs(void)
+void signals_intercept_libc(void)
 {
     for (int sig = 32; sig <= 33; sig++) {
         struct kernel_sigaction k;
@@ -94,7 +94,7 @@ void signals_take_libcs(void)
     }
 }
 
-static siginfo_t *held_place(struct thread *t, int sig)
+static siginfo_t *held_slot(struct thread *t, int sig)
 {
     static const uint8_t place[] = {
         [SIGSEGV] = 0, [SIGBUS] = 1, [SIGILL] = 2, [SIGFPE] = 3, [SIGTRAP] = 4, [SIGSYS] = 5};
@@ -103,7 +103,7 @@ static siginfo_t *held_place(struct thread *t, int sig)
 
 static uint64_t held_count; /* of all threads */
 
-int signals_are_held(void)
+int signals_any_held(void)
 {
     return __atomic_load_n(&held_count, __ATOMIC_RELAXED) != 0;
 }
@@ -112,45 +112,45 @@ void signals_hold(struct thread *t, int sig, const siginfo_t *info)
 {
     if (t->signals.held_signals & SIGNAL_BIT(sig)) /* of several, as of pending ones, the first */
         return;
-    *held_place(t, sig) = *info;
+    *held_slot(t, sig) = *info;
     t->signals.held_signals |= SIGNAL_BIT(sig);
     __atomic_fetch_add(&held_count, 1, __ATOMIC_RELAXED);
 }
 
-void signals_let_go(struct thread *t)
+void signals_resend_held(struct thread *t)
 {
     for (int sig = 1; t->signals.held_signals && sig <= SIGSYS; sig++)
         if (t->signals.held_signals & SIGNAL_BIT(sig)) {
             t->signals.held_signals &= ~SIGNAL_BIT(sig);
             __atomic_fetch_sub(&held_count, 1, __ATOMIC_RELAXED);
-            sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, held_place(t, sig));
+            sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, sig, held_slot(t, sig));
         }
 }
 
-void signals_give_back(void)
+void signals_restore_handlers(void)
 {
-    for (int sig = 1; sig <= LAST_SIGNAL && !handed_back; sig++) {
+    for (int sig = 1; sig <= LAST_SIGNAL && !uninstalled; sig++) {
         struct kernel_sigaction k;
         if (!sys_failed(kernel_action(sig, NULL, &k)) && k.handler == (void *)(uintptr_t)signal_entry)
             kernel_action(sig, &signals_target[sig], NULL);
     }
 }
 
-int signals_handed_back(void)
+int signals_uninstalled(void)
 {
-    return handed_back;
+    return uninstalled;
 }
 
-uint64_t signals_ignored(void)
+uint64_t signals_target_ignores(void)
 {
     uint64_t ignored = 0;
-    for (int sig = 1; sig <= LAST_SIGNAL && !handed_back; sig++)
+    for (int sig = 1; sig <= LAST_SIGNAL && !uninstalled; sig++)
         if (is_fault(sig) && signals_target[sig].handler == (void *)SIG_IGN)
             ignored |= SIGNAL_BIT(sig);
     return ignored;
 }
 
-void signals_ignore(uint64_t which, int really)
+void signals_set_ignored(uint64_t which, int really)
 {
     static const struct kernel_sigaction ignore = {(void *)SIG_IGN, SA_RESTORER_FLAG,
                                                    (void *)(uintptr_t)signal_restorer, 0};
@@ -163,18 +163,18 @@ void signals_ignore(uint64_t which, int really)
         }
 }
 
-void signals_hand_back(struct thread *t, int silent)
+void signals_uninstall(struct thread *t, int quiesced)
 {
-    if (handed_back)
+    if (uninstalled)
         return;
     /* Ignored for a moment, it is thrown away where it waits for other threads: triggers of ours that would
      * end the program. */
-    signals_ignore(SIGNAL_BIT(SIGTRAP), 1);
-    signals_ignore(SIGNAL_BIT(SIGTRAP), 0);
-    signals_give_back();
-    if (!silent && signals_target[SIGTRAP].handler == (void *)SIG_DFL)
-        signals_ignore(SIGNAL_BIT(SIGTRAP), 1);
-    handed_back = 1;
+    signals_set_ignored(SIGNAL_BIT(SIGTRAP), 1);
+    signals_set_ignored(SIGNAL_BIT(SIGTRAP), 0);
+    signals_restore_handlers();
+    if (!quiesced && signals_target[SIGTRAP].handler == (void *)SIG_DFL)
+        signals_set_ignored(SIGNAL_BIT(SIGTRAP), 1);
+    uninstalled = 1;
     if (!t)
         return;
     stack_t none = {.ss_flags = SS_DISABLE};
@@ -184,7 +184,7 @@ void signals_hand_back(struct thread *t, int silent)
 }
 
 /* The kernel is to have the target's own alternate stack, which the caller's parent had. */
-static void hand_back_altstack(void)
+static void restore_target_altstack(void)
 {
     stack_t now, none = {.ss_flags = SS_DISABLE};
     struct thread *was = sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp);
@@ -215,20 +215,20 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
     struct kernel_sigaction now = {NULL, 0, NULL, 0}, asked;
     if (sig < 1 || sig > LAST_SIGNAL || (new && (sig == SIGKILL || sig == SIGSTOP)))
         return -EINVAL;
-    long ret = kernel_action(sig, handed_back ? new : NULL, &now);
+    long ret = kernel_action(sig, uninstalled ? new : NULL, &now);
     if (sys_failed(ret))
         return ret;
-    int strange = !handed_back && child_is_strange(),
+    int untracked = !uninstalled && process_is_untracked(),
         is_ours = now.handler == (void *)(uintptr_t)signal_entry,
         ignored = now.handler == (void *)SIG_IGN && signals_target[sig].handler == (void *)SIG_IGN;
     int was_reset = now.handler == (void *)SIG_DFL && now.restorer == (void *)(uintptr_t)signal_restorer &&
                     now.mask == ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
-    /* A program that is being executed has them ignored for a moment (signals_ignore). */
-    if (!handed_back && (is_ours || was_reset || (is_fault(sig) && !strange && ignored)))
+    /* A program that is being executed has them ignored for a moment (signals_set_ignored). */
+    if (!uninstalled && (is_ours || was_reset || (is_fault(sig) && !untracked && ignored)))
         now = signals_target[sig];
     if (was_reset) /* SA_RESETHAND, by the kernel */
         now.handler = (void *)SIG_DFL;
-    if (new && !handed_back) {
+    if (new && !uninstalled) {
         asked = *new;
         /* What a system call instruction was told of ours stands for the target's own. */
         if (asked.handler == (void *)(uintptr_t)signal_entry)
@@ -236,10 +236,10 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
         asked.flags &= known_flags;
         asked.mask &= ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
         int handled = asked.handler != (void *)SIG_DFL && asked.handler != (void *)SIG_IGN;
-        if (strange && handled && asked.flags & SA_ONSTACK)
-            hand_back_altstack();
+        if (untracked && handled && asked.flags & SA_ONSTACK)
+            restore_target_altstack();
         /* What is noted is, perhaps, the parent's. */
-        ret = strange ? kernel_action(sig, &asked, NULL) : install(sig, &asked, is_ours);
+        ret = untracked ? kernel_action(sig, &asked, NULL) : install(sig, &asked, is_ours);
         if (sys_failed(ret))
             return ret;
     }
@@ -251,7 +251,7 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
 long signals_action_call(const uint64_t *args)
 {
     struct kernel_sigaction new, old;
-    if (handed_back) /* a fault of safe_copy would be the target's */
+    if (uninstalled) /* a fault of safe_copy would be the target's */
         return sys4(SYS_rt_sigaction, args[0], args[1], args[2], args[3]);
     if (args[3] != sizeof new.mask)
         return -EINVAL;

@@ -45,7 +45,7 @@ int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked);
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
 
 /* What a signal interrupted may be a system call, which ended because of it. */
-int arch_behind_wait(const ucontext_t *uc);
+int arch_after_eintr(const ucontext_t *uc);
 /* Then, if that call waits with a mask of its own: that mask. 0: it does not. To be asked once, by whoever
  * starts the handler. */
 int arch_waiting_mask(ucontext_t *uc, uint64_t *mask);

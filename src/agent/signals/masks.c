@@ -34,24 +34,24 @@ static uint64_t never_blocked(void)
  * handler or a return from one has put back an older mask behind libc's back. */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask)
 {
-    return t->signals.hidden_beside & ~mask ? 0 : t->signals.hidden;
+    return t->signals.blocked_with_hidden & ~mask ? 0 : t->signals.hidden;
 }
 
-uint64_t signals_change(int how, uint64_t before, uint64_t mask)
+uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask)
 {
     uint64_t after = how == SIG_BLOCK ? before | mask : how == SIG_UNBLOCK ? before & ~mask : mask;
     return after & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
 }
 
-uint64_t signals_real(int how, uint64_t mask)
+uint64_t signals_effective(int how, uint64_t mask)
 {
     return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
 }
 
-void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before)
+void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before)
 {
-    t->signals.hidden = signals_change(how, signals_hidden(t, before), mask & never_blocked());
-    t->signals.hidden_beside = signals_change(how, before, signals_real(how, mask));
+    t->signals.hidden = signals_changed_mask(how, signals_hidden(t, before), mask & never_blocked());
+    t->signals.blocked_with_hidden = signals_changed_mask(how, before, signals_effective(how, mask));
 }
 
 /* What the kernel checks first. 0, or a negative error. */
@@ -81,9 +81,9 @@ long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t
     ret = write_mask(args, before | (hides ? signals_hidden(t, before) : 0));
     if (!args[1])
         return ret;
-    *mask = signals_change(how, before, hides ? signals_real(how, set) : set);
+    *mask = signals_changed_mask(how, before, hides ? signals_effective(how, set) : set);
     if (hides)
-        signals_note(t, how, set, before);
+        signals_note_mask(t, how, set, before);
     return ret;
 }
 
@@ -105,15 +105,15 @@ long signals_mask_call(struct thread *t, const uint64_t *args)
     /* The old mask is written and all is noted before a signal can come in, whose handler may jump out. */
     ret = write_mask(args, before | signals_hidden(t, before));
     if (args[1]) {
-        signals_note(t, how, set, before);
-        t->signals.mask_asked = signals_real(how, set);
+        signals_note_mask(t, how, set, before);
+        t->signals.mask_asked = signals_effective(how, set);
         sys4(SYS_rt_sigprocmask, how, &t->signals.mask_asked, NULL, 8);
         t->signals.mask_asked = asked;
     }
     return ret;
 }
 
-int altstack_disarms(const stack_t *s)
+int altstack_autodisarms(const stack_t *s)
 {
     return ((unsigned)s->ss_flags & (ALTSTACK_AUTODISARM | SS_DISABLE)) == ALTSTACK_AUTODISARM;
 }
@@ -122,7 +122,7 @@ int altstack_disarms(const stack_t *s)
 static long change_altstack(struct thread *t, const stack_t *new, stack_t *before, uint64_t sp)
 {
     int keeps = (int)((unsigned)t->signals.app_altstack.ss_flags & ALTSTACK_AUTODISARM);
-    int disarms = altstack_disarms(&t->signals.app_altstack);
+    int disarms = altstack_autodisarms(&t->signals.app_altstack);
     int disarmed = disarms && t->signals.altstack_now.ss_size != t->signals.kernel_altstack[1].ss_size;
     int disabled = disarmed || (t->signals.app_altstack.ss_flags & SS_DISABLE) != 0;
     uint64_t low = (uint64_t)t->signals.app_altstack.ss_sp;

@@ -41,7 +41,7 @@ static inline long kernel_action(int sig, const struct kernel_sigaction *new, st
 
 /* rt_sigaction on what is kept for the target. 0, or a negative error. */
 long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old);
-int altstack_disarms(const stack_t *s); /* it is enabled, and every handler on it disables it */
+int altstack_autodisarms(const stack_t *s); /* it is enabled, and every handler on it disables it */
 
 static inline int is_fault(int sig)
 {
@@ -49,31 +49,31 @@ static inline int is_fault(int sig)
 }
 
 int signals_init(void);
-/* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). Not silent:
+/* From now on the target's are the kernel's, and t's alternate stack (NULL: not followed). quiesced 0:
  * triggers may still come, and a SIGTRAP that would end the program is ignored. */
-void signals_hand_back(struct thread *t, int silent);
+void signals_uninstall(struct thread *t, int quiesced);
 /* Of the signals that are always ours in the kernel, those that the target ignores; and have the kernel
  * ignore them, too, as a program that is executed is to inherit it, or not any more. */
-uint64_t signals_ignored(void);
-void signals_ignore(uint64_t which, int really);
-int signals_handed_back(void);
-void signals_give_back(void); /* only that, of a vfork child, without taking note */
-int signals_ours(void);       /* nonzero: our fault handlers are still in place */
+uint64_t signals_target_ignores(void);
+void signals_set_ignored(uint64_t which, int really);
+int signals_uninstalled(void);
+void signals_restore_handlers(void);  /* only that, of a vfork child, without taking note */
+int signals_handlers_installed(void); /* nonzero: our fault handlers are still in place */
 /* libc's own two, by which it cancels threads and has them change their user. Their handlers are installed by
  * system calls that nobody interposes; but they must not see a context inside of a call of ours. */
-void signals_take_libcs(void);
-void signals_hold(struct thread *t, int sig, const siginfo_t *info); /* until signals_let_go */
-int signals_are_held(void);                                          /* some thread's */
-void signals_let_go(struct thread *t); /* SIGSEGV and SIGBUS are blocked, or they would come at once */
+void signals_intercept_libc(void);
+void signals_hold(struct thread *t, int sig, const siginfo_t *info); /* until signals_resend_held */
+int signals_any_held(void);                                          /* some thread's */
+void signals_resend_held(struct thread *t); /* SIGSEGV and SIGBUS are blocked, or they would come at once */
 /*
  * Some signals are never really blocked. Which of them the target believes are, where `mask` is what is
  * blocked; of a mask that it asks for, the part that is really to be set; the rest is noted once that is done
  * (before: what was blocked).
  */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask);
-uint64_t signals_real(int how, uint64_t mask);
-void signals_note(struct thread *t, int how, uint64_t mask, uint64_t before);
-uint64_t signals_change(int how, uint64_t before, uint64_t mask); /* what sigprocmask makes of it */
+uint64_t signals_effective(int how, uint64_t mask);
+void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before);
+uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask); /* what sigprocmask makes of it */
 /*
  * System calls of the target's on what is kept for it, with the kernel's results and effects; args are the
  * call's. rt_sigaction; rt_sigprocmask of a followed thread, natively or in translated code; the same where

@@ -19,7 +19,7 @@ void arch_set_step(ucontext_t *uc, int on);
 int arch_fault_writes(const ucontext_t *uc);
 /* The next instruction is a system call; the one before was one. */
 int arch_at_call(const ucontext_t *uc);
-int arch_behind_call(const ucontext_t *uc);
+int arch_after_call(const ucontext_t *uc);
 /* The system call at that address was stepped over, and did not fail. */
 int arch_call_made(const ucontext_t *uc, uint64_t syscall_pc);
 

@@ -8,10 +8,10 @@
 
 #define MAX_OPEN 8
 #define BUSY -1
-#define UNWANTED -2
+#define DEFERRED -2
 
 static struct {
-    int state; /* 0: free, BUSY: it is being opened or closed, UNWANTED - fd: to be closed by who forks; fd +
+    int state; /* 0: free, BUSY: it is being opened or closed, DEFERRED - fd: to be closed by who forks; fd +
                   1 */
     const char *path;
 } opened[MAX_OPEN];
@@ -39,7 +39,7 @@ static void close_entry(int i, int fd)
 {
     __atomic_store_n(&opened[i].state, BUSY, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) {
-        __atomic_store_n(&opened[i].state, UNWANTED - fd, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&opened[i].state, DEFERRED - fd, __ATOMIC_SEQ_CST);
         return;
     }
     sys1(SYS_close, fd);
@@ -69,14 +69,14 @@ void files_fork_ends(void)
         return;
     for (int i = 0; i < MAX_OPEN; i++) {
         int state = __atomic_load_n(&opened[i].state, __ATOMIC_SEQ_CST);
-        if (state <= UNWANTED && __atomic_compare_exchange_n(&opened[i].state, &state, BUSY, 0,
+        if (state <= DEFERRED && __atomic_compare_exchange_n(&opened[i].state, &state, BUSY, 0,
                                                              __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            close_entry(i, UNWANTED - state);
+            close_entry(i, DEFERRED - state);
     }
 }
 
 /* The last part of a path, and of what a descriptor is of, are the same. */
-static int is_still(int fd, const char *path)
+static int still_refers_to(int fd, const char *path)
 {
     char link[32] = "/proc/self/fd/", name[256];
     size_t n = strlen(link), length = strlen(path), tail = length;
@@ -96,8 +96,8 @@ void files_close_inherited(int sure)
 {
     forking = 0;
     for (int i = 0; i < MAX_OPEN; i++) {
-        int state = opened[i].state, fd = state > 0 ? state - 1 : UNWANTED - state;
-        if (state != 0 && state != BUSY && (sure || is_still(fd, opened[i].path)))
+        int state = opened[i].state, fd = state > 0 ? state - 1 : DEFERRED - state;
+        if (state != 0 && state != BUSY && (sure || still_refers_to(fd, opened[i].path)))
             sys1(SYS_close, fd);
         opened[i].state = 0;
     }

@@ -14,7 +14,7 @@ int process_is_other(long *pid)
     return *pid != process_id;
 }
 
-int child_is_strange(void)
+int process_is_untracked(void)
 {
     long pid;
     /* If it was made by clone so that it has its parent's handlers, too, what holds there holds here. */

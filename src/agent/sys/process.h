@@ -11,7 +11,7 @@
 /* Nonzero: the caller is not in the process that the agent believes to be in; *pid: its own number. */
 int process_is_other(long *pid);
 /* Likewise, and that process has signal handlers of its own. Its memory may be its parent's. */
-int child_is_strange(void);
+int process_is_untracked(void);
 
 #pragma GCC visibility pop
 #endif

@@ -10,10 +10,10 @@
 struct wire_session *session;
 struct wire_proc *proc;
 uint8_t *slot;
-int agent_off = 1, agent_gone, agent_lives;
+int agent_off = 1, agent_gone, agent_active;
 uint32_t process_id;
 
-static int stays; /* see agent_stays */
+static int always_translated; /* see agent_always_translated */
 
 void agent_disable(enum wire_disabled why)
 {
@@ -23,14 +23,14 @@ void agent_disable(enum wire_disabled why)
     __atomic_store_n(&agent_off, (int)why, __ATOMIC_SEQ_CST);
 }
 
-void agent_set_stays(int on)
+void agent_set_always_translated(int on)
 {
-    stays = on;
+    always_translated = on;
 }
 
-int agent_stays(void)
+int agent_always_translated(void)
 {
-    return stays;
+    return always_translated;
 }
 
 /* A line there begins "ID (NAME) R". */

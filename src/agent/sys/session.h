@@ -6,7 +6,7 @@
  * The agent is in one of four conditions. Before its constructor is done, and in a process that it does not
  * profile, `agent_off` is set: no thread enters translated code. `agent_gone` means more: the signals, timers
  * and pages are the target's again, and interposed functions only make the call that they were asked for.
- * `agent_lives` is set while timers, bursts and protected pages belong to this very process, and not to the
+ * `agent_active` is set while timers, bursts and protected pages belong to this very process, and not to the
  * one that it was forked from.
  */
 #ifndef CACHEGRAM_AGENT_SYS_SESSION_H
@@ -24,15 +24,15 @@ extern struct wire_proc *proc;       /* this process' slot, NULL: it has none */
 extern uint8_t *slot;                /* == proc, as bytes */
 extern int agent_off;                /* enum wire_disabled; 0: the agent works */
 extern int agent_gone;
-extern int agent_lives;
+extern int agent_active;
 extern uint32_t process_id;
 
 /* No thread enters translated code from now on, for that reason. The first reason given is kept. */
 void agent_disable(enum wire_disabled why);
 
 /* Whether threads are to stay in translated code for as long as possible: full mode, and counting always. */
-int agent_stays(void);
-void agent_set_stays(int on);
+int agent_always_translated(void);
+void agent_set_always_translated(int on);
 
 /* Wakes the collector. */
 void doorbell(void);

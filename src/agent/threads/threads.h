@@ -20,8 +20,8 @@ struct thread;
 struct thread *thread_self(void);                         /* NULL: not followed */
 struct thread *thread_of_stack(const void *signal_stack); /* whose that is, or NULL */
 struct thread *thread_new(void);
-void thread_leaves_burst(const struct thread *t); /* called by itself; it can begin the next one at once */
-void thread_forget(struct thread *t);             /* it is no more: its structure can be another's */
+void thread_leave_burst(const struct thread *t); /* called by itself; it can begin the next one at once */
+void thread_forget(struct thread *t);            /* it is no more: its structure can be another's */
 void thread_arm(struct thread *t);
 /* Whether what the collector's event (event nonzero), or the thread's timer, interrupts is the moment that
  * was planned. The event comes again and again: by ticks, of which the one next to that moment is; or until
@@ -29,13 +29,13 @@ void thread_arm(struct thread *t);
  * long the last burst took to look at. Neither is, if the budget has put the moment off since. */
 int thread_is_due(struct thread *t, int event);
 /* What was interrupted is not what bursts are for: the next one as if its time had been met. */
-void thread_arm_again(struct thread *t);
+void thread_skip_planned(struct thread *t);
 #define THREAD_TRIGGERED 1             /* si_errno of: */
 void thread_trigger(struct thread *t); /* as if its timer fired, once SIGTRAP is not blocked */
 /* Right before it executes another program, for which it may have to wait; and should that have failed. NULL:
  * not followed. */
-void thread_leaves(struct thread *t);
-void thread_stays(struct thread *t);
+void thread_exec_begins(struct thread *t);
+void thread_exec_failed(struct thread *t);
 uint64_t thread_cpu_ns(uint32_t tid);              /* UINT64_MAX: it is gone */
 void threads_each(void (*visit)(struct thread *)); /* all that are followed; some are about to end */
 /* The followed threads, one after the other: *t is the next from `at` on, at first 0; returns where to go on,
@@ -49,7 +49,7 @@ void threads_forget_all(void);         /* in a forked child */
 void trigger_create_timer(struct thread *t);
 void trigger_claim(struct thread *t);
 void trigger_release(struct thread *t);
-int triggers_are_closed(
+int triggers_await_closed(
     void);                   /* the collector says so, or it is gone and its events with it; waits for that */
 uint32_t threads_made(void); /* structures of threads: as many as there ever were at a time */
 

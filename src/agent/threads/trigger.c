@@ -42,7 +42,7 @@ void trigger_claim(struct thread *t)
 }
 
 /* Asks the collector for an interrupt after gap_ns of CPU time. */
-static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exactly)
+static void request_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exactly)
 {
     __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&trigger->exact, (uint32_t)exactly, __ATOMIC_RELAXED);
@@ -51,30 +51,30 @@ static void want_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exac
     doorbell();
 }
 
-void thread_leaves(struct thread *t)
+void thread_exec_begins(struct thread *t)
 {
     struct timespec moment = {0, HOLD_LOOK_NS};
     if (!t || !t->timing.trigger)
         return;
     for (uint64_t waited = 0; waited < HOLD_MOST_NS; waited += HOLD_LOOK_NS) {
         uint32_t expected = WIRE_TRIGGER_FREE;
-        if (__atomic_compare_exchange_n(&t->timing.trigger->hold, &expected, WIRE_TRIGGER_LEAVES, 0,
+        if (__atomic_compare_exchange_n(&t->timing.trigger->hold, &expected, WIRE_TRIGGER_EXECUTING, 0,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) ||
-            expected != WIRE_TRIGGER_HELD)
+            expected != WIRE_TRIGGER_OPENING)
             return;
         sys2(SYS_nanosleep, &moment, 0);
     }
     /* The collector was stopped, or is gone. */
-    __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_LEAVES, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_EXECUTING, __ATOMIC_RELEASE);
 }
 
-void thread_stays(struct thread *t)
+void thread_exec_failed(struct thread *t)
 {
     if (!t || !t->timing.trigger)
         return;
     __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
     if (__atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
-        want_trigger(t->timing.trigger, __atomic_load_n(&t->timing.trigger->gap_ns, __ATOMIC_RELAXED), 1);
+        request_trigger(t->timing.trigger, __atomic_load_n(&t->timing.trigger->gap_ns, __ATOMIC_RELAXED), 1);
 }
 
 static void set_timer(struct thread *t, uint64_t at)
@@ -85,7 +85,7 @@ static void set_timer(struct thread *t, uint64_t at)
 }
 
 /* The time for the next burst: one at a random place of each stratum of CPU time. */
-static uint64_t place_after(struct thread *t, uint64_t from, uint64_t gap)
+static uint64_t random_in_next_stratum(struct thread *t, uint64_t from, uint64_t gap)
 {
     return (from / gap + 1) * gap + random_next(&t->timing.random) % gap;
 }
@@ -101,7 +101,7 @@ static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
     if (t->timing.is_reached) /* no burst came of it, nor another plan: once more, a gap later */
         return now >= t->timing.planned_ns + t->timing.gap_ns;
     while (!t->timing.takes_any_tick && t->timing.planned_ns + half < now) {
-        t->timing.planned_ns = place_after(t, t->timing.planned_ns, t->timing.gap_ns);
+        t->timing.planned_ns = random_in_next_stratum(t, t->timing.planned_ns, t->timing.gap_ns);
         t->timing.stratum_ns = t->timing.planned_ns / t->timing.gap_ns * t->timing.gap_ns;
     }
     return now + half >= t->timing.planned_ns;
@@ -122,7 +122,7 @@ void trigger_release(struct thread *t)
  * own timer costs nothing then, though it only comes with the kernel's tick. Events of counters are kept:
  * they are the clock.
  */
-static int event_is_too_dear(const struct thread *t, uint64_t now)
+static int event_costs_too_much(const struct thread *t, uint64_t now)
 {
     struct rusage use;
     /* One that is being opened is kept: this thread must not execute a program meanwhile, unseen. */
@@ -135,9 +135,9 @@ static int event_is_too_dear(const struct thread *t, uint64_t now)
 }
 
 /* Has the thread interrupted at the planned moment. anew: what the collector's event does now will not do. */
-static void wait_until_planned(struct thread *t, uint64_t now, int anew)
+static void arm_planned(struct thread *t, uint64_t now, int anew)
 {
-    if (t->timing.trigger && event_is_too_dear(t, now)) {
+    if (t->timing.trigger && event_costs_too_much(t, now)) {
         trigger_release(t);
         t->timing.trigger = NULL;
     }
@@ -147,7 +147,7 @@ static void wait_until_planned(struct thread *t, uint64_t now, int anew)
     }
     int armed = __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
     if (!armed || anew || __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
-        want_trigger(t->timing.trigger, t->timing.planned_ns - now, t->timing.exactly);
+        request_trigger(t->timing.trigger, t->timing.planned_ns - now, t->timing.exactly);
     /* Until the collector has its event; and should that fail. */
     set_timer(t, armed ? 0 : t->timing.planned_ns + BACKSTOP_NS);
 }
@@ -163,7 +163,7 @@ static uint64_t scaled(uint64_t ns, uint64_t factor, uint64_t divisor)
  * first ones, for which all code is still to be translated, ten times as much as later ones. If the gap has
  * grown since, the stratum grows, and the planned moment with it. Returns nonzero if that is still to come.
  */
-static int is_put_off(struct thread *t, uint64_t now)
+static int is_postponed(struct thread *t, uint64_t now)
 {
     uint64_t gap = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
     if (t->timing.was_counted || gap / GAP_GROWN_TIMES <= t->timing.gap_ns ||
@@ -178,23 +178,23 @@ static int is_put_off(struct thread *t, uint64_t now)
     t->timing.is_reached = 0;
     int exactly = t->timing.exactly;
     t->timing.exactly = 0;
-    wait_until_planned(t, now, exactly);
+    arm_planned(t, now, exactly);
     return 1;
 }
 
 int thread_is_due(struct thread *t, int event)
 {
-    if (agent_stays()) /* who is to stay in a burst is taken back by whatever comes */
+    if (agent_always_translated()) /* who is to stay in a burst is taken back by whatever comes */
         return 1;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (is_put_off(t, now))
+    if (is_postponed(t, now))
         return 0;
     if (!event)
         return 1;
     if (!t->timing.trigger) /* it was given up meanwhile */
         return 0;
-    if (event_is_too_dear(t, now)) {
-        wait_until_planned(t, now, 0);
+    if (event_costs_too_much(t, now)) {
+        arm_planned(t, now, 0);
         return 0;
     }
     uint64_t tick_ns = __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE);
@@ -213,7 +213,7 @@ static void arm(struct thread *t, int again)
     if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
     /* Who stays needs no interrupt while its burst runs; its end comes by here again. */
-    uint64_t gap = agent_stays()
+    uint64_t gap = agent_always_translated()
                        ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
                        : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
     if (!t->timing.was_counted)
@@ -222,9 +222,9 @@ static void arm(struct thread *t, int again)
     uint64_t from = again && t->timing.planned_ns < now ? t->timing.planned_ns
                     : t->timing.entered_ns              ? t->timing.entered_ns
                                                         : now;
-    uint64_t at = place_after(t, from, gap);
+    uint64_t at = random_in_next_stratum(t, from, gap);
     while (again && at < now) /* it was met in the same call, for which there is no burst either */
-        at = place_after(t, at, gap);
+        at = random_in_next_stratum(t, at, gap);
     t->timing.entered_ns = 0;
     t->timing.stratum_ns = at / gap * gap;
     /* The burst took so long that its next is over already: else slow code would be met too seldom. */
@@ -242,7 +242,7 @@ static void arm(struct thread *t, int again)
     }
     t->timing.planned_ns = at;
     t->timing.is_reached = 0;
-    wait_until_planned(t, now, t->timing.exactly);
+    arm_planned(t, now, t->timing.exactly);
 }
 
 void thread_arm(struct thread *t)
@@ -250,7 +250,7 @@ void thread_arm(struct thread *t)
     arm(t, 0);
 }
 
-void thread_arm_again(struct thread *t)
+void thread_skip_planned(struct thread *t)
 {
     arm(t, 1);
 }
@@ -263,26 +263,26 @@ void thread_trigger(struct thread *t)
     sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
 }
 
-void thread_leaves_burst(const struct thread *t)
+void thread_leave_burst(const struct thread *t)
 {
     if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
         sys1(SYSCALL_LEAVE, LEAVE_MARK);
 }
 
 /* It may have seen who wanted a trigger before that changed its mind (open_held in the collector). */
-static int is_closed(const struct wire_trigger *trigger)
+static int is_event_closed(const struct wire_trigger *trigger)
 {
-    return __atomic_load_n(&trigger->hold, __ATOMIC_SEQ_CST) != WIRE_TRIGGER_HELD &&
+    return __atomic_load_n(&trigger->hold, __ATOMIC_SEQ_CST) != WIRE_TRIGGER_OPENING &&
            __atomic_load_n(&trigger->armed, __ATOMIC_SEQ_CST) == 0;
 }
 
 /* Nonzero: so the collector says, or it is gone, and its events with it. */
-int triggers_are_closed(void)
+int triggers_await_closed(void)
 {
     struct timespec moment = {0, 1000000};
     uint32_t waited = 0;
     for (uint32_t i = 0; i < WIRE_MAX_TRIGGERS;)
-        if (is_closed(&proc->trigger[i]))
+        if (is_event_closed(&proc->trigger[i]))
             i++;
         else if (collector_gone())
             break;

@@ -102,8 +102,8 @@ int arch_count_ready(struct thread *t);   /* the thread has what it needs. 0, or
 int arch_count_can(const ucontext_t *uc); /* of that frame, too */
 /* The page that counting blocks write to: closed, the thread faults at the beginning of the next of them that
  * may close a loop. */
-void arch_count_open(struct thread *t);
-void arch_count_close(struct thread *t);
+void arch_count_cancel_stop(struct thread *t);
+void arch_count_request_stop(struct thread *t);
 /* The frame of a thread that goes into counting code, or comes out of it: then, what was counted meanwhile.
  */
 void arch_count_in(struct thread *t, ucontext_t *uc);

@@ -83,8 +83,8 @@ int watch_faulted(void)
 
 static int in_call(const struct thread *t)
 {
-    return t->watch.call == CALL_OPEN_ENDED || t->watch.call == CALL_HERE ||
-           (t->watch.call == CALL_THROUGH && arch_call_lasts(t));
+    return t->watch.call == CALL_OPEN_ENDED || t->watch.call == CALL_IN_HANDLER ||
+           (t->watch.call == CALL_THROUGH && arch_call_in_progress(t));
 }
 
 /* Nothing is unknown of what the kernel may touch for this thread, and its faults come to us. */
@@ -164,7 +164,7 @@ void set_selector(struct thread *t)
     if (w->exits || w->let_through)
         return;
     if (!guarded)
-        calls_end(t);
+        divert_disable(t);
     else if (divert_calls(t) == 0)
         t->divert.selector = !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
 }
@@ -229,7 +229,7 @@ void watch_change_begins(struct thread *t, const struct memory *m)
     is_seen(t);
     t->watch.memory = *m;
     t->watch.changes = 1;
-    t->watch.call = t->watch.in_burst ? CALL_OPEN_ENDED : CALL_HERE;
+    t->watch.call = t->watch.in_burst ? CALL_OPEN_ENDED : CALL_IN_HANDLER;
     for (unsigned i = 0; i < m->n; i++) /* what came to be watched there since its lines were settled */
         lose_range(m->part[i].address, span_end(&m->part[i]));
     watch_unlock();
@@ -355,7 +355,7 @@ void watch_enters(struct thread *t)
         rest--;
     else
         guard_begins(t);
-    set_selector(t); /* calls made in the cache are noted there (calls_in_burst) */
+    set_selector(t); /* calls made in the cache are noted there (calls_must_leave_burst) */
     watch_unlock();
 }
 

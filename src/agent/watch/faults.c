@@ -61,7 +61,7 @@ static int begin_mini(struct thread *t, uint64_t page, uint64_t now, ucontext_t 
     t->watch.probe_cpu_ns = now;
     fault_begins(t);
     uint64_t *end = t->probe_buffer + MINI_WORDS;
-    return burst_enter_mini(t, uc, end - t->watch.probe_words, end);
+    return burst_enter_probe(t, uc, end - t->watch.probe_words, end);
 }
 
 int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
@@ -71,7 +71,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     if (!session || !session->watch)
         return 0;
     were_many |= watch_many();
-    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_away(t) : 0;
+    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_work_begins(t) : 0;
     uint64_t before = __atomic_load_n(&closings, __ATOMIC_ACQUIRE);
     closed = touch(address, now, &wanted);
     if (closed == 0)
@@ -81,7 +81,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     count_add(&proc->count.watch_faults, 1);
     if (!uc || !t || t->ending || t->state != THREAD_NATIVE) { /* it is closed again when this ends */
         if (away) {
-            count_back(t, away);
+            count_work_ends(t, away);
             t->clock.away_ns += watching()->fault_ns;
         }
         return 1;
@@ -96,7 +96,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
         watch_unlock();
     }
     if (!watch_many() && nclosed == 0)
-        calls_end(t);
+        divert_disable(t);
     t->watch.fault_end_ns = cpu_ns();
     watch_spend(t, t->watch.fault_end_ns - now + watching()->fault_ns);
     return 1;

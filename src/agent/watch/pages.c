@@ -180,7 +180,7 @@ static void close_page(struct page *p)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_REFUSED);
         return;
     }
-    if (rseq_owns(p->address)) {
+    if (rseq_has_descriptor(p->address)) {
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
         return;
     }
@@ -315,7 +315,7 @@ void list_pages(const struct thread *t, uint64_t own_ns)
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         lose_range(frames[i].low, frames[i].high);
     settle_own_memory();
-    rseq_see((uint64_t)__builtin_thread_pointer());
+    rseq_note_descriptor((uint64_t)__builtin_thread_pointer());
     lose_changed();
     begin_lines(t, own_ns);
     for (unsigned i = 0; i < npages;) {

@@ -59,7 +59,7 @@ static void unblock(struct thread *t)
         return;
     t->watch.quiet_mask &= ~stuck;
     t->signals.hidden |= stuck;
-    t->signals.hidden_beside = t->watch.quiet_mask;
+    t->signals.blocked_with_hidden = t->watch.quiet_mask;
 }
 
 void watch_starts(struct thread *self, struct thread *t, uint64_t stack_bytes)
@@ -190,10 +190,10 @@ int watch_detached(struct thread *t)
     if (!watch_many())
         watch_pause(t);
     watch_lock();
-    int stays = t->divert.was_on && watch_many();
-    if (!stays)
+    int still_diverted = t->divert.was_on && watch_many();
+    if (!still_diverted)
         unlink_thread(t);
     watch_unlock();
     watch_quiet_end(t);
-    return stays;
+    return still_diverted;
 }

@@ -122,7 +122,7 @@ static void thin_out(struct thread *t)
     __atomic_store_n(&spent_ns, __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED) / 2,
                      __ATOMIC_RELAXED);
     if (!watch_many() && nclosed == 0)
-        calls_end(t);
+        divert_disable(t);
     watch_unlock();
 }
 

@@ -84,7 +84,7 @@ void guard_forked(void);
 
 /* watch.c */
 void turn_off(enum wire_unwatched why);
-/* calls_prepare; if the kernel cannot, turn_off. */
+/* divert_enable; if the kernel cannot, turn_off. */
 int divert_calls(struct thread *t);
 
 /* time.c */

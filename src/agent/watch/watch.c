@@ -41,7 +41,7 @@ int watch_closed(void)
 static void stop_diverting(struct thread *t)
 {
     if (t && !watch_many())
-        calls_end(t);
+        divert_disable(t);
 }
 
 void watch_pause(struct thread *t)
@@ -78,7 +78,7 @@ void turn_off(enum wire_unwatched why)
 
 int divert_calls(struct thread *t)
 {
-    int result = calls_prepare(t);
+    int result = divert_enable(t);
     if (result)
         turn_off(WIRE_UNWATCHED_KERNEL);
     return result;
@@ -130,7 +130,7 @@ int watch_close(struct thread *t, uint64_t mask)
     if (nclosed)
         t->divert.selector = CALLS_DIVERTED;
     else
-        calls_end(t);
+        divert_disable(t);
     return 1;
 }
 
@@ -147,7 +147,7 @@ void watch_quiet_end(struct thread *t)
     if (!t)
         return;
     /* Who is to stay in the code cache has left it for us. */
-    if (agent_stays() && !agent_off && !t->ending && t->state == THREAD_NATIVE &&
+    if (agent_always_translated() && !agent_off && !t->ending && t->state == THREAD_NATIVE &&
         !(t->watch.quiet_mask & SIGNAL_BIT(SIGTRAP)))
         thread_trigger(t);
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->watch.quiet_mask, 0, 8);
@@ -169,7 +169,7 @@ void watch_quiet_native(struct thread *t)
 {
     for (;;) {
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
-            thread_leaves_burst(t);
+            thread_leave_burst(t);
         watch_quiet(t);
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
             break;
@@ -212,10 +212,10 @@ uint32_t watch_asks(struct thread *t, uint64_t number)
     if (!session->watch)
         return 0;
     watch_burst_so_far(t); /* lines may be given up now */
-    int fit = signals_ours() && !data_is_limited();
+    int fit = signals_handlers_installed() && !data_is_limited();
     watch_reap();
     if (watch_many())
-        signals_take_libcs();
+        signals_intercept_libc();
     watch_call_ends(t); /* whichever was the burst's last */
     watch_lock();
     fit = fit && may_ask(t);

@@ -211,11 +211,11 @@ static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, ui
     t->of[i].tid = tid;
     t->of[i].fd = -1;
     t->used = i < t->used ? t->used : i + 1;
-    if (!__atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_HELD, 0, __ATOMIC_SEQ_CST,
+    if (!__atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_OPENING, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))
         return;
     open_wanted(t, i, proc, tid, gap_ns);
-    expected = WIRE_TRIGGER_HELD; /* who waited for long may have left all the same */
+    expected = WIRE_TRIGGER_OPENING; /* who waited for long may have left all the same */
     __atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_FREE, 0, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);
     if (t->of[i].fd >= 0 && t->counters != NULL)

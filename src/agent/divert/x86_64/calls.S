@@ -32,16 +32,16 @@ call_through_end:
 	.size	call_through, .-call_through
 
 /* Likewise, but it ends in a fault, at which pages are closed again. */
-	.globl	call_and_back
-	.hidden	call_and_back
-	.globl	call_and_back_after
-	.hidden	call_and_back_after
-	.type	call_and_back, @function
-call_and_back:
+	.globl	call_then_fault
+	.hidden	call_then_fault
+	.globl	call_then_fault_after
+	.hidden	call_then_fault_after
+	.type	call_then_fault, @function
+call_then_fault:
 	syscall
-call_and_back_after:
+call_then_fault_after:
 	hlt
-	.size	call_and_back, .-call_and_back
+	.size	call_then_fault, .-call_then_fault
 
 	.hidden	call_slots
 	.comm	call_slots, 16 * CALL_SLOTS, 16
@@ -78,24 +78,24 @@ call_and_back_after:
 	ret
 	.endm
 
-/* long calls_inside(number, args): for calls that are not to be diverted */
-	.globl	calls_inside
-	.hidden	calls_inside
-	.type	calls_inside, @function
-calls_inside:
+/* long syscall_undiverted(number, args): for calls that are not to be diverted */
+	.globl	syscall_undiverted
+	.hidden	syscall_undiverted
+	.type	syscall_undiverted, @function
+syscall_undiverted:
 	make_call
-	.size	calls_inside, .-calls_inside
+	.size	syscall_undiverted, .-syscall_undiverted
 
 /*
- * long calls_outside(number, args): behind all other text of ours, so that the call is diverted like the target's
+ * long syscall_divertible(number, args): behind all other text of ours, so that the call is diverted like the target's
  * own, and, in a burst, seen as one of them.
  */
 	.section .outside, "ax", @progbits
-	.globl	calls_outside
-	.hidden	calls_outside
-	.type	calls_outside, @function
-calls_outside:
+	.globl	syscall_divertible
+	.hidden	syscall_divertible
+	.type	syscall_divertible, @function
+syscall_divertible:
 	make_call
-	.size	calls_outside, .-calls_outside
+	.size	syscall_divertible, .-syscall_divertible
 
 	.section .note.GNU-stack, "", @progbits

@@ -12,14 +12,14 @@
 #include <stdint.h>
 #include "agent/sys/session.h"
 
-/* Of each thread, by its index: where the target goes on behind the call, and whether that lasts. */
+/* Of each thread, by its index: where the target goes on after the call, and whether it is in progress. */
 struct call_slot {
-    uint64_t go_on;
-    uint64_t lasts;
+    uint64_t return_pc;
+    uint64_t in_progress;
 };
 extern struct call_slot call_slots[CALL_SLOTS] HIDDEN;
 extern const char call_through[] HIDDEN, call_through_end[] HIDDEN; /* CALL_THROUGH_BYTES each */
-extern const char call_and_back[] HIDDEN, call_and_back_after[] HIDDEN;
+extern const char call_then_fault[] HIDDEN, call_then_fault_after[] HIDDEN;
 
 #endif /* __ASSEMBLER__ */
 #endif

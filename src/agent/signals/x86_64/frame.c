@@ -9,7 +9,7 @@
 #define FLAG_TRAP 0x100
 #define RED_ZONE 128
 #define SYSCALL_BYTES 2
-#define LOAD_NEAR_BYTES 12 /* glibc's pselect also loads its first argument after the number */
+#define NUMBER_LOAD_BYTES 12 /* glibc's pselect also loads its first argument after the number */
 
 uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
 
@@ -59,7 +59,7 @@ static int mask_argument(long number, int *reg)
     }
 }
 
-int arch_behind_wait(const ucontext_t *uc)
+int arch_after_eintr(const ucontext_t *uc)
 {
     const greg_t *g = uc->uc_mcontext.gregs;
     return g[REG_RAX] == -EINTR && g[REG_RCX] == g[REG_RIP];
@@ -73,12 +73,12 @@ int arch_behind_wait(const ucontext_t *uc)
 int arch_waiting_mask(ucontext_t *uc, uint64_t *mask)
 {
     greg_t *g = uc->uc_mcontext.gregs;
-    uint8_t before[LOAD_NEAR_BYTES];
+    uint8_t before[NUMBER_LOAD_BYTES];
     int number, reg, level = 0;
     uint64_t at;
-    if (safe_copy(before, (const void *)(g[REG_RIP] - SYSCALL_BYTES - LOAD_NEAR_BYTES), sizeof before))
+    if (safe_copy(before, (const void *)(g[REG_RIP] - SYSCALL_BYTES - NUMBER_LOAD_BYTES), sizeof before))
         return 0;
-    for (int i = LOAD_NEAR_BYTES - 5; i >= 0 && !level; i--)
+    for (int i = NUMBER_LOAD_BYTES - 5; i >= 0 && !level; i--)
         if (before[i] == 0xb8) { /* mov $number, %eax */
             memcpy(&number, before + i + 1, sizeof number);
             level = mask_argument(number, &reg);

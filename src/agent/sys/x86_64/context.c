@@ -52,7 +52,7 @@ int arch_call_made(const ucontext_t *uc, uint64_t syscall_pc)
     return arch_pc(uc) != syscall_pc && uc->uc_mcontext.gregs[REG_RAX] >= 0;
 }
 
-int arch_behind_call(const ucontext_t *uc)
+int arch_after_call(const ucontext_t *uc)
 {
     return is_call(uc->uc_mcontext.gregs[REG_RIP] - SYSCALL_BYTES);
 }

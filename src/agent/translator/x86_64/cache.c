@@ -157,10 +157,10 @@ void arch_code_changes(uint64_t address, uint64_t bytes)
 {
     uint64_t start = address & ~(uint64_t)(WIRE_PAGE - 1), end = address + bytes + WIRE_PAGE - 1;
     end = end < address ? UINT64_MAX : end & ~(uint64_t)(WIRE_PAGE - 1);
-    if (!regions_concern(start, end - start))
+    if (!regions_overlap_code(start, end - start))
         return;
     cache_lock();
-    if (regions_touch(start, end)) {
+    if (regions_mark_unstable(start, end)) {
         for (uint32_t i = 1; i < nblocks; i++)
             if (blocks[i].pc < end && blocks[i].pc + blocks[i].source_bytes > start && !blocks[i].stale)
                 poison(&blocks[i]);
@@ -248,7 +248,7 @@ int cache_has_room(void)
         nblocks + 1 < MAX_BLOCKS && nexits + EXITS_OF_A_BLOCK < MAX_EXITS &&
         arena_at + sizeof(struct place) * PLACES_OF_A_BLOCK <= arena_end)
         return 1;
-    regions_stale(); /* the next burst starts with an empty cache, if nobody is in it */
+    regions_mark_stale(); /* the next burst starts with an empty cache, if nobody is in it */
     return 0;
 }
 

@@ -84,12 +84,12 @@ uint64_t arch_ticks(void)
     return (uint64_t)high << 32 | low;
 }
 
-void arch_count_open(struct thread *t)
+void arch_count_cancel_stop(struct thread *t)
 {
     own_unguard(t->tables.stop);
 }
 
-void arch_count_close(struct thread *t)
+void arch_count_request_stop(struct thread *t)
 {
     own_guard(t->tables.stop);
 }

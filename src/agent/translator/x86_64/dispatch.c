@@ -50,7 +50,9 @@ static uint64_t take_back(struct thread *t, const struct exit *x)
     t->generated.app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
     /* Whoever stays would come back here at once, before it has faulted: it is to step over the branch. A
      * record is handed over first, for the branch was not executed. */
-    t->translation.leave_end = x->counts ? LEAVE_STEP : agent_stays() ? WIRE_END_INSTRUCTION : WIRE_END_FAULT;
+    t->translation.leave_end = x->counts                   ? LEAVE_STEP
+                               : agent_always_translated() ? WIRE_END_INSTRUCTION
+                                                           : WIRE_END_FAULT;
     t->translation.leave_detail = SIGSEGV;
     uint64_t code = leave(t, x->target);
     t->translation.leave_insns = x->insn;

@@ -79,7 +79,7 @@ void source_find_sequence(const struct insn *d, uint64_t pc, uint64_t *stop)
         address = d->op[1].imm.value.u;
     if (!address || !rseq_hint(d->pc, address))
         return;
-    regions_stale(); /* it may have been translated */
+    regions_mark_stale(); /* it may have been translated */
     *stop = rseq_next(pc);
 }
 

@@ -315,7 +315,7 @@ int translate_may(struct thread *t, uint64_t pc)
     if (!region_may_translate(pc))
         return cannot(t, WIRE_END_CODE, 0) != NULL;
     if (rseq_learn((uint64_t)__builtin_thread_pointer()))
-        regions_stale(); /* the beginning of the sequence may have been translated */
+        regions_mark_stale(); /* the beginning of the sequence may have been translated */
     if (rseq_inside(pc, &t->translation.abort_pc))
         return cannot(t, WIRE_END_CODE, 0) != NULL;
     if (!cache_has_room())
