@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "tests" / "hunt"))
 from hunt import MODES  # noqa: E402
 
 SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
-          "untouched", "strict-children"]
+          "untouched", "strict-children", "raw-altstacks"]
 
 
 @pytest.mark.parametrize("mode", MODES)

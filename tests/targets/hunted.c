@@ -185,6 +185,35 @@ static void strict_children(void)
     }
 }
 
+/* As sigaltstack, by an instruction of the program's own. */
+static long set_altstack(const stack_t *new)
+{
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"(SYS_sigaltstack), "D"(new), "S"(0L)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* Alternate stacks in memory that the program reads, none, and again, without libc's knowledge. */
+static void raw_altstacks(void)
+{
+    static volatile unsigned sum;
+    stack_t off = {.ss_flags = SS_DISABLE};
+    for (int i = 0; i < 400; i++) {
+        uint8_t *stack = pool + i % 8 * 8 * PAGE;
+        stack_t on = {.ss_sp = stack, .ss_size = 8 * PAGE};
+        for (int k = 0; k < PAGES * PAGE; k += 64) /* no line of it is watched from here on */
+            sum += pool[k];
+        CHECK(set_altstack(i >= 300 && i % 2 ? &off : &on) == 0);
+        for (int k = 0; k < 100000; k++)
+            sum += stack[(unsigned)k * 7919u % (8 * PAGE)];
+        for (int k = 0; k < 200000; k++)
+            sum += (unsigned)k;
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -196,7 +225,8 @@ int main(int argc, char **argv)
                   {"sent-faults", sent_faults},
                   {"constructor", constructor},
                   {"untouched", untouched},
-                  {"strict-children", strict_children}};
+                  {"strict-children", strict_children},
+                  {"raw-altstacks", raw_altstacks}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -446,6 +446,19 @@ static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
     return 1;
 }
 
+/* A system call instruction of the program, in native execution, has changed the alternate stack: signals now
+ * arrive on a stack of the program's, and the kernel kills it if a page there is protected. */
+static void unprotect_signal_stack(struct thread *t, const ucontext_t *uc)
+{
+    uint64_t low = (uint64_t)uc->uc_stack.ss_sp;
+    if (uc->uc_stack.ss_sp == t->signal_stack || in_handler(t, uc))
+        return;
+    if (uc->uc_stack.ss_flags & SS_DISABLE) /* anywhere below any stack pointer */
+        watch_off(t, WIRE_UNWATCHED_SIGNALS);
+    else
+        watch_avoid(low, low + uc->uc_stack.ss_size);
+}
+
 static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     if (recover(sig, info, uc))
@@ -454,6 +467,8 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
     if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && watch_faulted())
         agent_disable(WIRE_OFF_TROUBLE);
     struct thread *t = thread_self();
+    if (t)
+        unprotect_signal_stack(t, uc);
     if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
         signals_hold(t, sig, info); /* sent, not met */
         return 0;
