@@ -5,6 +5,8 @@ Environment: CACHEGRAM (the command; default build/src/cli/cachegram), CACHEGRAM
 program that is not installed instead of failing), CACHEGRAM_TEST_TIMEOUT (seconds a run, default 120),
 CACHEGRAM_TEST_LIMIT (seconds a test, default five runs).
 """
+import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -24,6 +26,10 @@ FULL = ["--mode", "full"]
 MODES = {"burst": BURST, "full": FULL}
 # A shell ignores it in what it starts in the background, and what is ignored here is in all that is started from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: run after the others, by itself: it confines programs to processors and measures times")
 
 
 def descendants(pid):
@@ -157,15 +163,41 @@ def record(cachegram, tmp_path):
     return go
 
 
+def common_folder(tmp_path_factory):
+    """A folder for all workers of a parallel run (pytest -n)."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "common"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def only_once(path):
+    """True for whoever comes first and makes the path; the others wait until it is complete."""
+    with open(f"{path}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(f"{path}.made"):
+            yield False
+        else:
+            yield True
+            pathlib.Path(f"{path}.made").touch()
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     """Folder with every C and C++ file of tests/targets compiled: NAME.c to NAME, lib_NAME.c to lib_NAME.so.
 
     A comment `/* build: FLAGS */` in a source adds flags.
     """
-    folder = tmp_path_factory.mktemp("targets")
-    for source in sorted(TARGETS.glob("*.c")) + sorted(TARGETS.glob("*.cpp")):
-        build_target(source, folder)
+    folder = common_folder(tmp_path_factory) / "targets"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    sources = sorted(TARGETS.glob("*.c")) + sorted(TARGETS.glob("*.cpp"))
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+        sources.reverse()  # two workers meet in the middle
+    for source in sources:
+        with only_once(folder / source.name) as first:
+            if first:
+                build_target(source, folder)
     return folder
 
 
@@ -179,6 +211,24 @@ def build_target(source, folder):
     output = folder / (source.stem + (".so" if library else ""))
     shared = ["-shared", "-fPIC"] if library else []
     subprocess.run([*compiler, "-O2", "-g", "-Wall", "-Wextra", *shared, "-o", output, source, *extra], check=True)
+    return output
+
+
+def open_to_others(folder):
+    """Lets other users into a folder of the tests, and thus into those above that are ours."""
+    for above in [folder, *folder.parents[:3]]:
+        mode = above.stat().st_mode
+        if above.stat().st_uid == os.getuid() and mode & 0o055 != 0o055:
+            above.chmod(mode & 0o777 | 0o055)
+
+
+@pytest.fixture(scope="session")
+def static_micro(tmp_path_factory):
+    """tests/targets/micro.c, linked statically: a program that cannot be profiled."""
+    output = common_folder(tmp_path_factory) / "linked-statically"
+    with only_once(output) as first:
+        if first:
+            subprocess.run(["gcc", "-std=gnu11", "-O2", "-static", "-o", output, TARGETS / "micro.c"], check=True)
     return output
 
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recorder that meets limits of its own: files that may not grow, nobody to look at the references."""
 import os
-import pathlib
 import re
 import resource
 import subprocess
 
 import pytest
 
-from conftest import find_cachegram
+from conftest import find_cachegram, open_to_others
 
 SPIN = ["/usr/bin/python3", "-c", "print(sum(range(6000000)))"]
 
@@ -150,10 +149,7 @@ def test_folder_without_permission(tmp_path):
     folder = tmp_path / "ro"
     folder.mkdir()
     folder.chmod(0o555)
-    for above in tmp_path.parents[:2]:
-        if above.stat().st_uid == os.getuid() and above != pathlib.Path("/tmp"):
-            above.chmod(0o755)
-    tmp_path.chmod(0o755)
+    open_to_others(tmp_path)
     other = ["setpriv", "--reuid=65534", "--clear-groups"] if os.getuid() == 0 else []
     if subprocess.run([*other, find_cachegram(), "--version"], capture_output=True, check=False).returncode != 0:
         pytest.skip("another user cannot run cachegram from here")

@@ -19,6 +19,8 @@ from conftest import run, totals
 from pirate_help import (able, pirate, pirate_argv, processes_like, rows, state_of,  # noqa: F401 (fixtures)
                          target_of, wait_until)
 
+pytestmark = pytest.mark.alone
+
 COLUMNS = ["available_bytes", "ns_per_ref", "cpi", "gbps", "fetch_ratio", "miss_ratio", "pirate_fetch_ratio", "valid"]
 
 # --- whole runs ---

@@ -16,6 +16,8 @@ import pytest
 from conftest import ROOT, run
 from pirate_help import able, cpu_seconds, pirate, pirate_argv, rows, state_of, wait_until  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.alone
+
 STEPS = 20000  # some 150 milliseconds of CPU time a run, half of them in the part
 BOTH = ["--from", "begin_here", "--to", "end_here"]
 WITHIN_NS = 20e6  # of a breakpoint's report: on a busy machine the measuring process waits for its CPU

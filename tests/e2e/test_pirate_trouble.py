@@ -15,6 +15,8 @@ from conftest import run, run_keys
 from pirate_help import (able, children_of, cpu_seconds, is_not_now, pirate, pirate_argv, rows,  # noqa: F401 (fixtures)
                          state_of, target_of, wait_until)
 
+pytestmark = pytest.mark.alone
+
 RIVAL = "another cachegram pirate measured on this machine at the same time (process {})"
 
 

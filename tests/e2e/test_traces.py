@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import FULL, need, run, totals
+from conftest import FULL, common_folder, need, only_once, run, totals
 
 # Some 150,000 references a round, with a working set of about a megabyte.
 BUSY = ["perl", "-e", "my @a = map { $_ * 3 } 0 .. 10000; for my $r (1 .. $ARGV[0]) { $a[($_ * 7919) % 10000] += $r "
@@ -39,10 +39,13 @@ def points(rows):
 @pytest.fixture(scope="module")
 def traced(cachegram, tmp_path_factory):
     """A full recording of a busy program: its trace and its profile."""
-    folder = tmp_path_factory.mktemp("traced")
-    result = run([cachegram, "record", *FULL, "-o", folder / "p.db", "--trace", folder / "t.trace", "--", *busy(2)])
-    assert result.status == 0 and result.out == b"10001\n"
-    assert result.err.count(b"\n") == 1, result.err
+    folder = common_folder(tmp_path_factory) / "traced"
+    with only_once(folder) as first:
+        if first:
+            folder.mkdir(exist_ok=True)
+            result = run([cachegram, "record", *FULL, "-o", folder / "p.db", "--trace", folder / "t.trace", "--", *busy(2)])
+            assert result.status == 0 and result.out == b"10001\n"
+            assert result.err.count(b"\n") == 1, result.err
     return folder / "t.trace", folder / "p.db"
 
 

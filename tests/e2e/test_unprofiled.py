@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU time that went into programs without the agent is told, and not taken for a short run; other time is not."""
 import os
+import re
 import sqlite3
-import subprocess
 
 import pytest
 
-from conftest import BURST, FULL, TARGETS, need, run, run_keys, totals
+from conftest import BURST, FULL, need, open_to_others, run, run_keys, totals
 
 SPIN = ["random", "8388608", "120000000"]
 
 
-@pytest.fixture(scope="module")
-def spin(built):
+@pytest.fixture
+def spin(built, static_micro):
     """Some half a second of CPU time: linked dynamically, and statically."""
-    static = built / "micro-static"
-    subprocess.run(["gcc", "-std=gnu11", "-O2", "-static", "-o", static, TARGETS / "micro.c"], check=True)
-    for folder in [built, *built.parents[:2]]:  # for another user
-        if folder.stat().st_uid == os.getuid() and folder.stat().st_mode & 0o005 != 0o005:
-            folder.chmod(0o755)
-    return {"micro": " ".join([str(built / "micro"), *SPIN]), "static": " ".join([str(static), *SPIN])}
+    open_to_others(built)  # for another user
+    return {"micro": " ".join([str(built / "micro"), *SPIN]), "static": " ".join([str(static_micro), *SPIN])}
 
 
 @pytest.mark.parametrize("script", ["{static}; exit 4", "{static} & wait; exit 4", "exec {static}", "env -i {micro}; exit 4",
@@ -99,25 +95,24 @@ def test_many_short_children(record, cachegram):
     assert result.status == 0 and result.out == b"200\n"
     keys = run_keys(db)
     starts, cpu = float(keys["start_cpu_seconds"]), float(keys["cpu_seconds"])
-    assert processes(db) == 201 and 201 * 10e-6 < starts < .9 * cpu
+    # On a busy machine the recorder may be so late with those that have ended that there is no slot for the next.
+    refused = re.search(r"(\d+) processes were not recorded", keys.get("warning", ""))
+    recorded = 201 - (int(refused[1]) if refused else 0)
+    assert processes(db) == recorded >= 64 and recorded * 10e-6 < starts < .9 * cpu
     assert float(keys["overhead_percent"]) > 100 * starts / cpu
-    assert b"were the agent's start in 201 processes" in run([cachegram, "report", db]).out
+    assert f"were the agent's start in {recorded} processes".encode() in run([cachegram, "report", db]).out
 
 
-def test_children_that_no_burst_meets(record, cachegram):
-    """Of processes too short for a burst a curve of the others tells nothing, and says so."""
-    spin = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
-    fork = "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); (:); done"
-    few = spin.replace("400000", "200000")
-    for script, told in ((f"{few}; {'; '.join([fork] * 6)}", True), (f"{spin}; {spin}", False)):
-        result, db = record(["--overhead", "20"], ["sh", "-c", script])
-        keys, shown = run_keys(db), run([cachegram, "report", db]).out
-        assert result.status == 0
-        assert 0 < float(keys["sampled_cpu_seconds"]) and float(keys["user_cpu_seconds"]) <= float(keys["cpu_seconds"])
-        assert (b"s of CPU time: the rest was spent in processes" in shown) == told
-        assert (b"s of CPU time: the rest was spent in processes" in run([cachegram, "mrc", db]).out) == told
-    result, db = record([], ["sh", "-c", "i=0; while [ $i -lt 20 ]; do i=$((i+1)); (:); done"])
-    assert b"its 21 processes were each too short" in run([cachegram, "mrc", db]).err or totals(db)["bursts"]
+def test_children_too_short_for_a_burst(record, cachegram):
+    """Which part of the CPU time the bursts represent is in the profile; tests/unit/test_curve_notes.c has the note on it."""
+    fork = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); (:); done"
+    result, db = record(["--overhead", "20"], ["sh", "-c", f"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {fork}"])
+    keys = run_keys(db)
+    assert result.status == 0 and processes(db) == 301 and totals(db)["bursts"] > 0
+    assert 0 < float(keys["sampled_cpu_seconds"]) and 0 < float(keys["user_cpu_seconds"]) <= float(keys["cpu_seconds"])
+    # With a gap of an hour no burst begins, whatever else the machine does.
+    result, db = record(["--gap-us", "3600000000"], ["sh", "-c", "i=0; while [ $i -lt 20 ]; do i=$((i+1)); (:); done"])
+    assert totals(db)["bursts"] == 0 and b"its 21 processes were each too short" in run([cachegram, "mrc", db]).err
 
 
 def test_more_children_than_slots(record, cachegram):

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The notes below a curve from bursts (report/curve-notes.c): at which numbers each one is written. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analysis/curve.h"
+#include "report/report.h"
+
+/* A curve without peculiarities: the only note is which parts of the run may have been missed. */
+static struct analysis_curve usual(size_t bursts)
+{
+    return (struct analysis_curve){
+        .bursts = bursts, .watches = 100, .user_seconds = NAN, .sampled_seconds = NAN, .clock_error = NAN};
+}
+
+static const char *notes(struct analysis_curve curve)
+{
+    static char text[1000];
+    FILE *out = fmemopen(text, sizeof text, "w");
+
+    assert_non_null(out);
+    report_curve_notes(out, &curve, "Note: ");
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+/* The number of notes, and whether one of them has these words. */
+static int says(struct analysis_curve curve, size_t lines, const char *words)
+{
+    const char *text = notes(curve);
+    size_t n = 0;
+
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        n++;
+    assert_int_equal(n, lines);
+    return strstr(text, words) != NULL;
+}
+
+static void test_missed_parts(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        notes(usual(300)),
+        "Note: parts of the run shorter than about 1% of it may have been missed by all 300 bursts\n");
+    assert_string_equal(
+        notes(usual(301)),
+        "Note: parts of the run shorter than about 1.0% of it may have been missed by all 301 bursts\n");
+    assert_true(says(usual(13), 1, "shorter than about 23%"));  /* 3 / 13 */
+    assert_true(says(usual(12), 1, "Note: 12 bursts are few")); /* 25% */
+    assert_true(says(usual(1), 1, "Note: 1 burst is few"));
+    FILE *none = tmpfile();
+    assert_non_null(none);
+    struct analysis_curve curve = usual(0);
+    report_curve_notes(none, &curve, "Note: ");
+    assert_int_equal(ftell(none), 0);
+    fclose(none);
+}
+
+/* Bursts each 10 ms on average, in a program of this CPU time. */
+static int too_little(size_t bursts, double seconds)
+{
+    struct analysis_curve curve = usual(bursts);
+
+    curve.user_seconds = seconds;
+    curve.sampled_seconds = 0.01 * (double)bursts;
+    const char *text = notes(curve);
+    return strstr(text, "of CPU time: the rest was spent in processes of about a millisecond") != NULL;
+}
+
+static void test_little_sampled(void **state)
+{
+    (void)state;
+    /* Of 20 expected bursts, 20 - 2 sqrt(20) = 11.06 may be missing by chance. */
+    assert_true(too_little(11, 0.2));
+    assert_false(too_little(12, 0.2));
+    /* Of 1,000, 936 are too few to be chance; but less than 30% missing is not reported. */
+    assert_true(too_little(699, 10));
+    assert_false(too_little(701, 10));
+    assert_false(too_little(5, 0)); /* no CPU time, or not known */
+    assert_false(too_little(5, NAN));
+
+    struct analysis_curve curve = usual(60);
+    curve.user_seconds = 1;
+    curve.sampled_seconds = 0.6;
+    assert_true(says(curve, 2, "Note: the bursts represent 0.60 of 1.00 s of CPU time: "));
+}
+
+static void test_watched_lines(void **state)
+{
+    (void)state;
+    struct analysis_curve curve = usual(100);
+    curve.watches = 0;
+    assert_true(says(curve, 2, "Note: no lines were watched"));
+
+    curve = usual(100);
+    curve.unfollowed = 9;
+    curve.dropped = 49;
+    curve.clock_error = 0.2;
+    assert_true(says(curve, 1, "100 bursts"));
+    curve.unfollowed = 10;
+    assert_true(says(curve, 2, "Note: 10% of the lines chosen could not be watched"));
+    curve.dropped = 50;
+    assert_true(says(curve, 3, "Note: 50% of the watched lines were censored"));
+    curve.clock_error = 0.21;
+    assert_true(says(curve, 4, "Note: the reference clock may be wrong by 21%"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_missed_parts),
+        cmocka_unit_test(test_little_sampled),
+        cmocka_unit_test(test_watched_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
