@@ -5,7 +5,6 @@
 
 #include <stdint.h>
 
-/* Memory that a call may touch. */
 #define CALL_PARTS 16u
 struct span {
     uint64_t address, bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * burst.c - a thread's way into a recorded burst and back: buffers, entering, leaving, stepping.
+ * burst.c - bursts: buffers, entering, leaving, single steps.
  *
  * All of it runs in signal handlers with every signal blocked, on the thread's own signal stack.
  */
@@ -20,11 +20,11 @@
 #include "agent/threads/threads.h"
 #include "agent/translator/translator.h"
 
-static uint32_t active; /* threads that are in a burst or step, for which we must handle faults and traps */
+static uint32_t active; /* threads in a burst or step, whose faults and traps the agent must handle */
 
-/* Threads with the trap flag that are in no burst: who was made by a step over its making and has not come
- * to its first instruction, and who shall enter one behind a handler. As `active`, they need us to handle
- * SIGTRAP, or the kernel ends the program. */
+/* Threads with the trap flag that are in no burst: one that was created by a stepped call and has not reached
+ * its first instruction; one that enters a burst after the handler of a signal. If the agent did not handle
+ * SIGTRAP for them, as for the `active` ones, the kernel would end the program. */
 static uint32_t stepping_native;
 
 static int forbidden;
@@ -36,7 +36,7 @@ void burst_init(const struct burst_ops *o)
     ops = o;
 }
 
-/* Nonzero: the thread may enter the code cache, and is one of `active`. */
+/* Nonzero: the thread may enter the code cache, and is counted in `active`. */
 static int may_enter(void)
 {
     __atomic_fetch_add(&active, 1, __ATOMIC_SEQ_CST);
@@ -58,7 +58,7 @@ void burst_attached(void)
     has_guard_page = 0;
 }
 
-/* When one is used first: most processes are over before they have had a burst. */
+/* Called when a buffer is used first: most processes end before they have had a burst. */
 static void add_guard_page(int index)
 {
     if (__atomic_load_n(&has_guard_page, __ATOMIC_RELAXED) >> index & 1)
@@ -99,7 +99,7 @@ static void start_buffer(struct thread *t, int index)
     t->burst.blocks_before = proc->count.blocks;
 }
 
-/* Translations, the buffers that this process shares with the collector, and what threads have. */
+/* Memory of translations, buffers shared with the collector, and structures of threads. */
 static uint64_t memory_bytes(void)
 {
     uint64_t each = offsetof(struct thread, tables.jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
@@ -113,8 +113,8 @@ static uint64_t string_hits_since_last(const struct thread *t)
     return hits > 0 ? (uint64_t)hits : 0;
 }
 
-/* CPU time that the burst is to blame for. The rest of a long one is the program's own: a string instruction
- * over megabytes, or the kernel's making of pages for it (one of python3: 0.3 s). */
+/* CPU time that the burst cost. A long burst's time beyond this limit is the program's own: a string
+ * instruction over megabytes, or the kernel providing pages for it (one of python3: 0.3 s). */
 static uint64_t burst_cost_ns(const struct wire_desc *d)
 {
     uint64_t most = BURST_MOST_NS + d->words * BURST_WORD_MOST_NS + d->new_blocks * BURST_BLOCK_MOST_NS;
@@ -175,7 +175,8 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
     native_account(t);
 }
 
-/* Of a thread that is in a system call, and comes to back_from_gate (arch) next, which needs the lock. */
+/* For a thread that is in a system call: afterwards it continues in back_from_gate, which needs the
+ * translator's lock. */
 static void hand_over_waiting(struct thread *t)
 {
     if (t->state == THREAD_BURST && !t->translation.inside && !t->translation.counts &&
@@ -183,7 +184,7 @@ static void hand_over_waiting(struct thread *t)
         hand_over(t, WIRE_END_SYSCALL, 0, t->generated.cursor, UINT32_MAX, 0, t->burst.cpu_start_ns);
 }
 
-/* Of one that runs: what it has recorded cannot be had, but how long it took. */
+/* A running thread's records cannot be handed over, but the CPU time they cover is counted. */
 static void count_lost_buffers(struct thread *t)
 {
     uint64_t now;
@@ -196,7 +197,7 @@ static void count_lost_buffers(struct thread *t)
 
 void burst_process_ends(void)
 {
-    burst_hand_over_waiting(); /* they have no end of their own */
+    burst_hand_over_waiting(); /* these threads do not end their bursts themselves */
     threads_each(count_lost_buffers);
 }
 
@@ -214,7 +215,7 @@ void burst_discard_buffer(struct thread *t)
     t->translation.buffer = -1;
 }
 
-/* Makes the thread native again in the agent's own state; the context is the caller's business. */
+/* Marks the thread native again; the caller takes care of the context. */
 static void go_native(struct thread *t)
 {
     if (t->state == THREAD_BURST)
@@ -226,8 +227,9 @@ static void go_native(struct thread *t)
     ops->left(t);
 }
 
-/* Back there at once (signals.c), or when it is triggered again. Whoever leaves at its own request, or for
- * good, triggers itself where it may be in a burst again. */
+/* The thread returns to translated code at once (return_to_translated), or enters it at its next trigger. One
+ * that left at its own request, or permanently (WIRE_END_EXIT), triggers itself when it may be in a burst
+ * again. */
 static void return_or_arm(struct thread *t, enum wire_end end)
 {
     t->burst.must_return = agent_always_translated() && end != WIRE_END_EXIT;
@@ -255,7 +257,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     }
     int counting = t->translation.counts;
     uint32_t asks = 0;
-    if (t->state == THREAD_BURST) /* nobody else hands its buffer over now */
+    if (t->state == THREAD_BURST) /* so that no other thread hands its buffer over */
         arch_inside(t);
     if (counting) {
         count_end(t);
@@ -267,7 +269,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
     if (end == WIRE_END_EXIT)
         native_account(t);
     go_native(t);
-    ops->ask(t, asks); /* after which the budget knows what this burst cost */
+    ops->ask(t, asks); /* after this the budget includes what this burst cost */
     return_or_arm(t, end);
 }
 
@@ -284,9 +286,9 @@ void burst_left(struct thread *t)
     burst_end(t, WIRE_END_EXIT, 0, t->generated.cursor, UINT32_MAX);
 }
 
-/* Full mode: a free one, as soon as the collector has one; -1: there will be none, or not in most_ns. Threads
- * that wait in system calls need none meanwhile: there may be more of them than buffers, and what they wait
- * for may be this thread. */
+/* Full mode: waits until the collector has freed a buffer; -1: none will be freed, or not within most_ns.
+ * Meanwhile the buffers of threads in system calls are handed over: there may be more threads than buffers,
+ * and what those threads wait for may be this one. */
 static int await_buffer(uint64_t most_ns)
 {
     int index;
@@ -344,7 +346,7 @@ static uint64_t pending_signals(void)
     return pending;
 }
 
-/* Of those pending, the ones that the target would see now. */
+/* The pending signals that would be delivered to the target now. */
 static uint64_t deliverable(const ucontext_t *uc, uint64_t pending)
 {
     uint64_t mask;
@@ -352,15 +354,15 @@ static uint64_t deliverable(const ucontext_t *uc, uint64_t pending)
     return pending & ~mask & ~FAULT_SIGNALS;
 }
 
-/* A signal that the target would see now. Entering would block it, and code that sends itself one
- * relies on its being handled before the call returns. */
+/* A pending signal would be delivered to the target now. Entering a burst would block it, but code that sends
+ * itself a signal relies on its handler running before the call returns. */
 int burst_signal_pending(const ucontext_t *uc)
 {
     return deliverable(uc, pending_signals()) != 0;
 }
 
-/* One of these, or one that was sent though it is usually a fault's, and that the target blocks: in
- * translated code it would come at once. */
+/* That, or a pending signal of a fault that somebody sent and the target blocks: in translated code, where it
+ * is not blocked, it would be delivered at once. */
 static int signal_prevents_entry(const ucontext_t *uc)
 {
     uint64_t pending = pending_signals();
@@ -378,8 +380,8 @@ static int take_buffer_for(struct thread *t)
     return 0;
 }
 
-/* There is no room for more code. What is stale is in nobody's way, so that all other threads come to need
- * room, too, and out: whoever is the last one has all of it. */
+/* The code cache is full. Stale code keeps no thread in it: every other thread needs room sooner or later,
+ * too, and leaves. The last one then gets the whole cache. */
 static uint64_t retry_after_others_left(struct thread *t, uint64_t pc)
 {
     struct timespec moment = {0, ROOM_LOOK_NS};
@@ -400,13 +402,13 @@ static uint32_t why_no_code(const struct thread *t, int in_sequence)
                                                         : WIRE_NATIVE_CODE;
 }
 
-/* Code for pc, of a recorded burst or of the stretch before it, and all set for it; 0: there is none, and the
- * buffer is given back. */
+/* Prepares a recorded burst, or the counting stretch before it, at pc, and returns its code. 0: there is
+ * none, and the buffer is returned. */
 static uint64_t begin_translated(struct thread *t, uint64_t pc)
 {
     uint64_t code = arch_translate(t, pc);
     int in_sequence = t->translation.abort_pc != 0;
-    t->translation.abort_pc = 0; /* the kernel has seen to it */
+    t->translation.abort_pc = 0; /* the kernel handles an interrupted sequence by itself */
     for (unsigned waited = 0; !code && agent_always_translated() &&
                               t->translation.leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
          waited++) {
@@ -430,7 +432,7 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc)
     return code;
 }
 
-/* The stretch before it is over, and the context is the target's own. */
+/* Begins the recorded burst after a counting stretch; the context is the target's own. */
 static void begin_recording(struct thread *t, ucontext_t *uc)
 {
     start_buffer(t, t->translation.buffer);
@@ -447,7 +449,7 @@ static void begin_recording(struct thread *t, ucontext_t *uc)
 void burst_counting_stopped(struct thread *t, ucontext_t *uc)
 {
     enum count_verdict verdict = count_stop(t, uc);
-    if (verdict == COUNT_SIGNAL) { /* let it in: the burst comes after it */
+    if (verdict == COUNT_SIGNAL) { /* deliver it: the burst begins after its handler */
         arch_restore(t, uc);
         memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
@@ -488,7 +490,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         arch_flush();
     ops->begins(t);
     t->translation.counts = count_wanted(t, uc);
-    /* Who counts for long must not keep a buffer from others. */
+    /* With --clock count-always a stretch is long, and must not keep a buffer from others. */
     if (!(t->translation.counts && count_always())) {
         t->native.refused = WIRE_NATIVE_BUFFER;
         if (!take_buffer_for(t))
@@ -560,7 +562,8 @@ void burst_step_resolved(struct thread *t, const ucontext_t *uc)
     t->burst.step_makes_thread = 0;
 }
 
-/* A program was to be executed, and the buffer handed over, but the call has failed. */
+/* Takes a buffer again, if it was handed over before an exec that has failed. Nonzero: the thread has what it
+ * needs. */
 static int regain_buffer(struct thread *t)
 {
     int index = t->translation.buffer < 0 && !t->burst.is_probe ? await_buffer(BUFFER_WAIT_NS) : -1;
@@ -577,7 +580,7 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
     burst_step_resolved(t, uc);
     if (burst_signal_pending(uc)) {
         int blocked = t->burst.step_trap_blocked;
-        burst_step(t, uc); /* its handler runs first, then the next instruction, then we are here again */
+        burst_step(t, uc); /* the handler runs first, then the next instruction, then this function again */
         t->burst.step_trap_blocked |= blocked;
         return;
     }
@@ -610,16 +613,16 @@ void burst_leave(struct thread *t, ucontext_t *uc)
 {
     arch_set_pc(uc, t->translation.exit_pc);
     memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
-    if (t->translation.counts) /* perhaps for good */
+    if (t->translation.counts) /* it may not come back */
         count_take(t, arch_count_out(t, uc));
-    /* An alarm that waits would swallow the SIGTRAP of the instruction that is stepped over, or of the step.
-     */
+    /* A pending alarm would replace the SIGTRAP of the step, or of the stepped instruction. */
     if (t->translation.leave_end == LEAVE_STEP || t->translation.leave_end == LEAVE_RETURN)
         count_pause(t);
     if (t->translation.leave_end == LEAVE_STEP) {
         if (t->burst.step_executes && t->translation.buffer >= 0)
             publish(t, WIRE_END_MORE, 0, t->generated.cursor, UINT32_MAX, 0);
-        if (t->burst.step_makes_thread) /* whoever forbids bursts waits for this thread anyway */
+        if (t->burst.step_makes_thread) /* no need to check `forbidden`: who forbids bursts waits for this
+                                           thread anyway */
             __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
         burst_step(t, uc);
         return;
@@ -641,7 +644,7 @@ void burst_step(struct thread *t, ucontext_t *uc)
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
     t->burst.step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
-    mask &= ~SIGNAL_BIT(SIGTRAP); /* a blocked trap would kill */
+    mask &= ~SIGNAL_BIT(SIGTRAP); /* the kernel kills for a trap whose signal is blocked */
     memcpy(&uc->uc_sigmask, &mask, sizeof mask);
     if (t->state == THREAD_BURST)
         arch_leave(t);

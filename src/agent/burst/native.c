@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native.c - what threads execute natively though they are to stay in the code cache (full mode, counting
- * always): its references are missing, and the profile says how much that is, and why.
+ * native.c - native execution that should have been translated (full mode, and --clock count-always). Its
+ * references are missing; the profile says how much that is, and why.
  *
- * Measured is user-mode CPU time of the thread, from the moment at which a handler of ours returns to native
- * code till the thread is in the code cache again. Not counted is what makes no references that would have
- * been recorded: the kernel's time in system calls (getrusage tells user mode apart), single instructions
- * that are stepped over (`stepped` has their number), and a thread's end.
+ * What is measured is user-mode CPU time of the thread, from the moment at which one of the agent's handlers
+ * returns to native code until the thread is in the code cache again. What makes no references that would
+ * have been recorded is not measured: the kernel's time in system calls (getrusage separates user mode),
+ * instructions that are single-stepped (the counter `stepped` has their number), and the end of a thread.
  *
- * Threads that the agent does not know have no such moments. They are known to be there from the calls that
- * make them, and the process' CPU time less that of all known threads is theirs, in the kernel, too.
+ * Threads that the agent does not know have no such moments. That they exist is known from the calls that
+ * create them. Their time is the process's CPU time minus that of all known threads, including their time in
+ * the kernel.
  */
 #include <sys/resource.h>
 #include <time.h>
@@ -31,7 +32,7 @@ static uint64_t user_ns(void)
     return (uint64_t)usage.ru_utime.tv_sec * 1000000000u + (uint64_t)usage.ru_utime.tv_usec * 1000u;
 }
 
-/* The thread's CPU time up to now is accounted for. */
+/* Accounts for the thread's CPU time up to now. */
 static uint64_t account_cpu_time(struct thread *t)
 {
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID), before = t->native.known_cpu_ns;
@@ -59,7 +60,7 @@ void native_begins(struct thread *t)
     t->native.why = t->burst.left_because == WIRE_END_EXIT ? WIRE_NATIVE_AGENT : t->native.refused;
 }
 
-/* The entry for the thread and the reason; the last one is for all that have none of their own. */
+/* The entry for the thread and reason. The last entry is shared by all that find none of their own. */
 static struct wire_native *entry_of(uint32_t tid, uint32_t why)
 {
     uint32_t key = tid << 4 | why, i = 0;

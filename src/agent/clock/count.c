@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * count.c - the clock without counters: how many references a thread makes per nanosecond of its CPU time.
+ * count.c - the clock without hardware counters: references of a thread per nanosecond of its CPU time.
  *
- * A trigger does not begin a recorded burst at once, but a stretch in which the same code is translated such
- * that it counts its references and does nothing else (translator/x86_64/count.h). Its first part warms up;
- * the second is timed; then the recorded burst begins, where the stretch has come to. Everything that can
- * happen in a burst can happen in a stretch. What cuts it short does not cost the burst, which then begins a
- * little later, with what was counted till then.
+ * A trigger does not begin a recorded burst at once. First comes a stretch in which the same code is
+ * translated so that it only counts its references (translator/x86_64/count.h). The first part of the stretch
+ * warms up, the second is timed; then the recorded burst begins where the stretch has arrived. Everything
+ * that can happen in a burst can happen in a stretch. An event that cuts the stretch short does not cost the
+ * burst: it begins a little later, with what was counted until then.
  *
- * Where time alone decides, bursts begin more often in slow code, and a rate makes up for it only if it is
- * that of the very place: programs go from slow to fast code and back within microseconds. So the burst
- * begins a random number K of references behind the mark at which the time is over, with K up to
- * COUNT_NEAR_REFS. Then the chance that it begins at a reference is as the time of the parts between marks
- * that end in the COUNT_NEAR_REFS before it; which is what is told (count-near.c).
+ * If time alone decided, bursts would begin more often in slow code. Weighting by a rate corrects that only
+ * if it is the rate at that very place, since programs change between slow and fast code within microseconds.
+ * Therefore the burst begins a random number K of references after the mark at which the time has elapsed,
+ * with K up to COUNT_NEAR_REFS. Then the probability of beginning at a given reference is proportional to the
+ * time of the parts between marks that end within the COUNT_NEAR_REFS before it, and that time is what is
+ * reported (near.c).
  *
- * Counting code looks at no clock itself. At a mark it asks C code to, every few thousand references. A timer
- * of the thread's (on real time: those on CPU time only have the kernel's tick) interrupts it; the handler
- * notes the time and closes a page that blocks of loops write to, and the fault that follows is where a part
- * ends. A system call that may wait is never interrupted: the page is closed before it instead.
+ * Counting code does not read a clock. At a mark, every few thousand references, it calls C code, which does.
+ * A timer of the thread interrupts the stretch if no mark is reached (in real time: timers of CPU time only
+ * have the resolution of the kernel's tick). Its handler notes the time and write-protects a page that the
+ * blocks of loops write to; the fault that follows is where the part ends. A system call that may wait is
+ * never interrupted: the page is protected before it instead.
  *
- * Counting always is one stretch without end, stopped now and then to look after signals, with recorded
- * bursts in between.
+ * With --clock count-always there is one endless stretch. It is stopped regularly to look for signals, and
+ * recorded bursts come in between.
  */
 #include <string.h>
 #include <time.h>
@@ -33,7 +35,7 @@
 #include "agent/translator/translator.h"
 
 static int supported;
-static uint64_t start_ns, start_ticks; /* when the process was young */
+static uint64_t start_ns, start_ticks; /* at the start of the process */
 
 void count_init(void)
 {
@@ -55,7 +57,7 @@ int count_is_alarm(const siginfo_t *info)
     return info->si_code == SI_TIMER && info->si_value.sival_ptr == &supported;
 }
 
-/* 0: the thread has all that it needs. */
+/* Prepares the thread for counting. 0, or -1. */
 static int get_ready(struct thread *t)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
@@ -96,7 +98,7 @@ void count_thread_gone(struct thread *t)
 
 void count_alarm(struct thread *t, const ucontext_t *uc)
 {
-    if (!t->translation.counts) /* it was late; else perhaps in the middle of a step */
+    if (!t->translation.counts) /* too late: the stretch has ended */
         return;
     t->clock.timed = 0;
     t->clock.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
@@ -105,8 +107,8 @@ void count_alarm(struct thread *t, const ucontext_t *uc)
     t->clock.closed = 1;
 }
 
-/* Nothing is to interrupt the thread any more: not an alarm that waits either, which a program that blocks
- * SIGTRAP would find, or the one that it executes. */
+/* Cancels the alarm, and removes one that is pending: a program that blocks SIGTRAP would find it, or the
+ * program that it executes. */
 static void cancel_alarm(struct thread *t)
 {
     uint64_t pending = 0, trap = SIGNAL_BIT(SIGTRAP);
@@ -133,7 +135,7 @@ void count_pause(struct thread *t)
     t->clock.alarm_cpu_ns = 0;
 }
 
-/* Real time of the stretch so far that was none of the target's code. */
+/* Real time of the stretch so far that was not spent in the target's code. */
 static uint64_t excluded_ns(const struct counting *c)
 {
     return c->away_ns + c->calls_ns + c->idle_ns;
@@ -153,8 +155,8 @@ static void begin_part(struct thread *t, uint64_t total)
     c->mark[0] = (struct count_mark){total, c->part_ticks, excluded_ns(c), count_page_faults()};
 }
 
-/* Where the next recorded burst begins: at a random place of the next stratum, which is as long as the budget
- * wants it in CPU time, at the thread's rate so far. */
+/* Plans the next recorded burst at a random point of the next stratum. The stratum's length is the budget's,
+ * in CPU time, converted by the thread's rate so far. */
 static void plan_burst(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->clock;
@@ -166,7 +168,7 @@ static void plan_burst(struct thread *t, uint64_t total)
     c->stratum_end += c->gap_refs;
 }
 
-/* Counting always: until the thread is looked at again. */
+/* --clock count-always: time until the thread is stopped to look for signals. */
 static uint64_t lap_ns(const struct counting *c, uint64_t total)
 {
     uint64_t left = c->burst_at > total ? (c->burst_at - total) * 1000 / c->per_us : 0;
@@ -203,8 +205,8 @@ void count_begin(struct thread *t)
     count_add(&proc->count.counts, 1);
 }
 
-/* Elements of repeated string instructions for which the counter has counted none; less than 0 where most
- * had none at all, which count as one each. */
+/* Elements of repeated string instructions that the counter does not include. Negative if most of the
+ * instructions had no element, since each is counted as one. */
 static int64_t string_refs(const struct thread *t)
 {
     int64_t sum = 0;
@@ -232,7 +234,7 @@ void count_take(struct thread *t, uint64_t counted)
     t->clock.string_refs_taken = strings;
 }
 
-/* CPU time that the part has taken up to then, without what was spent in code of ours and in system calls. */
+/* CPU time of the part up to then, without the agent's own code and system calls. */
 static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
 {
     uint64_t away = c->part_cpu_ns + c->away_ns - c->part_away_ns + c->calls_ns - c->part_calls_ns;
@@ -245,7 +247,8 @@ static void add_blocks(const struct thread *t)
     count_add(&proc->count.count_turns, t->translation.counted_blocks / COUNT_TURN);
 }
 
-/* The warm part is over. No alarm tells: it would leave the processor cold for as long as the part lasts. */
+/* Ends the warming part at a mark. An alarm would do, too, but its signal would leave the caches and
+ * predictors cold for as long as the timed part lasts. */
 static void mark_timed_part(struct thread *t)
 {
     struct counting *c = &t->clock;
@@ -273,7 +276,7 @@ void count_marked(struct thread *t)
         c->near = 1;
         c->near_left = 1 + random_next(&t->timing.random) % COUNT_NEAR_REFS;
     }
-    if (count_always() || (c->near && !c->near_left)) { /* to the next block's beginning, and no farther */
+    if (count_always() || (c->near && !c->near_left)) { /* the burst begins at the next block */
         c->near = 2;
         if (!c->closed)
             arch_count_request_stop(t);
@@ -289,10 +292,9 @@ void count_marked(struct thread *t)
     c->away_ns += count_ns_of(c, arch_ticks() - now);
 }
 
-/*
- * System calls are left out: of the time that triggers go by, too (signals.c). One that lasts as long as a
- * stretch has all its triggers at its end, and what runs a stretch behind it would be met far too often.
- */
+/* System calls are excluded, also from the time after which triggers fire (main/signals.c). A call that lasts
+ * as long as a stretch would have all its triggers at its end, and the code that runs a stretch after it
+ * would be sampled far too often. */
 void count_call_begins(struct thread *t)
 {
     struct counting *c = &t->clock;
@@ -320,7 +322,7 @@ void count_end(struct thread *t)
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
     cancel_alarm(t);
-    /* Others may have run meanwhile: the processor's clock does not stop then. */
+    /* other threads may have run meanwhile, and the processor's clock goes on then */
     if (c->near == 2 && !count_always() && c->part_ns < ns + ns / 8) {
         count_near_times(t);
         ns = c->part_ns;
@@ -352,7 +354,7 @@ void count_forget(struct thread *t)
     t->clock.string_total_before = t->clock.total;
 }
 
-/* Counting always: on to where the thread is looked at again, *aim references away. */
+/* --clock count-always: continues for another lap; the next stop is *aim references away. */
 static void begin_lap(struct thread *t, uint64_t total, uint64_t *aim)
 {
     set_timer(t, lap_ns(&t->clock, total));
@@ -368,8 +370,8 @@ static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
     t->clock.alarm_cpu_ns = 0;
 }
 
-/* Whether the recorded burst is to begin now; if not, all is set for what comes next, *aim references away
- * (left alone: as it was). */
+/* Whether the recorded burst begins now. If not, sets up what comes next: *aim references away, if it is
+ * changed. */
 static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
 {
     struct counting *c = &t->clock;
@@ -386,10 +388,10 @@ static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
         return 1;
     uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              wanted = c->part ? COUNT_TIMED_NS + COUNT_NEAR_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
-    int paused = c->paused; /* were that a part's end, code behind system calls would be met more often */
+    int paused = c->paused; /* if that ended a part, code after system calls would be sampled more often */
     c->paused = 0;
     if (ns < (paused ? wanted : wanted / 2) && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
-        /* Code was translated meanwhile, or others ran. */
+        /* The time went into translating code, or to other threads. */
         set_timer(t, wanted - ns);
         c->away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;
         return 0;

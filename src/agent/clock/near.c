@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* near.c - what the references right before a burst took, from the marks that counting code came by. */
+/* near.c - the time of the references right before a burst, from the marks of counting code. */
 #include <sys/resource.h>
 #include "agent/clock/clock.h"
 #include "agent/sys/session.h"
@@ -7,8 +7,8 @@
 #include "agent/thread.h"
 
 #define NEAR_PARTS (COUNT_NEAR_REFS / COUNT_MARK_REFS)
-/* Times what it costs the collector, a page costs at most: what took longer was something else, a host that
- * ran others. */
+/* Limit of what a page fault is taken to cost, in multiples of its cost in the collector: anything longer was
+ * something else, such as a host that ran other guests. */
 #define PAGE_MOST_TIMES 3u
 _Static_assert(COUNT_MARKS >= NEAR_PARTS + 2, "their beginnings and ends, and the place of the burst");
 
@@ -23,12 +23,12 @@ uint64_t count_page_faults(void)
     return sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)) ? 0 : (uint64_t)use.ru_minflt;
 }
 
-/* From one of the last marks to the next one. */
+/* The stretch between two of the last marks. */
 struct segment {
     uint64_t refs, ns, faults;
 };
 
-/* Number `i` of them, the last one first; refs 0: there are no more. */
+/* Segment number `i`, the last one first; refs 0: there are no more. */
 static struct segment segment(const struct counting *c, unsigned i)
 {
     if (i + 2 > c->marks || i + 2 > COUNT_MARKS)
@@ -40,11 +40,9 @@ static struct segment segment(const struct counting *c, unsigned i)
                             later->faults > m->faults ? later->faults - m->faults : 0};
 }
 
-/*
- * What pages have cost: segments with faults against those without in the same stretch. Of all threads. Until
- * there are such, what they cost the collector (wire_session.page_ns), which as many faults as it made
- * outweigh.
- */
+/* The measured cost of page faults: segments with faults compared with segments without, in the same stretch;
+ * all threads together. The collector's own measurement (wire_session.page_ns) is used until there are such
+ * segments; it counts like as many faults as it was measured with. */
 static struct {
     uint64_t ns, faults;
 } paging;
@@ -68,12 +66,12 @@ static void learn_paging(const struct counting *c)
 }
 
 /*
- * What the code right before the burst took. The stretch's time is over at a mark, with a chance as the time
- * since the mark before; and the burst begins up to COUNT_NEAR_REFS behind it, anywhere with the same chance.
- * So at this place it begins with a chance as the time of those parts between marks that end so near before
- * it: of the last few, but not of what lies behind the last mark. (Parts count, not their references: one
- * string instruction may make more than all.) With the pages that the kernel made, which the stretch goes on
- * through.
+ * Sets the time of the code right before the burst. The stretch's time elapses at a mark with a probability
+ * proportional to the time since the previous mark, and the burst begins up to COUNT_NEAR_REFS later,
+ * anywhere with the same probability. So the probability that it begins at this place is proportional to the
+ * time of those parts between marks that end so shortly before it: the last few, without what follows the
+ * last mark. (The number of parts counts, not their references: one string instruction may make more than all
+ * others.) Page faults are included, since the stretch goes on through them.
  */
 void count_near_times(struct thread *t)
 {
@@ -89,10 +87,8 @@ void count_near_times(struct thread *t)
     c->near_ns = ns;
 }
 
-/*
- * Of the stretch, the time in which nothing could trigger: the collector's event only falls due in user code,
- * not while the kernel makes pages.
- */
+/* Time of the stretch in which no trigger could fire: the collector's event only fires in user code, not
+ * while the kernel provides pages. */
 uint64_t count_paging_ns(const struct thread *t)
 {
     const struct counting *c = &t->clock;

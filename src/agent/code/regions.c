@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * regions.c - which code there is: mapped from a file (or the vDSO), executable, not writable; or such
- * that may change at any time, whose translations look at their source each time (check.h). Reading
- * /proc/self/maps costs 70-250 us, so a list is kept; what lies in memory at a few places of each region is
- * compared at the start of every burst, which sees a library that was unloaded or replaced.
+ * regions.c - the executable mappings. Code is either fixed (mapped from a file, or the vDSO; executable, not
+ * writable), or it may change at any time and its translations check their source (check.h). Reading
+ * /proc/self/maps costs 70-250 us, so a list is kept. At the start of every burst some bytes at a few places
+ * of each fixed region are compared, which detects a library that was unloaded or replaced.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,28 +21,26 @@
 struct region {
     uint64_t start, end;
     uint32_t module;
-    int used;                      /* something was translated from it */
-    uint64_t used_start, used_end; /* what was translated lies in there */
-    uint64_t inode, file_at; /* of the file that is mapped at `start`, and where in it; see find_remapped */
-    int is_file;             /* not the vDSO */
-    int may_change; /* made at run time, or writable: blocks check their own source, nothing is probed */
+    int used;
+    uint64_t used_start, used_end; /* range of what was translated */
+    uint64_t inode, file_at;       /* the file mapped at `start`, and the offset in it; see find_remapped */
+    int is_file;                   /* not the vDSO */
+    int may_change; /* made at run time, or writable: blocks check their own source, nothing is compared */
     uint8_t probe[PROBES][PROBE_BYTES];
 };
 
-static struct region *regions; /* room for MAX_REGIONS; NULL: for none */
+static struct region *regions; /* room for MAX_REGIONS; NULL: no memory */
 static int nregions, changed;
 
-/*
- * Pages whose mapping changed, or was about to, after they were known as code that stays the same: from then
- * on for good they count as code that may change. So it does not matter when the change takes effect, and
- * what is translated meanwhile.
- */
+/* Pages whose mapping changed, or was about to, after they were known as fixed code. From then on they
+ * permanently count as code that may change. So it does not matter at which moment the change takes effect,
+ * or what is translated meanwhile. */
 static struct {
     uint64_t start, end;
 } unstable[MAX_UNSTABLE];
 static int nunstable;
-static int nforgotten;  /* that were forgotten, and the list not read since */
-static uint32_t misses; /* since the list was last read */
+static int nforgotten;  /* regions that were forgotten, while the list was not read again */
+static uint32_t misses; /* failed lookups since the list was last read */
 
 static uint64_t probe_address(const struct region *r, int i)
 {
@@ -57,7 +55,7 @@ static struct region *lookup(uint64_t pc)
     return NULL;
 }
 
-/* Where, from pc on, unstable code begins; `end` at the latest. */
+/* Where unstable code begins, from pc on; `end` at the latest. */
 static uint64_t stable_end(uint64_t pc, uint64_t end)
 {
     int n = __atomic_load_n(&nunstable, __ATOMIC_ACQUIRE);
@@ -70,13 +68,13 @@ static uint64_t stable_end(uint64_t pc, uint64_t end)
     return end;
 }
 
-/* Under the translator's lock. */
+/* The caller holds the translator's lock. */
 static void add_unstable(uint64_t start, uint64_t end)
 {
     int i = 0;
     while (i < nunstable && (end < unstable[i].start || start > unstable[i].end))
         i++;
-    if (i == MAX_UNSTABLE) /* no room: it covers what lies in between, too */
+    if (i == MAX_UNSTABLE) /* no room: extends the last entry, with all that lies in between */
         i = MAX_UNSTABLE - 1;
     else if (i == nunstable)
         unstable[i].start = start, unstable[i].end = end;
@@ -107,8 +105,8 @@ static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const 
     return proc->nmodules - 1;
 }
 
-/* Where a newly seen region is kept; `old`: one that overlaps it. Regions of code made at run time grow and
- * shrink, and are just replaced; what was translated from a file is only forgotten by a flush. */
+/* The entry for a new region; `old`: a known one that overlaps it. Regions of code made at run time grow and
+ * shrink, and are simply replaced. What was translated from a file is only forgotten by a flush. */
 static struct region *slot_for(struct region *old)
 {
     if (old)
@@ -138,7 +136,8 @@ static void add_line(const char *line, size_t length)
         if (n == 1) {
             if (i + 5 > length || line[i + 2] != 'x' || line[i] != 'r')
                 return;
-            writable = line[i + 1] == 'w' || line[i + 3] == 's'; /* shared: through another mapping */
+            /* A shared mapping may be written through another one. */
+            writable = line[i + 1] == 'w' || line[i + 3] == 's';
             i += 5;
         }
     }
@@ -170,10 +169,8 @@ static void add_line(const char *line, size_t length)
         rseq_module(proc->module[r->module].path, number[0], number[2]);
 }
 
-/*
- * The list cannot be read any more: the process has left /proc behind, or may open nothing. Where the same is
- * still there, what was known of it holds; other code is taken for such that may change.
- */
+/* The list cannot be read any more: the process has left /proc behind, or may not open files. Where the
+ * compared bytes are the same, what was known still holds; other code counts as code that may change. */
 static void revalidate_known(void)
 {
     int n = nforgotten;
@@ -220,7 +217,7 @@ static void read_maps(void)
     own_close(fd);
 }
 
-/* At the places where we look. */
+/* Compares the region at its sampled places. */
 static int is_unchanged(const struct region *r)
 {
     uint8_t now[PROBE_BYTES];
@@ -233,12 +230,12 @@ static int is_unchanged(const struct region *r)
     return 1;
 }
 
-/* Called under the translator's lock. */
+/* The caller holds the translator's lock. */
 int region_may_translate(uint64_t pc)
 {
     struct region *r = lookup(pc);
     if (!r) {
-        /* Code made at run time misses again and again: read the list ever more rarely. */
+        /* Code made at run time fails again and again: the list is read ever more rarely. */
         misses++;
         if (misses & (misses - 1) && misses % 256)
             return 0;
@@ -248,7 +245,7 @@ int region_may_translate(uint64_t pc)
             return 0;
         misses = 0;
     }
-    if (!r->used && !is_unchanged(r)) { /* the list was read long ago */
+    if (!r->used && !is_unchanged(r)) { /* the list may have been read long ago */
         changed = 1;
         return 0;
     }
@@ -295,7 +292,7 @@ uint32_t region_module(uint64_t pc)
     return r ? r->module : UINT32_MAX;
 }
 
-/* As Linux' struct procmap_query, since 6.11; older headers have none. */
+/* Linux's struct procmap_query (6.11), which older headers lack. */
 struct map_query {
     uint64_t size, query_flags, query_addr;
     uint64_t start, end, flags, page_size, offset, inode;
@@ -305,10 +302,10 @@ struct map_query {
 #define MAP_QUERY _IOWR('f', 17, struct map_query)
 enum { MAP_READABLE = 1, MAP_EXECUTABLE = 4, MAP_RIGHTS = 15 };
 
-/* A region of which a part is mapped otherwise than when the list was read. */
+/* A region of which some part is mapped differently than when the list was read. */
 static const struct region *find_remapped(void)
 {
-    static int unknown; /* to this kernel */
+    static int unknown; /* the kernel does not know the query */
     long fd = unknown ? -1 : own_open("/proc/self/maps");
     const struct region *moved = NULL;
     if (sys_failed(fd))
@@ -335,8 +332,9 @@ static const struct region *find_remapped(void)
     return moved;
 }
 
-/* One's copies of a file's pages, which the first write makes, no matter how and by whom: they are the file's
- * no more. Of code that was translated as such that does not change. */
+/* Finds pages that are private copies of a file's pages, in code that was translated as fixed. The first
+ * write to a page makes that copy, whoever writes and by whatever means: its bytes are no longer the file's.
+ */
 #define PAGE_PRESENT (3ull << 62) /* or swapped out */
 #define PAGE_OF_FILE (1ull << 61)
 static int find_written(uint64_t *start, uint64_t *end)

@@ -2,16 +2,16 @@
 /*
  * rseq.c - restartable sequences (rseq(2)), which must never run from the code cache.
  *
- * The kernel restarts such a sequence when it preempts a thread whose instruction pointer lies in it. In the
- * code cache the pointer never does, so the sequence would be neither restarted nor atomic. Its address
- * ranges are therefore not translated. They are known from three places:
+ * The kernel restarts such a sequence if it preempts a thread whose instruction pointer lies in it. In the
+ * code cache the pointer never does, so the sequence would be neither restarted nor atomic. Therefore its
+ * address ranges are not translated. They are learned from three places:
  *
  *  - the section __rseq_cs of a module, where librseq and tcmalloc list their descriptors;
- *  - instructions that name what looks like a descriptor of a sequence close behind them: it is about to be
- * set;
- *  - the thread's own rseq area: a program stores a descriptor's address there just before the sequence. If
- *    new code is met while one is set, its range is learned; and when we are inside already, we go on where
- *    the kernel would send an interrupted sequence. That is always allowed.
+ *  - instructions that refer to what looks like the descriptor of a sequence near them, which they are about
+ *    to install;
+ *  - the thread's own rseq area: a program stores a descriptor's address there right before the sequence. If
+ *    new code is reached while one is installed, its range is learned. If that code is already inside it, the
+ *    thread continues where the kernel would send an interrupted sequence, which is always allowed.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -22,9 +22,9 @@
 
 #define MAX_SEQUENCES 256
 #define MAX_SECTIONS 128
-#define MAX_NAMES 4096u /* bytes of the section names that are looked at; 300 are usual */
+#define MAX_NAMES 4096u /* bytes of section names that are searched; 300 are usual */
 #define SECTION "__rseq_cs"
-/* In front of where an interrupted sequence goes on, as libc tells the kernel. */
+/* The word before the abort address, which libc registers with the kernel. */
 #define SIGNATURE 0x53053053u
 #define NEAR_BYTES 4096u
 #define MODULE_BYTES (64ull << 20) /* the descriptor is data of the same module */
@@ -38,11 +38,12 @@ static struct {
     uint64_t start, end, abort;
 } sequences[MAX_SEQUENCES];
 static uint32_t nsequences;
-/* Pages with descriptors, which the kernel reads when it preempts a thread, and kills where it cannot. */
+/* Pages with descriptors. The kernel reads them when it preempts a thread, and kills if it cannot. */
 static uint64_t pages[MAX_SEQUENCES];
 static uint32_t npages;
-static int has_area;          /* libc registers one for each thread, at */
-static ptrdiff_t area_offset; /* from its thread pointer. Copied, since the variable's page may be closed */
+static int has_area; /* libc registers an rseq area for each thread, at */
+static ptrdiff_t
+    area_offset; /* this offset from the thread pointer; copied, since the variable's page may be protected */
 
 void rseq_init(void)
 {
@@ -54,9 +55,9 @@ void rseq_init(void)
     }
 }
 
-static int lock; /* of: */
+static int lock; /* of pages[] */
 
-/* Has a lock of its own, which readers do not need: they see a page once it is whole. */
+/* Has its own lock. Readers need none: npages is incremented when the entry is complete. */
 static void add_page(uint64_t address)
 {
     while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
@@ -70,7 +71,7 @@ static void add_page(uint64_t address)
 
 void rseq_forked(void)
 {
-    lock = 0; /* another thread may have had it */
+    lock = 0; /* another thread of the parent may have held it */
 }
 
 int rseq_has_descriptor(uint64_t address)
@@ -81,7 +82,7 @@ int rseq_has_descriptor(uint64_t address)
     return 0;
 }
 
-/* The descriptor at that address. Returns nonzero if it was not known. */
+/* Adds the sequence of the descriptor at that address. Nonzero: it was not known. */
 static int add(const struct descriptor *d, uint64_t address)
 {
     if (!d->start || !d->post_commit_offset || d->post_commit_offset > 1u << 20)
@@ -99,7 +100,7 @@ static int add(const struct descriptor *d, uint64_t address)
     return 1;
 }
 
-/* Where the bytes of a module's section __rseq_cs lie in memory; its size, 0 if there is none. */
+/* Finds a module's section __rseq_cs in memory. Returns its size; 0: there is none. */
 static uint64_t find_section(int fd, uint64_t start, uint64_t file_offset, uint64_t *address)
 {
     static Elf64_Ehdr header;
@@ -118,7 +119,7 @@ static uint64_t find_section(int fd, uint64_t start, uint64_t file_offset, uint6
     want = (long)(header.e_phnum * sizeof(Elf64_Phdr));
     if (sys4(SYS_pread64, fd, segments, want, header.e_phoff) != want)
         return 0;
-    /* One read for all names: this is done for every library of every process that starts. */
+    /* All names are read at once, since this is done for every library of every process that starts. */
     const Elf64_Shdr *table = &sections[header.e_shstrndx];
     want = (long)(table->sh_size < MAX_NAMES ? table->sh_size : MAX_NAMES);
     if (sys4(SYS_pread64, fd, names, want, table->sh_offset) != want)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* divert.c - turns on syscall user dispatch for a thread; see divert.h. */
+/* divert.c - turns syscall user dispatch on and off for a thread; see divert.h. */
 #include "agent/divert/divert.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -15,7 +15,7 @@ int divert_enable(struct thread *t)
 {
     if (t->divert.is_on)
         return 0;
-    /* Not from text of ours; syscall_divertible is at its end. */
+    /* Calls from the agent's text are not diverted, except from syscall_divertible, which is at its end. */
     long bytes = (const char *)(uintptr_t)syscall_divertible - __ehdr_start;
     if (sys_failed(sys6(SYS_prctl, SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, (long)__ehdr_start, bytes,
                         (long)&t->divert.selector, 0)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call-memory.c - which of the caller's memory a system call reads or writes, as far as its arguments tell.
+ * call-memory.c - the memory that a system call reads or writes, as far as its arguments show.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #define PATH_BYTES 4096
 #define SOCKADDR_BYTES 128
 
-/* How many bytes argument `pointer` points to. */
+/* Number of bytes that argument `pointer` points to. */
 enum length {
     END = 0,
     BYTES, /* `n` of them */
@@ -170,7 +170,7 @@ static int add(struct memory *m, uint64_t address, uint64_t bytes)
     return 0;
 }
 
-/* An array of buffers, and the buffers. */
+/* An array of struct iovec, and the buffers. */
 static int add_vector(struct memory *m, uint64_t vector, uint64_t count)
 {
     if (count > CALL_PARTS)
@@ -178,7 +178,7 @@ static int add_vector(struct memory *m, uint64_t vector, uint64_t count)
     add(m, vector, count * sizeof(struct iovec));
     for (uint64_t i = 0; i < count; i++) {
         struct iovec v;
-        /* What cannot be read here, the kernel will refuse. */
+        /* If it cannot be read here, the kernel will fail, too. */
         if (safe_copy(&v, (const struct iovec *)vector + i, sizeof v))
             return 0;
         if (add(m, (uint64_t)v.iov_base, v.iov_len))
@@ -187,7 +187,7 @@ static int add_vector(struct memory *m, uint64_t vector, uint64_t count)
     return 0;
 }
 
-/* A message: its header, which tells of an address, of buffers and of control data. */
+/* A struct msghdr, and the address, buffers and control data that it points to. */
 static int add_message(struct memory *m, uint64_t header)
 {
     struct msghdr h;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * calls.c - the target's system calls while pages are closed.
+ * calls.c - system calls of the target while pages are protected.
  *
- * The kernel fails with EFAULT where it would have to touch a closed page for the target. So while one is
- * closed, or several threads are guarded (watch-guard.c), Linux' syscall user dispatch sends us SIGSYS in
- * place of each call made from outside the agent's own text. What the call may touch is noted, and pages of
- * that are opened; then it is made
+ * The kernel fails with EFAULT where it would have to access a protected page for the target. So while a page
+ * is protected, or the call tracker is active for several threads (watch/call-tracker.c), syscall user
+ * dispatch sends SIGSYS in place of each call that is made outside the agent's own text. The agent notes what
+ * the call may access, and unprotects those pages. Then the call is made
  *
- *   - here, if it never waits, and the pages are closed again at once;
+ *   - in the handler, if it never blocks, and the pages are protected again at once;
  *   - else by the target itself through call_through in the agent's text, with its own mask and registers, so
- *     that it can be interrupted as ever; where pages were opened, through call_then_fault, whose end faults
- *     into signal_c to have them closed.
+ *     that signals can interrupt it as usual; if pages were unprotected, through call_then_fault, whose fault
+ *     makes signal_c protect them again.
  *
- * What changes mappings settles the fate of the lines in them; what makes processes, or ends the program,
- * drops all watches first.
+ * A call that changes mappings decides the fate of the watched lines in them. One that creates a process, or
+ * ends the program, drops all watches first.
  */
 #include <linux/sched.h>
 #include <string.h>
@@ -38,7 +38,7 @@
 #define PROC_MAGIC 0x9fa0
 #define MOST_SEGMENT_BYTES (1ull << 40)
 
-/* The target's own request for what we use. */
+/* The target wants to use syscall user dispatch itself. */
 static int wants_dispatch(long number, const uint64_t *args)
 {
     return number == SYS_prctl && args[0] == SET_SYSCALL_USER_DISPATCH;
@@ -57,18 +57,17 @@ int calls_makes_thread(long number, const uint64_t *args)
     return (number == SYS_clone || number == SYS_clone3) && clone_flags(number, args) & CLONE_THREAD;
 }
 
-/* What a call does that is more than to touch memory. */
+/* Effects of a call other than accessing memory. */
 enum effect {
     NO_EFFECT,
-    ENDS_WATCHING, /* its signals, or who touches its memory, would not be known to us: no watching any more
-                    */
-    INVALIDATES_WATCHES, /* something that pages were closed by */
+    ENDS_WATCHING,       /* the agent would lose track of signals, or of accesses to the memory */
+    INVALIDATES_WATCHES, /* changes something that protecting pages relies on */
     MAKES_THREAD,
     MAKES_PROCESS,
     EXECUTES,
     EXITS_THREAD,
     EXITS,
-    RETURNS, /* from a signal handler that was not delivered by us */
+    RETURNS, /* from a signal handler that the agent did not start */
 };
 
 static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatched *why)
@@ -87,7 +86,7 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
         *why = WIRE_UNWATCHED_ASYNC;
         if (flags & CLONE_THREAD)
             return MAKES_THREAD;
-        /* A process of its own in our memory, beside us, is one too many. */
+        /* A process that runs concurrently in this memory cannot be watched. */
         return (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM ? ENDS_WATCHING : MAKES_PROCESS;
     case SYS_fork:
     case SYS_vfork:
@@ -106,7 +105,7 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
         return EXITS_THREAD;
     case SYS_exit_group:
         return EXITS;
-    case SYS_sigaltstack: /* faults would not come to us on our own stack any more */
+    case SYS_sigaltstack: /* faults would no longer arrive on the agent's signal stack */
         return args[0] ? ENDS_WATCHING : NO_EFFECT;
     case SYS_io_uring_setup:
     case SYS_io_setup:
@@ -118,23 +117,21 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
     }
 }
 
-/* The only thread makes it by itself, with all pages open. */
+/* For a single thread, which makes the call itself with all pages unprotected. */
 static void prepare_single_thread(struct thread *t, enum effect effect, enum wire_unwatched why)
 {
     if (effect == ENDS_WATCHING)
         watch_off(t, why);
-    else if (effect == MAKES_THREAD) /* not through pthread_create, or there would be two by now */
+    else if (effect == MAKES_THREAD) /* not by pthread_create, which would have made it two threads by now */
         watch_off(t, WIRE_UNWATCHED_THREADS);
     else if (effect == EXECUTES || effect == EXITS || effect == EXITS_THREAD)
-        watch_pause(t); /* the lines are not touched again: they stay wanted */
+        watch_pause(t); /* the lines are not touched again: they stay pending */
     else
         watch_drop(t);
 }
 
-/*
- * A write to /proc/self/mem changes also memory that is not writable. The offset is compared first: few files
- * are so large that it could be an address of code.
- */
+/* A write to /proc/self/mem also changes memory that is not writable. The offset is compared first: few files
+ * are so large that it could be the address of code. */
 static int writes_code(long number, const uint64_t *args, struct span *to)
 {
     int vector = number != SYS_write && number != SYS_pwrite64;
@@ -165,7 +162,7 @@ unsigned calls_code_changed(long number, const uint64_t *args, struct span code[
     case SYS_mremap:
         code[1] = (struct span){args[4], args[2]};
         return args[3] & MREMAP_FIXED ? 2 : 1;
-    case SYS_shmat: /* the size is not known here */
+    case SYS_shmat: /* the segment's size is not known here */
         code[0] = (struct span){args[1], MOST_SEGMENT_BYTES};
         return (args[2] & SHM_REMAP) != 0;
     case SYS_write:
@@ -186,7 +183,7 @@ void calls_change_code(long number, const uint64_t *args)
         arch_code_changes(code[n - 1].address, code[n - 1].bytes);
 }
 
-/* Mappings that are about to change, in m, which may be none; nonzero: the call is one that changes them. */
+/* Nonzero: the call changes mappings; *m: the memory concerned, which may be none. */
 static int changes_mappings(long number, const uint64_t *args, struct memory *m)
 {
     int gone = 1;
@@ -213,7 +210,7 @@ static int changes_mappings(long number, const uint64_t *args, struct memory *m)
     case SYS_madvise:
         gone = args[2] == MADV_DONTNEED || args[2] == MADV_FREE;
         break;
-    case SYS_brk: /* what lies above on the heap goes; what lies above it elsewhere is far away */
+    case SYS_brk: /* the end of the heap may be unmapped; mappings above it are much farther away */
         m->n = args[0] != 0;
         m->part[0].bytes = 1u << 30;
         break;
@@ -231,7 +228,8 @@ static int is_libc_signal(long number, const uint64_t *args)
     return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] && watch_many();
 }
 
-/* Calls on what the agent keeps for the target; the mask is the frame's. 0: it is none of them. */
+/* Emulates calls on the signal state that the agent keeps for the target; the mask is in the frame. 0: it is
+ * none of them. */
 static int emulate_signal_call(struct thread *t, ucontext_t *uc, long number, const uint64_t *args)
 {
     uint64_t mask;
@@ -249,7 +247,7 @@ static int emulate_signal_call(struct thread *t, ucontext_t *uc, long number, co
     return 1;
 }
 
-/* Reading one of /proc's files, which may tell of our doing: maps, smaps. */
+/* Reads a file of /proc, which may show protections: maps, smaps. */
 static int reads_proc(long number, const uint64_t *args)
 {
     struct statfs s;
@@ -257,7 +255,7 @@ static int reads_proc(long number, const uint64_t *args)
            sys2(SYS_fstatfs, args[0], &s) == 0 && s.f_type == PROC_MAGIC;
 }
 
-/* Notes and opens what the call may touch; nonzero if something of it was closed. */
+/* Notes what the call may access and unprotects it; nonzero if something was protected. */
 static int unprotect_for_call(struct thread *t, enum watch_call how, long number, const uint64_t *args)
 {
     struct memory m;
@@ -288,7 +286,8 @@ void calls_announce(struct thread *t, long number, const uint64_t *args)
         prepare_single_thread(t, effect, why);
 }
 
-/* The target makes it by itself, and the step behind it comes to us if that is possible. */
+/* The target makes the call itself, at its own place, with all pages unprotected. step: the trap after it
+ * comes here, unless SIGTRAP is blocked. */
 static void make_undiverted(struct thread *t, ucontext_t *uc, int step)
 {
     uint64_t mask;
@@ -301,12 +300,12 @@ static void make_undiverted(struct thread *t, ucontext_t *uc, int step)
 
 void calls_stepped(struct thread *t, const ucontext_t *uc)
 {
-    if (arch_at_call(uc)) /* a signal came first */
+    if (arch_at_call(uc)) /* a signal was delivered before the call */
         return;
     watch_was_let_through(t);
 }
 
-/* One of several threads makes it. */
+/* For one of several threads. */
 static void make_with_threads(struct thread *t, ucontext_t *uc, long number, const uint64_t *args,
                               enum effect effect, enum wire_unwatched why)
 {
@@ -314,7 +313,7 @@ static void make_with_threads(struct thread *t, ucontext_t *uc, long number, con
     struct memory frame = {1, {{sp - 8, FRAME_MOST_BYTES}}};
     switch (effect) {
     case MAKES_THREAD:
-        if (t->watch.creating) { /* pthread_create tells when it is done */
+        if (t->watch.creating) { /* pthread_create reports when it is done */
             make_undiverted(t, uc, 0);
             return;
         }
@@ -365,16 +364,16 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     count_add(&proc->count.watch_calls, 1);
     watch_spend(t, watching()->fault_ns);
     watch_diverted(t);
-    if (foreign) /* a call of 32-bit code, numbered otherwise */
+    if (foreign) /* a call of 32-bit code, which has other numbers */
         why = WIRE_UNWATCHED_DISPATCH;
-    if (t->state != THREAD_NATIVE) { /* cannot be: bursts make their calls undiverted */
+    if (t->state != THREAD_NATIVE) { /* cannot happen: calls in bursts are not diverted */
         watch_drop(t);
         t->divert.selector = CALLS_ALLOWED;
         arch_call_restart(uc);
         return;
     }
     if (!foreign && emulate_signal_call(t, uc, number, args)) {
-        reprotect(t, uc); /* a mask with which pages must not be closed opens them */
+        reprotect(t, uc); /* the new mask may forbid protected pages: unprotects them then */
         return;
     }
     calls_change_code(number, args);
@@ -425,7 +424,7 @@ int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
     enum effect effect = effect_of(number, args, &why);
     if (is_libc_signal(number, args))
         return 1;
-    if (effect != NO_EFFECT) /* what ends the burst anyway is not told of here */
+    if (effect != NO_EFFECT) /* calls that end the burst anyway are not reported here */
         return effect != EXECUTES && effect != EXITS && effect != EXITS_THREAD;
     if (changes_mappings(number, args, &m))
         watch_change_begins(t, &m);

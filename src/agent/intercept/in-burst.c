@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* in-burst.c - what becomes of a system call that the target makes inside a burst. */
+/* in-burst.c - system calls of the target in translated code: where they are made, and whether they end the
+ * burst. */
 #include <string.h>
 #include <sys/prctl.h>
 #include "agent/burst/burst.h"
@@ -12,13 +13,16 @@
 #include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
 
-/* Calls on what the agent keeps for the target. 0: it is none of them, or the kernel is to make it. */
+/* Emulates calls on the signal state that the agent keeps for the target. 0: the kernel must make the call.
+ */
 static int emulate_signal_call(struct thread *t, long number, const uint64_t *args, long *result)
 {
-    int is_agent = region_is_agent(t->translation.syscall_pc); /* which works on what the kernel has */
+    /* The agent's own calls are on the kernel's state. */
+    int is_agent = region_is_agent(t->translation.syscall_pc);
     switch (number) {
     case SYS_rt_sigprocmask:
-        /* With several threads even libc's own requests must not block what closed pages are seen by. */
+        /* With several threads even libc's own calls must not block the signals that report protected pages.
+         */
         *result = signals_mask_in(t, &t->generated.app_mask, watch_many() && !is_agent, args);
         return 1;
     case SYS_rt_sigaction:
@@ -33,31 +37,31 @@ static int emulate_signal_call(struct thread *t, long number, const uint64_t *ar
     }
 }
 
-static enum syscall_way end(struct thread *t, enum wire_end why, long number)
+static enum syscall_way end_burst(struct thread *t, enum wire_end why, long number)
 {
     t->translation.leave_end = (int)why;
     t->translation.leave_detail = (uint32_t)number;
     return SYSCALL_END;
 }
 
-/* Whether the thread stays in the cache as long as it can. */
-static int stays(const struct thread *t)
+/* Whether the thread should stay in the code cache as long as possible. */
+static int keeps_translating(const struct thread *t)
 {
     return agent_always_translated() || t->translation.counts;
 }
 
-/* A call that changes what a burst stands on. Who stays steps over it. */
-static enum syscall_way change(struct thread *t, long number, const uint64_t *args)
+/* A call that changes what a burst relies on: it ends the burst, or is executed natively by a single step. */
+static enum syscall_way step_or_end(struct thread *t, long number, const uint64_t *args)
 {
-    if (!stays(t))
-        return end(t, WIRE_END_SYSCALL, number);
+    if (!keeps_translating(t))
+        return end_burst(t, WIRE_END_SYSCALL, number);
     t->burst.step_makes_thread = calls_makes_thread(number, args);
     if (t->burst.step_makes_thread && !t->native.creating_followed)
         count_add(&proc->count.unknown_threads, 1);
     return SYSCALL_STEP;
 }
 
-/* A signal that is not blocked in translated code; perhaps the target blocks it, and looks for it next. */
+/* A signal that is never blocked in translated code. The target may have blocked it to wait for it next. */
 static int sends_fault_signal(uint64_t sig)
 {
     return (int)sig > 0 && (int)sig <= SIGSYS && FAULT_SIGNALS & SIGNAL_BIT((int)sig);
@@ -65,28 +69,29 @@ static int sends_fault_signal(uint64_t sig)
 
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
 {
-    if (t->burst.is_probe) /* pages may be closed: it is diverted */
-        return end(t, WIRE_END_SYSCALL, number);
+    if (t->burst.is_probe) /* pages may be protected: the call must be diverted */
+        return end_burst(t, WIRE_END_SYSCALL, number);
     if (number == SYSCALL_LEAVE && args[0] == LEAVE_MARK)
-        return end(t, WIRE_END_EXIT, number);
+        return end_burst(t, WIRE_END_EXIT, number);
     if (number == SYSCALL_LEAVE && args[0] == CHANGE_MARK) {
         arch_code_changes(args[1], args[2]);
         return SYSCALL_PLAIN;
     }
     if (calls_must_leave_burst(t, number, args))
-        return end(t, WIRE_END_SYSCALL, number);
+        return end_burst(t, WIRE_END_SYSCALL, number);
     calls_change_code(number, args);
     switch (number) {
     case SYS_exit_group:
         if (session->mode == WIRE_MODE_FULL)
             burst_process_ends();
-        return end(t, WIRE_END_EXIT, number);
+        return end_burst(t, WIRE_END_EXIT, number);
     case SYS_exit:
-        return end(t, WIRE_END_EXIT, number);
+        return end_burst(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        if (stays(t) && arch_step_at_sigreturn(t->generated.app_rsp, &t->translation.return_trap_blocked))
+        if (keeps_translating(t) &&
+            arch_step_at_sigreturn(t->generated.app_rsp, &t->translation.return_trap_blocked))
             return SYSCALL_RETURN;
-        return end(t, WIRE_END_SYSCALL, number);
+        return end_burst(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:
     case SYS_rt_sigaction:
     case SYS_sigaltstack:
@@ -101,23 +106,23 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
         return SYSCALL_DONE;
     case SYS_execve:
     case SYS_execveat:
-        if (t->translation.counts && !agent_always_translated()) /* nothing comes after it */
-            return end(t, WIRE_END_EXIT, number);
+        if (t->translation.counts && !agent_always_translated()) /* no burst follows */
+            return end_burst(t, WIRE_END_EXIT, number);
         if (session->mode == WIRE_MODE_FULL)
             burst_process_ends();
         t->burst.step_executes = session->mode == WIRE_MODE_FULL;
-        return change(t, number, args);
+        return step_or_end(t, number, args);
     case SYS_prctl:
-        if (args[0] == PR_SET_TSC) /* perhaps our marks may not read it from now on */
-            return end(t, t->translation.counts ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
-        return change(t, number, args);
+        if (args[0] == PR_SET_TSC) /* the agent may not be allowed to read it from now on */
+            return end_burst(t, t->translation.counts ? WIRE_END_EXIT : WIRE_END_SYSCALL, number);
+        return step_or_end(t, number, args);
     case SYS_kill:
     case SYS_tkill:
     case SYS_rt_sigqueueinfo:
-        return sends_fault_signal(args[1]) ? change(t, number, args) : SYSCALL_MASKED;
+        return sends_fault_signal(args[1]) ? step_or_end(t, number, args) : SYSCALL_MASKED;
     case SYS_tgkill:
     case SYS_rt_tgsigqueueinfo:
-        return sends_fault_signal(args[2]) ? change(t, number, args) : SYSCALL_MASKED;
+        return sends_fault_signal(args[2]) ? step_or_end(t, number, args) : SYSCALL_MASKED;
     case SYS_clone:
     case SYS_clone3:
     case SYS_fork:
@@ -127,7 +132,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_rseq:
     case SYS_modify_ldt:
     case SYS_setrlimit:
-        return change(t, number, args);
+        return step_or_end(t, number, args);
     case SYS_mmap:
     case SYS_munmap:
     case SYS_mprotect:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intercept.h - the target's system calls that the agent must know of: in translated code, and while pages
- * are protected.
+ * intercept.h - system calls of the target that concern the agent: in translated code, and while pages are
+ * protected.
  *
- * For each call that is known, call-memory.c says what memory the kernel may touch for it, and calls.c what
- * else it does: change mappings, make threads or processes, execute, exit.
+ * call-memory.c knows what memory the kernel may access in a call; calls.c knows its other effects: changing
+ * mappings, creating threads or processes, executing, exiting.
  */
 #ifndef CACHEGRAM_AGENT_INTERCEPT_H
 #define CACHEGRAM_AGENT_INTERCEPT_H
@@ -18,27 +18,30 @@
 
 struct thread;
 
-/* In translated code: what is to be done about a call. */
+/* What the translator must do about a call in translated code. */
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result);
-/* It never waits for anything that a signal could end. */
+/* The call never waits for anything that a signal could interrupt. */
 int syscall_never_blocks(long number);
 
-/* Fills *m from the call's six arguments. Negative: the call is not known, it may touch anything. */
+/* Fills *m from the call's six arguments. Negative: the call is not known, it may access any memory. */
 int call_memory(long number, const uint64_t *args, struct memory *m);
 
-/* Nonzero: a call from the code cache, while others may close pages, cannot be made there. */
+/* Nonzero: while other threads may protect pages, this call cannot be made from the code cache. */
 int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args);
 int calls_makes_thread(long number, const uint64_t *args);
-/* Memory whose bytes the call changes, or their protection, and which may be code; how many pieces. */
+/* Memory that may be code and whose bytes or protection the call changes; returns the number of pieces. */
 unsigned calls_code_changed(long number, const uint64_t *args, struct span code[2]);
-void calls_change_code(long number, const uint64_t *args);  /* arch_code_changes for these */
-void calls_stepped(struct thread *t, const ucontext_t *uc); /* the step behind a call that was let through */
-/* A call that we make for the target, with all pages open: what it changes is noted. */
+void calls_change_code(long number, const uint64_t *args); /* calls arch_code_changes for these pieces */
+/* The single step after a call that was made undiverted. */
+void calls_stepped(struct thread *t, const ucontext_t *uc);
+/* Before the agent makes a call for the target, with all pages unprotected: notes what the call changes. */
 void calls_announce(struct thread *t, long number, const uint64_t *args);
-/* On the SIGSYS of such a call; foreign: not by this architecture's own numbers. */
+/* At the SIGSYS of a diverted call. foreign: its number is not one of this architecture. */
 void calls_diverted(struct thread *t, ucontext_t *uc, int foreign);
-int calls_returned(struct thread *t, ucontext_t *uc);     /* nonzero: the fault behind such a call */
-void calls_interrupted(struct thread *t, ucontext_t *uc); /* makes the context the target's, if it is not */
+int calls_returned(struct thread *t, ucontext_t *uc); /* nonzero: this was the fault after a diverted call */
+void calls_interrupted(
+    struct thread *t,
+    ucontext_t *uc); /* makes the context the target's, if a diverted call was interrupted */
 
 #pragma GCC visibility pop
 #endif

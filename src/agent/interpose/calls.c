@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls.c - functions that make system calls which the agent must know of: mappings, filters, processes. */
+/* calls.c - functions for system calls that concern the agent: mappings, seccomp filters, processes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -22,7 +22,7 @@
 #include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
 
-/* libc's own; see the same in threads.c. */
+/* libc's own functions; see threads.c. */
 static struct {
     int (*dlclose)(void *);
     int (*clone)(int (*)(void *), void *, int, void *, ...);
@@ -34,7 +34,8 @@ void calls_find_next(void)
     next.clone = (int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
 }
 
-/* Another library may come to lie where this one was, and look the same wherever we compare. */
+/* Another library may be mapped at the same place later, and match this one at all the places that are
+ * compared. */
 EXPORT int dlclose(void *library)
 {
     if (!next.dlclose)
@@ -52,10 +53,8 @@ static long errno_of(long result)
     return -1;
 }
 
-/*
- * In a function that the target called, which may be translated: the translator's lock must not be taken
- * there then, and the dispatcher does it.
- */
+/* An interposed function may be running in translated code. There it must not take the translator's lock, so
+ * the dispatcher makes the change (CHANGE_MARK). */
 static void code_changes(uint64_t address, uint64_t bytes)
 {
     static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
@@ -71,7 +70,7 @@ static void code_changes(uint64_t address, uint64_t bytes)
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
 }
 
-/* Whoever makes code writable means to change it, perhaps where we do not compare. */
+/* A program that makes code writable intends to change it, perhaps where nothing is compared. */
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
     const long args[6] = {(long)address, (long)bytes, protection, 0, 0, 0};
@@ -81,15 +80,17 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
         watch_unmapped((uint64_t)address, bytes, 0);
         watch_quiet_end(t);
     }
-    /* Diverted while pages are closed, it tells watching itself: a burst that ends right here closes some. */
+    /* While pages are protected this call is diverted, and reports the change to watching: a burst that ends
+     * right before it may protect pages. */
     long result =
         agent_gone ? syscall_undiverted(SYS_mprotect, args) : syscall_divertible(SYS_mprotect, args);
-    if (!agent_off && session) /* one that fails half way has changed the first half */
+    if (!agent_off && session) /* an mprotect that fails half way has changed the first half */
         code_changes((uint64_t)address, bytes);
     return (int)errno_of(result);
 }
 
-/* For the target: with one thread, from our own text, where it is not diverted (calls.c). */
+/* Makes a call for the target. With one thread it is made from the agent's own text, where it is not
+ * diverted. */
 static long make_directly(long number, const long *a)
 {
     if (watch_many())
@@ -114,8 +115,8 @@ static long make_call(long number, const long *a)
     return result;
 }
 
-/* A process of its own in our memory, whose system calls on a closed page would fail: not seen otherwise
- * where no page is closed just now. */
+/* A process that shares the memory without being a thread: its system calls on protected pages would fail. If
+ * no page is protected at the moment, this call is not diverted, so it is caught here. */
 EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
 {
     va_list a;
@@ -135,9 +136,9 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     return next.clone(function, stack, flags, argument, parent_tid, tls, child_tid);
 }
 
-/* Not one of the questions by which libraries find out what the kernel can do: a bad pointer is. Where the
- * target has its signals back, a fault would be its own, and nothing is to be done before there is a filter.
- */
+/* Whether this installs a filter. With a bad pointer it is one of the probes by which libraries find out what
+ * the kernel supports. If the target has its signals back, a fault would be its own, and there is nothing
+ * left to be done. */
 static int is_filter(long program)
 {
     struct sock_fprog filter;
@@ -151,13 +152,13 @@ static int sets_filter(long operation, long argument)
            operation > SECCOMP_GET_NOTIF_SIZES;
 }
 
-/* prctl's: others it does not know. */
+/* The same for prctl, which knows no other modes. */
 static int sets_mode(long mode, long program)
 {
     return mode == SECCOMP_MODE_STRICT || (mode == SECCOMP_MODE_FILTER && is_filter(program));
 }
 
-/* Calls on what the agent keeps for the target. 0: it is none of them. */
+/* Emulates calls on the signal state that the agent keeps for the target. 0: it is none of them. */
 static int emulate_signal_call(long number, const long *a, uint64_t sp, long *result)
 {
     const uint64_t *args = (const uint64_t *)a;
@@ -194,7 +195,7 @@ EXPORT int prctl(int option, ...)
 
 EXPORT long syscall(long number64, ...)
 {
-    int number = (int)number64; /* all that the kernel looks at */
+    int number = (int)number64; /* the kernel ignores the upper half */
     va_list a;
     va_start(a, number64);
     long b = va_arg(a, long), c = va_arg(a, long), d = va_arg(a, long), e = va_arg(a, long),

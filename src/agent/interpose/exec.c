@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec.c - a thread that is about to execute another program says so first (wire_trigger.hold). Programs that
- * libc executes by itself (posix_spawn, system, popen) come from children that are not followed.
+ * exec.c - the exec family. A thread that is about to execute a program announces it first
+ * (wire_trigger.hold). Programs that libc executes by itself (posix_spawn, system, popen) are executed by
+ * children that are not followed.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -43,14 +44,13 @@ void exec_init(void)
     next.execveat = (from_folder)dlsym(RTLD_NEXT, "execveat");
 }
 
-/*
- * Nothing of ours can come that needs the kernel not to ignore a signal: neither the fault at a burst's end,
- * nor one of a closed page, nor a call diverted. 0: that cannot be had.
- */
+/* Ensures that the agent needs none of the signals that the kernel is about to ignore: no burst ends in a
+ * fault, no page is protected, no call is diverted. 0: not possible. */
 static int quiesce(struct executing *e)
 {
     struct thread *t = e->thread;
-    if (!agent_active || (uint32_t)sys0(SYS_getpid) != process_id) /* signals of its own, and none of ours */
+    /* It has its own signal handlers, and none of the agent's events. */
+    if (!agent_active || (uint32_t)sys0(SYS_getpid) != process_id)
         return 1;
     burst_forbid(1);
     e->forbids = 1;
@@ -72,7 +72,7 @@ static void resume(struct executing *e)
         return;
     burst_forbid(-1);
     watch_quiet(t);
-    if (t && !agent_off) { /* its trigger may have been ignored */
+    if (t && !agent_off) { /* its trigger may have arrived while it was ignored */
         if (agent_always_translated())
             thread_trigger(t);
         else
@@ -87,7 +87,7 @@ void exec_begins(struct executing *own)
     struct executing *e = t ? &t->start.executing : own;
     own->thread = t;
     if (t)
-        exec_undo(t); /* a handler has jumped out of one, or interrupts it */
+        exec_undo(t); /* a handler has jumped out of an earlier exec, or interrupts it */
     *e = (struct executing){.thread = t};
     thread_exec_begins(e->thread);
     uint64_t ignored = signals_target_ignores();
@@ -122,8 +122,8 @@ void exec_undo(struct thread *t)
         undo(&t->start.executing);
 }
 
-/* Bytes that could not be read. In a child that has its signals back, a fault of safe_copy would be its own.
- */
+/* Returns the number of bytes that could not be read. In a child that has its signals back a fault of
+ * safe_copy would reach the target. */
 static size_t read_path(char *to, const char *path, size_t bytes)
 {
     struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)path, bytes};
@@ -133,7 +133,7 @@ static size_t read_path(char *to, const char *path, size_t bytes)
     return sys_failed(got) ? bytes : bytes - (size_t)got;
 }
 
-/* For the collector, which knows programs that the agent cannot be loaded into. */
+/* Announces a program to the collector, which recognises those that the agent cannot be loaded into. */
 void exec_announce(const char *path)
 {
     if (!session || agent_gone || !session->follow || exec_session_hidden())
@@ -141,25 +141,25 @@ void exec_announce(const char *path)
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
-    size_t missing = read_path(e->path, path, sizeof e->path - 1); /* up to memory that is not there */
+    size_t missing = read_path(e->path, path, sizeof e->path - 1); /* as far as it is readable */
     e->path[sizeof e->path - 1 - missing] = 0;
     __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
 }
 
-/* libc's own function of that name. It only comes back if it fails. */
-#define EXECUTE(name, ...)                                                     \
-    do {                                                                       \
-        if (!next.name)                                                        \
-            exec_init(); /* not a profiled program, or before its beginning */ \
-        if (!next.name) {                                                      \
-            errno = ENOSYS;                                                    \
-            return -1;                                                         \
-        }                                                                      \
-        struct executing executing;                                            \
-        exec_begins(&executing);                                               \
-        int result = next.name(__VA_ARGS__);                                   \
-        exec_failed(&executing);                                               \
-        return result;                                                         \
+/* Calls libc's own function of that name, which only returns if it fails. */
+#define EXECUTE(name, ...)                                                    \
+    do {                                                                      \
+        if (!next.name)                                                       \
+            exec_init(); /* not profiled, or called before the constructor */ \
+        if (!next.name) {                                                     \
+            errno = ENOSYS;                                                   \
+            return -1;                                                        \
+        }                                                                     \
+        struct executing executing;                                           \
+        exec_begins(&executing);                                              \
+        int result = next.name(__VA_ARGS__);                                  \
+        exec_failed(&executing);                                              \
+        return result;                                                        \
     } while (0)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
@@ -204,7 +204,7 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
     EXECUTE(execveat, folder, path, argv, envp, flags);
 }
 
-/* How many arguments there are with the first, and the NULL behind them. */
+/* Number of arguments including the first and the terminating NULL. */
 static size_t count_arguments(const char *first, va_list list)
 {
     size_t n = 1;
@@ -213,7 +213,7 @@ static size_t count_arguments(const char *first, va_list list)
     return n;
 }
 
-/* The arguments of `first, ...` as an array argv on the caller's stack, and where they end. */
+/* Copies the arguments `first, ...` into an array argv on the caller's stack. */
 #define ARGUMENTS(list)                                                \
     va_list list;                                                      \
     va_start(list, first);                                             \

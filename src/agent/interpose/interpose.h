@@ -2,10 +2,10 @@
 /*
  * interpose.h - the functions that the target calls in place of libc's, and what they share.
  *
- * Each behaves as libc's function does, errors and side effects included, also with bad arguments. They run
- * as the target's own code: natively, or in translated code, where their references are not recorded. So they
- * may be interrupted anywhere, and left by a jump out of a signal handler: nothing of the agent's is held
- * while memory of the target's is read or written.
+ * Each behaves as libc's function does, including errors and side effects, with bad arguments, too. These
+ * functions run as the target's own code: natively, or in translated code, where their references are not
+ * recorded. A signal may interrupt them anywhere, and its handler may jump out of them. So they hold no lock
+ * or other state of the agent while they access the target's memory.
  */
 #ifndef CACHEGRAM_AGENT_INTERPOSE_H
 #define CACHEGRAM_AGENT_INTERPOSE_H
@@ -19,19 +19,18 @@ struct thread;
 
 #pragma GCC visibility push(hidden)
 
-/* rt_sigaction and sigaltstack by libc's syscall(); args are the call's. The first returns the kernel's
- * result; of the second, 0: the kernel is to be asked, it has the target's own. t NULL: the caller is not
- * followed. */
+/* rt_sigaction and sigaltstack called through libc's syscall(); args are the call's. The first returns the
+ * kernel's result. The second returns 0 if the kernel must make the call, since it has the target's own
+ * stack; t NULL: the caller is not followed. */
 long interposed_sigaction(const uint64_t *args);
 int interposed_sigaltstack(struct thread *t, uint64_t sp, const uint64_t *args, long *result);
 
-/* Programs that are executed (exec.c). */
+/* Executing programs (exec.c). */
 void exec_init(void);
-void calls_find_next(void); /* libc's functions behind those that are interposed */
+void calls_find_next(void); /* looks up libc's own functions */
 void threads_find_next(void);
-/* For the caller, right before it executes another program, for which thread_exec_begins waits; and if that
- * fails. Of a followed thread, what was done is kept in its structure. */
-/* Replaces envp, on the caller's stack, where what is executed is not to be profiled. */
+/* Replaces envp with a copy without the session, on the caller's stack, if the program must run without the
+ * agent. */
 #define EXEC_FILTER_ENVIRONMENT(envp)                                            \
     do {                                                                         \
         size_t count = exec_session_hidden() ? exec_environment_count(envp) : 0; \
@@ -40,10 +39,13 @@ void threads_find_next(void);
             (envp) = exec_filter_environment((envp), room, count);               \
         }                                                                        \
     } while (0)
-void exec_announce(const char *path); /* what is about to be executed; a pointer of the target's */
+void exec_announce(const char *path); /* announces the file; the pointer is the target's */
+/* Called by a thread right before it executes a program: waits until the collector has no event half open on
+ * it (thread_exec_begins), and prepares the signals. exec_failed undoes that. What has to be undone is kept
+ * in the structure of a followed thread, else in *e. */
 void exec_begins(struct executing *e);
 void exec_failed(struct executing *e);
-void exec_undo(struct thread *t); /* libc's function that would execute it may be left by a jump */
+void exec_undo(struct thread *t); /* undoes it early: libc's function may be left by a jump */
 
 #pragma GCC visibility pop
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * old-signals.c - System V's functions that set a disposition, which libc makes from its own sigaction: that
- * would tell the target of our handlers, and replace them. They are made like libc's, from ours.
+ * old-signals.c - System V's functions that set a disposition. libc's versions call libc's internal
+ * sigaction, which would show the target the agent's handlers and replace them. These call the interposed
+ * one.
  */
 #include <signal.h>
 #include "agent/signals/frame.h"

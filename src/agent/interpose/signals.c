@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signals.c - libc's functions for dispositions, masks and alternate stacks. They do what glibc's do before
- * and after the system call, and leave the call to signals/, which keeps what the target asks for.
+ * and after the system call, and leave the call itself to agent/signals, which keeps the state that the
+ * target requested.
  */
 #include <errno.h>
 #include "agent/interpose/interpose.h"
@@ -19,8 +20,9 @@ static int fail(int code)
     return -1;
 }
 
-/* The kernel's copies are on the stack, whose pages may be closed if the target made it: with one thread all
- * are opened meanwhile, with several no stack of a thread is closed. */
+/* The kernel reads and writes structs on the stack, whose pages may be protected if the target allocated it.
+ * With one thread all pages are unprotected meanwhile; with several threads no stack of a thread is ever
+ * protected. */
 static struct thread *hold(void)
 {
     struct thread *t = agent_off || !session || !session->watch || watch_many() ? NULL : thread_self();
@@ -46,7 +48,7 @@ long interposed_sigaction(const uint64_t *args)
 
 static int change_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
 {
-    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33) /* libc keeps those two for itself */
+    if (sig < 1 || sig > LAST_SIGNAL || sig == 32 || sig == 33) /* libc reserves these two for itself */
         return fail(EINVAL);
     child_detach_copy();
     struct thread *t = hold();
@@ -56,10 +58,10 @@ static int change_action(int sig, const struct kernel_sigaction *new, struct ker
 }
 
 /*
- * libc copies a struct sigaction before and after the system call, so a bad pointer faults, and the target's
- * own handler may jump out: nothing is held meanwhile. The order is glibc's, as si_addr tells where the
- * struct leaves accessible memory: all but the last 16 bytes of the mask, the flags, the rest; when writing,
- * 24 bytes, the flags, the rest.
+ * libc copies a struct sigaction before and after the system call. A bad pointer therefore faults, and the
+ * target's handler may jump out, so nothing is held meanwhile. The accesses are in glibc's order, since
+ * si_addr shows where the struct leaves accessible memory. Reading: all but the last 16 bytes of the mask,
+ * the flags, the rest. Writing: 24 bytes, the flags, the rest.
  */
 #define MASK_WORDS (sizeof(sigset_t) / sizeof(uint64_t))
 
@@ -121,7 +123,7 @@ static handler_function simple(int sig, handler_function handler, unsigned long 
     return change_action(sig, &new, &old) ? SIG_ERR : (handler_function)old.handler;
 }
 
-static uint64_t interrupting; /* what siginterrupt was asked for */
+static uint64_t interrupting; /* signals for which siginterrupt was requested */
 
 EXPORT int siginterrupt(int sig, int interrupt)
 {
@@ -161,7 +163,8 @@ EXPORT handler_function __sysv_signal(int sig, handler_function handler)
 {
     return sysv_signal(sig, handler);
 }
-/* glibc's way: it looks at the new mask itself, and copies all of it if it must take its own signals out. */
+/* As in glibc: it reads the first word of the new mask itself, and copies the mask if it must remove its own
+ * two signals. */
 static long change_mask(int how, const sigset_t *set, sigset_t *old)
 {
     static const uint64_t libcs = SIGNAL_BIT(32) | SIGNAL_BIT(33);
@@ -191,8 +194,8 @@ EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *rest
     return (int)-change_mask(how, set, old);
 }
 
-/* Of a process that nobody follows: ours, of the thread that it was made by, if it could not be handed back.
- */
+/* In a process that is not followed. If the alternate stack in the kernel is still the agent's, the one of
+ * the thread that created the process is reported instead. */
 static long untracked_altstack(const stack_t *new, stack_t *old)
 {
     stack_t now;

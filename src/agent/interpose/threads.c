@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c - pthread_create and thrd_create: the new thread begins in the agent, which attaches it. */
+/* threads.c - pthread_create and thrd_create: a new thread starts in the agent, which attaches it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ static int start_c11(void *thread)
     return t->start.c11(t->start.argument);
 }
 
-/* How large the stack of a thread made with these attributes is. Nonzero: they cannot be read. */
+/* Size of the stack of a thread with these attributes. Nonzero: they cannot be read. */
 static int stack_bytes(const pthread_attr_t *attributes, size_t *bytes)
 {
     pthread_attr_t its, usual;
@@ -41,7 +41,7 @@ static int stack_bytes(const pthread_attr_t *attributes, size_t *bytes)
     return 0;
 }
 
-/* The read opens a closed page. */
+/* Reading first unprotects the page, if it is protected. */
 static int is_writable(const void *p, size_t bytes)
 {
     char byte;
@@ -50,14 +50,14 @@ static int is_writable(const void *p, size_t bytes)
            !safe_probe(last, 1);
 }
 
-/* For a thread that is about to be made; NULL: it goes unprofiled, or libc's function faults where it reads
- * the attributes or writes the id, before there is a thread: that fault is the target's, and finds nothing
- * begun. */
+/* Prepares for a new thread. NULL: the thread is not profiled, or libc's function will fault where it reads
+ * the attributes or writes the id, before it has created the thread. That fault is the target's, and must
+ * find nothing prepared. */
 static struct thread *prepare(const pthread_attr_t *attributes, const void *id, size_t id_bytes,
                               struct thread *self, void *argument)
 {
     size_t bytes;
-    /* A library that was loaded may have brought it: its start makes a thread, too. */
+    /* A library that was loaded since may contain Go, whose start also creates a thread. */
     int untracked = process_is_untracked();
     if (!agent_off && session && !untracked && surroundings_has_go())
         agent_shutdown(WIRE_OFF_GO);
@@ -73,15 +73,15 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
     return t;
 }
 
-/* The thread that it makes meanwhile will be attached. */
+/* While this is nonzero, a thread that the caller creates will be attached. */
 static void count_creating(struct thread *self, int more)
 {
     if (self)
         self->native.creating_followed += more;
 }
 
-/* libc's own. Looked up at the start (threads_find_next), since that takes a lock of the loader's: another
- * thread may hold it and wait for the one that calls. */
+/* libc's own functions. They are looked up at the start, since that takes a lock of the dynamic loader, which
+ * another thread may hold while it waits for the calling one. */
 static struct {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int (*thrd_create)(thrd_t *, thrd_start_t, void *);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * children.c - processes in which the agent finds itself without having been told: those made by vfork, by
- * clone, by _Fork or by a system call of the program's own. Nothing in them is followed.
+ * children.c - child processes that were made without the agent's knowledge: by vfork, clone, _Fork or a
+ * system call of the program's own. None of them is followed.
  *
- * Who has a copy of the memory sets everything right for itself: what the target has asked for its signals
- * becomes the kernel's, as in a child of libc's fork that is not followed. Who shares the memory with its
- * parent must leave it as it is, and change the kernel's books only, which are its own.
+ * A child with a copy of the memory gets its signals back: the dispositions that the target requested are
+ * installed in the kernel, as in a child of libc's fork that is not followed. A child that shares its
+ * parent's memory must leave that memory as it is, and change kernel state only, which is its own.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +21,8 @@
 
 #define WIPE_ON_FORK 18 /* MADV_, which older headers do not name */
 
-/* 0 where the memory is a copy that we do not know of; NULL: that is unknown. */
+/* 0 in a copy of the memory that was made without the agent's knowledge (MADV_WIPEONFORK). NULL: not
+ * available. */
 static volatile uint32_t *mark;
 
 void children_init(void)
@@ -52,7 +53,7 @@ void child_not_followed(void)
         agent_off = WIRE_OFF_SLOTS;
     if (mark)
         *mark = 1;
-    if (agent_off != WIRE_OFF_SECCOMP) /* which may kill for that; deliver() does what it can */
+    if (agent_off != WIRE_OFF_SECCOMP) /* a filter may kill for the calls; deliver() does what it can */
         signals_uninstall(sys_failed(sys2(SYS_sigaltstack, 0, &now)) ? NULL : thread_of_stack(now.ss_sp), 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hide-session.c - programs that are to be executed without the agent: their environment lacks the session.
+/* hide-session.c - programs that must run without the agent: the session is removed from their environment.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ void exec_hide_session(int vfork_child)
         hidden_in_child = (uint32_t)sys0(SYS_getpid);
         return;
     }
-    /* Also for programs that libc executes by itself. Not by unsetenv, whose lock somebody may hold. */
+    /* This covers programs that libc executes by itself, too. unsetenv is not used: another thread may hold
+     * its lock. */
     if (value)
         safe_copy(value, &none, 1);
     hidden = 1;
@@ -29,7 +30,7 @@ int exec_session_hidden(void)
     return hidden || (hidden_in_child && (uint32_t)sys0(SYS_getpid) == hidden_in_child);
 }
 
-/* The kernel, not libc, reads the environment: what cannot be read is an error of the call. */
+/* The kernel reads the environment, not libc: an unreadable pointer is an error of the call, not a fault. */
 static int read_variable(char *const *at, char **variable)
 {
     return safe_copy(variable, at, sizeof *variable) == 0;
@@ -58,7 +59,8 @@ char *const *exec_filter_environment(char *const *envp, char **room, size_t coun
     size_t n = 0;
     char *variable;
     for (size_t i = 0; i < count; i++) {
-        if (!read_variable(envp + i, &variable)) /* another thread has unmapped it: so the kernel will find */
+        /* Another thread has unmapped it: the kernel will return the error. */
+        if (!read_variable(envp + i, &variable))
             return envp;
         if (!variable || !names_session(variable))
             room[n++] = variable;

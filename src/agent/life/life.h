@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * life.h - how processes and threads come to be profiled, and cease to be.
+ * life.h - how processes and threads start to be profiled, and stop.
  *
- * A thread is attached and detached here, part by part, in the order that they need. Children of libc's fork
- * are followed; others find out by themselves that they are not (children.c). The agent goes for good before
- * the target forbids itself what it needs (shutdown.c), and programs that are executed after that run without
- * it (hide-session.c).
+ * A thread is attached and detached here, part by part, in the required order. Children of libc's fork are
+ * followed; other children detect by themselves that they are not (children.c). The agent ends permanently
+ * before the target forbids the system calls that it needs (shutdown.c), and does not start in programs that
+ * are executed after that (hide-session.c).
  */
 #ifndef CACHEGRAM_AGENT_LIFE_H
 #define CACHEGRAM_AGENT_LIFE_H
@@ -18,51 +18,53 @@
 
 struct thread;
 
-/* Native for good, and the target's signals the kernel's business again. */
+/* The process is native from now on, and the kernel has the target's own signal state. */
 void agent_shutdown(enum wire_disabled why);
-/* What the process executes from now on inherits a filter: it goes without the agent. */
+/* Programs that the process executes from now on inherit a filter: they run without the agent. */
 void agent_filter_installed(void);
 
-int surroundings_other_pid_namespace(void); /* process numbers mean others here than to the collector */
-int surroundings_has_go(
-    void); /* a Go runtime is there; asked again, it looks only if there are new modules */
-enum wire_disabled surroundings_unsupported(void); /* WIRE_OFF_NOT: nothing does */
+int surroundings_other_pid_namespace(void); /* this process is in another PID namespace than the collector */
+/* A Go runtime is loaded; a repeated call only searches if there are new modules. */
+int surroundings_has_go(void);
+enum wire_disabled
+surroundings_unsupported(void); /* why the process cannot be profiled; WIRE_OFF_NOT: it can */
 
 void children_init(void);
-void child_is_followed(void);  /* from now on it is what process_id says */
-void child_not_followed(void); /* it is not to be followed */
-/* Nonzero if such a one has memory of its own; then it is child_not_followed, once. Not in handlers of ours.
- */
+void child_is_followed(void);  /* this child is followed */
+void child_not_followed(void); /* this child is not followed */
+/* If the caller is in a child that was made without the agent's knowledge and has its own memory: calls
+ * child_not_followed, once, and returns nonzero from then on. Must not be called in the agent's signal
+ * handlers. */
 int child_detach_copy(void);
-void fork_in_child(void); /* in a child that libc made */
+void fork_in_child(void); /* in a child of libc's fork */
 
 /* Threads. */
 int threads_init(void);
-/* A structure for a thread that is about to be attached; NULL: no memory. */
+/* A structure for a thread that is about to be created; NULL: no memory. */
 struct thread *thread_make(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
 void thread_detach(struct thread *t);
-void threads_forked(void); /* forget all but the caller */
-/* The first thing that a new thread does: it is attached, unless the agent is off. Returns its argument. */
+void threads_forked(void); /* in a forked child: forgets all threads but the caller */
+/* Called first by each new thread: attaches it, unless the agent is off. Returns its argument. */
 struct thread *thread_begins(void *thread);
-/* No thread is interrupted any more. Nonzero: nor is one of the others in a burst, or in a call that ends in
- * a fault of ours. agent_off is set. *quiesced: 0 if nobody can say that none is interrupted, the collector
- * being stopped. */
+/* Removes all triggers; agent_off must be set. Nonzero: no other thread is in a burst, or in a diverted call
+ * that ends in a fault. *quiesced: 0 if a trigger may still arrive, because the collector does not respond.
+ */
 int threads_retire(int *quiesced);
-/* Once bursts are forbidden, and nothing is watched: nonzero if no thread is in one, or in a call that ends
- * in a fault of ours, not at once, but soon. */
+/* Waits until no thread is in a burst, or in a diverted call that ends in a fault. 0: it took too long.
+ * Bursts must be forbidden, and watching be off. */
 int threads_await_native(void);
 struct thread *
-thread_self_by_key(void); /* as thread_self, without a system call, and wrong in a vfork child */
+thread_self_by_key(void); /* like thread_self without a system call, but wrong in a vfork child */
 
-/* From now on the agent is not to come to life in what the process executes; or in what this vfork child
- * does. */
+/* The agent must not start in programs that the process executes from now on, or (vfork_child) that this
+ * child executes. */
 void exec_hide_session(int vfork_child);
 int exec_session_hidden(void);
-/* An environment without the session; room for it: as many as exec_environment_count says. */
+/* Copies the environment to `room`, without the session. count: from exec_environment_count. */
 char *const *exec_filter_environment(char *const *envp, char **room, size_t count);
-size_t
-exec_environment_count(char *const *envp); /* with the NULL at its end; 0: there is none that can be read */
+/* Number of pointers, including the NULL; 0: there is none that can be read. */
+size_t exec_environment_count(char *const *envp);
 
 #pragma GCC visibility pop
 #endif

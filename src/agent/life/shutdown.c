@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shutdown.c - the agent goes for good, and gives the target's signals back. */
+/* shutdown.c - the agent ends permanently in this process, and gives the target's signals back. */
 #include "agent/burst/burst.h"
 #include "agent/life/life.h"
 #include "agent/signals/signals.h"
@@ -10,11 +10,11 @@
 #include "agent/watch/watch.h"
 
 /*
- * A filter of system calls may kill for those that the agent makes, and dispatch of the target's own would
- * send it those, even the ones that our handlers make for signals of the target's: it goes for good before
- * there is one, and the target gets its signals by itself from then on. Unless a filter comes while other
- * threads are in bursts or calls that do not end: they need our handlers, and most filters are for the caller
- * alone.
+ * A seccomp filter may kill for system calls that the agent makes. If the target uses syscall user dispatch
+ * itself, the agent's calls are sent to it, even those that the agent's handlers make for the target's
+ * signals. So the agent ends before either is installed, and the kernel delivers the target's signals from
+ * then on. The exception: a filter is installed while other threads are in bursts or in diverted calls that
+ * do not end. They need the agent's handlers, and most filters are for the calling thread only.
  */
 void agent_filter_installed(void)
 {
@@ -33,10 +33,10 @@ void agent_shutdown(enum wire_disabled why)
     if (agent_gone || !session)
         return;
     if ((uint32_t)sys0(SYS_getpid) != process_id) {
-        if (child_detach_copy()) { /* it makes no calls of ours from now on, not even to ask who it is */
+        if (child_detach_copy()) { /* from now on it makes no calls of the agent's, not even getpid */
             agent_off = (int)why;
             agent_gone = 1;
-        } else { /* a vfork child, whose memory is its parent's */
+        } else { /* a vfork child, which shares its parent's memory */
             signals_restore_handlers();
         }
         return;
@@ -45,7 +45,7 @@ void agent_shutdown(enum wire_disabled why)
     int alone = 1, quiesced = 1;
     if (t && !agent_off) {
         watch_quiet_native(t);
-        watch_off(t, WIRE_UNWATCHED_DISPATCH); /* of no thread are calls diverted any more */
+        watch_off(t, WIRE_UNWATCHED_DISPATCH); /* no thread's calls are diverted from now on */
         watch_quiet_end(t);
     }
     agent_disable(why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* surroundings.c - what a process is run by or made of, and better not profiled for. */
+/* surroundings.c - surroundings and runtimes in which a process cannot be profiled. */
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -14,12 +14,12 @@
 #include "agent/tunables.h"
 
 struct go {
-    unsigned long long loaded; /* modules that were ever loaded, when they were last looked at */
+    unsigned long long loaded; /* modules ever loaded, at the last search */
     int found;
 };
 
-/* Whether one of the notes is Go's: its name is "Go" and two zeros, since Go counts what fills up to 4 bytes.
- */
+/* Whether one of the notes is Go's. Its name is "Go" with its size rounded up to 4, while others count the
+ * name with one zero. */
 static int has_go_note(const char *at, size_t bytes)
 {
     ElfW(Nhdr) note;
@@ -37,13 +37,14 @@ static int has_go_note(const char *at, size_t bytes)
     return 0;
 }
 
-/* The Go runtime makes its own system calls, also to take over every signal: in a program or in a library. */
+/* The Go runtime makes its own system calls, also to take over every signal. It may be in the program or in a
+ * library. */
 static int look_for_go(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct go *go = context;
     (void)size;
     if (go->loaded == info->dlpi_adds)
-        return 1; /* none is new */
+        return 1; /* no new module since the last search */
     for (int i = 0; i < info->dlpi_phnum && !go->found; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         if (ph->p_type == PT_NOTE)
@@ -61,7 +62,7 @@ static int count_modules(struct dl_phdr_info *info, size_t size, void *loaded)
 
 int surroundings_has_go(void)
 {
-    static struct go go; /* two threads at once look twice */
+    static struct go go; /* two threads at once both search */
     unsigned long long loaded = 0;
     dl_iterate_phdr(count_modules, &loaded);
     dl_iterate_phdr(look_for_go, &go);
@@ -69,11 +70,11 @@ int surroundings_has_go(void)
     return go.found;
 }
 
-/* A debugger stops at each of our signals, and strace prints them. */
+/* A debugger stops at each of the agent's signals, and strace prints them. */
 static int is_traced(void)
 {
     static const char key[] = "\nTracerPid:\t";
-    char status[512]; /* it is one of the first lines */
+    char status[512]; /* TracerPid is one of the first lines */
     long fd = sys3(SYS_open, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
     if (sys_failed(fd))
         return 0;
@@ -85,9 +86,10 @@ static int is_traced(void)
 }
 
 /*
- * Valgrind and qemu run translations of their own, in which a perf event's signal would find the emulator
- * instead, and kill it, or have an agent of its own. They answer what a program asks of itself in /proc, but
- * not what a thread asks; the kernel's random bytes lie on the stack that it made.
+ * Valgrind and qemu run their own translations: a perf event's signal would reach the emulator and kill it,
+ * and an emulator that is itself profiled would have two agents. They emulate /proc/self, but not
+ * /proc/thread-self, whose auxiliary vector is the real kernel's: it points to random bytes on the kernel's
+ * stack instead of the emulated one.
  */
 static int is_emulated(void)
 {
@@ -111,7 +113,7 @@ int surroundings_other_pid_namespace(void)
            own.st_ino != session->pid_namespace;
 }
 
-/* Bytes that the process maps already; with `data`, of these what RLIMIT_DATA counts. */
+/* Bytes that the process has mapped. data: only those that RLIMIT_DATA counts. */
 static uint64_t mapped_bytes(int data)
 {
     char text[256]; /* size resident shared text lib data dirty, in pages */
@@ -130,7 +132,8 @@ static uint64_t mapped_bytes(int data)
     return pages * WIRE_PAGE;
 }
 
-/* What the agent maps, nearly all of it never touched, would be missing to the program. */
+/* The agent's mappings, nearly all of them never touched, count toward the process's limits: the program
+ * would reach them earlier. */
 static int is_memory_limited(int resource)
 {
     struct rlimit limit;
@@ -149,11 +152,9 @@ enum wire_disabled surroundings_unsupported(void)
                                                                             : WIRE_OFF_NOT;
 }
 
-/*
- * Asked by the address sanitizer's library, which would refuse to run a program because another library,
- * ours, comes before it. A program's own function of that name is asked instead, or options in the
- * environment are added: see launch.c.
- */
+/* The address sanitizer's library calls this. By default it refuses to run a program if another library, here
+ * the agent, is loaded before it. If the program defines this function itself, the option is added to the
+ * environment instead (launch.c). */
 EXPORT const char *__asan_default_options(void);
 EXPORT const char *__asan_default_options(void)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads.c - a thread's way into profiling and out of it: what each part does about it, in the order in
- * which they need it.
+ * threads.c - attaches and detaches threads: calls each part of the agent in the required order.
  */
 #include <pthread.h>
 #include <string.h>
@@ -19,7 +18,7 @@
 static pthread_key_t exit_key;
 static int has_key;
 static uint64_t thread_number;
-static uint32_t attaching; /* threads that are about to see whether the agent is off, or did */
+static uint32_t attaching; /* threads between reading agent_off and being attached */
 
 struct thread *thread_self_by_key(void)
 {
@@ -56,7 +55,8 @@ int thread_attach(struct thread *t)
     t->timing.entered_ns = 0;
     t->clock = (struct counting){0};
     t->signals.held_signals = 0;
-    memset(t->generated.strings, 0, sizeof t->generated.strings); /* another thread's, or the parent's */
+    /* Left over from another thread, or from the parent. */
+    memset(t->generated.strings, 0, sizeof t->generated.strings);
     t->timing.random = session->seed ^ (uint64_t)__atomic_add_fetch(&thread_number, 1, __ATOMIC_RELAXED)
                                            << 32;
     random_next(&t->timing.random);
@@ -79,14 +79,14 @@ int thread_attach(struct thread *t)
 
 void thread_detach(struct thread *t)
 {
-    if (process_is_untracked()) /* a copy of that thread */
+    if (process_is_untracked()) /* in a copy of the process */
         return;
     t->ending = 1;
     if (t->burst.enter_after_step)
         burst_step_end();
     t->burst.enter_after_step = 0;
     thread_leave_burst(t);
-    if (t->state != THREAD_NATIVE) { /* cancelled in a call */
+    if (t->state != THREAD_NATIVE) { /* cancelled in a system call that it made in a burst */
         watch_quiet(t);
         burst_left(t);
         watch_quiet_end(t);
@@ -101,7 +101,7 @@ void thread_detach(struct thread *t)
     count_thread_gone(t);
     trigger_release(t);
     t->timing.trigger = NULL;
-    if (still_diverted) /* its calls are still diverted, to the very last */
+    if (still_diverted) /* its calls stay diverted until it has ended */
         return;
     stack_t none = {.ss_flags = SS_DISABLE};
     sys2(SYS_sigaltstack, t->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &t->signals.app_altstack,
@@ -116,7 +116,7 @@ void threads_forked(void)
     threads_forget_all();
     if (!t)
         return;
-    t->timing.has_timer = t->clock.has_timer = 0; /* timers are not inherited */
+    t->timing.has_timer = t->clock.has_timer = 0; /* fork does not inherit timers */
     stack_t altstack = t->signals.app_altstack;
     thread_attach(t);
     t->signals.app_altstack = altstack;
@@ -134,7 +134,7 @@ int threads_await_native(void)
     return 0;
 }
 
-/* Nonzero: no thread is about to be attached; none will be, as the agent is off. */
+/* Waits until no thread is being attached; since the agent is off, no other will be. 0: it took too long. */
 static int await_attaching(void)
 {
     struct timespec moment = {0, 1000000};
@@ -146,11 +146,9 @@ static int await_attaching(void)
     return 0;
 }
 
-/*
- * A perf event's signal is sent on the way back to user mode. From a thread that lost its processor on that
- * way it comes when the thread runs again, though the event be closed by then. Nonzero: all others have run
- * since, or sleep.
- */
+/* A perf event's signal is sent on the way back to user mode. A thread that was preempted on that way gets
+ * the signal when it runs again, even if the event has been closed by then. Waits until every other thread
+ * has run since, or sleeps. 0: it took too long. */
 static int await_event_delivery(void)
 {
     struct timespec moment = {0, 1000000};
@@ -191,7 +189,7 @@ int threads_retire(int *quiesced)
 
 static void at_thread_exit(void *thread)
 {
-    if (!agent_gone) /* its structure stays: the kernel may have its signal stack */
+    if (!agent_gone) /* its structure is kept: the kernel may still use its signal stack */
         thread_detach(thread);
 }
 
@@ -203,7 +201,7 @@ int threads_init(void)
 
 struct thread *thread_begins(void *thread)
 {
-    __atomic_fetch_add(&attaching, 1, __ATOMIC_SEQ_CST); /* whoever turns the agent off waits for it */
+    __atomic_fetch_add(&attaching, 1, __ATOMIC_SEQ_CST); /* await_attaching waits for this counter */
     if (!__atomic_load_n(&agent_off, __ATOMIC_SEQ_CST))
         thread_attach(thread);
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.c - how the agent comes to life in a process, and in its forked children. */
+/* init.c - starts the agent in a process, and again in its forked children. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "agent/translator/translator.h"
 #include "agent/watch/watch.h"
 
-/* From the descriptor, while there is one. */
+/* Through the descriptor if there is one; a forked child has none. */
 static uint8_t *map_slot(int fd, uint32_t i)
 {
     uint64_t at = session->slot_offset + i * session->slot_bytes;
@@ -43,7 +43,7 @@ static void describe_process(void)
     __atomic_store_n(&proc->pid, process_id, __ATOMIC_RELEASE);
 }
 
-/* Claims a slot and maps it. fd: the session's, or -1: of a forked child. */
+/* Claims a slot and maps it. fd: of the session, or -1 in a forked child. */
 static int claim_slot(int fd)
 {
     const struct wire_proc *parent = proc;
@@ -74,7 +74,8 @@ static int claim_slot(int fd)
     return -WIRE_OFF_SLOTS;
 }
 
-/* The collector asks the kernel about processes by their numbers: it would ask about, and signal, others. */
+/* In another PID namespace, the process numbers that the agent passes on would make the collector query and
+ * signal the wrong processes. */
 static int in_other_pid_namespace(void)
 {
     int foreign = surroundings_other_pid_namespace();
@@ -83,13 +84,13 @@ static int in_other_pid_namespace(void)
     return foreign;
 }
 
-/* What there is for all programs to pay for, however short they run; the caller is the only thread. */
+/* CPU time that the start takes in every program, however short it runs. The caller is the only thread. */
 static void record_start_cost(uint64_t began_ns)
 {
     proc->count.start_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
-/* In a forked child: the parent's slot is not ours. */
+/* In a forked child, which cannot use its parent's slot. */
 static void forked(void)
 {
     if (!session)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals.c - every signal that reaches the target goes through here first.
+ * signals.c - the dispatcher: every signal that reaches a followed thread comes here first.
  *
- * The kernel runs signal_entry on the thread's own signal stack with all signals blocked. If the
- * signal is the target's, the frame moves to where the target would have had it (its stack, or its
- * alternate stack), the mask becomes what it would have been, and the target's handler is jumped to
- * as if the kernel had called it: it may look at the context, change it, return, or jump out.
+ * The kernel runs signal_entry on the thread's own signal stack with all signals blocked (signals/frame.h).
+ * handle() finds out what the signal is: an event of the agent (trigger, single step, fault of a protected
+ * page, end of a burst, diverted system call), or the target's own. A signal of the target is delivered by
+ * moving its frame to where the target would have had it (its stack or its alternate stack), setting the mask
+ * that the target would have had, and jumping to its handler as if the kernel had called it. The handler may
+ * read and change the context, return, or jump out.
  *
- * For that the agent keeps the target's dispositions (dispositions.c).
+ * What the target has requested for its signals is kept in signals/dispositions.c.
  */
 #include <string.h>
 #include "agent/burst/burst.h"
@@ -39,7 +41,7 @@ static void set_mask_of(ucontext_t *uc, uint64_t mask)
     memcpy(&uc->uc_sigmask, &mask, sizeof mask);
 }
 
-/* Has the kernel do what it does by default, once this handler returns. */
+/* Makes the kernel take the default action, once this handler returns. */
 static void default_action(int sig, int again)
 {
     struct kernel_sigaction k = {NULL, SA_RESTORER_FLAG, (void *)(uintptr_t)signal_restorer, 0};
@@ -48,9 +50,10 @@ static void default_action(int sig, int again)
         sys3(SYS_tgkill, sys0(SYS_getpid), sys0(SYS_gettid), sig);
 }
 
-/* Of the mask for a handler, what is really set where closed pages are watched for by several threads: the
- * signals by which they are seen stay, and the target is told what it asked for. Not if it has blocked them
- * before, since what it was told then would be forgotten. */
+/* Several threads, and pages may be protected: the mask for the target's handler without the signals that
+ * report protected pages, which must not be blocked. The target still sees the mask that it requested. If it
+ * had blocked one of them before, the mask stays as it is: what is noted as hidden now would be overwritten.
+ */
 static uint64_t keep_fault_signals_unblocked(struct thread *t, int sig, uint64_t before, uint64_t mask)
 {
     static const uint64_t ours = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
@@ -65,50 +68,52 @@ static uint64_t keep_fault_signals_unblocked(struct thread *t, int sig, uint64_t
     return mask & ~ours;
 }
 
-/* A handler with these flags, for what came in at sp, runs below: sp or the end of its alternate stack. */
+/* A handler with these flags, for a signal that arrived at sp, runs below the returned address: sp, or the
+ * end of the alternate stack. */
 static uint64_t handler_stack(const stack_t *alternate, uint64_t flags, uint64_t sp)
 {
     uint64_t low = (uint64_t)alternate->ss_sp, size = alternate->ss_size;
-    if (altstack_autodisarms(alternate)) /* whoever is on it still has disarmed it */
+    if (altstack_autodisarms(alternate)) /* SS_AUTODISARM: while a handler is on it, it is disarmed */
         return flags & SA_ONSTACK ? low + size : sp;
     return flags & SA_ONSTACK && !(alternate->ss_flags & SS_DISABLE) && !(sp > low && sp <= low + size)
                ? low + size
                : sp;
 }
 
-/* Where the frame is to be moved to of a thread that is not followed, perhaps because nobody knows of its
- * process (children.c); 0: nowhere. */
+/* A thread that is not followed, perhaps in a process that the agent does not track (children.c): where its
+ * frame is to be moved; 0: it stays. */
 static uint64_t untracked_stack(const ucontext_t *uc, uint64_t flags)
 {
     const stack_t *now = &uc->uc_stack;
     const struct thread *was = thread_of_stack(now->ss_sp);
     uint64_t low = (uint64_t)now->ss_sp, size = now->ss_size, sp = arch_sp(uc);
-    if ((uint64_t)uc - low >= size || sp - low <= size) /* on its own stack, or has come from that one */
+    /* On the target's stack, or interrupted while on the signal stack. */
+    if ((uint64_t)uc - low >= size || sp - low <= size)
         return 0;
     return was ? handler_stack(&was->signals.app_altstack, flags, sp) : flags & SA_ONSTACK ? 0 : sp;
 }
 
-/* The mask that was in force when the signal came: in sigsuspend, ppoll and the like it is not the one that a
- * return from the handler puts back. */
+/* The mask that was in force when the signal arrived. In sigsuspend, ppoll and the like it is not the one
+ * that a return from the handler restores. */
 static uint64_t mask_in_force(int sig, ucontext_t *uc)
 {
     static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
     uint64_t mask, ours, before = mask_of(uc);
     if (is_fault(sig) || !arch_after_eintr(uc))
         return before;
-    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, &ours, 8); /* it may lie on a closed page */
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, &ours, 8); /* the mask may lie in a protected page */
     int waiting = arch_waiting_mask(uc, &mask);
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, &ours, NULL, 8);
     return waiting && !(mask & SIGNAL_BIT(sig)) ? mask : before;
 }
 
-/* Where a thread's frame is to be moved to. */
+/* Where the frame of a followed thread is to be moved. */
 static uint64_t followed_stack(const struct thread *t, uint64_t flags, const ucontext_t *uc,
                                struct delivery *d)
 {
     if (!altstack_autodisarms(&t->signals.app_altstack))
         return handler_stack(&t->signals.app_altstack, flags, arch_sp(uc));
-    if (uc->uc_stack.ss_size != t->signals.kernel_altstack[1].ss_size) /* disarmed */
+    if (uc->uc_stack.ss_size != t->signals.kernel_altstack[1].ss_size)
         return arch_sp(uc);
     d->altstack = &t->signals.kernel_altstack[0];
     return handler_stack(&t->signals.app_altstack, flags, arch_sp(uc));
@@ -118,19 +123,20 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = signals_target[sig];
     int raised_by_kernel = info->si_code > 0;
-    if (t) /* its handler is recorded, or it ends here, at the target's own place */
+    if (t) /* its handler is recorded, or the process ends here */
         t->burst.must_return = 0;
-    /* Blocked as the target sees it: in truth it was not, for watching or for translated code. */
+    /* What the target believes to be blocked. Some of it is not blocked in the kernel, because of watching or
+     * translated code. */
     uint64_t blocked = mask_of(uc) | (t ? signals_hidden(t, mask_of(uc)) : 0);
     if (raised_by_kernel && is_fault(sig) && blocked & SIGNAL_BIT(sig))
-        act.handler = (void *)SIG_DFL; /* such a fault kills */
+        act.handler = (void *)SIG_DFL; /* the kernel kills for a fault whose signal is blocked */
     if (act.handler == (void *)SIG_IGN && !raised_by_kernel) {
         if (t)
             t->burst.must_return = agent_always_translated() && t->state == THREAD_NATIVE;
         return 0;
     }
     if (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN) {
-        /* A fault comes again at the same place; a trap and a sent signal do not. */
+        /* A fault recurs at the same instruction. A trap or a sent signal does not: it is sent again. */
         default_action(sig, !raised_by_kernel || sig == SIGTRAP || sig == SIGSYS);
         return 0;
     }
@@ -143,24 +149,25 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     d->mask = mask_in_force(sig, uc) | act.mask;
     d->sp = (uint64_t)uc - 8;
     d->altstack = NULL;
-    /* With another alternate stack than ours, which a system call instruction has set, the kernel has put the
+    /* If a system call instruction has set another alternate stack than the agent's, the kernel has put the
      * frame where the target would have it. */
     int is_ours = t && uc->uc_stack.ss_sp == t->signal_stack;
     uint64_t sp = is_ours ? followed_stack(t, act.flags, uc, d) : untracked_stack(uc, act.flags);
     if (sp) {
-        /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill.
-         */
+        /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill:
+         * the pages of the frame must be accessible. */
         if (t)
             watch_avoid(sp - FRAME_MOST_BYTES, sp);
         d->sp = arch_move_frame(&uc, &info, sp);
-        /* No room for the frame, or no way back from the handler: what the kernel does then. */
+        /* No room for the frame, or no restorer to return through: the kernel sends SIGSEGV then. */
         if (!d->sp || !(act.flags & SA_RESTORER_FLAG)) {
             sig = SIGSEGV;
             default_action(sig, 1);
             set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGSEGV));
             return 0;
         }
-        if (act.restorer != (void *)(uintptr_t)signal_restorer) /* the target's own, by a call of its own */
+        /* Installed by the target with its own system call. */
+        if (act.restorer != (void *)(uintptr_t)signal_restorer)
             safe_copy((void *)d->sp, &act.restorer, sizeof act.restorer);
     }
     d->sig = sig;
@@ -173,14 +180,14 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         if (watch_many())
             d->mask = keep_fault_signals_unblocked(t, sig, mask_of(uc), d->mask);
         else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
-            watch_drop(t); /* with those blocked, a closed page would kill */
+            watch_drop(t); /* with these signals blocked, a fault of a protected page would kill */
         if (agent_always_translated() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
     }
     return (uint64_t)act.handler;
 }
 
-/* The target's own mask again, if a step has unblocked SIGTRAP. */
+/* Blocks SIGTRAP again in the target's mask, if a step has unblocked it. */
 static void restore_trap_mask(struct thread *t, ucontext_t *uc)
 {
     if (t->burst.step_trap_blocked)
@@ -188,7 +195,7 @@ static void restore_trap_mask(struct thread *t, ucontext_t *uc)
     t->burst.step_trap_blocked = 0;
 }
 
-/* A step that will not come to its end: native from here on. */
+/* Gives up a step that cannot complete; the thread is native from here on. */
 static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, uint32_t detail)
 {
     arch_set_step(uc, 0);
@@ -197,7 +204,7 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
     burst_end(t, end, detail, t->generated.cursor, UINT32_MAX);
 }
 
-/* The SIGSYS of a diverted call waits behind this signal: it must find the context as it is. */
+/* The SIGSYS of a diverted call is pending behind this signal. Its handler needs the context as it is. */
 static int diverted_call_pending(const struct thread *t)
 {
     uint64_t pending = 0;
@@ -207,7 +214,8 @@ static int diverted_call_pending(const struct thread *t)
     return (pending & SIGNAL_BIT(SIGSYS)) != 0;
 }
 
-/* Nonzero if the thread was to come back to us behind a handler. */
+/* Nonzero if the thread was to enter a burst after a step (enter_after_next). That is no longer planned when
+ * this returns. */
 static int clear_pending_entry(struct thread *t)
 {
     if (!t->burst.enter_after_step)
@@ -217,8 +225,10 @@ static int clear_pending_entry(struct thread *t)
     return 1;
 }
 
-/* The next instruction natively, a signal's handler before it if one waits, then we are here again. 0: not
- * now. Should the handler jump out, the timer is for that, unless who stays has the handler recorded. */
+/* Runs the next instruction natively under the trap flag, after the handler of a pending signal if there is
+ * one; the burst is entered at the trap. 0: not possible now. If the handler jumps out, the trap never comes:
+ * the timer is armed for that case, unless threads always stay in translated code, for then the handler is
+ * recorded anyway. */
 static int enter_after_next(struct thread *t, ucontext_t *uc)
 {
     if (!burst_step_begin())
@@ -242,7 +252,8 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
     count_add(&proc->count.triggers, 1);
     if (t->burst.is_probe) {
-        t->burst.trigger_pending = 1; /* for another one: what watching takes is not the program's time */
+        /* The burst comes later: the time of a probe burst is not the program's. */
+        t->burst.trigger_pending = 1;
         return;
     }
     if (t->state == THREAD_NATIVE &&
@@ -256,10 +267,11 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
     }
     if (t->state == THREAD_STEPPING)
         abandon_step(t, uc, WIRE_END_SIGNAL, 0);
-    else if (t->state == THREAD_BURST) /* jumped out of a handler that was run in a burst */
+    else if (t->state == THREAD_BURST) /* the target jumped out of a handler that ran in a burst */
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
     clear_pending_entry(t);
-    if ((t->watch.let_through && arch_at_call(uc)) || diverted_call_pending(t)) { /* a call is not made yet */
+    /* A system call is about to be made. */
+    if ((t->watch.let_through && arch_at_call(uc)) || diverted_call_pending(t)) {
         thread_arm(t);
         return;
     }
@@ -273,17 +285,16 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
     }
 }
 
-/*
- * The one place where threads that are to stay in the code cache go back there: on their way out of the
- * handler in which they left it, or were triggered, and before they execute anything. What they left for may
- * be an instruction that is not executed there, or a signal that comes first: then behind that.
- */
+/* The only place where a thread that always stays in translated code returns to it: at the end of the handler
+ * in which it left the code cache or was triggered, before it executes anything. If it left for an
+ * instruction that cannot be executed there, or a signal must be delivered first, it returns after the next
+ * instruction. */
 static void return_to_translated(struct thread *t, ucontext_t *uc)
 {
     t->burst.must_return = 0;
     if (agent_off || t->ending || t->state != THREAD_NATIVE || t->burst.enter_after_step)
         return;
-    if (t->translation.left_sequence) { /* it would come to the same place again, and be no further */
+    if (t->translation.left_sequence) { /* it would reach the same sequence again and make no progress */
         t->translation.left_sequence = 0;
         t->native.refused = WIRE_NATIVE_SEQUENCE;
         thread_arm(t);
@@ -307,7 +318,7 @@ static void return_to_translated(struct thread *t, ucontext_t *uc)
     thread_arm(t);
 }
 
-/* The instruction before was run with the trap flag set. */
+/* The previous instruction was executed with the trap flag set. */
 static void stepped(struct thread *t, ucontext_t *uc)
 {
     arch_set_step(uc, 0);
@@ -322,12 +333,12 @@ static void stepped(struct thread *t, ucontext_t *uc)
             restore_trap_mask(t, uc);
             burst_enter(t, uc);
         }
-    } else if (!t && (uint32_t)sys0(SYS_getpid) == process_id) { /* a thread made by the step */
+    } else if (!t && (uint32_t)sys0(SYS_getpid) == process_id) { /* a thread that the stepped call created */
         burst_step_end();
-    } /* else: a process made by the step, or a step that was given up */
+    } /* else: a process that the stepped call created, or a step that was given up */
 }
 
-/* A fault at an instruction in the code cache. Returns nonzero if it is the target's own. */
+/* A fault at an instruction in the code cache. Nonzero: it is the target's own. */
 static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *uc)
 {
     uint64_t *record = t->generated.cursor, *end = t->generated.cursor;
@@ -351,7 +362,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
                 arch_moved_buffer(t, uc, t->burst.buffer_start);
                 if (!(pending & ~t->generated.app_mask & ~FAULT_SIGNALS) && !t->signals.held_signals)
                     return 0;
-                /* Let the waiting signal in, then come back. */
+                /* Leave, so that the pending signal is delivered; the burst goes on after it. */
                 uint32_t insns = arch_restore(t, uc);
                 set_mask_of(uc, t->generated.app_mask);
                 burst_end(t, WIRE_END_SIGNAL, 0, t->burst.buffer_start + words, words ? insns : 0);
@@ -377,12 +388,12 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, record,
                   UINT32_MAX);
         return 0;
-    case FAULT_CODE: /* natively it faults by itself */
+    case FAULT_CODE: /* executed natively, it faults by itself */
         arch_restore(t, uc);
         set_mask_of(uc, t->generated.app_mask);
         burst_end(t, WIRE_END_CODE, 0, record, UINT32_MAX);
-        t->burst.left_because =
-            WIRE_END_INSTRUCTION; /* in translated code the check would fault again, for ever */
+        /* In translated code the source check would fault again, endlessly. */
+        t->burst.left_because = WIRE_END_INSTRUCTION;
         return 0;
     case FAULT_TARGET: {
         uint64_t at = arch_pc(uc);
@@ -390,9 +401,9 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         if (!t->translation.counts) /* counting writes no records */
             insns += (uint32_t)arch_record_partial(uc, record, insns);
         set_mask_of(uc, t->generated.app_mask);
-        if ((uint64_t)info->si_addr == at) /* SIGFPE and SIGILL tell the instruction */
+        if ((uint64_t)info->si_addr == at) /* si_addr of SIGFPE and SIGILL is the instruction */
             info->si_addr = (void *)arch_pc(uc);
-        /* All words of the unfinished record that its executed instructions refer to are there. */
+        /* The unfinished record has all words that its executed instructions refer to. */
         if (!t->translation.counts && end > t->translation.buffer_end)
             end = t->translation.buffer_end;
         burst_end(t, WIRE_END_FAULT, (uint32_t)sig, end, insns);
@@ -413,7 +424,7 @@ static int in_handler(const struct thread *t, const ucontext_t *uc)
 #define TRAP_PERF 6 /* older libc does not name it */
 #endif
 
-/* The thread's timer, thread_trigger, or the collector's perf event. */
+/* The signal comes from the thread's timer, thread_trigger, or the collector's perf event. */
 static int is_trigger(const siginfo_t *info)
 {
     uint64_t data;
@@ -423,16 +434,17 @@ static int is_trigger(const siginfo_t *info)
            (info->si_code == TRAP_PERF && data == WIRE_MAGIC);
 }
 
-/* A fault of safe_copy or safe_probe: it goes on after it. 0: it is none; a signal that somebody sent while
- * they ran is not. */
+/* If this is a fault of safe_copy or safe_probe, resumes after the access and returns nonzero. A signal that
+ * somebody sent while they ran is none. */
 static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
 {
     uint64_t resume;
     if ((sig != SIGSEGV && sig != SIGBUS) || info->si_code <= 0)
         return 0;
-    /* A perf event's SIGTRAP that waits while our handler runs comes in together with a fault of safe_copy,
-     * though it is blocked (Linux' dequeue_synchronous_signal), and is what the fault then seems to have
-     * happened in. */
+    /* A perf event's SIGTRAP that is pending while the agent's handler runs is delivered together with a
+     * fault of safe_copy, although it is blocked (Linux, dequeue_synchronous_signal). The fault then seems to
+     * have occurred at the first instruction of that SIGTRAP's handler, whose argument is the real context.
+     */
     ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
     if (safe_probe_recover(arch_pc(faulty), &resume)) {
         arch_set_pc(faulty, resume);
@@ -440,7 +452,8 @@ static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
     }
     if (!safe_copy_recover(arch_pc(faulty), &resume))
         return 0;
-    /* Beyond a file's end there is no closed page, and looking for one would fault with SIGBUS blocked. */
+    /* SIGBUS: memory beyond the end of a file is never protected, and to search for its page would fault
+     * again, with SIGBUS blocked. */
     if (sig == SIGBUS || !watch_fault(NULL, (uint64_t)info->si_addr, arch_fault_writes(uc), NULL))
         arch_set_pc(faulty, resume);
     return 1;
@@ -463,14 +476,14 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
 {
     if (recover(sig, info, uc))
         return 0;
-    /* The program goes the way of who destroys what it does not own. */
+    /* The target has unmapped or protected memory of the agent: the fault is the target's to handle. */
     if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && watch_faulted())
         agent_disable(WIRE_OFF_TROUBLE);
     struct thread *t = thread_self();
     if (t)
         unprotect_signal_stack(t, uc);
     if (t && (sig == SIGSEGV || sig == SIGBUS) && info->si_code <= 0 && in_handler(t, uc)) {
-        signals_hold(t, sig, info); /* sent, not met */
+        signals_hold(t, sig, info); /* sent by somebody, not a fault */
         return 0;
     }
     if (t && !in_handler(t, uc))
@@ -519,7 +532,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         if (arch_in_cache(arch_pc(uc))) {
             if (!burst_fault(t, sig, info, uc))
                 return 0;
-            if (recover(sig, info, uc)) { /* in a function of ours that the target called */
+            if (recover(sig, info, uc)) { /* in an interposed function */
                 if (agent_always_translated() && !agent_off)
                     thread_trigger(t);
                 return 0;
@@ -527,7 +540,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         } else if (arch_restore_gate(t, uc)) {
             burst_end(t, WIRE_END_SIGNAL, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
         } else {
-            /* The target jumped to where there is no code: all its general registers are its own already. */
+            /* The target jumped to where there is no code: its general registers are all its own already. */
             if (t->translation.counts)
                 count_take(t, arch_count_out(t, uc));
             set_mask_of(uc, t->generated.app_mask);
@@ -540,11 +553,12 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         restore_trap_mask(t, uc);
     }
     if (t && info->si_code > 0)
-        exec_undo(t); /* libc's part of a call may have faulted: its handler may jump out */
+        /* libc's part of an interposed call may have faulted, and the target's handler may jump out. */
+        exec_undo(t);
     return deliver(t, sig, info, uc, d);
 }
 
-/* Signals that came while it was no time for them come again, once this handler of ours is left. */
+/* Sends the held signals again; they are delivered when this handler returns. */
 static void resend_held_signals(const ucontext_t *uc)
 {
     static const uint64_t faults = FAULT_SIGNALS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dispositions.c - what the target has asked to be done on its signals. It is told what it asked for; what
- * the kernel has is ours. Masks and alternate stacks: masks.c.
+ * dispositions.c - the dispositions that the target has requested, and is shown; the kernel has the agent's
+ * handlers. Masks and alternate stacks: masks.c.
  *
- * SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and SIGSYS are always the agent's in the kernel; of the others
- * only those for which the target has a handler.
+ * SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and SIGSYS are always the agent's in the kernel; of the other
+ * signals only those for which the target has a handler.
  */
 #include <errno.h>
 #include "agent/signals/signals.h"
@@ -15,8 +15,8 @@
 #include "agent/threads/threads.h"
 
 struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
-static int uninstalled = 1;       /* the kernel has the target's own: not yet ours, or again */
-static unsigned long known_flags; /* those that the kernel stores; it drops others */
+static int uninstalled = 1; /* the kernel has the target's own dispositions: before the start, or again */
+static unsigned long known_flags; /* flags that the kernel stores; it clears others */
 
 static long take_over(int sig, unsigned long flags)
 {
@@ -24,17 +24,19 @@ static long take_over(int sig, unsigned long flags)
                                  (flags & (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART)) | SA_SIGINFO |
                                      SA_ONSTACK | SA_RESTORER_FLAG,
                                  (void *)(uintptr_t)signal_restorer, ~0ull};
-    /* Resetting an asynchronous handler is left to the kernel, which does it once and for all threads. */
+    /* SA_RESETHAND of an asynchronous signal is left to the kernel, which resets the handler exactly once for
+     * all threads. */
     if (!is_fault(sig))
         k.flags |= flags & (unsigned long)(unsigned)SA_RESETHAND;
     else
         k.mask = ~(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS)); /* safe_copy may fault in the handler, */
     if (sig == SIGSEGV || sig == SIGBUS)
-        k.flags |= SA_NODEFER; /* also in that of a fault */
+        k.flags |= SA_NODEFER; /* also in the handler of a fault */
     return kernel_action(sig, &k, NULL);
 }
 
-/* What libc has installed without us: its handlers return through our text, whose calls are not diverted. */
+/* A handler that was installed by a direct system call, as libc does: it returns through the agent's
+ * restorer, whose calls are not diverted. */
 static void note(int sig, const struct kernel_sigaction *k)
 {
     signals_target[sig] = *k;
@@ -42,7 +44,7 @@ static void note(int sig, const struct kernel_sigaction *k)
     signals_target[sig].restorer = (void *)(uintptr_t)signal_restorer;
 }
 
-/* The flags that the kernel stores, found by asking for all of them while SIGSYS is not in use. */
+/* The flags that the kernel stores, found by setting all of them while SIGSYS is not in use. */
 static void learn_flags(void)
 {
     struct kernel_sigaction before, all = {(void *)SIG_IGN, ~0ul, (void *)(uintptr_t)signal_restorer, 0};
@@ -60,12 +62,12 @@ int signals_init(void)
         struct kernel_sigaction k;
         if (sig == 32 || sig == 33 || sys_failed(kernel_action(sig, NULL, &k)))
             continue;
-        /* Libraries may have asked for some before the agent came to life. */
+        /* Libraries may have installed handlers before the agent started. */
         int handled = k.handler != (void *)SIG_DFL && k.handler != (void *)SIG_IGN;
         if (handled)
             note(sig, &k);
         else
-            signals_target[sig] = k; /* with the flags that it has, or has none of */
+            signals_target[sig] = k; /* default or ignored, with its flags */
         if ((is_fault(sig) && sys_failed(take_over(sig, SA_RESTART))) ||
             (!is_fault(sig) && handled && sys_failed(take_over(sig, k.flags))))
             return -1;
@@ -101,7 +103,7 @@ static siginfo_t *held_slot(struct thread *t, int sig)
     return &t->signals.held[place[sig]];
 }
 
-static uint64_t held_count; /* of all threads */
+static uint64_t held_count; /* held by all threads */
 
 int signals_any_held(void)
 {
@@ -110,7 +112,8 @@ int signals_any_held(void)
 
 void signals_hold(struct thread *t, int sig, const siginfo_t *info)
 {
-    if (t->signals.held_signals & SIGNAL_BIT(sig)) /* of several, as of pending ones, the first */
+    if (t->signals.held_signals &
+        SIGNAL_BIT(sig)) /* only the first is kept, as the kernel does for pending signals */
         return;
     *held_slot(t, sig) = *info;
     t->signals.held_signals |= SIGNAL_BIT(sig);
@@ -167,8 +170,8 @@ void signals_uninstall(struct thread *t, int quiesced)
 {
     if (uninstalled)
         return;
-    /* Ignored for a moment, it is thrown away where it waits for other threads: triggers of ours that would
-     * end the program. */
+    /* Setting SIGTRAP to ignored discards instances that are pending for other threads: triggers of the
+     * agent's, which would end the program. */
     signals_set_ignored(SIGNAL_BIT(SIGTRAP), 1);
     signals_set_ignored(SIGNAL_BIT(SIGTRAP), 0);
     signals_restore_handlers();
@@ -183,7 +186,7 @@ void signals_uninstall(struct thread *t, int quiesced)
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, &t->signals.hidden, 0, 8);
 }
 
-/* The kernel is to have the target's own alternate stack, which the caller's parent had. */
+/* Installs the target's own alternate stack in the kernel, as the caller's parent had it. */
 static void restore_target_altstack(void)
 {
     stack_t now, none = {.ss_flags = SS_DISABLE};
@@ -193,13 +196,13 @@ static void restore_target_altstack(void)
              was->signals.app_altstack.ss_flags & SS_DISABLE ? &none : &was->signals.app_altstack, 0);
 }
 
-/* Sets what the target wants done on a signal that is the agent's in the kernel, or has a handler. */
+/* Sets the target's disposition of a signal that is the agent's in the kernel, or has a handler. */
 static long install(int sig, const struct kernel_sigaction *new, int is_ours)
 {
     int handled = new->handler != (void *)SIG_DFL &&new->handler != (void *)SIG_IGN;
     if (is_fault(sig)) {
         signals_target[sig] = *new;
-        /* SIGTRAP's triggers are to interrupt no call. */
+        /* triggers must never interrupt a system call: SA_RESTART stays set for SIGTRAP */
         return sig == SIGTRAP && is_ours ? 0 : take_over(sig, handled ? new->flags : SA_RESTART);
     }
     if (sig == 32 || sig == 33)
@@ -223,14 +226,15 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
         ignored = now.handler == (void *)SIG_IGN && signals_target[sig].handler == (void *)SIG_IGN;
     int was_reset = now.handler == (void *)SIG_DFL && now.restorer == (void *)(uintptr_t)signal_restorer &&
                     now.mask == ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP));
-    /* A program that is being executed has them ignored for a moment (signals_set_ignored). */
+    /* During an exec the kernel ignores them (signals_set_ignored). */
     if (!uninstalled && (is_ours || was_reset || (is_fault(sig) && !untracked && ignored)))
         now = signals_target[sig];
-    if (was_reset) /* SA_RESETHAND, by the kernel */
+    if (was_reset) /* the kernel has reset it (SA_RESETHAND) */
         now.handler = (void *)SIG_DFL;
     if (new && !uninstalled) {
         asked = *new;
-        /* What a system call instruction was told of ours stands for the target's own. */
+        /* A system call instruction has read the agent's handler and now sets it: that means the target's own
+         * disposition. */
         if (asked.handler == (void *)(uintptr_t)signal_entry)
             asked = signals_target[sig];
         asked.flags &= known_flags;
@@ -238,7 +242,7 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
         int handled = asked.handler != (void *)SIG_DFL && asked.handler != (void *)SIG_IGN;
         if (untracked && handled && asked.flags & SA_ONSTACK)
             restore_target_altstack();
-        /* What is noted is, perhaps, the parent's. */
+        /* signals_target[] may be the parent's. */
         ret = untracked ? kernel_action(sig, &asked, NULL) : install(sig, &asked, is_ours);
         if (sys_failed(ret))
             return ret;
@@ -251,7 +255,7 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
 long signals_action_call(const uint64_t *args)
 {
     struct kernel_sigaction new, old;
-    if (uninstalled) /* a fault of safe_copy would be the target's */
+    if (uninstalled) /* the agent's handlers are gone: a fault of safe_copy would reach the target */
         return sys4(SYS_rt_sigaction, args[0], args[1], args[2], args[3]);
     if (args[3] != sizeof new.mask)
         return -EINVAL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame.h - how a signal comes in and how the target's handler is started.
+ * frame.h - signal frames: how a signal arrives, and how the target's handler is started.
  *
- * The kernel starts signal_entry on the thread's own signal stack, with all signals blocked. It asks
- * signal_dispatcher what to do. If the signal is the target's, the frame moves to where the target would have
- * had it, the mask becomes what it would have been, and the target's handler is jumped to as if the kernel
- * had called it.
+ * The kernel starts signal_entry on the thread's own signal stack, with all signals blocked. signal_entry
+ * asks signal_dispatcher what to do. If the signal is the target's, its frame is moved to where the target
+ * would have had it, the mask becomes what it would have been, and the target's handler is jumped to as if
+ * the kernel had called it.
  */
 #ifndef CACHEGRAM_AGENT_SIGNALS_FRAME_H
 #define CACHEGRAM_AGENT_SIGNALS_FRAME_H
@@ -16,38 +16,38 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Where a handler of the target is to be started. signal_entry knows the offsets. */
+/* How a handler of the target is to be started. signal_entry knows the offsets. */
 struct delivery {
     long sig;
     siginfo_t *info;
     ucontext_t *uc;
-    uint64_t sp;             /* as at its first instruction */
-    uint64_t mask;           /* while it runs */
-    const stack_t *altstack; /* for the kernel, once off the one that it has; NULL: that stays */
+    uint64_t sp;             /* stack pointer at its first instruction */
+    uint64_t mask;           /* signal mask while it runs */
+    const stack_t *altstack; /* passed to sigaltstack after leaving the current one; NULL: no change */
 };
 _Static_assert(sizeof(struct delivery) == 48, "signal_entry makes room for it");
 
 extern const char signal_entry[], signal_restorer[];
 
-/* Set once, before the first handler is installed. Returns the target's handler to go on in, 0: return from
- * the signal. */
+/* Set once, before the first handler is installed. Returns the target's handler to continue in; 0: return
+ * from the signal. */
 extern uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
 
-/* Moves the signal frame that *uc is part of to just below sp. Returns the new frame's stack pointer as at a
- * handler's first instruction, 0 if the memory cannot be written. *uc and *info follow. */
+/* Moves the signal frame that *uc is part of to just below sp, and updates *uc and *info. Returns the stack
+ * pointer that a handler has at its first instruction in the new frame; 0: the memory cannot be written. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
 
-/* rt_sigreturn is about to return to the frame at sp: sets the trap flag there, and unblocks SIGTRAP
- * (*trap_blocked: it was blocked). 0: impossible. */
+/* rt_sigreturn is about to return to the frame at sp: sets the trap flag in it, and unblocks SIGTRAP
+ * (*trap_blocked: it was blocked). 0: the frame cannot be written. */
 int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked);
-/* The mask of the frame that the interrupted rt_sigreturn is about to return to. 0, or -1: it is unreadable.
+/* The mask of the frame that the interrupted rt_sigreturn is about to return to. 0, or -1: it cannot be read.
  */
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
 
-/* What a signal interrupted may be a system call, which ended because of it. */
+/* The signal may have interrupted a system call, which returns EINTR because of it. */
 int arch_after_eintr(const ucontext_t *uc);
-/* Then, if that call waits with a mask of its own: that mask. 0: it does not. To be asked once, by whoever
- * starts the handler. */
+/* If so, and that call waits with a mask of its own (sigsuspend, ppoll, ...): nonzero, and that mask. To be
+ * called once for each signal, right before its handler is started. */
 int arch_waiting_mask(ucontext_t *uc, uint64_t *mask);
 
 #pragma GCC visibility pop

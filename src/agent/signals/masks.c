@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * masks.c - the signal mask and the alternate stack that the target has asked for. It is told what it asked
- * for; what the kernel has differs: some signals are never blocked, and the alternate stack is ours.
+ * masks.c - the signal mask and the alternate stack that the target has requested, and is shown. The kernel's
+ * differ: some signals are never blocked, and the alternate stack is the agent's.
  *
- * The functions called *_call take the arguments of a system call, and return what the kernel would: also
- * EFAULT, which comes after the effect where it is the old value that cannot be written back. They read and
- * write memory of the target's with safe_copy only.
+ * The functions called *_call take the arguments of a system call and return what the kernel would. That
+ * includes EFAULT, which comes after the effect if it is the old value that cannot be written. They access
+ * the target's memory with safe_copy only.
  */
 #include <errno.h>
 #include "agent/signals/signals.h"
@@ -13,14 +13,12 @@
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
 
-/* Smaller ones the kernel refuses; larger ones than this only a kernel with strict_sas_size, or one that has
- * given the process AMX state. */
+/* The kernel refuses smaller stacks (MINSIGSTKSZ). It requires more than this only with strict_sas_size, or
+ * if the process has AMX state. */
 #define ALTSTACK_LEAST 2048u
 
-/*
- * SIGTRAP stays unblocked, or threads that block everything (as libraries' worker threads do) would
- * never be sampled, and so do the signals by which closed pages are seen; the target is told what it asked
- * for.
+/* SIGTRAP stays unblocked, since threads that block every signal (libraries' worker threads do) would never
+ * be sampled. So do the signals that report protected pages. The target is shown the mask that it requested.
  */
 static uint64_t never_blocked(void)
 {
@@ -30,8 +28,8 @@ static uint64_t never_blocked(void)
     return ours;
 }
 
-/* What was noted is out of date if others that were blocked along with them are not any more: a jump out of a
- * handler or a return from one has put back an older mask behind libc's back. */
+/* What was noted as hidden is out of date if other signals that were blocked at the same time no longer are:
+ * a return from a handler, or a jump out of it, has restored an older mask without libc. */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask)
 {
     return t->signals.blocked_with_hidden & ~mask ? 0 : t->signals.hidden;
@@ -54,7 +52,7 @@ void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before
     t->signals.blocked_with_hidden = signals_changed_mask(how, before, signals_effective(how, mask));
 }
 
-/* What the kernel checks first. 0, or a negative error. */
+/* The checks that the kernel makes first. 0, or a negative error. */
 static long read_mask(const uint64_t *args, uint64_t *set)
 {
     if (args[3] != sizeof *set)
@@ -94,15 +92,16 @@ long signals_mask_call(struct thread *t, const uint64_t *args)
     long ret = read_mask(args, &set);
     if (ret)
         return ret;
-    /* The stack may be one that the target made, whose pages may be closed to the kernel. A handler that
-     * interrupts this function, and calls it, finds and leaves both words as they are. */
+    /* The kernel is not given pointers to the stack: the target may have allocated it itself, and its pages
+     * may be protected. A handler that interrupts this function and calls it restores both words. */
     uint64_t asked = t->signals.mask_asked, before_saved = t->signals.mask_before;
     ret = sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &t->signals.mask_before, 8);
     uint64_t before = t->signals.mask_before;
     t->signals.mask_before = before_saved;
     if (ret)
         return ret;
-    /* The old mask is written and all is noted before a signal can come in, whose handler may jump out. */
+    /* The old mask is written and the new one noted before a signal can arrive, since its handler may jump
+     * out. */
     ret = write_mask(args, before | signals_hidden(t, before));
     if (args[1]) {
         signals_note_mask(t, how, set, before);
@@ -118,7 +117,7 @@ int altstack_autodisarms(const stack_t *s)
     return ((unsigned)s->ss_flags & (ALTSTACK_AUTODISARM | SS_DISABLE)) == ALTSTACK_AUTODISARM;
 }
 
-/* As sigaltstack does it, on a thread whose alternate stack in the kernel is ours. */
+/* sigaltstack on a thread whose alternate stack in the kernel is the agent's. */
 static long change_altstack(struct thread *t, const stack_t *new, stack_t *before, uint64_t sp)
 {
     int keeps = (int)((unsigned)t->signals.app_altstack.ss_flags & ALTSTACK_AUTODISARM);
@@ -127,7 +126,7 @@ static long change_altstack(struct thread *t, const stack_t *new, stack_t *befor
     int disabled = disarmed || (t->signals.app_altstack.ss_flags & SS_DISABLE) != 0;
     uint64_t low = (uint64_t)t->signals.app_altstack.ss_sp;
     int inside = !disabled && !disarms && sp > low && sp - low <= t->signals.app_altstack.ss_size;
-    memset(before, 0, sizeof *before); /* with its padding */
+    memset(before, 0, sizeof *before); /* including the padding */
     if (!disarmed) {
         before->ss_sp = t->signals.app_altstack.ss_sp;
         before->ss_size = t->signals.app_altstack.ss_size;
@@ -159,8 +158,8 @@ int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, l
     if (sys_failed(ret))
         return 0;
     if (t->signals.altstack_now.ss_sp != t->signal_stack) {
-        /* The target has set one by a system call instruction. Ours comes back, but not while that is in use.
-         */
+        /* The target has set a stack by a system call instruction. The agent's is installed again, unless the
+         * target's is in use. */
         if (t->signals.altstack_now.ss_flags & SS_ONSTACK ||
             sys_failed(sys2(SYS_sigaltstack, &t->signals.kernel_altstack[1], 0)))
             return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.h - the interrupted context of a thread, as a signal frame has it. */
+/* context.h - the interrupted context of a thread, in its signal frame. */
 #ifndef CACHEGRAM_AGENT_SYS_CONTEXT_H
 #define CACHEGRAM_AGENT_SYS_CONTEXT_H
 
@@ -11,13 +11,13 @@
 uint64_t arch_pc(const ucontext_t *uc);
 uint64_t arch_sp(const ucontext_t *uc);
 void arch_set_pc(ucontext_t *uc, uint64_t pc);
-/* The third argument of the handler that is about to run. */
+/* The third argument of the handler that is about to start. */
 ucontext_t *arch_entry_context(const ucontext_t *uc);
-/* Sets or clears the trap flag: the next instruction ends in a SIGTRAP. */
+/* Sets or clears the trap flag, with which the next instruction ends in a SIGTRAP. */
 void arch_set_step(ucontext_t *uc, int on);
 /* The access that faulted was a store. */
 int arch_fault_writes(const ucontext_t *uc);
-/* The next instruction is a system call; the one before was one. */
+/* The next instruction is a system call; the previous one was. */
 int arch_at_call(const ucontext_t *uc);
 int arch_after_call(const ucontext_t *uc);
 /* The system call at that address was stepped over, and did not fail. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.c - descriptors of the agent's, which no child of the target's may inherit; see files.h. */
+/* files.c - descriptors of the agent, which no child of the target may inherit; see files.h. */
 #include "agent/sys/files.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -11,11 +11,12 @@
 #define DEFERRED -2
 
 static struct {
-    int state; /* 0: free, BUSY: it is being opened or closed, DEFERRED - fd: to be closed by who forks; fd +
-                  1 */
+    /* 0: free. BUSY: being opened or closed. fd + 1: open. DEFERRED - fd: to be closed when the fork is over.
+     */
+    int state;
     const char *path;
 } opened[MAX_OPEN];
-static unsigned forking; /* threads that are about to, or did */
+static unsigned forking; /* threads between files_fork_begins and files_fork_ends */
 
 long own_open(const char *path)
 {
@@ -26,7 +27,8 @@ long own_open(const char *path)
             continue;
         opened[i].path = path;
         long fd = -1;
-        if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) /* who forks may be this thread: no waiting */
+        /* The forking thread may be this one: waiting would deadlock. */
+        if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST))
             fd = sys3(SYS_open, path, O_RDONLY | O_CLOEXEC, 0);
         __atomic_store_n(&opened[i].state, sys_failed(fd) ? 0 : (int)fd + 1, __ATOMIC_SEQ_CST);
         return fd;
@@ -75,7 +77,7 @@ void files_fork_ends(void)
     }
 }
 
-/* The last part of a path, and of what a descriptor is of, are the same. */
+/* Whether the descriptor refers to a file whose name is the last part of the path. */
 static int still_refers_to(int fd, const char *path)
 {
     char link[32] = "/proc/self/fd/", name[256];
@@ -91,7 +93,6 @@ static int still_refers_to(int fd, const char *path)
     return got > (long)length && memcmp(name + (size_t)got - length, path + tail, length) == 0;
 }
 
-/* In a child: sure that nothing of the target's can have the numbers by now, or not. */
 void files_close_inherited(int sure)
 {
     forking = 0;

@@ -2,7 +2,7 @@
 /*
  * files.h - files that the agent reads while the target runs.
  *
- * A descriptor is open for moments only, but another thread may fork in such a moment: no fork through libc
+ * A descriptor is open for moments only, but another thread may fork meanwhile. So no fork through libc
  * begins while one is being opened or closed, and the child closes those that are open.
  */
 #ifndef CACHEGRAM_AGENT_SYS_FILES_H
@@ -10,8 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Opens a file for reading; the path must stay until own_close. A descriptor, or negative: it may fail at any
- * time. */
+/* Opens a file for reading; the string must stay valid until own_close. A descriptor, or negative: it may
+ * fail at any time. */
 long own_open(const char *path);
 void own_close(long fd);
 
@@ -19,7 +19,7 @@ void own_close(long fd);
 void files_fork_begins(void);
 void files_fork_ends(void);
 
-/* In a child: closes what the parent had open. sure: nothing of the target's can have the numbers by now. */
+/* In a child: closes what the parent had open. sure: the target cannot have reused the numbers yet. */
 void files_close_inherited(int sure);
 
 #pragma GCC visibility pop

@@ -58,7 +58,7 @@ void own_unmap(void *memory, size_t bytes)
 
 int own_map_again(const void *memory, size_t bytes, void *where)
 {
-    /* An old size of 0: a second mapping of the same memory. */
+    /* An old size of 0 creates a second mapping of the same memory. */
     return sys_failed(
                sys6(SYS_mremap, (long)memory, 0, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)where, 0))
                ? -1

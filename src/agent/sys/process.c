@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process.c - whose process the caller is in; see process.h. */
+/* process.c - see process.h. */
 #include "agent/sys/process.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -8,7 +8,7 @@
 
 int process_is_other(long *pid)
 {
-    if (!session || !process_id || agent_off == WIRE_OFF_SECCOMP) /* which may kill for asking */
+    if (!session || !process_id || agent_off == WIRE_OFF_SECCOMP) /* the filter may kill for the call */
         return 0;
     *pid = sys0(SYS_getpid);
     return *pid != process_id;
@@ -17,6 +17,6 @@ int process_is_other(long *pid)
 int process_is_untracked(void)
 {
     long pid;
-    /* If it was made by clone so that it has its parent's handlers, too, what holds there holds here. */
+    /* If clone made it share its parent's handlers, it must be treated like the parent. */
     return process_is_other(&pid) && sys6(SYS_kcmp, pid, process_id, SAME_HANDLERS, 0, 0, 0) != 0;
 }

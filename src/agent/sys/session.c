@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c - what all of the agent knows of the session and of its own process; see session.h. */
+/* session.c - see session.h. */
 #include "agent/sys/files.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -13,7 +13,7 @@ uint8_t *slot;
 int agent_off = 1, agent_gone, agent_active;
 uint32_t process_id;
 
-static int always_translated; /* see agent_always_translated */
+static int always_translated;
 
 void agent_disable(enum wire_disabled why)
 {
@@ -33,7 +33,7 @@ int agent_always_translated(void)
     return always_translated;
 }
 
-/* A line there begins "ID (NAME) R". */
+/* /proc/ID/stat begins "ID (NAME) R". */
 char task_state(uint32_t id)
 {
     char path[32] = "/proc/", stat[64];
@@ -56,7 +56,7 @@ int collector_gone(void)
 {
     if (sys2(SYS_kill, session->collector_pid, 0) == -ESRCH)
         return 1;
-    char state = task_state(session->collector_pid); /* killed, but its parent has not waited for it? */
+    char state = task_state(session->collector_pid); /* killed, but its parent has not waited for it */
     return state == 'Z' || state == 'X';
 }
 

@@ -3,7 +3,7 @@
 #include "agent/sys/sys.h"
 #include <time.h>
 
-/* Up to so many bytes a loop is faster than a string instruction, which takes some 30 cycles to start. */
+/* Below this size a loop is faster than a string instruction, which takes some 30 cycles to start. */
 #define SMALL 256
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
@@ -78,7 +78,7 @@ size_t strlen(const char *s)
     return n;
 }
 
-/* Zydis refers to it; built with NDEBUG it never calls it. */
+/* Zydis refers to this function, but does not call it when built with NDEBUG. */
 void __assert_fail(const char *what, const char *file, unsigned line, const char *function)
     __attribute__((noreturn));
 void __assert_fail(const char *what, const char *file, unsigned line, const char *function)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sys.h - raw system calls and a few memory routines. The agent calls nothing of libc's once the
- * target runs: libc may lock, allocate, or set errno, and we may be in the middle of any of it.
+ * sys.h - raw system calls and a few memory routines. The agent calls no libc function once the target runs:
+ * libc may lock, allocate, or set errno, and a signal may have interrupted the target in any of that.
  */
 #ifndef CACHEGRAM_AGENT_SYS_H
 #define CACHEGRAM_AGENT_SYS_H
@@ -35,15 +35,14 @@ static inline int sys_failed(long ret)
 
 uint64_t sys_clock_ns(int clock_id);
 
-/*
- * Copy that may meet unmapped memory: returns the number of bytes that could NOT be copied (0: all
- * done). The fault handler recovers it (safe_copy_recover).
- */
+/* Copies memory that may be inaccessible. Returns the number of bytes that could NOT be copied (0: all
+ * copied). The fault handler resumes it (safe_copy_recover). */
 size_t safe_copy(void *to, const void *from, size_t bytes);
-/* 0: a byte there can be read, or written (which changes nothing); closed pages are not opened for it. */
+/* 0: the byte there can be read, or written (it is not changed). A protected page is not unprotected for it.
+ */
 size_t safe_probe(const void *address, int write);
-/* For the fault handler: nonzero if rip lies in safe_copy; then *resume is where to go on. */
+/* For the fault handler: nonzero if rip is in safe_copy; *resume is where to continue. */
 int safe_copy_recover(uint64_t rip, uint64_t *resume);
-int safe_probe_recover(uint64_t rip, uint64_t *resume); /* likewise, in safe_probe */
+int safe_probe_recover(uint64_t rip, uint64_t *resume); /* the same for safe_probe */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * registry.c - the threads that are followed, found by their kernel id: thread-local storage would be wrong
- * in a vfork child, which shares it.
+ * registry.c - followed threads by kernel id. Thread-local storage would be wrong in a vfork child, which
+ * shares it.
  */
 #include <string.h>
 #include "agent/sys/own.h"
@@ -14,13 +14,13 @@
 #define TABLE (2u * MAX_THREADS)
 #define GONE UINT32_MAX
 
-/* TABLE of them; NULL: not made yet. */
+/* TABLE entries, open addressing; NULL: not made yet. */
 static struct entry {
-    uint32_t tid; /* 0: never used, GONE: used once */
+    uint32_t tid; /* 0: never used; GONE: free again */
     struct thread *thread;
 } * table;
-/* Which parts of the table have ever had an entry. Whoever goes through it keeps away from the others, whose
- * pages a forked child would have to make one by one. */
+/* Parts of the table that have ever had an entry. Iterations skip the others: a forked child would have to
+ * copy their pages one by one. */
 #define PART 256u
 static uint8_t used[TABLE / PART];
 static struct thread *free_threads;
@@ -37,7 +37,7 @@ static void drop_lock(void)
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
-/* The next entry from there on that may be used; TABLE: none. */
+/* The next entry from i on that may be in use; TABLE: none. */
 static uint32_t next_entry(uint32_t i)
 {
     while (i < TABLE && !__atomic_load_n(&used[i / PART], __ATOMIC_ACQUIRE))
@@ -62,7 +62,7 @@ struct thread *thread_self(void)
 
 struct thread *thread_of_stack(const void *signal_stack)
 {
-    /* Also of those that are gone: in a child, all but one are. */
+    /* Includes threads that have ended: in a forked child, all but one have. */
     for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1)) {
         struct thread *t = table[i].thread;
         if (t && t->signal_stack == signal_stack)
@@ -114,19 +114,19 @@ struct thread *thread_new(void)
     drop_lock();
     if (t)
         return t;
-    /* All in one piece, which is one entry in the list of what is ours. */
+    /* One mapping, so one entry in the list of the agent's memory. */
     struct pieces {
         struct thread thread;
         uint8_t guard[WIRE_PAGE], signal_stack[SIGNAL_STACK_BYTES];
         uint8_t guard_above[WIRE_PAGE], dispatch_stack[DISPATCH_STACK_BYTES];
         uint64_t mini_buffer[MINI_WORDS];
-        uint8_t guard_behind[WIRE_PAGE];
+        uint8_t guard_after[WIRE_PAGE];
     } *memory = own_map(NULL, sizeof *memory, OWN_DATA);
     if (!memory)
         return NULL;
     own_guard(memory->guard);
     own_guard(memory->guard_above);
-    own_guard(memory->guard_behind);
+    own_guard(memory->guard_after);
     t = &memory->thread;
     t->signal_stack = memory->signal_stack;
     t->probe_buffer = memory->mini_buffer;
@@ -166,7 +166,7 @@ void thread_forget(struct thread *t)
     take_lock();
     for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE && table[i].tid; i = (i + 1) % TABLE, n++)
         if (table[i].tid == t->tid) {
-            if (table[i].thread == t) /* else its id is another's by now */
+            if (table[i].thread == t) /* else another thread has the id by now */
                 __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
             break;
         }

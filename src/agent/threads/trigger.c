@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trigger.c - when a followed thread is interrupted for its next burst: by a perf event that the collector
- * opens on it, or by a POSIX timer on its CPU time.
+ * opens, or by a POSIX timer on its CPU time.
  */
 #include <sys/resource.h>
 #include <time.h>
@@ -21,7 +21,7 @@ void trigger_create_timer(struct thread *t)
     if (t->timing.has_timer)
         return;
     proc->timer_errno = (uint32_t)-made;
-    proc->count.disabled = WIRE_OFF_TIMER; /* not added: other threads may have none either */
+    proc->count.disabled = WIRE_OFF_TIMER; /* set, not added to: several threads may lack a timer */
 }
 
 void trigger_claim(struct thread *t)
@@ -35,13 +35,13 @@ void trigger_claim(struct thread *t)
             t->timing.trigger = &proc->trigger[i];
             t->timing.cookie = proc->cookie;
             t->timing.trigger->cookie_at = (uint64_t)&t->timing.cookie;
-            __atomic_store_n(&t->timing.trigger->armed, 0, __ATOMIC_RELEASE); /* ids come again */
+            __atomic_store_n(&t->timing.trigger->armed, 0, __ATOMIC_RELEASE); /* thread ids are reused */
             break;
         }
     }
 }
 
-/* Asks the collector for an interrupt after gap_ns of CPU time. */
+/* Asks the collector for a trigger after gap_ns of CPU time. */
 static void request_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exactly)
 {
     __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ void thread_exec_begins(struct thread *t)
             return;
         sys2(SYS_nanosleep, &moment, 0);
     }
-    /* The collector was stopped, or is gone. */
+    /* The collector is stopped, or has ended. */
     __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_EXECUTING, __ATOMIC_RELEASE);
 }
 
@@ -73,7 +73,8 @@ void thread_exec_failed(struct thread *t)
     if (!t || !t->timing.trigger)
         return;
     __atomic_store_n(&t->timing.trigger->hold, WIRE_TRIGGER_FREE, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) != t->tid) /* it was refused an event */
+    /* The collector was refused an event meanwhile. */
+    if (__atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) != t->tid)
         request_trigger(t->timing.trigger, __atomic_load_n(&t->timing.trigger->gap_ns, __ATOMIC_RELAXED), 1);
 }
 
@@ -84,21 +85,20 @@ static void set_timer(struct thread *t, uint64_t at)
         sys4(SYS_timer_settime, t->timing.timer, 1 /* TIMER_ABSTIME */, &when, 0);
 }
 
-/* The time for the next burst: one at a random place of each stratum of CPU time. */
+/* A random point of the stratum of CPU time that follows `from`. */
 static uint64_t random_in_next_stratum(struct thread *t, uint64_t from, uint64_t gap)
 {
     return (from / gap + 1) * gap + random_next(&t->timing.random) % gap;
 }
 
-/*
- * A tick stands for the half of the time to its neighbours that is next to it: whoever is planned there is
- * met by it. If that one came in the kernel, and with it the moment, there is no burst, and the next is
- * drawn.
- */
+/* A tick covers half of the time to each neighbouring tick: a burst planned there begins at this tick. If the
+ * planned moment has passed without its tick, which then fell into the kernel, there is no burst for it, and
+ * the next moment is drawn. */
 static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
 {
     uint64_t half = tick_ns / 2;
-    if (t->timing.is_reached) /* no burst came of it, nor another plan: once more, a gap later */
+    if (t->timing.is_reached) /* no burst began at that trigger, and none was planned since: once more, a gap
+                                 later */
         return now >= t->timing.planned_ns + t->timing.gap_ns;
     while (!t->timing.takes_any_tick && t->timing.planned_ns + half < now) {
         t->timing.planned_ns = random_in_next_stratum(t, t->timing.planned_ns, t->timing.gap_ns);
@@ -117,15 +117,16 @@ void trigger_release(struct thread *t)
 }
 
 /*
- * The kernel sets an event of a thread's up, and takes it down, whenever the thread gets a processor and
- * loses it. For who does little but wake others and wait for them that is a third of its time; the thread's
- * own timer costs nothing then, though it only comes with the kernel's tick. Events of counters are kept:
- * they are the clock.
+ * The kernel installs a thread's event whenever the thread gets a processor and removes it when the thread
+ * loses it. For a thread that does little but wake others and wait for them, that takes a third of its time.
+ * The thread's own timer costs nothing there, although it only fires at the kernel's tick. Events of counters
+ * are kept, since they are the clock.
  */
 static int event_costs_too_much(const struct thread *t, uint64_t now)
 {
     struct rusage use;
-    /* One that is being opened is kept: this thread must not execute a program meanwhile, unseen. */
+    /* An event that is being opened is kept: until then this thread must not execute a program unannounced.
+     */
     if (session->perf != WIRE_EVENTS_OF_TIME || !t->timing.has_timer || now < EVENT_TRIED_NS ||
         __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) != t->tid ||
         sys_failed(sys2(SYS_getrusage, RUSAGE_THREAD, &use)))
@@ -134,7 +135,7 @@ static int event_costs_too_much(const struct thread *t, uint64_t now)
     return switches * EVENT_SWITCH_NS > now / EVENT_MOST_SHARE;
 }
 
-/* Has the thread interrupted at the planned moment. anew: what the collector's event does now will not do. */
+/* Arms the trigger for the planned moment. anew: the event's current setting will not do. */
 static void arm_planned(struct thread *t, uint64_t now, int anew)
 {
     if (t->timing.trigger && event_costs_too_much(t, now)) {
@@ -148,20 +149,21 @@ static void arm_planned(struct thread *t, uint64_t now, int anew)
     int armed = __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
     if (!armed || anew || __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
         request_trigger(t->timing.trigger, t->timing.planned_ns - now, t->timing.exactly);
-    /* Until the collector has its event; and should that fail. */
+    /* The timer is the fallback until the event is open, and should that fail. */
     set_timer(t, armed ? 0 : t->timing.planned_ns + BACKSTOP_NS);
 }
 
-/* factor / divisor times ns, all in nanoseconds and up to minutes. */
+/* ns * factor / divisor, all in nanoseconds and up to minutes. */
 static uint64_t scaled(uint64_t ns, uint64_t factor, uint64_t divisor)
 {
     return ns / 1000 * (factor / 1000) / (divisor / 1000 + 1) * 1000;
 }
 
 /*
- * The next burst is planned when one ends, and only then does the collector learn what that one cost: the
- * first ones, for which all code is still to be translated, ten times as much as later ones. If the gap has
- * grown since, the stratum grows, and the planned moment with it. Returns nonzero if that is still to come.
+ * A burst is planned when the previous one ends, and only then does the collector learn what that one cost: a
+ * thread's first bursts, for which all code must be translated, cost ten times as much as later ones. If the
+ * gap has grown since, the stratum grows, and moves the planned moment with it. Nonzero: that moment is still
+ * to come.
  */
 static int is_postponed(struct thread *t, uint64_t now)
 {
@@ -184,14 +186,14 @@ static int is_postponed(struct thread *t, uint64_t now)
 
 int thread_is_due(struct thread *t, int event)
 {
-    if (agent_always_translated()) /* who is to stay in a burst is taken back by whatever comes */
+    if (agent_always_translated()) /* any trigger takes the thread back into translated code */
         return 1;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (is_postponed(t, now))
         return 0;
     if (!event)
         return 1;
-    if (!t->timing.trigger) /* it was given up meanwhile */
+    if (!t->timing.trigger) /* the event was given up meanwhile */
         return 0;
     if (event_costs_too_much(t, now)) {
         arm_planned(t, now, 0);
@@ -207,35 +209,37 @@ int thread_is_due(struct thread *t, int event)
     return 1;
 }
 
-/* again: what was planned is to count as met. */
-static void arm(struct thread *t, int again)
+/* skip: the planned burst counts as having taken place. */
+static void arm(struct thread *t, int skip)
 {
     if (agent_off || session->mode == WIRE_MODE_IDLE)
         return;
-    /* Who stays needs no interrupt while its burst runs; its end comes by here again. */
+    /* A thread that always stays in translated code needs no trigger while a burst runs; this is called again
+     * at its end. */
     uint64_t gap = agent_always_translated()
                        ? t->state == THREAD_BURST ? NEVER_NS : REENTER_NS
                        : __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED); /* the budget changes it */
     if (!t->timing.was_counted)
         t->timing.gap_ns = gap;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t from = again && t->timing.planned_ns < now ? t->timing.planned_ns
-                    : t->timing.entered_ns              ? t->timing.entered_ns
-                                                        : now;
+    uint64_t from = skip && t->timing.planned_ns < now ? t->timing.planned_ns
+                    : t->timing.entered_ns             ? t->timing.entered_ns
+                                                       : now;
     uint64_t at = random_in_next_stratum(t, from, gap);
-    while (again && at < now) /* it was met in the same call, for which there is no burst either */
+    while (skip && at < now) /* it passed in the same system call, where no burst can begin either */
         at = random_in_next_stratum(t, at, gap);
     t->timing.entered_ns = 0;
     t->timing.stratum_ns = at / gap * gap;
-    /* The burst took so long that its next is over already: else slow code would be met too seldom. */
-    t->timing.takes_any_tick = !again && at < now + AGAIN_NS;
+    /* The burst lasted beyond the next planned moment. That burst begins as soon as possible: otherwise slow
+     * code would be sampled too rarely. */
+    t->timing.takes_any_tick = !skip && at < now + AGAIN_NS;
     if (t->timing.takes_any_tick)
         at = now + AGAIN_NS;
     t->timing.exactly = t->timing.was_counted || t->timing.is_first;
-    if (t->timing.was_counted) /* a stretch was cut short, which must not cost the burst: it comes a little
-                                  later */
+    if (t->timing.was_counted) /* a counting stretch was cut short, which must not cost the burst: it begins a
+                                  little later */
         at = now + AGAIN_NS + random_next(&t->timing.random) % AGAIN_NS;
-    if (t->timing.is_first) { /* also the one that the thread starts in */
+    if (t->timing.is_first) { /* the first stratum is sampled, too */
         at = now + random_next(&t->timing.random) % gap;
         t->timing.stratum_ns = now;
         t->timing.is_first = 0;
@@ -257,7 +261,8 @@ void thread_skip_planned(struct thread *t)
 
 void thread_trigger(struct thread *t)
 {
-    /* Not a negative code: beyond RLIMIT_SIGPENDING, all else that such a signal says is lost. */
+    /* The code is not negative: beyond RLIMIT_SIGPENDING the kernel drops all other information of such a
+     * signal. */
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_USER, .si_errno = THREAD_TRIGGERED};
     info.si_value.sival_ptr = session;
     sys4(SYS_rt_tgsigqueueinfo, process_id, t->tid, SIGTRAP, &info);
@@ -269,14 +274,14 @@ void thread_leave_burst(const struct thread *t)
         sys1(SYSCALL_LEAVE, LEAVE_MARK);
 }
 
-/* It may have seen who wanted a trigger before that changed its mind (open_held in the collector). */
+/* The collector may be opening an event for a request that has been withdrawn since (open_held in the
+ * collector). */
 static int is_event_closed(const struct wire_trigger *trigger)
 {
     return __atomic_load_n(&trigger->hold, __ATOMIC_SEQ_CST) != WIRE_TRIGGER_OPENING &&
            __atomic_load_n(&trigger->armed, __ATOMIC_SEQ_CST) == 0;
 }
 
-/* Nonzero: so the collector says, or it is gone, and its events with it. */
 int triggers_await_closed(void)
 {
     struct timespec moment = {0, 1000000};
@@ -296,7 +301,7 @@ int triggers_await_closed(void)
 uint64_t thread_cpu_ns(uint32_t tid)
 {
     struct timespec ts;
-    long clock = (long)(~tid << 3 | 6); /* as pthread_getcpuclockid has it */
+    long clock = (long)(~tid << 3 | 6); /* as pthread_getcpuclockid does */
     if (sys_failed(sys2(SYS_clock_gettime, (int)clock, &ts)))
         return UINT64_MAX;
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * calls.S - where system calls of the target's are made that were diverted to us (calls.c), and what else has to
- * do with closed pages and must be assembler.
- */
+/* calls.S - the places in the agent's text where diverted system calls of the target are made (divert.h). */
 #include "agent/divert/x86_64/slots.h"
 
 	.text
 
 /*
- * A diverted call, made by the target itself, whose registers and stack stay its own; so each thread has some code
- * of its own here, which knows where it finds what it needs. It tells that the call is over, and goes on where
- * the target would have.
+ * A diverted call, made by the target itself with its own registers and stack. There is no register to spare for a
+ * pointer, so each thread has its own copy of this code with the addresses of its slot. It notes that the call has
+ * ended, and continues where the target would have.
  */
 	.balign CALL_THROUGH_BYTES
 	.globl	call_through
@@ -31,7 +28,7 @@ call_through:
 call_through_end:
 	.size	call_through, .-call_through
 
-/* Likewise, but it ends in a fault, at which pages are closed again. */
+/* The same, but followed by a fault, at which pages are protected again. */
 	.globl	call_then_fault
 	.hidden	call_then_fault
 	.globl	call_then_fault_after
@@ -47,8 +44,8 @@ call_then_fault_after:
 	.comm	call_slots, 16 * CALL_SLOTS, 16
 
 /*
- * A call of these numbers says so right before, like those of libc's functions, by which a handler that interrupts it
- * is given the right mask (arch_waiting_mask).
+ * For calls that wait with a signal mask, the number is loaded right before the call, as in libc's functions: that
+ * is how arch_waiting_mask finds the mask for a handler that interrupts the call.
  */
 	.macro	make_waiting_call number
 	cmp	$\number, %rax
@@ -78,7 +75,7 @@ call_then_fault_after:
 	ret
 	.endm
 
-/* long syscall_undiverted(number, args): for calls that are not to be diverted */
+/* long syscall_undiverted(number, args): a call that is never diverted */
 	.globl	syscall_undiverted
 	.hidden	syscall_undiverted
 	.type	syscall_undiverted, @function
@@ -87,8 +84,8 @@ syscall_undiverted:
 	.size	syscall_undiverted, .-syscall_undiverted
 
 /*
- * long syscall_divertible(number, args): behind all other text of ours, so that the call is diverted like the target's
- * own, and, in a burst, seen as one of them.
+ * long syscall_divertible(number, args): after all other text of the agent, so that the call is diverted like the
+ * target's own, and in a burst treated as one of them.
  */
 	.section .outside, "ax", @progbits
 	.globl	syscall_divertible

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls.c - the context of a system call that was diverted to us (intercept/calls.c). */
+/* calls.c - the context of a diverted system call (intercept/calls.c). */
 #include <linux/audit.h>
 #include "agent/divert/divert.h"
 #include "agent/sys/session.h"
@@ -65,7 +65,7 @@ int arch_call_interrupted(struct thread *t, ucontext_t *uc)
         return 0;
     __atomic_store_n(&call_slots[t->index].in_progress, 0, __ATOMIC_RELEASE);
     g[REG_RIP] = (greg_t)call_slots[t->index].return_pc;
-    if (before) /* not made yet, or to be made again: at its own place */
+    if (before) /* not made yet, or to be restarted: at its own place */
         g[REG_RIP] -= 2;
     else
         g[REG_RCX] = g[REG_RIP];

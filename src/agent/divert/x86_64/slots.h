@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include "agent/sys/session.h"
 
-/* Of each thread, by its index: where the target goes on after the call, and whether it is in progress. */
+/* For each thread, by its index: where the target continues after the call, and whether the call is in
+ * progress. */
 struct call_slot {
     uint64_t return_pc;
     uint64_t in_progress;

@@ -8,9 +8,9 @@
 	.text
 
 /*
- * Every signal handler. signal_dispatcher(sig, info, uc, struct delivery *) returns the target's handler to go
- * on in, or 0. The mask changes on the target's stack: a signal that waits comes in at once, and must
- * find the frame below it taken.
+ * The handler of every signal. signal_dispatcher(sig, info, uc, struct delivery *) returns the target's handler to
+ * continue in, or 0. The mask is changed after switching to the target's stack: a pending signal is delivered at
+ * once, and its frame must come below the moved one.
  */
 	.globl	signal_entry
 	.hidden	signal_entry
@@ -50,7 +50,8 @@ signal_entry:
 	ret
 	.size	signal_entry, .-signal_entry
 
-/* Has the bytes by which unwinders know a signal frame, and something before it that is no function. */
+/* Unwinders recognise a signal frame by these bytes. They look up the address before it, so that must belong to no
+ * function. */
 	nop
 	.globl	signal_restorer
 	.hidden	signal_restorer

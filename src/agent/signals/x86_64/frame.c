@@ -9,7 +9,9 @@
 #define FLAG_TRAP 0x100
 #define RED_ZONE 128
 #define SYSCALL_BYTES 2
-#define NUMBER_LOAD_BYTES 12 /* glibc's pselect also loads its first argument after the number */
+/* Bytes before the call in which its number is loaded; glibc's pselect loads its first argument after that.
+ */
+#define NUMBER_LOAD_BYTES 12
 
 uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
 
@@ -22,7 +24,7 @@ int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
         safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags))
         return 0;
     *trap_blocked = mask >> (SIGTRAP - 1) & 1;
-    mask &= ~(1ull << (SIGTRAP - 1)); /* a blocked trap would kill */
+    mask &= ~(1ull << (SIGTRAP - 1)); /* the kernel kills for a trap whose signal is blocked */
     if (*trap_blocked && safe_copy(&uc->uc_sigmask, &mask, sizeof mask))
         return 0;
     flags |= FLAG_TRAP;
@@ -35,8 +37,8 @@ int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask)
     return safe_copy(mask, &to->uc_sigmask, sizeof *mask) ? -1 : 0;
 }
 
-/* Where system call `number` is told the mask to wait with, of its arguments: 1: it is pointed to by one, 2:
- * by what that one points to. 0: nowhere. */
+/* Where system call `number` finds the mask to wait with. 1: *reg points to it; 2: *reg points to a pointer
+ * to it; 0: the call has no mask. */
 static int mask_argument(long number, int *reg)
 {
     switch (number) {
@@ -66,9 +68,10 @@ int arch_after_eintr(const ucontext_t *uc)
 }
 
 /*
- * The kernel keeps a call's arguments in their registers, but not its number: libc's functions, and those of
- * other languages, load it right before. rcx is where the call returns to, which marks the context until the
- * first handler has had it: one that comes when that has returned finds the mask as it was before the call.
+ * The kernel preserves a call's argument registers, but not its number. libc's functions, and those of other
+ * languages, load the number right before the call, where it is read from the code. rcx is the call's return
+ * address, which marks the context until the first handler has been started: one that is started after that
+ * handler has returned finds the mask as it was before the call.
  */
 int arch_waiting_mask(ucontext_t *uc, uint64_t *mask)
 {
@@ -93,10 +96,8 @@ int arch_waiting_mask(ucontext_t *uc, uint64_t *mask)
     return 1;
 }
 
-/*
- * The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the
- * extended state, which uc_mcontext.fpregs points at and whose size its software-reserved bytes tell.
- */
+/* The frame that Linux pushes: return address, ucontext, siginfo; above it, aligned to 64 bytes, the extended
+ * state, which uc_mcontext.fpregs points to. Its size is in its software-reserved bytes. */
 struct signal_frame {
     uint64_t return_address;
     /* The kernel's ucontext ends with a mask of 8 bytes; libc's is longer and must not be copied whole. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c - registers in a signal frame; see sys/context.h. */
+/* context.c - see sys/context.h. */
 #include "agent/sys/context.h"
 #include "agent/sys/sys.h"
 

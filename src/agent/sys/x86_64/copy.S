@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.S - accesses that survive faults: the fault handler knows these addresses (sys.h). */
+/* copy.S - accesses that may fault: the fault handler knows these addresses and resumes after them (sys.h). */
 	.text
 
 /* size_t safe_copy(to, from, bytes): see sys.h */
@@ -20,7 +20,7 @@ safe_copy_end:
 	ret
 	.size	safe_copy, .-safe_copy
 
-/* size_t safe_probe(address, write): see sys.h. Changes nothing there. */
+/* size_t safe_probe(address, write): see sys.h. Does not change the memory. */
 	.globl	safe_probe
 	.hidden	safe_probe
 	.type	safe_probe, @function
