@@ -75,9 +75,6 @@ ROOMS = {
 
 COMMON = {"collect/tunables.h", "agent/tunables.h", "agent/memory.h", "agent/thread.h"}
 
-# Folders whose files still form circles among themselves. To be removed.
-CIRCULAR = ("agent/translator/", "agent/watch/")
-
 # Parts of the agent's struct thread, and the folder that each belongs to: those below do not touch it.
 THREAD_PARTS = {
     "generated": "translator", "translation": "translator", "tables": "translator", "timing": "threads", "signals": "signals",
@@ -228,8 +225,6 @@ def circle_sentences(build, src):
     if not graph or not any(graph.values()):
         sys.exit(f"check-includes.py: no object files of {src} in {build}")
     for circle in circles(graph):
-        if any(all(file.startswith(folder) for file in circle) for folder in CIRCULAR):
-            continue
         arrows = [f"{a} uses {', '.join(sorted(graph[a][b])[:3])} of {b}" for a in circle for b in circle if graph[a].get(b)]
         yield "a circle of files: " + "; ".join(arrows)
 

@@ -31,6 +31,7 @@
  * watch_quiet_native and watch_quiet_end, and never while memory of the target's is touched: a fault would
  * want it, too.
  */
+#include <errno.h>
 #include <time.h>
 #include "agent/divert/divert.h"
 #include "agent/memory.h"
@@ -38,104 +39,19 @@
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
+#include "agent/threads/threads.h"
 #include "agent/watch/watch-internal.h"
 
-struct thread *threads; /* a list */
-unsigned nthreads, starting;
-static uint64_t lock; /* the thread pointer of who has it; 0: free */
-static int guarding;  /* 0: not yet, for good, or it rests */
-static uint64_t guard_number = 1;
 static uint64_t rest_began_ns;   /* CPU time of the process */
 static unsigned rests_for, rest; /* bursts that go unwatched: at the next rest, of this one */
 
-int watch_many(void)
-{
-    return __atomic_load_n(&nthreads, __ATOMIC_RELAXED) + __atomic_load_n(&starting, __ATOMIC_RELAXED) > 1;
-}
-
-void watch_lock(void)
-{
-    if (!watch_many()) /* the one thread may be in a burst, whose end finds the lock taken */
-        return;
-    uint64_t nobody = 0;
-    while (!__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        nobody = 0;
-        sys0(SYS_sched_yield);
-    }
-}
-
-void watch_unlock(void)
-{
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-}
-
 int watch_faulted(void)
 {
-    if (__atomic_load_n(&lock, __ATOMIC_RELAXED) != (uint64_t)__builtin_thread_pointer())
+    if (!watch_holds_lock())
         return 0;
     watch_unlock();
     open_pages();
     return 1;
-}
-
-/* --- what keeps pages open --- */
-
-static int in_call(const struct thread *t)
-{
-    return t->watch.call == CALL_OPEN_ENDED || t->watch.call == CALL_IN_HANDLER ||
-           (t->watch.call == CALL_THROUGH && arch_call_in_progress(t));
-}
-
-/* Nothing is unknown of what the kernel may touch for this thread, and its faults come to us. */
-static int lets_close(const struct thread *t)
-{
-    const struct watch_thread *w = &t->watch;
-    if (w->unfit || w->creating || w->let_through || t->watch.holds)
-        return 0;
-    if (in_call(t))
-        return !w->anything;
-    return w->guard == guard_number || w->in_burst || w->exits;
-}
-
-int watch_calls_last(const struct thread *self)
-{
-    int last = 0;
-    if (!session->watch || !watch_many())
-        return 0;
-    watch_lock();
-    for (const struct thread *t = threads; t; t = t->watch.next)
-        last |= t != self && !t->watch.exits && t->watch.call == CALL_OPEN_ENDED;
-    watch_unlock();
-    return last;
-}
-
-int threads_let_close(void)
-{
-    if (!watch_used() || session->stop)
-        return 0;
-    if (!watch_many())
-        return 1;
-    if (!guarding || starting)
-        return 0;
-    for (const struct thread *t = threads; t; t = t->watch.next)
-        if (!lets_close(t))
-            return 0;
-    return 1;
-}
-
-int page_in_use(const struct page *p)
-{
-    if (!watch_many())
-        return 0;
-    for (const struct thread *t = threads; t; t = t->watch.next) {
-        if (t->burst.is_probe && t->watch.probe_page == p->address)
-            return 1;
-        for (unsigned i = 0; in_call(t) && i < t->watch.memory.n; i++)
-            if (page_overlaps(p, t->watch.memory.part[i].address, t->watch.memory.part[i].bytes))
-                return 1;
-    }
-    return 0;
 }
 
 void settle_own_memory(void)
@@ -151,11 +67,6 @@ void settle_own_memory(void)
 }
 
 /* --- notes of calls --- */
-
-static uint64_t span_end(const struct span *s)
-{
-    return s->address + s->bytes < s->address ? UINT64_MAX : s->address + s->bytes;
-}
 
 void set_selector(struct thread *t)
 {
@@ -173,7 +84,7 @@ void is_seen(struct thread *t)
 {
     struct watch_thread *w = &t->watch;
     for (unsigned i = 0; w->changes && i < w->memory.n; i++) {
-        uint64_t low = w->memory.part[i].address, high = span_end(&w->memory.part[i]);
+        uint64_t low = w->memory.part[i].address, high = end_of(low, w->memory.part[i].bytes);
         lose_range(low, high); /* what came to be watched there in between */
         mapping_changes(low, high);
     }
@@ -231,7 +142,7 @@ void watch_change_begins(struct thread *t, const struct memory *m)
     t->watch.changes = 1;
     t->watch.call = t->watch.in_burst ? CALL_OPEN_ENDED : CALL_IN_HANDLER;
     for (unsigned i = 0; i < m->n; i++) /* what came to be watched there since its lines were settled */
-        lose_range(m->part[i].address, span_end(&m->part[i]));
+        lose_range(m->part[i].address, end_of(m->part[i].address, m->part[i].bytes));
     watch_unlock();
 }
 
@@ -313,6 +224,23 @@ void guard_ends(void)
             t->divert.selector = CALLS_ALLOWED;
 }
 
+void turn_off(enum wire_unwatched why)
+{
+    open_pages();
+    lose_all();
+    npages = 0;
+    watching()->off = (uint32_t)why;
+    guard_ends();
+}
+
+int divert_calls(struct thread *t)
+{
+    int result = divert_enable(t);
+    if (result)
+        turn_off(WIRE_UNWATCHED_KERNEL);
+    return result;
+}
+
 void guard_rests(void)
 {
     if (!guarding)
@@ -330,6 +258,14 @@ void guard_rests(void)
     count_add(&proc->count.watch_rests, 1);
 }
 
+void guard_meets_burst(struct thread *t)
+{
+    if (rest)
+        rest--;
+    else
+        guard_begins(t);
+}
+
 int guard_rests_now(void)
 {
     return rest != 0;
@@ -340,47 +276,44 @@ void guard_is_worth_it(void)
     rests_for /= 2;
 }
 
-void watch_enters(struct thread *t)
-{
-    if (!session || !session->watch)
-        return;
-    if (!watch_many()) {
-        watch_pause(t);
-        return;
-    }
-    watch_lock();
-    is_seen(t);
-    t->watch.in_burst = 1;
-    if (rest)
-        rest--;
-    else
-        guard_begins(t);
-    set_selector(t); /* calls made in the cache are noted there (calls_must_leave_burst) */
-    watch_unlock();
-}
-
-void watch_leaves(struct thread *t)
-{
-    if (!session || !session->watch)
-        return;
-    if (!watch_many()) { /* perhaps since the burst began */
-        t->watch.in_burst = 0;
-        return;
-    }
-    watch_lock();
-    is_seen(t);
-    t->watch.in_burst = 0;
-    t->watch.unfit |= (t->generated.app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) !=
-                      0; /* watch_close sees to it */
-    set_selector(t);
-    watch_unlock();
-}
-
 void guard_forked(void)
 {
-    threads = NULL;
-    nthreads = starting = 0;
-    lock = 0;
-    guarding = 0;
+    notes_forked();
     rests_for = rest = 0;
+}
+
+/* --- threads that have ended --- */
+
+void unlink_thread(const struct thread *gone)
+{
+    for (struct thread **at = &threads; *at; at = &(*at)->watch.next)
+        if (*at == gone) {
+            *at = gone->watch.next;
+            nthreads--;
+            break;
+        }
+    if (!watch_many())
+        guard_ends();
+}
+
+void watch_reap(void)
+{
+    struct thread *gone = NULL;
+    if (!session->watch || !watch_many())
+        return;
+    watch_lock();
+    for (struct thread *t = threads, *next; t; t = next) {
+        next = t->watch.next;
+        if (t->ending && sys3(SYS_tgkill, process_id, t->tid, 0) == -ESRCH) {
+            unlink_thread(t);
+            t->watch.next = gone;
+            gone = t;
+        }
+    }
+    watch_unlock();
+    while (gone) {
+        struct thread *t = gone;
+        gone = t->watch.next;
+        thread_forget(t);
+    }
 }

@@ -13,6 +13,36 @@
 #include "agent/thread.h"
 #include "agent/watch/watch-internal.h"
 
+/* Of the process' own time, that of the other threads. */
+static uint64_t others_ns(const struct thread *t)
+{
+    return watch_own_ns() - (cpu_ns() - t->watch.overhead_ns);
+}
+
+/* A fault holds the thread up, and its page is open: what others run meanwhile is nothing to their lines. */
+static void fault_begins(struct thread *t)
+{
+    t->watch.others_ns = watch_many() ? others_ns(t) : 0;
+}
+
+/*
+ * On a busy page a thread is held up a hundred times in the time that it would have taken; another one runs
+ * on meanwhile. Were that time, eight threads with a table of 256 KB each would seem to need megabytes. Nor
+ * is it time for the page's lines, whoever left them behind: others touch them unseen.
+ */
+static void fault_goes_on(struct thread *t)
+{
+    if (!t->watch.others_ns)
+        return;
+    uint64_t now = others_ns(t);
+    if (now > t->watch.others_ns) {
+        watch_lock();
+        lines_wait(t->tid, t->watch.probe_page, now - t->watch.others_ns);
+        watch_unlock();
+    }
+    t->watch.others_ns = now;
+}
+
 /* A page touched again right after its last short burst gets a longer one: that costs less than another. */
 static void choose_length(struct thread *t, uint64_t page, uint64_t now)
 {

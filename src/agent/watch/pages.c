@@ -21,13 +21,6 @@ static uint64_t page_of(uint64_t address)
     return address & ~(uint64_t)(WIRE_PAGE - 1);
 }
 
-/* Lengths are the target's: a call's argument of 32 bits may have anything in its upper half. */
-static uint64_t end_of(uint64_t address, uint64_t bytes)
-{
-    uint64_t end = address + bytes;
-    return end < address ? UINT64_MAX : end;
-}
-
 /* --- lines --- */
 
 /* Since when each is waited for, for the count of how long that was; of lines that are not yet, nothing. */
@@ -99,11 +92,6 @@ int page_is_wanted(const struct page *p)
         if (is_wanted(&watching()->watch[i]) && page_of(watching()->watch[i].line) == p->address)
             return 1;
     return 0;
-}
-
-int page_overlaps(const struct page *p, uint64_t address, uint64_t bytes)
-{
-    return address < p->address + WIRE_PAGE && end_of(address, bytes) > p->address;
 }
 
 static void begins_to_be_open(struct page *p)
@@ -314,7 +302,6 @@ void list_pages(const struct thread *t, uint64_t own_ns)
 {
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         lose_range(frames[i].low, frames[i].high);
-    settle_own_memory();
     rseq_note_descriptor((uint64_t)__builtin_thread_pointer());
     lose_changed();
     begin_lines(t, own_ns);

@@ -15,41 +15,6 @@
 #include "agent/threads/threads.h"
 #include "agent/watch/watch-internal.h"
 
-/* Takes a thread off the list; the lock is held. */
-static void unlink_thread(const struct thread *gone)
-{
-    for (struct thread **at = &threads; *at; at = &(*at)->watch.next)
-        if (*at == gone) {
-            *at = gone->watch.next;
-            nthreads--;
-            break;
-        }
-    if (!watch_many())
-        guard_ends();
-}
-
-void watch_reap(void)
-{
-    struct thread *gone = NULL;
-    if (!session->watch || !watch_many())
-        return;
-    watch_lock();
-    for (struct thread *t = threads, *next; t; t = next) {
-        next = t->watch.next;
-        if (t->ending && sys3(SYS_tgkill, process_id, t->tid, 0) == -ESRCH) {
-            unlink_thread(t);
-            t->watch.next = gone;
-            gone = t;
-        }
-    }
-    watch_unlock();
-    while (gone) {
-        struct thread *t = gone;
-        gone = t->watch.next;
-        thread_forget(t);
-    }
-}
-
 /* Signals that must not be blocked are not, though libc, in its first steps or last ones in making a thread,
  * put back the mask that the target believes in: it is told what it asked for. */
 static void unblock(struct thread *t)

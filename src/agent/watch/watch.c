@@ -27,11 +27,6 @@
 #include "agent/threads/threads.h"
 #include "agent/watch/watch-internal.h"
 
-int watch_used(void)
-{
-    return session && session->watch && !agent_off && !watching()->off;
-}
-
 int watch_closed(void)
 {
     return nclosed != 0;
@@ -67,23 +62,6 @@ void watch_drop(struct thread *t)
     watch_unlock();
 }
 
-void turn_off(enum wire_unwatched why)
-{
-    open_pages();
-    lose_all();
-    npages = 0;
-    watching()->off = (uint32_t)why;
-    guard_ends();
-}
-
-int divert_calls(struct thread *t)
-{
-    int result = divert_enable(t);
-    if (result)
-        turn_off(WIRE_UNWATCHED_KERNEL);
-    return result;
-}
-
 void watch_off(struct thread *t, enum wire_unwatched why)
 {
     if (!session || !session->watch)
@@ -91,6 +69,39 @@ void watch_off(struct thread *t, enum wire_unwatched why)
     watch_lock();
     turn_off(why);
     stop_diverting(t);
+    watch_unlock();
+}
+
+void watch_enters(struct thread *t)
+{
+    if (!session || !session->watch)
+        return;
+    if (!watch_many()) {
+        watch_pause(t);
+        return;
+    }
+    watch_lock();
+    is_seen(t);
+    t->watch.in_burst = 1;
+    guard_meets_burst(t);
+    set_selector(t); /* calls made in the cache are noted there (calls_must_leave_burst) */
+    watch_unlock();
+}
+
+void watch_leaves(struct thread *t)
+{
+    if (!session || !session->watch)
+        return;
+    if (!watch_many()) { /* perhaps since the burst began */
+        t->watch.in_burst = 0;
+        return;
+    }
+    watch_lock();
+    is_seen(t);
+    t->watch.in_burst = 0;
+    t->watch.unfit |= (t->generated.app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) !=
+                      0; /* watch_close sees to it */
+    set_selector(t);
     watch_unlock();
 }
 
@@ -273,6 +284,7 @@ void watch_ask(struct thread *t, uint32_t asks)
     watch_lock();
     if (answer > 0) {
         spending_starts_anew();
+        settle_own_memory();
         list_pages(t, watch_burst_own_ns(t));
         guard_is_worth_it();
     }

@@ -8,6 +8,7 @@
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/cache.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/landings.h"
 #include <elf.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -19,7 +20,6 @@
 #define HLT 0xf4 /* a fault in user mode, the cheapest in a virtual machine */
 
 struct emitter cache_out, cache_cold;
-uint8_t *cache_miss_jump, *cache_miss_return;
 
 static uint8_t *cache, *cache_end, *arena, *arena_end;
 static uint8_t *arena_at, *leave_gate, *cold_start;
@@ -93,10 +93,11 @@ static void start_cache(void)
 {
     cache_out.at = leave_gate = cache;
     emit_byte(&cache_out, HLT);
-    cache_out.at = cache_miss_jump = cache + 64;
-    emit_count_miss(&cache_out, 0);
-    cache_miss_return = cache_out.at;
-    emit_count_miss(&cache_out, 1);
+    cache_out.at = cache + 64;
+    for (int is_return = 0; is_return < 2; is_return++) {
+        landings_miss[is_return] = cache_out.at;
+        emit_count_miss(&cache_out, is_return);
+    }
     cache_cold.at = cold_start = cache + CODE_CACHE_BYTES / 4 * 3;
     arena_at = arena;
     nexits = nblocks = 1;
@@ -183,13 +184,21 @@ uint64_t arch_memory(void)
     uint64_t hashed = nblocks * (uint64_t)WIRE_PAGE, all = sizeof *hash * HASH_SIZE;
     return (uint64_t)(cache_out.at - cache) + (uint64_t)(cache_cold.at - cold_start) +
            (uint64_t)(arena_at - arena) + nblocks * sizeof *blocks + nexits * sizeof *exits +
-           (hashed < all ? hashed : all) + count_tables_bytes();
+           (hashed < all ? hashed : all) + landings_bytes();
+}
+
+static void forget_landings(const struct block *b)
+{
+    if (b->landing)
+        landings_clear(b->pc, 0);
+    if (b->return_landing)
+        landings_clear(b->pc, 1);
 }
 
 static void throw_away(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
-        count_forget_landings(&blocks[i]);
+        forget_landings(&blocks[i]);
     /* The memory comes back zeroed. */
     sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
     generation++;
@@ -209,7 +218,7 @@ static void forget_keys(struct thread *t)
 static void make_stale(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
-        count_forget_landings(&blocks[i]);
+        forget_landings(&blocks[i]);
     for (uint32_t i = 1; i < nexits; i++) {
         if (exits[i].patch)
             emit_patch(exits[i].patch, exits[i].stub);
@@ -238,7 +247,7 @@ void arch_forked(void)
 {
     lock = 0;
     inside = 0;
-    count_tables_forked();
+    landings_forked();
     throw_away();
 }
 

@@ -81,7 +81,6 @@ struct exit {
 };
 
 extern struct emitter cache_out, cache_cold;
-extern uint8_t *cache_miss_jump, *cache_miss_return; /* count.h */
 
 int cache_init(void); /* 0, or -1: no memory */
 void cache_lock(void);

@@ -10,6 +10,7 @@
 #include "agent/thread.h"
 #include "agent/translator/x86_64/check.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/landings.h"
 #include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/source.h"
 #include "agent/translator/x86_64/translate.h"
@@ -236,7 +237,8 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         emit_count_save(&cache_out);
         *nplaces = add_place(*nplaces, b, &saved);
         source_load_target(&cache_out, d, RAX);
-        emit_count_index(&cache_out, indirect_exit(d, p.insn, d->class == INSN_CALL_INDIRECT ? -8 : 0));
+        emit_count_index(&cache_out,
+                         cache_exit_id(indirect_exit(d, p.insn, d->class == INSN_CALL_INDIRECT ? -8 : 0)));
         if (d->class == INSN_CALL_INDIRECT)
             return emit_call(d, 1, landing);
         emit_count_jump(&cache_out);
@@ -247,7 +249,7 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         *nplaces = add_place(*nplaces, b, &saved);
         emit_load(&cache_out, RAX, RSP, 0);
         x = indirect_exit(d, p.insn, 8 + popped);
-        emit_count_index(&cache_out, x);
+        emit_count_index(&cache_out, cache_exit_id(x));
         if (popped) { /* hardly ever: like a jump */
             emit_lea(&cache_out, RSP, RSP, 8 + popped);
             emit_count_jump(&cache_out);
@@ -360,6 +362,16 @@ static int goes_on(uint64_t pc)
     return cache_has_room() && region_may_translate(pc) && !rseq_inside(pc, &ignored);
 }
 
+/* A return landing was written in front of the block, behind a copy of the call at call_pc. */
+static void found_landing(struct block *b, uint8_t *landing, uint64_t call_pc)
+{
+    if (!b->return_landing || !b->call_pc) {
+        b->return_landing = landing;
+        b->call_pc = call_pc;
+        landings_set(b->pc, 1, landing);
+    }
+}
+
 struct block *count_block(struct thread *t, uint64_t pc)
 {
     struct block *first = NULL, *b = NULL;
@@ -373,12 +385,12 @@ struct block *count_block(struct thread *t, uint64_t pc)
             break;
         first = first ? first : b;
         if (landing.code)
-            count_found_landing(b, landing.code, landing.call_pc);
+            found_landing(b, landing.code, landing.call_pc);
         landing = new_landing;
         pc = next;
         struct block *there = pc ? cache_find(pc, 1) : NULL;
         if (there && landing.code)
-            count_found_landing(there, landing.code, landing.call_pc);
+            found_landing(there, landing.code, landing.call_pc);
         /* Code behind a call will be returned to; other code may never be run. */
         if (there || (pc && (!goes_on(pc) || n >= (landing.code ? COUNT_RUN_MOST : COUNT_RUN))))
             break;
@@ -387,4 +399,17 @@ struct block *count_block(struct thread *t, uint64_t pc)
         link_jump(emit_jump(&cache_out), pc);
     emit_calls();
     return first;
+}
+
+void count_remember(struct block *b, int is_return)
+{
+    uint8_t **landing = is_return ? &b->return_landing : &b->landing;
+    if (!*landing) {
+        if (!cache_has_room())
+            return;
+        *landing = cache_out.at;
+        emit_count_landing(&cache_out, b->pc, is_return);
+        emit_patch(emit_jump(&cache_out), b->code);
+    }
+    landings_set(b->pc, is_return, *landing);
 }

@@ -15,6 +15,7 @@
 #include "agent/thread.h"
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/count.h"
+#include "agent/translator/x86_64/landings.h"
 #include "agent/translator/x86_64/layout.h"
 
 #define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
@@ -56,7 +57,12 @@ int arch_count_init(void)
 
 int arch_count_ready(struct thread *t)
 {
-    if (!arch_has_ticks() || count_tables(t))
+    if (!arch_has_ticks())
+        return -1;
+    cache_lock();
+    int failed = landings_make();
+    cache_unlock();
+    if (failed || landings_map(t))
         return -1;
     if (t->generated.table_mask)
         return 0;

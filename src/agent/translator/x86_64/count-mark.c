@@ -7,6 +7,23 @@
  */
 #include "agent/translator/x86_64/count.h"
 
+int count_may_loop(const struct insn *end)
+{
+    switch (end->class) {
+    case INSN_JUMP:
+    case INSN_CONDITIONAL:
+    case INSN_COUNTED:
+    case INSN_CALL:
+        return (int64_t)(end->in.length + end->op[0].imm.value.s) <= 0;
+    case INSN_CALL_INDIRECT:
+    case INSN_JUMP_INDIRECT:
+    case INSN_RETURN:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static int names_memory(const struct insn *d)
 {
     for (unsigned i = 0; i < d->in.operand_count; i++)

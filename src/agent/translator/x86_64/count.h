@@ -65,10 +65,6 @@
 #define COUNT_STEPS 128u
 
 int count_init_vector(void); /* number of the register, by what the session says; 0: none */
-/* The tables are where the thread's code looks for them. 0, or -1: no memory. */
-int count_tables(struct thread *t);
-void count_tables_forked(void);
-uint64_t count_tables_bytes(void); /* that they take */
 /* Whether the instruction names the register, or all of them. */
 int count_names_vector(const struct insn *d);
 /* Whether a block that `end` ends may be the last one of a loop's round. */
@@ -101,7 +97,7 @@ void emit_count_vector_in(struct emitter *e);
 /* The target is to be loaded into rax behind this. */
 void emit_count_save(struct emitter *e);
 /* ... and looked up behind that: goes there, or returns to there. */
-void emit_count_index(struct emitter *e, const struct exit *x);
+void emit_count_index(struct emitter *e, uint32_t exit_id);
 void emit_count_jump(struct emitter *e);
 void emit_count_return(struct emitter *e);
 /* The landing for pc; `returns`: of returns. The block's code is to follow. */
@@ -112,8 +108,5 @@ void emit_count_miss(struct emitter *e, int returns);
 /* From now on indirect branches, or returns, to the block's source find it by themselves. The lock is held.
  */
 void count_remember(struct block *b, int returns);
-/* A return landing was written in front of the block, behind a copy of the call at call_pc. */
-void count_found_landing(struct block *b, uint8_t *landing, uint64_t call_pc);
-void count_forget_landings(const struct block *b); /* before all code is thrown away */
 
 #endif

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See count.h. */
-#include "agent/sys/own.h"
+/* count-emit.c - code that adds to the counter, and what goes with it. See count.h. */
 #include "agent/sys/session.h"
-#include "agent/sys/sys.h"
-#include "agent/thread.h"
 #include "agent/translator/x86_64/count.h"
-
-#define TABLE_SIZE (1u << COUNT_TABLE_BITS)
-#define TABLES_BYTES (2 * sizeof(uint64_t) * TABLE_SIZE)
+#include "agent/translator/x86_64/landings.h"
 
 /* Opcodes of vector instructions: in map 0F, with the prefix that `emit_vector` is told. */
 enum { PREFIX_66 = 1, PREFIX_F3 = 2 };
@@ -15,12 +10,6 @@ enum { V_ADD = 0xd4, V_SUBTRACT = 0xfb, V_LOAD = 0x6f, V_STORE = 0x7f, V_COMPARE
 
 static int vector = -1;
 static unsigned whole; /* size of the whole register: 1 for 256 bits, 2 for 512 */
-/*
- * The tables, first of jumps, then of returns. Each thread has the same memory at T_JUMPS and T_RETURNS, too.
- * NULL: not made yet in this process; a forked child shares its parent's until then, and does not touch them.
- */
-static uint64_t *tables;
-static uint32_t made; /* how often */
 
 static uint64_t enabled_state(void)
 {
@@ -34,98 +23,6 @@ int count_init_vector(void)
     vector = (int)session->count_vector;
     whole = vector > 0 && (enabled_state() & 0xe0) == 0xe0 ? 2 : 1;
     return vector;
-}
-
-static uint64_t *entry(uint64_t pc, int is_return)
-{
-    return tables + (is_return ? TABLE_SIZE : 0) + (pc & (TABLE_SIZE - 1));
-}
-
-static uint64_t *make_tables(void)
-{
-    uint64_t *memory = own_map(NULL, TABLES_BYTES, OWN_SHARED);
-    for (uint32_t i = 0; memory && i < TABLE_SIZE; i++) {
-        memory[i] = (uint64_t)cache_miss_jump;
-        memory[TABLE_SIZE + i] = (uint64_t)cache_miss_return;
-    }
-    return memory;
-}
-
-int count_tables(struct thread *t)
-{
-    cache_lock();
-    if (!tables && (tables = make_tables()) != NULL)
-        made++;
-    cache_unlock();
-    if (!tables)
-        return -1;
-    if (t->translation.has_tables == made)
-        return 0;
-    if (own_map_again(tables, TABLES_BYTES, t->tables.jumps))
-        return -1;
-    t->translation.has_tables = made;
-    return 0;
-}
-
-uint64_t count_tables_bytes(void)
-{
-    return tables ? TABLES_BYTES : 0;
-}
-
-void count_tables_forked(void)
-{
-    if (tables)
-        own_unmap(tables, TABLES_BYTES);
-    tables = NULL;
-}
-
-void count_found_landing(struct block *b, uint8_t *landing, uint64_t call_pc)
-{
-    if (!b->return_landing || !b->call_pc) {
-        b->return_landing = landing;
-        b->call_pc = call_pc;
-        __atomic_store_n(entry(b->pc, 1), (uint64_t)landing, __ATOMIC_RELEASE);
-    }
-}
-
-void count_remember(struct block *b, int is_return)
-{
-    uint8_t **landing = is_return ? &b->return_landing : &b->landing;
-    if (!*landing) {
-        if (!cache_has_room())
-            return;
-        *landing = cache_out.at;
-        emit_count_landing(&cache_out, b->pc, is_return);
-        emit_patch(emit_jump(&cache_out), b->code);
-    }
-    __atomic_store_n(entry(b->pc, is_return), (uint64_t)*landing, __ATOMIC_RELEASE);
-}
-
-void count_forget_landings(const struct block *b)
-{
-    if (!tables)
-        return;
-    if (b->landing)
-        *entry(b->pc, 0) = (uint64_t)cache_miss_jump;
-    if (b->return_landing)
-        *entry(b->pc, 1) = (uint64_t)cache_miss_return;
-}
-
-int count_may_loop(const struct insn *end)
-{
-    switch (end->class) {
-    case INSN_JUMP:
-    case INSN_CONDITIONAL:
-    case INSN_COUNTED:
-    case INSN_CALL:
-        return (int64_t)(end->in.length + end->op[0].imm.value.s) <= 0;
-    case INSN_CALL_INDIRECT:
-    case INSN_JUMP_INDIRECT:
-    case INSN_RETURN:
-        return 1;
-    default:
-        return 0;
-    }
 }
 
 int count_names_vector(const struct insn *d)
@@ -267,10 +164,10 @@ void emit_count_save(struct emitter *e)
     emit_gs_store(e, T_SPILL_A, RAX);
 }
 
-void emit_count_index(struct emitter *e, const struct exit *x)
+void emit_count_index(struct emitter *e, uint32_t exit_id)
 {
     static const uint8_t pext[] = {0x65, 0xc4, 0xe2, 0xfa, 0xf5, 0x0c, 0x25}; /* pext rcx, rax, gs:[...] */
-    emit_gs_imm(e, T_EXIT_ID, cache_exit_id(x));
+    emit_gs_imm(e, T_EXIT_ID, exit_id);
     emit_bytes(e, pext, sizeof pext);
     emit_u32(e, T_TABLE_MASK);
 }
@@ -297,7 +194,7 @@ void emit_count_landing(struct emitter *e, uint64_t pc, int is_return)
     emit_byte(e, 0xe3); /* jrcxz */
     uint8_t *ok = e->at;
     emit_byte(e, 0);
-    emit_patch(emit_jump(e), is_return ? cache_miss_return : cache_miss_jump);
+    emit_patch(emit_jump(e), landings_miss[is_return]);
     *ok = (uint8_t)(e->at - ok - 1);
     if (is_return)
         emit_store(e, RSP, -8, RAX);
