@@ -7,7 +7,7 @@
 # usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers, overhead
 set -eu
 
-build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev"
+build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev libdw-dev g++"
 demo="bzip2"
 bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp"
 test="libcmocka-dev g++ clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace"

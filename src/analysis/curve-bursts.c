@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* curve-bursts.c - the curve of a profile of bursts: loads what the models want. */
+#include "analysis/burst-weights.h"
 #include "analysis/curve-internal.h"
 
 #include <errno.h>
@@ -442,6 +443,38 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     }
     if (code == 0 && !question->tid)
         find_sampled(p, curve);
+    loaded_clear(&l);
+    return code;
+}
+
+int analysis_burst_weights(struct profile *p, const char *name, double size_bytes,
+                           struct analysis_weights *weights, struct error *err)
+{
+    struct loaded l = {0};
+    struct analysis_curve curve = {.profile = name, .line_bytes = weights->line_bytes, .clock_error = NAN};
+    int code = loaded_make(&l, p, 0, err);
+    weights->list = NULL;
+    if (code == 0)
+        code = load_bursts(p, 0, &l, &curve, err);
+    if (code == 0 && curve.bursts == 0)
+        code = no_bursts(p, name, err);
+    if (code == 0 && (code = curve_weight_by_time(l.bursts, l.times, curve.bursts)) < 0)
+        error_set(err, code, "out of memory computing the weights of bursts");
+    if (code >= 0)
+        code = curve_watched_far(l.bursts, curve.bursts, curve.line_bytes, size_bytes, &weights->far, err);
+    if (code == 0 && !(weights->list = calloc(curve.bursts + 1, sizeof *weights->list)))
+        code = error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
+    weights->n = 0;
+    for (size_t i = 0; code == 0 && i < l.nlist; i++) {
+        if (l.list[i].references == 0)
+            continue;
+        const struct curve_burst *b = &l.bursts[weights->n];
+        weights->list[weights->n++] =
+            (struct analysis_weight){.burst = l.list[i].id,
+                                     .process = l.list[i].process,
+                                     .tid = l.list[i].tid,
+                                     .weight = b->references > 0 ? b->weight / (double)b->references : 0};
+    }
     loaded_clear(&l);
     return code;
 }

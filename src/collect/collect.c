@@ -29,6 +29,7 @@
 #include "collect/tunables.h"
 #include "collect/drain/unprofiled.h"
 #include "machine/vectors.h"
+#include "symbols/name.h"
 
 enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
 
@@ -493,6 +494,18 @@ static void tell_missed(struct run *r, int named, struct error *err)
          percent < 10, percent, why);
 }
 
+/* Names code while its files are there. All else is committed before: it may take a moment. */
+static void name_code(struct run *r)
+{
+    struct error err;
+    if (r->reducer == NULL || r->options->reduce != COLLECT_REDUCE_DISTANCES ||
+        drain_trouble(r->drain) != NULL)
+        return;
+    struct symbols_code code = code_found(reduce_code(r->reducer));
+    if (profile_commit(r->profile, &err) < 0 || symbols_name(r->profile, &code, &err) < 0)
+        warn(r->result, "code was not named: %s", err.text);
+}
+
 static void finish(struct run *r, int exit_status, double own_seconds)
 {
     struct collect_result *result = r->result;
@@ -537,6 +550,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
             warn(result, "the trace is incomplete: %s", err.text);
         r->tee = NULL;
     }
+    name_code(r);
     const struct error *trouble = drain_trouble(r->drain);
     if (trouble != NULL) {
         result->trouble = *trouble;

@@ -37,6 +37,9 @@
 /* Every so manieth burst is looked at for conflicts within cache sets, too: some 20 ns a touch (EPYC), more
  * than all else that is done with it, so that it adds .1 to .15 ms to the average burst of 100,000. */
 #define COLLECT_SETS_EVERY 16u
+/* Bytes of the profile that counts of sites may take. When there are more, every other burst loses its own,
+ * and sites are counted in half as many bursts from then on. A burst has 1 to 4 KB. */
+#define COLLECT_SITES_BYTES (UINT64_C(8) << 20)
 
 /*
  * What counting adds to a block, in cycles of the processor; the least share of the time that is left after

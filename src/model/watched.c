@@ -322,3 +322,35 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
     work_free(w);
     return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
 }
+
+int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                      double size_bytes, struct curve_far *far, struct error *err)
+{
+    const struct curve_point point = {.size_bytes = size_bytes};
+    int followed = 0, code = model_check_points(&point, 1, line_bytes, err);
+
+    *far = (struct curve_far){NAN, 0, 1};
+    if (code == 0)
+        code = watched_check(bursts, nbursts, &followed, err);
+    if (code < 0 || !followed)
+        return code;
+    struct work *w = work_new(bursts, nbursts, 1);
+    code = -ENOMEM;
+    if (w) {
+        add_bursts(w, bursts, line_bytes, &point, 1);
+        code = watched_distances(bursts, nbursts, w->followed, err);
+    }
+    if (w && code == 0) {
+        double lines = model_lines(&point, line_bytes);
+        add_watches(w, bursts, w->followed);
+        for (size_t b = 0; b < nbursts; b++)
+            w->times[b] = 1;
+        struct estimate e = estimate_far(w, lines);
+        if (e.followed >= WATCHED_MIN) {
+            watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
+            far->share = e.far * (e.lost ? .5 : 1);
+        }
+    }
+    work_free(w);
+    return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
+}

@@ -21,6 +21,16 @@
 int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
                   struct curve_point *points, size_t n, struct error *err);
 
+/*
+ * Of the survivors whose depth at their burst's end was below the size, the share that misses (LRU): the part
+ * of the curve that bursts do not decide. low..high is a 95% interval. Too few watched lines: NaN, 0..1.
+ */
+struct curve_far {
+    double share, low, high;
+};
+int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                      double size_bytes, struct curve_far *far, struct error *err);
+
 /* Random replacement (docs/methods.md, section 2) from the same bursts; intervals and NaN likewise. */
 int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                             uint64_t seed, struct curve_point *points, size_t n, struct error *err);

@@ -30,6 +30,13 @@ static const char *const stmt_text[STMT_COUNT] = {
         "INSERT INTO pirate(by, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, "
         "ns_per_unit, ns_low, ns_high, ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio, pirate_fetch_ratio, "
         "lost_share) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [STMT_SITE_COUNTS] = "INSERT OR REPLACE INTO burst_site(burst, process, counts) VALUES(?, ?, ?)",
+    [STMT_BLOCKS] = "INSERT OR REPLACE INTO block(process, sites) VALUES(?, ?)",
+    [STMT_IMAGE] = "INSERT INTO image(id, path, build_id) VALUES(?, ?, ?)",
+    [STMT_FRAME] = "INSERT INTO frame(id, function, file, line, guessed, caller) VALUES(?, ?, ?, ?, ?, ?)",
+    [STMT_SITE] = "INSERT INTO site(id, image, offset, frame, outer_frame, refs, first_touches) "
+                  "VALUES(?, ?, ?, ?, ?, ?, ?)",
+    [STMT_SITE_DISTANCE] = "INSERT INTO site_distance(site, kind, lines, refs) VALUES(?, ?, ?, ?)",
     [STMT_GET] = "SELECT value FROM run WHERE key = ?",
     [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
 };

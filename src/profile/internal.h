@@ -26,6 +26,12 @@ enum profile_stmt {
     STMT_WINDOW,
     STMT_SAMPLE,
     STMT_PIRATE,
+    STMT_SITE_COUNTS,
+    STMT_BLOCKS,
+    STMT_IMAGE,
+    STMT_FRAME,
+    STMT_SITE,
+    STMT_SITE_DISTANCE,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT

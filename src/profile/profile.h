@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 6
+#define PROFILE_SCHEMA_VERSION 7
 
 struct profile; /* opaque */
 

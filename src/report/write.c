@@ -62,6 +62,8 @@ void report_json_string(FILE *out, const char *text)
             fputs("\\n", out);
         } else if (*s < 0x20 || *s == 0x7f) {
             fprintf(out, "\\u%04x", *s);
+        } else if (s[0] == 0xc2 && s[1] < 0xa0) { /* U+0080 to U+009F are control characters, too */
+            fprintf(out, "\\u%04x", s[1]);
         } else {
             fwrite(s, 1, n, out);
         }

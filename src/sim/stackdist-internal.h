@@ -37,6 +37,7 @@ struct stackdist_sums {
     struct hist *stack, *reuse, *first;
     uint64_t *cold_lines; /* or NULL */
     size_t *ncold;
+    struct stackdist_far *far; /* or NULL */
 };
 
 typedef int stackdist_touch_fn(struct stackdist *sd, const uint64_t *lines, size_t n,

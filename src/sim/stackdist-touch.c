@@ -37,7 +37,7 @@
 /* Touches of one line in a row. Room for a vector beyond: whole vectors are stored. */
 struct runs {
     uint64_t line[CHUNK + 8];
-    uint16_t end[CHUNK + 8]; /* index after the last reference of the run */
+    uint16_t bound[CHUNK + 17]; /* [r]: index of the first reference of run r; [r + 1]: after its last */
 };
 
 /* Of the first touch of each run. */
@@ -50,6 +50,7 @@ INLINE size_t split_runs(const uint64_t *lines, size_t n, struct runs *runs)
 {
     size_t count = 0, i = 0;
 
+    runs->bound[0] = 0;
 #ifdef __AVX512BW__
     __m128i ends = _mm_setr_epi16(1, 2, 3, 4, 5, 6, 7, 8);
     for (; i + 8 < n; i += 8) {
@@ -57,18 +58,18 @@ INLINE size_t split_runs(const uint64_t *lines, size_t n, struct runs *runs)
         __mmask8 last = _mm512_cmpneq_epi64_mask(here, next);
         _mm512_storeu_si512(runs->line + count, _mm512_maskz_compress_epi64(last, here));
         __m256i wide = _mm256_maskz_compress_epi32(last, _mm256_cvtepu16_epi32(ends));
-        _mm_storeu_si128((__m128i *)(void *)(runs->end + count), _mm256_cvtepi32_epi16(wide));
+        _mm_storeu_si128((__m128i *)(void *)(runs->bound + 1 + count), _mm256_cvtepi32_epi16(wide));
         ends = _mm_add_epi16(ends, _mm_set1_epi16(8));
         count += (unsigned)__builtin_popcount(last);
     }
 #endif
     for (; i + 1 < n; i++) {
         runs->line[count] = lines[i];
-        runs->end[count] = (uint16_t)(i + 1);
+        runs->bound[count + 1] = (uint16_t)(i + 1);
         count += lines[i] != lines[i + 1];
     }
     runs->line[count] = lines[n - 1];
-    runs->end[count] = (uint16_t)n;
+    runs->bound[count + 1] = (uint16_t)n;
     return count + 1;
 }
 
@@ -263,7 +264,7 @@ INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t c
             slot = (unsigned)found;
             s = &sd->slot[slot];
         }
-        now = before + runs->end[r];
+        now = before + runs->bound[r + 1];
         s->last = now;
         s->stamp = ++tick;
         near_stamp_next(&near, slot);
@@ -325,7 +326,7 @@ NOT_INLINE size_t touch_runs_plain(struct stackdist *sd, const struct runs *runs
             e->line = runs->line[r];
             sd->lines++;
         }
-        now = before + runs->end[r];
+        now = before + runs->bound[r + 1];
         e->last = now;
         e->place = tail_give(&sd->tail);
     }
@@ -339,6 +340,36 @@ INLINE void list_cold(const struct stackdist_sums *sums, const struct runs *runs
     for (size_t i = 0; i < n; i++)
         if (stack[i] == STACKDIST_COLD)
             sums->cold_lines[(*sums->ncold)++] = runs->line[i];
+}
+
+/* Lists the touches at distances of far->least and more, first touches included; base: number of touches
+ * before. */
+INLINE void list_far(struct stackdist_far *far, const struct runs *runs, const uint64_t *stack, size_t n,
+                     size_t base)
+{
+    size_t i = 0, used = far->n;
+
+#ifdef __AVX512BW__
+    const __m512i least = _mm512_set1_epi64((long long)far->least);
+    for (; i + 8 <= n; i += 8) {
+        __m512i distance = _mm512_loadu_si512(stack + i);
+        __mmask8 reached = _mm512_cmpge_epu64_mask(distance, least);
+        if (reached == 0)
+            continue;
+        __m256i at = _mm256_add_epi32(
+            _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(runs->bound + i))),
+            _mm256_set1_epi32((int)base));
+        _mm512_storeu_si512(far->stack + used, _mm512_maskz_compress_epi64(reached, distance));
+        _mm256_storeu_si256((__m256i *)(void *)(far->at + used), _mm256_maskz_compress_epi32(reached, at));
+        used += (unsigned)__builtin_popcount(reached);
+    }
+#endif
+    for (; i < n; i++) {
+        far->stack[used] = stack[i];
+        far->at[used] = (uint32_t)(base + runs->bound[i]);
+        used += stack[i] >= far->least;
+    }
+    far->n = used;
 }
 
 /* Decides from the touches whether the front pays. */
@@ -369,7 +400,7 @@ CLONES int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const st
             stackdist_restamp(sd);
         size_t touched =
             sd->plain ? touch_runs_plain(sd, &runs, count, &d) : touch_runs(sd, &runs, count, &d);
-        size_t repeats = touched > 0 ? runs.end[touched - 1] - touched : 0;
+        size_t repeats = touched > 0 ? runs.bound[touched] - touched : 0;
         if (sums->stack && sums->reuse)
             sum_up_both(sums, &d, touched);
         else if (sums->stack || sums->reuse)
@@ -378,6 +409,8 @@ CLONES int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const st
             hist_add(sums->stack, 0, repeats);
         if (sums->reuse)
             hist_add(sums->reuse, 0, repeats);
+        if (sums->far)
+            list_far(sums->far, &runs, d.stack, touched, done);
         if (sums->cold_lines && lines_before < sd->lines)
             list_cold(sums, &runs, d.stack, touched);
         for (; sums->first && lines_before < sd->lines; lines_before++)

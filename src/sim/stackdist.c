@@ -89,8 +89,18 @@ int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, 
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold)
 {
-    const struct stackdist_sums sums = {.stack = stack_hist, .reuse = reuse_hist, .first = first_hist};
+    return stackdist_touch_far(sd, lines, n, stack_hist, reuse_hist, first_hist, cold, NULL);
+}
+
+int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                        struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
+                        struct stackdist_far *far)
+{
+    const struct stackdist_sums sums = {
+        .stack = stack_hist, .reuse = reuse_hist, .first = first_hist, .far = far};
     uint64_t before = sd->lines;
+    if (far)
+        far->n = 0;
     int code = sd->touch(sd, lines, n, &sums, NULL);
 
     if (cold)

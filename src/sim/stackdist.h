@@ -35,6 +35,21 @@ struct hist;
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold);
 /*
+ * Single touches whose stack distance is large: of each, its index in lines[] and the distance, in order.
+ * First touches are among them, as STACKDIST_COLD.
+ */
+struct stackdist_far {
+    uint64_t least;  /* the smallest distance that is listed, at least 1 */
+    uint32_t *at;    /* the caller's: room for n + STACKDIST_FAR_ROOM */
+    uint64_t *stack; /* likewise */
+    size_t n;        /* listed by the last call */
+};
+#define STACKDIST_FAR_ROOM 16u
+/* As stackdist_touch_many, and lists the touches at large distances. n < 2^32. */
+int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                        struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
+                        struct stackdist_far *far);
+/*
  * As stackdist_touch_many with a stack_hist only; the lines that are touched for the first time go to
  * cold_lines[*ncold
  * ..], in order, and *ncold counts them. The caller's, with room for n more.

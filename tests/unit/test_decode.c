@@ -27,6 +27,10 @@ struct test {
     uint64_t lines[1 << 20];
     size_t n;
     struct decode_counts counts;
+    int has_strings;         /* some block has a repeated string instruction */
+    uint32_t sites[1 << 20]; /* of lines, in the decoding that notes them */
+    struct decode_sites noted;
+    int64_t touches[1 << 16]; /* by site; blocks of these tests are below 256 */
 };
 
 static int setup(void **state)
@@ -57,6 +61,8 @@ static void block(struct test *t, uint32_t id, uint16_t nwords, const struct wir
     struct wire_block head = {.nwords = nwords, .nrefs = nrefs, .ninsns = 4};
     memcpy(t->area + t->used, &head, sizeof(head));
     memcpy(t->area + t->used + sizeof(head), refs, nrefs * sizeof(*refs));
+    for (uint16_t i = 0; i < nrefs; i++)
+        t->has_strings |= refs[i].kind == WIRE_REF_REP;
     t->offsets[id] = t->used;
     t->used += (uint32_t)((sizeof(head) + nrefs * sizeof(*refs) + 7) / 8 * 8);
 }
@@ -70,6 +76,58 @@ static int keep(void *ctx, const uint64_t *lines, size_t n)
     return 0;
 }
 
+static int keep_sites(void *ctx, const uint64_t *lines, size_t n)
+{
+    struct test *t = ctx;
+    assert_memory_equal(lines, t->lines + t->n, n * sizeof(*lines));
+    memcpy(t->sites + t->n, decoder_line_sites(t->decoder), n * sizeof(*t->sites));
+    t->n += n;
+    return 0;
+}
+
+static void more_touches(void *ctx, uint32_t site, uint64_t touches)
+{
+    struct test *t = ctx;
+    assert_in_range(site, 0, (1 << 16) - 1);
+    t->touches[site] -= (int64_t)touches;
+}
+
+/* Once more, with sites: the same lines; each site's touches are those that were counted. */
+static void decode_sites(struct test *t, const struct wire_desc *desc, const uint64_t *words, uint64_t n)
+{
+    struct decode_counts counts = {0};
+    size_t all = t->n;
+    t->noted.executions = calloc(WIRE_MAX_BLOCKS, sizeof(uint32_t));
+    t->noted.executed = calloc(WIRE_MAX_BLOCKS + 1, sizeof(uint32_t));
+    t->noted.nexecuted = t->n = 0;
+    t->noted.more = more_touches;
+    t->noted.ctx = t;
+    memset(t->touches, 0, sizeof(t->touches));
+    decoder_note_sites(t->decoder, &t->noted);
+    assert_int_equal(decode_buffer(t->decoder, desc, words, n, keep_sites, t, &counts), 0);
+    decoder_note_sites(t->decoder, NULL);
+    assert_int_equal(t->n, all);
+    assert_memory_equal(&counts, &t->counts, sizeof(counts));
+    for (size_t i = 0; i < all; i++) {
+        uint64_t pc;
+        uint32_t module;
+        assert_int_equal(decoder_site_code(t->decoder, t->sites[i], &pc, &module), 0);
+        t->touches[t->sites[i]]++;
+    }
+    for (size_t i = 0; i < t->noted.nexecuted; i++) {
+        uint32_t id = t->noted.executed[i], site = DECODE_SITE(id, 0), module;
+        uint64_t pc;
+        assert_true(t->noted.executions[id] > 0);
+        for (; decoder_site_code(t->decoder, site, &pc, &module) == 0; site++)
+            t->touches[site] -= t->noted.executions[id];
+    }
+    /* Of strings, elements are counted that touch nothing, or two lines. */
+    for (size_t i = 0; i < sizeof(t->touches) / sizeof(t->touches[0]) && !t->has_strings; i++)
+        assert_int_equal(t->touches[i], 0);
+    free(t->noted.executions);
+    free(t->noted.executed);
+}
+
 static void decode(struct test *t, const uint64_t *words, uint64_t n, uint32_t last_insns)
 {
     struct wire_desc desc = {.last_insns = last_insns, .fs_base = 0x700000};
@@ -78,6 +136,7 @@ static void decode(struct test *t, const uint64_t *words, uint64_t n, uint32_t l
     assert_int_equal(decode_buffer(t->decoder, &desc, words, n, keep, t, &t->counts), 0);
     assert_int_equal(t->counts.touches, t->n);
     assert_int_equal(t->counts.references, t->counts.loads + t->counts.stores);
+    decode_sites(t, &desc, words, n);
 }
 
 static void check_lines(const struct test *t, const uint64_t *wanted, size_t n)

@@ -143,7 +143,10 @@ static void many_is_many_single_touches(void **state)
     uint64_t *lines = malloc(N * sizeof *lines);
     struct hist *h = calloc(6, sizeof *h);
     struct stackdist *one = new_stackdist(0), *many = new_stackdist(10000);
-    uint64_t cold_one = 0, cold_many = 0;
+    uint64_t *distances = malloc(N * sizeof *distances), cold_one = 0, cold_many = 0;
+    struct stackdist_far far = {.least = 20,
+                                .at = malloc((300 + STACKDIST_FAR_ROOM) * sizeof *far.at),
+                                .stack = malloc((300 + STACKDIST_FAR_ROOM) * sizeof *far.stack)};
 
     (void)state;
     one->touch = stackdist_touch_any; /* many: the best there is */
@@ -152,6 +155,7 @@ static void many_is_many_single_touches(void **state)
         struct stackdist_result r;
         lines[i] = mixed_line(20000, i);
         assert_int_equal(stackdist_touch(one, lines[i], &r), 0);
+        distances[i] = r.stack;
         if (r.stack == STACKDIST_COLD) {
             assert_int_equal(r.reuse, STACKDIST_COLD);
             hist_add(&h[2], cold_one++, 1);
@@ -164,8 +168,20 @@ static void many_is_many_single_touches(void **state)
         n = random_next() % 300;
         if (n > N - at)
             n = N - at;
-        assert_int_equal(stackdist_touch_many(many, lines + at, n, &h[3], &h[4], &h[5], &cold_many), 0);
+        assert_int_equal(stackdist_touch_far(many, lines + at, n, &h[3], &h[4], &h[5], &cold_many, &far), 0);
+        size_t listed = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (distances[at + i] < far.least)
+                continue;
+            assert_true(listed < far.n);
+            assert_int_equal(far.at[listed], i);
+            assert_int_equal(far.stack[listed++], distances[at + i]);
+        }
+        assert_int_equal(listed, far.n);
     }
+    free(far.at);
+    free(far.stack);
+    free(distances);
     assert_int_equal(cold_one, cold_many);
     assert_memory_equal(&h[0], &h[3], 3 * sizeof *h);
     assert_int_equal(stackdist_touch_many(many, lines, N, NULL, NULL, NULL, &cold_many), 0);

@@ -146,6 +146,10 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->ended_start_ns += slot->proc->count.start_cpu_ns;
     d->lost += slot->lost;
     triggers_free(slot->triggers); /* which knows the process' clock */
+    if (d->reducer != NULL && slot->process.decoder != NULL && storing(d) &&
+        reduce_process_code(d->reducer, &slot->process, d->profile, slot->proc->module,
+                            __atomic_load_n(&slot->proc->nmodules, __ATOMIC_ACQUIRE), &err) < 0)
+        drain_set_trouble(d, &err);
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);
     if (slot->pidfd >= 0)

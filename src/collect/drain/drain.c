@@ -106,7 +106,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     long nrequests = 0;
     int status = 0;
     if (reduced->is_burst && storing(d)) {
-        status = burst_store(summary, d->profile, &reduced->row, err);
+        status = reduce_store_burst(d->reducer, reduced, d->profile, err);
         if (status == 0 && desc->asks != 0 && slot->watcher != NULL) {
             const struct watch_burst burst = {.process = slot->process.id,
                                               .burst = reduced->row.id,

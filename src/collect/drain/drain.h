@@ -7,7 +7,7 @@
  *
  *     buffer --tee.h--> trace
  *            --reduce.h--> struct reduced: row, histograms, survivors
- *                              |--burst.h--> profile
+ *                              |--burst.h, sites.h--> profile
  *                              |--watch.h--> lines to be watched --watcher.h--> answer to the agent
  *
  * and is free again. One thread does it all: drain_pass takes what is there, drain_wait sleeps until an agent

@@ -49,7 +49,7 @@ int decode_make_groups(struct block *b, struct group *first)
     struct group group = {0}, *g = &group;
     unsigned window = 0, groups = 1;
 
-    if (b->nwords > UINT8_MAX || b->ninsns > UINT8_MAX || b->nrefs > UINT8_MAX)
+    if (b->nwords > UINT8_MAX || b->ninsns > UINT8_MAX || 2 * b->nrefs >= 1u << DECODE_SITE_BITS)
         return 0;
     struct group *others = aligned_alloc(_Alignof(struct group), (2 * b->nrefs + 1) * sizeof(*others));
     if (others == NULL)
@@ -82,19 +82,33 @@ int decode_make_groups(struct block *b, struct group *first)
     return 0;
 }
 
+/* Where the lines of a group go, and what is needed for them. */
+struct target {
+    uint64_t *lines;
+    uint32_t *sites; /* NULL: not noted */
+    struct decode_sites *noted;
+};
+
 /* A group with a reference that straddles lines, one by one. */
-static COLD uint64_t *put_straddling(const struct group *g, const uint64_t *address, unsigned shift,
-                                     uint64_t *out)
+static COLD struct target put_straddling(const struct group *g, const uint64_t *address, unsigned shift,
+                                         uint32_t site, struct target out)
 {
-    for (unsigned i = 0; i < g->n; i++)
-        for (uint64_t line = address[i] >> shift; line <= (address[i] + g->last[i]) >> shift; line++)
-            *out++ = line;
+    for (unsigned i = 0; i < g->n; i++) {
+        uint64_t first = address[i] >> shift, last = (address[i] + g->last[i]) >> shift;
+        for (uint64_t line = first; line <= last; line++) {
+            *out.lines++ = line;
+            if (out.sites != NULL)
+                *out.sites++ = site + i;
+        }
+        if (out.sites != NULL && last > first)
+            out.noted->more(out.noted->ctx, site + i, last - first);
+    }
     return out;
 }
 
-/* The lines of a group; window: its words. Where they end. */
-AVX512_INLINE uint64_t *put_group(const struct group *g, const uint64_t *window, __m512i fs, unsigned shift,
-                                  uint64_t *out)
+/* The lines of a group; window: its words; site: of its first reference. Where they end. */
+AVX512_INLINE struct target put_group(const struct group *g, const uint64_t *window, __m512i fs,
+                                      unsigned shift, uint32_t site, struct target out)
 {
     const __m512i mask = _mm512_set1_epi64((long long)ADDRESS_MASK);
     __m512i index = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)g->word));
@@ -111,53 +125,73 @@ AVX512_INLINE uint64_t *put_group(const struct group *g, const uint64_t *window,
     if (__builtin_expect(_mm512_cmpneq_epi64_mask(line, last) != 0, 0)) {
         uint64_t addresses[8];
         _mm512_storeu_si512(addresses, address);
-        return put_straddling(g, addresses, shift, out);
+        return put_straddling(g, addresses, shift, site, out);
     }
-    _mm512_storeu_si512(out, line);
-    return out + g->n;
-}
-
-/* The same for all groups but the first. Out of the loop, which needs the registers. */
-static AVX512 COLD uint64_t *put_others(const struct block *b, unsigned groups, const uint64_t *record,
-                                        uint64_t fs_base, unsigned shift, struct decode_counts *counts,
-                                        uint64_t *out)
-{
-    for (const struct group *g = b->groups, *end = g + groups; g < end; g++) {
-        out = put_group(g, record + g->window, _mm512_set1_epi64((long long)fs_base), shift, out);
-        counts->loads += g->loads;
-        counts->stores += (uint64_t)g->n - g->loads;
+    _mm512_storeu_si512(out.lines, line);
+    out.lines += g->n;
+    if (out.sites != NULL) {
+        const __m256i next = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_storeu_si256((__m256i *)(void *)out.sites,
+                            _mm256_add_epi32(_mm256_set1_epi32((int)site), next));
+        out.sites += g->n;
     }
     return out;
 }
 
-AVX512 uint64_t decode_groups(struct decoder *d, const uint64_t *words, uint64_t at, uint64_t n,
-                              uint64_t fs_base)
+/* The same for all groups but the first, which has n references. Out of the loop, which needs the registers.
+ */
+static AVX512 COLD struct target put_others(const struct block *b, unsigned groups, unsigned n,
+                                            const uint64_t *record, uint64_t fs_base, unsigned shift,
+                                            struct decode_counts *counts, struct target out)
+{
+    uint32_t site = DECODE_SITE(b->header & WIRE_ID_MASK, n);
+    for (const struct group *g = b->groups, *end = g + groups; g < end; g++) {
+        out = put_group(g, record + g->window, _mm512_set1_epi64((long long)fs_base), shift, site, out);
+        counts->loads += g->loads;
+        counts->stores += (uint64_t)g->n - g->loads;
+        site += g->n;
+    }
+    return out;
+}
+
+AVX512_INLINE uint64_t decode_all_groups(struct decoder *d, const uint64_t *words, uint64_t at, uint64_t n,
+                                         uint64_t fs_base, int with_sites)
 {
     const __m512i fs = _mm512_set1_epi64((long long)fs_base);
     const struct group *first = d->first;
     unsigned shift = d->line_shift;
-    uint64_t *out = d->batch + d->used, *const full = d->batch + BATCH_LINES;
+    struct target out = {d->batch + d->used, with_sites ? d->batch_sites + d->used : NULL, d->noted};
+    uint64_t *const full = d->batch + BATCH_LINES;
     uint64_t records = 0, instructions = 0, loads = 0, references = 0;
 
     /* Windows must not reach over the end, and the last record may be incomplete. */
-    while (at + UINT8_MAX + WINDOW < n && out < full) {
+    while (at + UINT8_MAX + WINDOW < n && out.lines < full) {
         uint64_t header = words[at], id = header & WIRE_ID_MASK, nwords = header >> WIRE_ID_BITS;
         const struct group *g = &first[id];
         if (id >= WIRE_MAX_BLOCKS || g->nwords != nwords || nwords == 0)
             break;
-        out = put_group(g, words + at, fs, shift, out);
+        out = put_group(g, words + at, fs, shift, DECODE_SITE(id, 0), out);
+        if (with_sites)
+            note_execution(d->noted, id);
         records++;
         instructions += g->ninsns;
         loads += g->loads;
         references += g->n;
         if (__builtin_expect(g->more != 0, 0))
-            out = put_others(d->blocks[id], g->more, words + at, fs_base, shift, d->counts, out);
+            out = put_others(d->blocks[id], g->more, g->n, words + at, fs_base, shift, d->counts, out);
         at += nwords;
     }
-    d->used = (size_t)(out - d->batch);
+    d->used = (size_t)(out.lines - d->batch);
     d->counts->records += records;
     d->counts->instructions += instructions;
     d->counts->loads += loads;
     d->counts->stores += references - loads;
     return at;
+}
+
+AVX512 uint64_t decode_groups(struct decoder *d, const uint64_t *words, uint64_t at, uint64_t n,
+                              uint64_t fs_base)
+{
+    return d->noted != NULL ? decode_all_groups(d, words, at, n, fs_base, 1)
+                            : decode_all_groups(d, words, at, n, fs_base, 0);
 }

@@ -55,6 +55,8 @@ struct block {
     uint32_t loads, stores; /* if all is plain */
     uint8_t special;        /* some reference is not plain */
     uint8_t bad;
+    uint32_t module;
+    uint64_t pc;
     struct wire_ref *refs; /* as sent: for special blocks and incomplete records */
     struct group *groups;  /* but for the first, or NULL */
     struct plain_ref plain[];
@@ -68,12 +70,23 @@ struct decoder {
     uint32_t ids;          /* those from here on were never seen: their memory was never touched */
     struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
     uint64_t *batch;
+    uint32_t *batch_sites; /* of each line, if sites are noted */
     size_t used;
+    struct decode_sites *sites; /* NULL: not noted */
+    struct decode_sites *noted; /* in this call: sites, if there is a sink */
+    uint32_t site;              /* of what is put one by one */
     int skip_string_hits;
     decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
     void *ctx;
     struct decode_counts *counts;
 };
+
+/* A complete record of a block was decoded in which every site made one touch. */
+static inline void note_execution(struct decode_sites *sites, uint64_t block)
+{
+    sites->executed[sites->nexecuted] = (uint32_t)block;
+    sites->nexecuted += sites->executions[block]++ == 0;
+}
 
 /* Whether this machine runs decode_groups. */
 int decode_has_avx512(void);

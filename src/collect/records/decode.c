@@ -23,6 +23,8 @@
 #include "collect/records/decode-internal.h"
 
 #define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
+#define BATCH_ROOM (BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG)
+#define LAST_REFERENCE ((1u << DECODE_SITE_BITS) - 1)
 #define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
 
 /* A table of which only the pages of blocks that there are cost memory. calloc would fill all of it where
@@ -49,12 +51,14 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     struct decoder *d = calloc(1, sizeof(*d));
     if (d != NULL) {
         d->blocks = table_new(BLOCKS_BYTES);
-        d->batch = malloc((BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG) * sizeof(*d->batch));
+        d->batch = malloc(BATCH_ROOM * sizeof(*d->batch));
+        d->batch_sites = malloc(BATCH_ROOM * sizeof(*d->batch_sites));
     }
     int groups = decode_has_avx512();
     if (d != NULL && groups)
         d->first = table_new(FIRST_BYTES);
-    if (d == NULL || d->blocks == NULL || d->batch == NULL || (groups && d->first == NULL)) {
+    if (d == NULL || d->blocks == NULL || d->batch == NULL || d->batch_sites == NULL ||
+        (groups && d->first == NULL)) {
         decoder_free(d);
         error_set(err, -ENOMEM, "out of memory for the decoder of a process");
         return NULL;
@@ -78,12 +82,48 @@ void decoder_free(struct decoder *d)
     table_free(d->blocks, BLOCKS_BYTES);
     table_free(d->first, FIRST_BYTES);
     free(d->batch);
+    free(d->batch_sites);
     free(d);
 }
 
 void decoder_skip_string_hits(struct decoder *d)
 {
     d->skip_string_hits = 1;
+}
+
+void decoder_note_sites(struct decoder *d, struct decode_sites *sites)
+{
+    d->sites = sites;
+}
+
+const uint32_t *decoder_line_sites(const struct decoder *d)
+{
+    return d->batch_sites;
+}
+
+static uint32_t site_of(uint64_t block, uint32_t reference)
+{
+    return DECODE_SITE(block, reference < LAST_REFERENCE ? reference : LAST_REFERENCE);
+}
+
+static int is_twice(const struct wire_ref *r)
+{
+    return (r->rw & WIRE_LOAD) != 0 && (r->rw & WIRE_STORE) != 0;
+}
+
+int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint32_t *module)
+{
+    uint32_t id = site >> DECODE_SITE_BITS, reference = site & LAST_REFERENCE, first = 0;
+    const struct block *b = id < d->ids ? d->blocks[id] : NULL;
+    for (uint32_t i = 0; b != NULL && !b->bad && i < b->nrefs; i++) {
+        first += 1u + (unsigned)is_twice(&b->refs[i]);
+        if (reference >= first)
+            continue;
+        *pc = b->pc + b->refs[i].pc_offset;
+        *module = b->module;
+        return 0;
+    }
+    return -ENOENT;
 }
 
 /* Bytes that a reference may span at most, or 0 if its description is broken. */
@@ -145,6 +185,8 @@ static struct block *compile(struct decoder *d, uint32_t id)
     b->nwords = head.nwords;
     b->nrefs = nrefs;
     b->ninsns = head.ninsns;
+    b->pc = head.pc;
+    b->module = head.module;
 
     uint64_t header = b->header = id | (uint64_t)head.nwords << WIRE_ID_BITS;
     uint64_t most_lines = 0;
@@ -164,7 +206,7 @@ static struct block *compile(struct decoder *d, uint32_t id)
             .last = (uint16_t)(r->size - 1),
             .slot = r->slot,
             .fs = (r->flags & WIRE_FS) != 0,
-            .twice = (r->rw & WIRE_LOAD) != 0 && (r->rw & WIRE_STORE) != 0,
+            .twice = (uint8_t)is_twice(r),
             .store = (r->rw & WIRE_STORE) != 0,
         };
     }
@@ -188,12 +230,19 @@ static int flush(struct decoder *d)
     return d->sink(d->ctx, d->batch, n);
 }
 
+/* One line of d->site; the caller has made sure of the room. */
+static inline void put_line(struct decoder *d, uint64_t line)
+{
+    d->batch_sites[d->used] = d->site;
+    d->batch[d->used++] = line;
+}
+
 /* All lines of [address, address + bytes), once; the caller has made sure of the room. */
 static inline void put_span(struct decoder *d, uint64_t address, uint64_t bytes)
 {
     address &= ADDRESS_MASK;
     for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
-        d->batch[d->used++] = line;
+        put_line(d, line);
 }
 
 static void count_rw(struct decode_counts *c, unsigned rw)
@@ -213,7 +262,7 @@ static void put_masked(struct decoder *d, uint64_t address, uint64_t mask, unsig
         if (line < next)
             line = next;
         for (; line <= (start + elem_bytes - 1) >> d->line_shift; line++)
-            d->batch[d->used++] = line;
+            put_line(d, line);
         next = line;
     }
 }
@@ -237,7 +286,7 @@ static void put_element(struct decoder *d, struct string_operand *o, uint64_t by
     uint64_t address = o->address & ADDRESS_MASK;
     for (uint64_t line = address >> d->line_shift; line <= (address + bytes - 1) >> d->line_shift; line++)
         if (line != o->last)
-            d->batch[d->used++] = o->last = line;
+            put_line(d, o->last = line);
 }
 
 /* The lines of so many elements, without those that were touched last. Returns how many elements came. */
@@ -298,6 +347,8 @@ static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *
     d->counts->steps += (unsigned)(reads + touches) * (1 - i); /* the rest as for any other reference */
     d->counts->loads += i * (unsigned)(reads + (touches && dst_reads));
     d->counts->stores += touches && !dst_reads ? i : 0;
+    if (d->noted != NULL && i > 0)
+        d->noted->more(d->noted->ctx, d->site, i * (unsigned)(reads + touches));
     return status;
 }
 
@@ -333,6 +384,12 @@ static void put_gather(struct decoder *d, const struct wire_ref *r, const uint64
     }
 }
 
+static void note_touches(struct decoder *d, uint64_t touches)
+{
+    if (d->noted != NULL && touches > 0)
+        d->noted->more(d->noted->ctx, d->site, touches);
+}
+
 /*
  * One record, reference by reference, any kind: those of instructions below `insns`. Only `have` words
  * of it are there.
@@ -340,8 +397,12 @@ static void put_gather(struct decoder *d, const struct wire_ref *r, const uint64
 static int put_record(struct decoder *d, const struct block *b, const uint64_t *record, uint32_t have,
                       uint32_t insns, uint64_t fs_base)
 {
+    uint64_t id = b->header & WIRE_ID_MASK;
+    uint32_t next = 0;
     for (uint32_t i = 0; i < b->nrefs; i++) {
         const struct wire_ref *r = &b->refs[i];
+        d->site = site_of(id, next);
+        next += 1u + (unsigned)is_twice(r);
         if (r->insn >= insns)
             continue;
         if (r->slot >= have || (r->kind == WIRE_REF_REP && r->slot + 4u >= have) ||
@@ -363,8 +424,10 @@ static int put_record(struct decoder *d, const struct block *b, const uint64_t *
                 return status;
             continue;
         }
+        size_t before = d->used;
         if (r->kind == WIRE_REF_GATHER) {
             put_gather(d, r, record, have, address);
+            note_touches(d, d->used - before);
             continue;
         }
         /* MASKED without a size in whole elements keeps its mask as it is. */
@@ -388,6 +451,7 @@ static int put_record(struct decoder *d, const struct block *b, const uint64_t *
             else
                 put_span(d, address, (uint64_t)__builtin_popcountll(mask) * r->elem_bytes);
         }
+        note_touches(d, d->used - before);
     }
     return 0;
 }
@@ -414,6 +478,24 @@ static inline void put_plain(struct decoder *d, const struct block *b, const uin
     d->used = (size_t)(out - d->batch);
 }
 
+/* The same, with sites. */
+static void put_plain_sites(struct decoder *d, const struct block *b, const uint64_t *record,
+                            const uint64_t base[2])
+{
+    uint64_t id = b->header & WIRE_ID_MASK;
+    uint32_t next = 0;
+    note_execution(d->noted, id);
+    for (const struct plain_ref *p = b->plain, *end = p + b->nrefs; p < end; p++) {
+        uint64_t address = (p->disp + record[p->slot] + base[p->fs]) & ADDRESS_MASK;
+        for (unsigned times = 0; times <= p->twice; times++) {
+            size_t before = d->used;
+            d->site = site_of(id, next++);
+            put_span(d, address, (uint64_t)p->last + 1);
+            note_touches(d, d->used - before - 1);
+        }
+    }
+}
+
 int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
                   decode_sink *sink, void *ctx, struct decode_counts *counts)
 {
@@ -425,6 +507,7 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->ctx = ctx;
     d->counts = counts;
     d->used = 0;
+    d->noted = sink != NULL ? d->sites : NULL;
     for (uint64_t at = 0; at < n && status >= 0;) {
         if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
             break;
@@ -462,7 +545,9 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             if (status >= 0)
                 status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
         } else {
-            if (sink != NULL)
+            if (d->noted != NULL)
+                put_plain_sites(d, b, record, base);
+            else if (sink != NULL)
                 put_plain(d, b, record, base);
             counts->loads += b->loads;
             counts->stores += b->stores;

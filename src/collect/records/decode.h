@@ -43,6 +43,24 @@ struct decode_counts {
  */
 typedef int decode_sink(void *ctx, const uint64_t *lines, size_t n);
 
+/*
+ * What made the touches: sites. A site is a reference of a block; one that is read and written is two. Its
+ * number is DECODE_SITE(block, reference), the last reference standing for all from the 256th on.
+ */
+#define DECODE_SITE_BITS 8u
+#define DECODE_SITE(block, reference) ((uint32_t)(block) << DECODE_SITE_BITS | (uint32_t)(reference))
+struct decode_sites {
+    /* By block, WIRE_MAX_BLOCKS of them, all 0 at first: how often each of its sites made one touch. */
+    uint32_t *executions;
+    /* Blocks with executions, in the order of the first one: nexecuted of them. Room for one more than
+     * WIRE_MAX_BLOCKS. Who takes both sets them back to 0. */
+    uint32_t *executed;
+    size_t nexecuted;
+    /* All other touches of a site; elements that decoder_skip_string_hits leaves out are among them. */
+    void (*more)(void *ctx, uint32_t site, uint64_t touches);
+    void *ctx;
+};
+
 /* line_bytes: a power of two, 8 .. 4096. NULL when it is not or memory is short (err says which). */
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err);
 void decoder_free(struct decoder *d);
@@ -50,6 +68,14 @@ void decoder_free(struct decoder *d);
  * last are counted as references, but touch nothing: instructions with millions of elements are quick then.
  */
 void decoder_skip_string_hits(struct decoder *d);
+
+/* From now on sites are noted, too, as long as there is a sink. Not owned; NULL: no longer. */
+void decoder_note_sites(struct decoder *d, struct decode_sites *sites);
+/* In the sink, if sites are noted: that of each line. */
+const uint32_t *decoder_line_sites(const struct decoder *d);
+/* Of a site that was seen: the address of its instruction, and its module (wire_block.module). Nonzero if
+ * there is none of that number. */
+int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint32_t *module);
 
 /*
  * Decodes words[0 .. n) as described by desc (fs_base, last_insns); n is already checked to lie in

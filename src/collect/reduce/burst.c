@@ -60,10 +60,15 @@ int burst_begin(struct burst *b, int sets, struct error *err)
 
 int burst_touch(struct burst *b, const uint64_t *lines, size_t n)
 {
+    return burst_touch_far(b, lines, n, NULL);
+}
+
+int burst_touch_far(struct burst *b, const uint64_t *lines, size_t n, struct stackdist_far *far)
+{
     if (b->with_sets && setdist_touch_many(b->sets, lines, n) < 0)
         return -ENOMEM;
-    return stackdist_touch_many(b->stack, lines, n, &b->hist[PROFILE_HIST_STACK],
-                                &b->hist[PROFILE_HIST_REUSE], NULL, NULL);
+    return stackdist_touch_far(b->stack, lines, n, &b->hist[PROFILE_HIST_STACK], &b->hist[PROFILE_HIST_REUSE],
+                               NULL, NULL, far);
 }
 
 size_t burst_memory_bytes(const struct burst *b)

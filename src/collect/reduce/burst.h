@@ -34,6 +34,8 @@ void burst_free(struct burst *b); /* NULL is allowed */
 int burst_begin(struct burst *b, int sets, struct error *err);
 /* Touches in program order. 0 or -ENOMEM. */
 int burst_touch(struct burst *b, const uint64_t *lines, size_t n);
+/* The same; far (stackdist.h) lists those at large distances. NULL is allowed. */
+int burst_touch_far(struct burst *b, const uint64_t *lines, size_t n, struct stackdist_far *far);
 size_t burst_memory_bytes(const struct burst *b);
 /* The burst is over. 0, or -ENOMEM. */
 int burst_end(struct burst *b, struct burst_summary *summary);

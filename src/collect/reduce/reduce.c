@@ -7,13 +7,18 @@
 #include "collect/reduce/reduce.h"
 #include "collect/tunables.h"
 #include "model/curve.h"
+#include "profile/sites.h"
 
 struct reducer {
     int full;
     int distances;
     unsigned line_bytes;
     uint64_t start_ns;
-    struct burst *burst;                  /* burst mode */
+    struct burst *burst;  /* burst mode */
+    struct sites *sites;  /* likewise */
+    unsigned sites_every; /* likewise: in one of so many bursts sites are counted */
+    uint64_t sites_bytes; /* stored so far */
+    struct code *code;
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct reduce_totals totals;
 };
@@ -29,6 +34,8 @@ struct sink {
     struct reducer *reducer;
     struct stackdist *stack;      /* full mode, else NULL */
     struct reduce_window *window; /* likewise */
+    struct decoder *decoder;
+    struct sites *sites; /* NULL: not counted */
     uint64_t cold;
     uint64_t room; /* burst mode: touches that are still looked at */
 };
@@ -45,8 +52,12 @@ struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64
     r->distances = distances;
     r->line_bytes = line_bytes;
     r->start_ns = start_ns;
-    if (!full && distances && (r->burst = burst_new(err)) == NULL) {
-        free(r);
+    r->sites_every = 1;
+    int failed = distances && (r->code = code_new(err)) == NULL;
+    if (!failed && !full && distances)
+        failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(err)) == NULL;
+    if (failed) {
+        reducer_free(r);
         return NULL;
     }
     return r;
@@ -57,6 +68,8 @@ void reducer_free(struct reducer *r)
     if (r == NULL)
         return;
     burst_free(r->burst);
+    sites_free(r->sites);
+    code_free(r->code);
     free(r);
 }
 
@@ -80,19 +93,25 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
         return error_set(err, -ENOMEM, "out of memory for the clock of a process");
     }
     /* A stack for each process, so that equal addresses of two processes are two lines. */
+    int failed = 0;
+    if (r->distances)
+        failed = (process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8)) == NULL;
     if (r->full && r->distances) {
         process->stack = stackdist_new(0, err);
         process->window = calloc(1, sizeof(*process->window));
-        if (process->stack == NULL || process->window == NULL) {
-            stackdist_free(process->stack);
-            free(process->window);
-            decoder_free(process->decoder);
-            refclock_free(process->clock);
-            *process = (struct reduce_process){0};
-            return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
-        }
+        process->sites = sites_new(err);
+        failed |= process->stack == NULL || process->window == NULL || process->sites == NULL;
     }
-    return 0;
+    if (!failed)
+        return 0;
+    stackdist_free(process->stack);
+    free(process->window);
+    sites_free(process->sites);
+    free(process->site_blocks);
+    decoder_free(process->decoder);
+    refclock_free(process->clock);
+    *process = (struct reduce_process){0};
+    return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
 }
 
 static void close_window(struct reducer *r, struct reduce_window *w)
@@ -112,6 +131,10 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     free(process->window);
     refclock_free(process->clock);
     decoder_free(process->decoder);
+    sites_free(process->sites);
+    free(process->site_blocks);
+    process->sites = NULL;
+    process->site_blocks = NULL;
     process->stack = NULL;
     process->window = NULL;
     process->clock = NULL;
@@ -124,13 +147,20 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     struct hist *h = s->reducer->hist;
     struct reduce_window *w = s->window;
     uint64_t cold = 0;
+    struct stackdist_far *far = NULL;
+    if (s->sites != NULL && (far = sites_far(s->sites, n)) == NULL)
+        return -ENOMEM;
     if (s->stack == NULL) {
-        int code = burst_touch(s->reducer->burst, lines, n);
+        int code = burst_touch_far(s->reducer->burst, lines, n, far);
+        if (code == 0 && far != NULL)
+            code = sites_take(s->sites, decoder_line_sites(s->decoder));
         s->room -= n < s->room ? n : s->room;
         return code == 0 && s->room == 0 ? -ECANCELED : code;
     }
-    int status = stackdist_touch_many(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
-                                      &h[PROFILE_HIST_FIRST], &cold);
+    int status = stackdist_touch_far(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
+                                     &h[PROFILE_HIST_FIRST], &cold, far);
+    if (status == 0 && far != NULL)
+        status = sites_take(s->sites, decoder_line_sites(s->decoder));
     s->cold += cold;
     w->cold += cold;
     if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
@@ -191,7 +221,11 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err)
 {
-    struct sink sink = {.reducer = r, .stack = process->stack, .window = process->window};
+    struct sink sink = {.reducer = r,
+                        .stack = process->stack,
+                        .window = process->window,
+                        .decoder = process->decoder,
+                        .sites = process->sites};
     struct decode_counts counts = {0};
 
     int in_burst = !r->full && r->distances, status = 0;
@@ -201,12 +235,21 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
     if (status < 0)
         return status;
+    if (in_burst && r->totals.bursts % r->sites_every == 0) {
+        sink.sites = r->sites;
+        sites_forget(r->sites); /* of a burst without references */
+    }
+    decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
     status =
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
     if (status == -ECANCELED) /* one string instruction made more than all else: the burst ends within it */
         status = 0;
     if (in_burst && status >= 0)
         status = burst_end(r->burst, &reduced->summary);
+    if (in_burst && status >= 0 && sink.sites != NULL)
+        status = sites_end(sink.sites, process->site_blocks, &reduced->sites, &reduced->sites_bytes);
+    else if (sink.sites != NULL && status >= 0)
+        status = sites_next_buffer(sink.sites);
     sink.cold += reduced->summary.lines;
     uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;
     if (sink.stack != NULL)
@@ -236,6 +279,48 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     t->stand_for_ns += desc->gap_ns;
     reduced->is_burst = 1;
     return make_row(r, process, desc, &counts, n, &reduced->row, err);
+}
+
+/* Sites of fewer and fewer bursts are kept, so that they do not fill the disk. */
+static int thin_sites(struct reducer *r, struct profile *p, struct error *err)
+{
+    r->sites_every *= 2;
+    return profile_thin_sites(p, r->sites_every, &r->sites_bytes, err);
+}
+
+int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profile *p, struct error *err)
+{
+    int status = burst_store(&reduced->summary, p, &reduced->row, err);
+    if (status < 0 || reduced->sites == NULL)
+        return status;
+    r->sites_bytes += reduced->sites_bytes;
+    status = profile_put_sites_counts(p, reduced->row.id, reduced->row.process, reduced->sites,
+                                      reduced->sites_bytes, err);
+    return status == 0 && r->sites_bytes > COLLECT_SITES_BYTES ? thin_sites(r, p, err) : status;
+}
+
+int reduce_process_code(struct reducer *r, struct reduce_process *process, struct profile *p,
+                        const struct wire_module *modules, uint32_t nmodules, struct error *err)
+{
+    const uint8_t *bytes = NULL;
+    size_t size = 0;
+    int status = 0;
+    if (process->site_blocks == NULL)
+        return 0;
+    if (process->sites != NULL) {
+        if (sites_end(process->sites, process->site_blocks, &bytes, &size) < 0)
+            return error_set(err, -ENOMEM, "out of memory for the sites of a process");
+        status = size > 0 ? profile_put_sites_counts(p, 0, process->id, bytes, size, err) : 0;
+    }
+    if (status == 0 && (status = code_add_process(r->code, process->decoder, process->site_blocks, modules,
+                                                  nmodules, &bytes, &size)) < 0)
+        error_set(err, status, "out of memory for the code of a process");
+    return status == 0 && size > 0 ? profile_put_blocks(p, process->id, bytes, size, err) : status;
+}
+
+const struct code *reduce_code(const struct reducer *r)
+{
+    return r->code;
 }
 
 int reduce_store(const struct reducer *r, struct profile *p, struct error *err)

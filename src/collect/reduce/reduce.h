@@ -19,6 +19,8 @@
 #include "collect/clock/refclock.h"
 #include "collect/records/decode.h"
 #include "collect/reduce/burst.h"
+#include "collect/reduce/code.h"
+#include "collect/reduce/sites.h"
 #include "profile/profile.h"
 #include "sim/stackdist.h"
 
@@ -40,6 +42,8 @@ struct reduce_process {
     struct stackdist *stack;        /* full mode with distances */
     struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
     struct refclock *clock;         /* owned */
+    struct sites *sites;            /* full mode with distances: of its whole life; owned */
+    uint8_t *site_blocks;           /* bit: counts of that block's sites were stored; owned */
     uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
     uint64_t bad_records;
 };
@@ -49,6 +53,8 @@ struct reduced {
     int is_burst;                 /* burst mode, with at least one reference; else the rest means nothing */
     struct profile_burst row;     /* ready to be stored, with summary (burst_store) */
     struct burst_summary summary; /* valid until the next buffer */
+    const uint8_t *sites; /* counts of its sites, for profile_put_sites; NULL: not counted in this one */
+    size_t sites_bytes;   /* valid until the next buffer */
 };
 
 /*
@@ -60,11 +66,21 @@ struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64
 void reducer_free(struct reducer *r);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
+/*
+ * Stores the counts of sites that are left (full mode), and which instructions the stored ones belong to. Of
+ * the process' modules, as the agent tells them. 0, or negative with err.
+ */
+int reduce_process_code(struct reducer *r, struct reduce_process *process, struct profile *p,
+                        const struct wire_module *modules, uint32_t nmodules, struct error *err);
 /* Puts what is left of it into the run's histograms (full mode), frees. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
 /* words: checked to be within the buffer. 0, or -ENOMEM with err. */
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err);
+/* Stores what reduce_buffer returned. 0, or negative with err. */
+int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profile *p, struct error *err);
+/* The code of all processes whose reduce_process_code was called. */
+const struct code *reduce_code(const struct reducer *r);
 /* Stores the run's histograms (full mode; else does nothing). 0, or negative with err. */
 int reduce_store(const struct reducer *r, struct profile *p, struct error *err);
 const struct reduce_totals *reduce_totals(const struct reducer *r);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/hotspots.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/burst-weights.h"
+#include "analysis/curve.h"
+#include "analysis/hotspots-groups.h"
+#include "profile/site-counts.h"
+
+#define DEFAULT_LINE_BYTES 64
+#define MOST_LINE_BYTES (1u << 20)
+
+/* While counts are read. */
+struct reading {
+    const struct analysis_hotspots_question *question;
+    struct analysis_hotspots *h;
+    struct analysis_weights weights; /* of bursts */
+    size_t next;                     /* in weights */
+    struct analysis_groups groups;
+    struct site_map *map;
+    struct shares *shares;
+    uint64_t *processes; /* that are asked for */
+    size_t nprocesses;
+    double lines;                    /* of the cache */
+    double decided[2][OCTAVES_BINS]; /* part of a bin that is at `lines` and more: reuses, first touches */
+    uint64_t process;                /* of the row at hand */
+};
+
+/* Within a bin, distances are taken to be spread evenly over the logarithm. */
+static double part_above(uint32_t bin, double lines)
+{
+    double low = (double)octaves_edge(bin),
+           high = bin + 1 < OCTAVES_BINS ? (double)octaves_edge(bin + 1) : INFINITY;
+    if (lines <= low)
+        return 1;
+    if (lines >= high || low == 0)
+        return 0;
+    return isinf(high) ? 1 : log(high / lines) / log(high / low);
+}
+
+static int get_line_bytes(struct profile *p, unsigned *line_bytes)
+{
+    double value;
+    if (profile_get_number(p, "line_bytes", &value, NULL) != 0)
+        value = DEFAULT_LINE_BYTES;
+    if (!(value >= 1 && value <= MOST_LINE_BYTES))
+        return -EINVAL;
+    *line_bytes = (unsigned)value;
+    return 0;
+}
+
+/* --- processes asked for --- */
+
+static void take_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
+{
+    struct reading *r = ctx;
+    const char *slash = strrchr(exe, '/');
+    (void)pid, (void)ppid;
+    if (strcmp(slash ? slash + 1 : exe, r->question->comm) != 0)
+        return;
+    uint64_t *grown = reallocarray(r->processes, r->nprocesses + 1, sizeof *grown);
+    if (!grown)
+        return;
+    r->processes = grown;
+    r->processes[r->nprocesses++] = id;
+}
+
+static int is_asked_for(const struct reading *r, uint64_t process, uint32_t tid)
+{
+    if (r->question->tid && tid != r->question->tid)
+        return 0;
+    for (size_t i = 0; i < r->nprocesses; i++)
+        if (r->processes[i] == process)
+            return 1;
+    return !r->question->comm;
+}
+
+/* --- counts --- */
+
+static void add(struct reading *r, uint32_t site, double references, double misses, double perhaps)
+{
+    uint32_t group = site <= r->groups.most_site ? r->groups.of_site[site] : UINT32_MAX;
+    if (group != UINT32_MAX)
+        shares_add(r->shares, group, references, misses, perhaps);
+}
+
+static int take_block(void *ctx, uint32_t block, uint64_t executions)
+{
+    struct reading *r = ctx;
+    const uint32_t *sites;
+    uint32_t n = site_map_block(r->map, r->process, block, &sites);
+    for (uint32_t i = 0; i < n; i++)
+        add(r, sites[i], (double)executions, 0, 0);
+    return 0;
+}
+
+static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t count)
+{
+    struct reading *r = ctx;
+    const uint32_t *sites;
+    double n = (double)count;
+    if (reference >= site_map_block(r->map, r->process, block, &sites))
+        return 0;
+    if (what == SITE_COUNT_MORE) {
+        add(r, sites[reference], n, 0, 0);
+        return 0;
+    }
+    int first = what >= SITE_COUNT_FIRST;
+    /* In full mode the first touch of a line is its first one ever, which misses. */
+    double sure =
+        first && r->h->full ? 1 : r->decided[first][what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK)];
+    add(r, sites[reference], 0, sure * n, first ? (1 - sure) * n : 0);
+    return 0;
+}
+
+static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
+                    struct error *err)
+{
+    struct reading *r = ctx;
+    const struct site_counts_reader reader = {take_block, take_entry, r};
+    double weight = 1;
+    uint32_t tid = 0;
+    if (!r->h->full) {
+        while (r->next < r->weights.n && r->weights.list[r->next].burst < burst) {
+            const struct analysis_weight *w = &r->weights.list[r->next++];
+            r->h->other_bursts += is_asked_for(r, w->process, w->tid) != 0;
+        }
+        if (r->next == r->weights.n || r->weights.list[r->next].burst != burst)
+            return 0;
+        weight = r->weights.list[r->next].weight;
+        tid = r->weights.list[r->next++].tid;
+    }
+    if (!is_asked_for(r, process, tid))
+        return 0;
+    r->process = process;
+    int code = site_counts_read(bytes, size, &reader);
+    if (code < 0)
+        return error_set(err, code,
+                         "the profile '%s' is damaged (counts of sites): record again, or use a copy",
+                         r->h->profile);
+    shares_burst(r->shares, weight);
+    r->h->bursts += !r->h->full;
+    return 0;
+}
+
+/* --- all of it --- */
+
+static int load_names(struct profile *p, struct reading *r, struct error *err)
+{
+    struct profile_site *sites = NULL;
+    size_t nsites = 0;
+    int code = profile_images(p, &r->h->images, &r->h->nimages, err);
+    if (code == 0)
+        code = profile_frames(p, &r->h->frames, &r->h->nframes, err);
+    if (code == 0)
+        code = profile_sites(p, &sites, &nsites, err);
+    if (code == 0)
+        code = analysis_groups_make(r->h, sites, nsites, &r->groups, err);
+    free(sites);
+    if (code == 0 && r->h->n == 0)
+        code = error_set(err, -ENODATA,
+                         "the profile '%s' holds no code: nothing was recorded, or the recording was killed "
+                         "before its code was named",
+                         r->h->profile);
+    if (code == 0 && !(r->map = site_map_load(p, err)))
+        code = -EINVAL;
+    return code;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct analysis_hotspot *x = a, *y = b;
+    if (x->shares.misses != y->shares.misses)
+        return x->shares.misses < y->shares.misses ? 1 : -1;
+    if (x->shares.references != y->shares.references)
+        return x->shares.references < y->shares.references ? 1 : -1;
+    return 0;
+}
+
+static void finish_rows(struct reading *r)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < r->h->n; i++) {
+        struct analysis_hotspot *row = &r->h->rows[i];
+        shares_result(r->shares, i, &row->shares);
+        row->shares.enough |= r->h->full;
+        if (row->shares.references > 0 || row->shares.misses > 0)
+            r->h->rows[used++] = *row;
+    }
+    r->h->n = used;
+    shares_total(r->shares, &r->h->total);
+    if (used > 0)
+        qsort(r->h->rows, used, sizeof *r->h->rows, compare_rows);
+    if (r->h->full) { /* nothing is drawn by chance */
+        for (size_t i = 0; i <= used; i++) {
+            struct shares_result *s = i < used ? &r->h->rows[i].shares : &r->h->total;
+            s->share_low = s->share_high = s->misses_share;
+            s->ratio_low = s->ratio_high = s->miss_ratio;
+        }
+    }
+}
+
+static int compute(struct profile *p, struct reading *r, struct error *err)
+{
+    struct analysis_hotspots *h = r->h;
+    int code = 0;
+    if (!h->full) {
+        r->weights.line_bytes = h->line_bytes;
+        code = analysis_burst_weights(p, h->profile, h->size_bytes, &r->weights, err);
+        h->far = r->weights.far.share;
+    }
+    if (code == 0)
+        code = load_names(p, r, err);
+    if (code == 0 && r->question->comm)
+        code = profile_processes(p, take_process, r, err);
+    if (code != 0)
+        return code;
+    double far = h->full ? 0 : isnan(h->far) ? 0.5 : h->far;
+    r->shares = shares_new(h->n, far, h->full ? 0 : r->weights.far.low, h->full ? 0 : r->weights.far.high);
+    if (!r->shares)
+        return error_set(err, -ENOMEM, "out of memory for the hotspots");
+    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++) {
+        r->decided[0][bin] = part_above(bin, r->lines);
+        r->decided[1][bin] = r->decided[0][bin];
+    }
+    code = profile_each_site_counts(p, take_row, r, err);
+    if (code == 0)
+        finish_rows(r);
+    if (code == 0 && h->n == 0)
+        code = error_set(err, -ENODATA, "the profile '%s' holds no references of that process or thread",
+                         h->profile);
+    return code;
+}
+
+int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
+                      struct analysis_hotspots *h, struct error *err)
+{
+    struct reading r = {.question = question, .h = h};
+    char mode[16] = "";
+    *h = (struct analysis_hotspots){
+        .profile = name, .size_bytes = question->size_bytes, .by = question->by, .far = NAN};
+    int code = profile_get(p, "mode", mode, sizeof mode, err);
+    if (code != 0 && code != -ENOENT)
+        return code;
+    if (strcmp(mode, "sparse") == 0)
+        return error_set(err, -EINVAL, "the profile '%s' was sampled from a trace: it holds no code", name);
+    h->full = strcmp(mode, "full") == 0;
+    h->missed_percent = analysis_missed_percent(p);
+    if (get_line_bytes(p, &h->line_bytes) < 0)
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size makes no sense", name);
+    r.lines = floor(h->size_bytes / h->line_bytes);
+    if (r.lines < (double)OCTAVES_LEAST)
+        return error_set(
+            err, -EINVAL, "the smallest cache that code can be told apart for has %llu lines: %llu bytes",
+            (unsigned long long)OCTAVES_LEAST, (unsigned long long)OCTAVES_LEAST * h->line_bytes);
+    if (h->full && question->tid)
+        return error_set(err, -EINVAL,
+                         "a profile of --mode full does not tell threads apart: record in burst mode");
+    code = compute(p, &r, err);
+    free(r.weights.list);
+    free(r.groups.of_site);
+    free(r.processes);
+    site_map_free(r.map);
+    shares_free(r.shares);
+    if (code != 0)
+        analysis_hotspots_clear(h);
+    return code;
+}
+
+void analysis_hotspots_clear(struct analysis_hotspots *h)
+{
+    profile_images_free(h->images, h->nimages);
+    profile_frames_free(h->frames, h->nframes);
+    free(h->rows);
+    h->images = NULL;
+    h->frames = NULL;
+    h->rows = NULL;
+    h->n = h->nimages = h->nframes = 0;
+}

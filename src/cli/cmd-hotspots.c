@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-hotspots.c - `cachegram hotspots`: misses by function, line, module or instruction. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "report/hotspots.h"
+
+#define DEFAULT_SIZE (1u << 20)
+#define DEFAULT_ROWS 20 /* in text */
+
+enum { OPT_SIZE = 1, OPT_BY, OPT_SORT, OPT_LIMIT, OPT_PERCENT, OPT_COMM, OPT_TID, OPT_DSO };
+
+static const struct option options[] = {
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"by", required_argument, NULL, OPT_BY},
+    {"sort", required_argument, NULL, OPT_SORT},
+    {"limit", required_argument, NULL, OPT_LIMIT},
+    {"percent-limit", required_argument, NULL, OPT_PERCENT},
+    {"comm", required_argument, NULL, OPT_COMM},
+    {"tid", required_argument, NULL, OPT_TID},
+    {"dso", required_argument, NULL, OPT_DSO},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram hotspots [OPTIONS] [FILE]\n"
+    "\n"
+    "Prints which code misses in a cache of one size, from the profile FILE (default cachegram.db): each\n"
+    "function's share of all misses, its miss ratio, and its share of all references.\n"
+    "\n"
+    "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
+    "  --by function|line|module|insn\n"
+    "                          what a row is (default function). A function has what was inlined into it\n"
+    "  --sort misses|ratio|refs|name\n"
+    "                          order of the rows (default misses)\n"
+    "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
+    "  --percent-limit P       only rows with at least P% of the misses\n"
+    "  --comm NAME             only processes that ran this executable\n"
+    "  --tid TID               only this thread\n"
+    "  --dso FILE              only code of this executable or library\n" CLI_OUTPUT_HELP "\n"
+    "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
+    "offset,inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,\n"
+    "miss_ratio_high,enough_samples. object and stall_share are empty; fields that --by does not ask for, "
+    "too.\n";
+
+/* The word's place in a list that ends with NULL; -1: it is not in there. */
+static int find_word(const char *text, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    return -1;
+}
+
+static int parse_percent(const char *text, double *percent)
+{
+    char *end;
+    *percent = strtod(text, &end);
+    return end != text && (*end == '\0' || strcmp(end, "%") == 0) && *percent >= 0 && *percent <= 100 ? 0
+                                                                                                      : -1;
+}
+
+struct arguments {
+    struct cli_output output;
+    struct analysis_hotspots_question question;
+    struct report_hotspots_view view;
+    int limited;
+};
+
+/* 0, or the status of wrong usage. */
+static int take_option(int opt, const char *value, struct arguments *a)
+{
+    static const char *const by[] = {"function", "line", "module", "insn", NULL};
+    static const char *const sort[] = {"misses", "ratio", "refs", "name", NULL};
+    uint64_t number;
+    struct error err;
+    int word;
+    switch (opt) {
+    case OPT_SIZE:
+        if (size_parse(value, &number, &err) != 0)
+            return cli_misuse("hotspots", "%s", err.text);
+        a->question.size_bytes = (double)number;
+        return 0;
+    case OPT_BY:
+        if ((word = find_word(value, by)) < 0)
+            return cli_misuse("hotspots", "'%s' is not what rows can be: function, line, module or insn",
+                              value);
+        a->question.by = (enum analysis_by)word;
+        return 0;
+    case OPT_SORT:
+        if ((word = find_word(value, sort)) < 0)
+            return cli_misuse("hotspots", "'%s' is not an order: misses, ratio, refs or name", value);
+        a->view.sort = (enum report_hotspots_sort)word;
+        return 0;
+    case OPT_LIMIT:
+        if (cli_parse_whole(value, UINT32_MAX, &number) != 0)
+            return cli_misuse("hotspots", "'%s' is not a number of rows", value);
+        a->view.limit = (size_t)number;
+        a->limited = 1;
+        return 0;
+    case OPT_PERCENT:
+        if (parse_percent(value, &a->view.least_percent) != 0)
+            return cli_misuse("hotspots", "'%s' is not a percentage from 0 to 100", value);
+        return 0;
+    case OPT_COMM:
+        a->question.comm = value;
+        return 0;
+    case OPT_TID:
+        if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
+            return cli_misuse("hotspots", "'%s' is not a thread's number", value);
+        a->question.tid = (uint32_t)number;
+        return 0;
+    default:
+        a->view.dso = value;
+        return 0;
+    }
+}
+
+int cmd_hotspots(int argc, char **argv)
+{
+    struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+                          .question = {.size_bytes = DEFAULT_SIZE}};
+    struct analysis_hotspots hotspots;
+    struct profile *p;
+    struct error err;
+    int opt;
+    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        int taken = cli_output_option("hotspots", opt, optarg, &a.output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (opt < OPT_SIZE || opt > OPT_DSO)
+            return cli_misuse_option("hotspots", opt, argv);
+        if (take_option(opt, optarg, &a) != 0)
+            return 2;
+    }
+    const char *file = cli_one_file("hotspots", argc, argv);
+    if (!file)
+        return 2;
+    int code = profile_open(file, &p, &err);
+    if (code == 0) {
+        code = analysis_hotspots(p, file, &a.question, &hotspots, &err);
+        /* Closed before printing: a pager that waits must not block a recording. */
+        profile_close(p, 0, NULL);
+    }
+    if (code != 0)
+        return cli_fail(&err);
+    size_t all = hotspots.n;
+    if (!a.limited && a.output.format == REPORT_TEXT)
+        a.view.limit = DEFAULT_ROWS;
+    report_hotspots_select(&hotspots, &a.view);
+    report_hotspots(stdout, &hotspots, all - hotspots.n, a.output.format);
+    analysis_hotspots_clear(&hotspots);
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * code.h - the instructions that made references, of all processes of a run. A site of a process (decode.h)
+ * is a number of a translated block; the same instruction can be in several blocks, and in several processes.
+ * Here it is one, known by its file and its place in there.
+ */
+#ifndef CACHEGRAM_CODE_H
+#define CACHEGRAM_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "collect/records/decode.h"
+#include "symbols/code.h"
+
+struct code;
+
+struct code *code_new(struct error *err);
+void code_free(struct code *c); /* NULL is allowed */
+/*
+ * Finds the instructions of all sites of those blocks (bits of used[]) of a process. *bytes: for each block
+ * its sites' instructions, in the form of table `block` (docs/format.md); the code's own until the next call.
+ * 0, or -ENOMEM.
+ */
+int code_add_process(struct code *c, const struct decoder *d, const uint8_t *used,
+                     const struct wire_module *modules, uint32_t nmodules, const uint8_t **bytes,
+                     size_t *size);
+/* All that was found so far; the code's own until the next call of code_add_process. */
+struct symbols_code code_found(const struct code *c);
+
+#endif

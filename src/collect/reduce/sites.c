@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sites.c - every reference of every burst is attributed to its instruction here, so it must cost little.
+ *
+ * Most touches hit in the smallest cache that anybody asks about. Those are only counted, by block: one
+ * increment for all references of an executed block (decode.h). A touch at a distance of OCTAVES_LEAST lines
+ * or more, or the first one of its line, is an event; the stack distances list them (stackdist_touch_far).
+ * Events are counted in a hash table by site and bin. Entries of one block form a list, so that the burst's
+ * end can write block after block without sorting.
+ */
+#include "collect/reduce/sites.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "base/leb128.h"
+#include "base/octaves.h"
+#include "profile/site-counts.h"
+
+#define FIRST_SLOTS 4096u
+
+struct entry {
+    uint64_t count;
+    uint32_t site;
+    uint32_t what; /* site-counts.h */
+    uint32_t next; /* entry of the same block, + 1; 0: none */
+    uint32_t slot; /* where it is in slots */
+};
+
+/* By block. Memory of blocks that were never seen is never touched. */
+struct tables {
+    uint32_t executions[WIRE_MAX_BLOCKS];
+    uint32_t executed[WIRE_MAX_BLOCKS + 1];
+    uint32_t head[WIRE_MAX_BLOCKS]; /* its first entry, + 1; 0: none */
+    uint32_t listed[WIRE_MAX_BLOCKS];
+};
+
+struct sites {
+    struct tables *tables;
+    struct decode_sites noted;
+    size_t nlisted; /* blocks with entries: tables->listed */
+    struct entry *entries;
+    uint32_t nentries, room;
+    uint32_t *slots; /* number of an entry, + 1; 0: empty; a power of two of them */
+    uint32_t nslots;
+    uint64_t lines; /* first touches so far */
+    struct stackdist_far far;
+    size_t far_room;
+    uint8_t *bytes;
+    size_t bytes_room;
+    int failed; /* memory was short in count_more */
+};
+
+static void count_more(void *ctx, uint32_t site, uint64_t touches);
+
+struct sites *sites_new(struct error *err)
+{
+    struct sites *s = calloc(1, sizeof(*s));
+    if (s != NULL) {
+        void *tables = mmap(NULL, sizeof(*s->tables), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        s->tables = tables == MAP_FAILED ? NULL : tables;
+        s->nslots = FIRST_SLOTS;
+        s->slots = calloc(s->nslots, sizeof(*s->slots));
+        s->room = FIRST_SLOTS / 2;
+        s->entries = malloc(s->room * sizeof(*s->entries));
+    }
+    if (s == NULL || s->tables == NULL || s->slots == NULL || s->entries == NULL) {
+        sites_free(s);
+        error_set(err, -ENOMEM, "out of memory for the sites of a process");
+        return NULL;
+    }
+    s->noted = (struct decode_sites){
+        .executions = s->tables->executions, .executed = s->tables->executed, .more = count_more, .ctx = s};
+    s->far.least = OCTAVES_LEAST;
+    return s;
+}
+
+void sites_free(struct sites *s)
+{
+    if (s == NULL)
+        return;
+    if (s->tables != NULL)
+        munmap(s->tables, sizeof(*s->tables));
+    free(s->slots);
+    free(s->entries);
+    free(s->far.at);
+    free(s->far.stack);
+    free(s->bytes);
+    free(s);
+}
+
+struct decode_sites *sites_noted(struct sites *s)
+{
+    return &s->noted;
+}
+
+struct stackdist_far *sites_far(struct sites *s, size_t n)
+{
+    if (n + STACKDIST_FAR_ROOM > s->far_room) {
+        free(s->far.at);
+        free(s->far.stack);
+        s->far_room = n + STACKDIST_FAR_ROOM;
+        s->far.at = malloc(s->far_room * sizeof(*s->far.at));
+        s->far.stack = malloc(s->far_room * sizeof(*s->far.stack));
+        if (s->far.at == NULL || s->far.stack == NULL) {
+            s->far_room = 0;
+            return NULL;
+        }
+    }
+    return &s->far;
+}
+
+static inline uint32_t slot_of(const struct sites *s, uint32_t site, uint32_t what)
+{
+    uint64_t key = (uint64_t)site << 8 | what;
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (s->nslots - 1);
+}
+
+static int grow(struct sites *s)
+{
+    struct entry *entries = realloc(s->entries, 2 * (size_t)s->room * sizeof(*entries));
+    if (entries == NULL)
+        return -ENOMEM;
+    s->entries = entries;
+    uint32_t *slots = calloc(2 * (size_t)s->nslots, sizeof(*slots));
+    if (slots == NULL)
+        return -ENOMEM;
+    free(s->slots);
+    s->slots = slots;
+    s->room *= 2;
+    s->nslots *= 2;
+    for (uint32_t i = 0; i < s->nentries; i++) {
+        struct entry *e = &entries[i];
+        for (e->slot = slot_of(s, e->site, e->what); slots[e->slot] != 0;)
+            e->slot = (e->slot + 1) & (s->nslots - 1);
+        slots[e->slot] = i + 1;
+    }
+    return 0;
+}
+
+static int add_entry(struct sites *s, uint32_t slot, uint32_t site, uint32_t what, uint64_t count)
+{
+    if (s->nentries == s->room) {
+        if (grow(s) < 0)
+            return -ENOMEM;
+        for (slot = slot_of(s, site, what); s->slots[slot] != 0;)
+            slot = (slot + 1) & (s->nslots - 1);
+    }
+    uint32_t *head = &s->tables->head[site >> DECODE_SITE_BITS];
+    if (*head == 0)
+        s->tables->listed[s->nlisted++] = site >> DECODE_SITE_BITS;
+    s->entries[s->nentries] =
+        (struct entry){.count = count, .site = site, .what = what, .next = *head, .slot = slot};
+    s->slots[slot] = *head = ++s->nentries;
+    return 0;
+}
+
+static inline int add(struct sites *s, uint32_t site, uint32_t what, uint64_t count)
+{
+    uint32_t slot = slot_of(s, site, what);
+    for (; s->slots[slot] != 0; slot = (slot + 1) & (s->nslots - 1)) {
+        struct entry *e = &s->entries[s->slots[slot] - 1];
+        if (e->site == site && e->what == what) {
+            e->count += count;
+            return 0;
+        }
+    }
+    return add_entry(s, slot, site, what, count);
+}
+
+static void count_more(void *ctx, uint32_t site, uint64_t touches)
+{
+    struct sites *s = ctx;
+    s->failed |= add(s, site, SITE_COUNT_MORE, touches) < 0;
+}
+
+int sites_take(struct sites *s, const uint32_t *line_sites)
+{
+    const struct stackdist_far *far = &s->far;
+    int status = 0;
+    for (size_t i = 0; i < far->n; i++) {
+        int first = far->stack[i] == STACKDIST_COLD;
+        uint32_t what =
+            first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
+        s->lines += (unsigned)first;
+        status |= add(s, line_sites[far->at[i]], what, 1);
+    }
+    return status < 0 ? -ENOMEM : 0;
+}
+
+int sites_next_buffer(struct sites *s)
+{
+    int status = 0;
+    for (size_t i = 0; i < s->noted.nexecuted; i++) {
+        uint32_t block = s->noted.executed[i];
+        status |= add(s, DECODE_SITE(block, 0), SITE_COUNT_EXECUTIONS, s->noted.executions[block]);
+        s->noted.executions[block] = 0;
+    }
+    s->noted.nexecuted = 0;
+    return status < 0 ? -ENOMEM : 0;
+}
+
+void sites_forget(struct sites *s)
+{
+    for (size_t i = 0; i < s->noted.nexecuted; i++)
+        s->noted.executions[s->noted.executed[i]] = 0;
+    for (size_t i = 0; i < s->nlisted; i++)
+        s->tables->head[s->tables->listed[i]] = 0;
+    for (uint32_t i = 0; i < s->nentries; i++)
+        s->slots[s->entries[i].slot] = 0;
+    s->noted.nexecuted = s->nlisted = 0;
+    s->nentries = 0;
+    s->lines = 0;
+    s->failed = 0;
+}
+
+static int make_room(struct sites *s)
+{
+    /* Each block has a head of three numbers, each entry three. */
+    size_t most = 3 * LEB128_MOST * (s->noted.nexecuted + s->nlisted + s->nentries + (size_t)1);
+    if (most <= s->bytes_room)
+        return 0;
+    free(s->bytes);
+    s->bytes = malloc(2 * most);
+    s->bytes_room = s->bytes != NULL ? 2 * most : 0;
+    return s->bytes != NULL ? 0 : -ENOMEM;
+}
+
+/* A block and its entries, after block `previous`. Where the bytes end. */
+static size_t put_block(struct sites *s, uint32_t block, uint32_t previous, size_t at)
+{
+    uint64_t executions = s->tables->executions[block], n = 0;
+    for (uint32_t i = s->tables->head[block]; i != 0; i = s->entries[i - 1].next) {
+        if (s->entries[i - 1].what == SITE_COUNT_EXECUTIONS)
+            executions += s->entries[i - 1].count;
+        else
+            n++;
+    }
+    at += leb128_put(s->bytes + at, zigzag((int64_t)block - (int64_t)previous));
+    at += leb128_put(s->bytes + at, executions);
+    at += leb128_put(s->bytes + at, n);
+    for (uint32_t i = s->tables->head[block]; i != 0; i = s->entries[i - 1].next) {
+        const struct entry *e = &s->entries[i - 1];
+        if (e->what == SITE_COUNT_EXECUTIONS)
+            continue;
+        at += leb128_put(s->bytes + at, e->site & ((1u << DECODE_SITE_BITS) - 1));
+        at += leb128_put(s->bytes + at, e->what);
+        at += leb128_put(s->bytes + at, e->count);
+    }
+    s->tables->head[block] = 0;
+    return at;
+}
+
+int sites_end(struct sites *s, uint8_t *used, const uint8_t **bytes, size_t *size)
+{
+    if (s->failed || make_room(s) < 0)
+        return -ENOMEM;
+    uint32_t previous = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < s->noted.nexecuted + s->nlisted; i++) {
+        int listed = i >= s->noted.nexecuted;
+        uint32_t block = listed ? s->tables->listed[i - s->noted.nexecuted] : s->noted.executed[i];
+        if (listed && s->tables->head[block] == 0)
+            continue; /* written with its executions */
+        at = put_block(s, block, previous, at);
+        used[block / 8] |= (uint8_t)(1u << block % 8);
+        previous = block;
+    }
+    sites_forget(s);
+    *bytes = s->bytes;
+    *size = at;
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shares.h - shares of the misses that parts of a program (functions, lines, objects) have, from bursts, with
+ * confidence intervals (docs/methods.md, section 12).
+ *
+ *     shares_new --> for each burst: shares_add, shares_add, ..., shares_burst --> shares_result
+ */
+#ifndef CACHEGRAM_SHARES_H
+#define CACHEGRAM_SHARES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct shares;
+
+/* Of n groups. far: chance that a first touch of a line in its burst misses if the burst does not decide it,
+ * and its interval. NULL when memory is short. */
+struct shares *shares_new(size_t n, double far, double far_low, double far_high);
+void shares_free(struct shares *s); /* NULL is allowed */
+/* Of the burst at hand, a part of what the group did: references, those that miss for certain, and those that
+ * may miss (first touches). */
+void shares_add(struct shares *s, size_t group, double references, double misses, double perhaps);
+/* The burst is complete; weight: of one of its references. */
+void shares_burst(struct shares *s, double weight);
+
+struct shares_result {
+    double references, misses;             /* weighted sums over the bursts */
+    double references_share, misses_share; /* of the sums of all groups */
+    double miss_ratio;
+    double share_low, share_high; /* 95% interval of misses_share */
+    double ratio_low, ratio_high; /* of miss_ratio */
+    uint64_t recorded;            /* references that were recorded */
+    int enough; /* the intervals can be trusted: see SHARES_MIN_BURSTS and SHARES_MIN_MISSES */
+};
+/* Fewest bursts (effective number) with misses of a group, and fewest misses, for intervals: with less, the
+ * variance that the bursts show is itself too uncertain. */
+#define SHARES_MIN_BURSTS 4.
+#define SHARES_MIN_MISSES 20.
+void shares_result(const struct shares *s, size_t group, struct shares_result *result);
+/* Of all groups together. */
+void shares_total(const struct shares *s, struct shares_result *result);
+
+#endif

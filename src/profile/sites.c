@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sites.c - code and counts of its references, written and read. */
+#include "profile/sites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/internal.h"
+
+static int done(struct profile *p, sqlite3_stmt *s, struct error *err)
+{
+    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
+    sqlite3_reset(s);
+    return code;
+}
+
+/* 0 stands for none. */
+static void bind_id(sqlite3_stmt *s, int column, uint64_t id)
+{
+    if (id != 0)
+        sqlite3_bind_int64(s, column, (sqlite3_int64)id);
+    else
+        sqlite3_bind_null(s, column);
+}
+
+static void bind_text(sqlite3_stmt *s, int column, const char *text)
+{
+    if (text && *text)
+        sqlite3_bind_text(s, column, text, -1, SQLITE_TRANSIENT);
+    else
+        sqlite3_bind_null(s, column);
+}
+
+int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process, const uint8_t *bytes,
+                             size_t size, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_SITE_COUNTS, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)process);
+    sqlite3_bind_blob64(s, 3, bytes, size, SQLITE_STATIC);
+    return done(p, s, err);
+}
+
+int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct error *err)
+{
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v2(p->db, "DELETE FROM burst_site WHERE (burst - 1) % ? <> 0", -1, &s, NULL) !=
+        SQLITE_OK)
+        return profile_fail(p, err);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)every);
+    int code = done(p, s, err);
+    sqlite3_finalize(s);
+    if (code < 0)
+        return code;
+    if (sqlite3_prepare_v2(p->db, "SELECT coalesce(sum(length(counts)), 0) FROM burst_site", -1, &s, NULL) !=
+        SQLITE_OK)
+        return profile_fail(p, err);
+    if (sqlite3_step(s) == SQLITE_ROW)
+        *left = (uint64_t)sqlite3_column_int64(s, 0);
+    else
+        code = profile_fail(p, err);
+    sqlite3_finalize(s);
+    return code;
+}
+
+int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes, size_t size,
+                       struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_BLOCKS, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
+    sqlite3_bind_blob64(s, 2, bytes, size, SQLITE_STATIC);
+    return done(p, s, err);
+}
+
+int profile_add_image(struct profile *p, const struct profile_image *image, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_IMAGE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)image->id);
+    bind_text(s, 2, image->path);
+    bind_text(s, 3, image->build_id);
+    return done(p, s, err);
+}
+
+int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_FRAME, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)frame->id);
+    bind_text(s, 2, frame->function);
+    bind_text(s, 3, frame->file);
+    bind_id(s, 4, frame->line);
+    sqlite3_bind_int(s, 5, frame->guessed);
+    bind_id(s, 6, frame->caller);
+    return done(p, s, err);
+}
+
+int profile_add_site(struct profile *p, const struct profile_site *site, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_SITE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)site->id);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)site->image);
+    if (site->offset != PROFILE_SITE_REST)
+        sqlite3_bind_int64(s, 3, (sqlite3_int64)site->offset);
+    bind_id(s, 4, site->frame);
+    bind_id(s, 5, site->outer);
+    sqlite3_bind_int64(s, 6, (sqlite3_int64)site->references);
+    sqlite3_bind_int64(s, 7, (sqlite3_int64)site->firsts);
+    return done(p, s, err);
+}
+
+int profile_add_site_distance(struct profile *p, uint64_t site, const char *kind, uint64_t lines,
+                              uint64_t references, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_SITE_DISTANCE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
+    sqlite3_bind_text(s, 2, kind, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)lines);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)references);
+    return done(p, s, err);
+}
+
+/* --- reading --- */
+
+static char *column_text(sqlite3_stmt *s, int column)
+{
+    const unsigned char *text = sqlite3_column_text(s, column);
+    return strdup(text ? (const char *)text : "");
+}
+
+static void take_image(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_image *)element = (struct profile_image){
+        .id = (uint64_t)sqlite3_column_int64(s, 0), .path = column_text(s, 1), .build_id = column_text(s, 2)};
+}
+
+static void take_frame(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_frame *)element = (struct profile_frame){.id = (uint64_t)sqlite3_column_int64(s, 0),
+                                                              .function = column_text(s, 1),
+                                                              .file = column_text(s, 2),
+                                                              .line = (uint32_t)sqlite3_column_int64(s, 3),
+                                                              .guessed = sqlite3_column_int(s, 4),
+                                                              .caller = (uint64_t)sqlite3_column_int64(s, 5)};
+}
+
+static void take_site(sqlite3_stmt *s, void *element)
+{
+    int rest = sqlite3_column_type(s, 2) == SQLITE_NULL;
+    *(struct profile_site *)element =
+        (struct profile_site){.id = (uint64_t)sqlite3_column_int64(s, 0),
+                              .image = (uint64_t)sqlite3_column_int64(s, 1),
+                              .offset = rest ? PROFILE_SITE_REST : (uint64_t)sqlite3_column_int64(s, 2),
+                              .frame = (uint64_t)sqlite3_column_int64(s, 3),
+                              .outer = (uint64_t)sqlite3_column_int64(s, 4),
+                              .references = (uint64_t)sqlite3_column_int64(s, 5),
+                              .firsts = (uint64_t)sqlite3_column_int64(s, 6)};
+}
+
+int profile_images(struct profile *p, struct profile_image **images, size_t *n, struct error *err)
+{
+    void *list;
+    int code = profile_read_all(p, "SELECT id, path, build_id FROM image ORDER BY id", sizeof **images,
+                                take_image, &list, n, err);
+    if (code < 0)
+        return code;
+    *images = list;
+    for (size_t i = 0; i < *n; i++)
+        if (!(*images)[i].path || !(*images)[i].build_id)
+            code = -ENOMEM;
+    if (code == 0)
+        return 0;
+    profile_images_free(*images, *n);
+    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+}
+
+void profile_images_free(struct profile_image *images, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(images[i].path);
+        free(images[i].build_id);
+    }
+    free(images);
+}
+
+int profile_frames(struct profile *p, struct profile_frame **frames, size_t *n, struct error *err)
+{
+    void *list;
+    int code = profile_read_all(p, "SELECT id, function, file, line, guessed, caller FROM frame ORDER BY id",
+                                sizeof **frames, take_frame, &list, n, err);
+    if (code < 0)
+        return code;
+    *frames = list;
+    for (size_t i = 0; i < *n; i++)
+        if (!(*frames)[i].function || !(*frames)[i].file)
+            code = -ENOMEM;
+    if (code == 0)
+        return 0;
+    profile_frames_free(*frames, *n);
+    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+}
+
+void profile_frames_free(struct profile_frame *frames, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(frames[i].function);
+        free(frames[i].file);
+    }
+    free(frames);
+}
+
+int profile_sites(struct profile *p, struct profile_site **sites, size_t *n, struct error *err)
+{
+    void *list;
+    int code = profile_read_all(
+        p, "SELECT id, image, offset, frame, outer_frame, refs, first_touches FROM site ORDER BY id",
+        sizeof **sites, take_site, &list, n, err);
+    if (code == 0)
+        *sites = list;
+    return code;
+}
+
+int profile_each_site_counts(struct profile *p,
+                             int (*each)(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes,
+                                         size_t size, struct error *err),
+                             void *ctx, struct error *err)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = SQLITE_DONE, code = 0;
+    if (sqlite3_prepare_v2(p->db, "SELECT burst, process, counts FROM burst_site ORDER BY burst, process", -1,
+                           &s, NULL) != SQLITE_OK)
+        return profile_fail(p, err);
+    while (code == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW)
+        code = each(ctx, (uint64_t)sqlite3_column_int64(s, 0), (uint64_t)sqlite3_column_int64(s, 1),
+                    sqlite3_column_blob(s, 2), (size_t)sqlite3_column_bytes(s, 2), err);
+    if (code == 0 && rc != SQLITE_DONE)
+        code = profile_fail(p, err);
+    sqlite3_finalize(s);
+    return code;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/hotspots.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+#define NAME_ROOM 1024
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const char *image_name(const struct profile_image *image)
+{
+    return *image->path ? base_name(image->path) : "unknown";
+}
+
+/* A function's name, or what stands for it. */
+static void put_function(const struct analysis_hotspot *row, const struct profile_frame *frame,
+                         char text[NAME_ROOM])
+{
+    if (row->rest)
+        snprintf(text, NAME_ROOM, "[rest of %s]", image_name(row->image));
+    else if (frame && *frame->function)
+        snprintf(text, NAME_ROOM, "%s", frame->function);
+    else
+        snprintf(text, NAME_ROOM, "[%s]", image_name(row->image));
+}
+
+/* Where the frame was inlined to: "f a.c:7 < g b.c:9"; empty: nowhere. */
+static void put_callers(const struct analysis_hotspots *h, const struct profile_frame *frame,
+                        char text[NAME_ROOM])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (frame = frame ? analysis_caller(h, frame) : NULL; frame; frame = analysis_caller(h, frame)) {
+        int n = snprintf(text + used, NAME_ROOM - used, "%s%s", used ? " < " : "",
+                         *frame->function ? frame->function : "?");
+        if (n > 0 && *frame->file && used + (size_t)n < NAME_ROOM)
+            n += snprintf(text + used + n, NAME_ROOM - used - (size_t)n, " %s:%" PRIu32,
+                          base_name(frame->file), frame->line);
+        if (n < 0 || used + (size_t)n >= NAME_ROOM)
+            return;
+        used += (size_t)n;
+    }
+}
+
+/* --- selection --- */
+
+static int by_number(double x, double y)
+{
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static int compare_ratio(const void *a, const void *b)
+{
+    const struct analysis_hotspot *x = a, *y = b;
+    return by_number(x->shares.miss_ratio, y->shares.miss_ratio);
+}
+
+static int compare_refs(const void *a, const void *b)
+{
+    const struct analysis_hotspot *x = a, *y = b;
+    return by_number(x->shares.references, y->shares.references);
+}
+
+static int compare_name(const void *a, const void *b)
+{
+    const struct analysis_hotspot *x = a, *y = b;
+    int order = strcmp(x->outer ? x->outer->function : "", y->outer ? y->outer->function : "");
+    if (order == 0)
+        order = strcmp(x->image->path, y->image->path);
+    if (order == 0 && x->frame && y->frame)
+        order = x->frame->line < y->frame->line ? -1 : x->frame->line > y->frame->line;
+    return order ? order : by_number(x->shares.misses, y->shares.misses);
+}
+
+void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view)
+{
+    static int (*const compare[])(const void *, const void *) = {[REPORT_SORT_RATIO] = compare_ratio,
+                                                                 [REPORT_SORT_REFS] = compare_refs,
+                                                                 [REPORT_SORT_NAME] = compare_name};
+    size_t used = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        const char *path = row->image->path;
+        if (view->dso && strcmp(path, view->dso) != 0 && strcmp(base_name(path), view->dso) != 0)
+            continue;
+        if (100 * row->shares.misses_share < view->least_percent)
+            continue;
+        h->rows[used++] = *row;
+    }
+    h->n = used;
+    if (view->sort != REPORT_SORT_MISSES && used > 0)
+        qsort(h->rows, used, sizeof *h->rows, compare[view->sort]);
+    if (view->limit && h->n > view->limit)
+        h->n = view->limit;
+}
+
+/* --- text --- */
+
+static const char *const by_names[] = {"function", "line", "module", "instruction"};
+
+static void put_place(FILE *out, const struct profile_frame *frame)
+{
+    if (!frame || !*frame->file)
+        return;
+    putc(' ', out);
+    report_plain(out, base_name(frame->file));
+    fprintf(out, ":%s%" PRIu32, frame->guessed ? "~" : "", frame->line);
+}
+
+static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    char text[NAME_ROOM];
+    if (h->by == ANALYSIS_BY_MODULE) {
+        report_plain(out, *row->image->path ? row->image->path : "[unknown]");
+        return;
+    }
+    if (h->by == ANALYSIS_BY_INSN && row->offset != PROFILE_SITE_REST) {
+        report_plain(out, image_name(row->image));
+        fprintf(out, "+0x%" PRIx64 " ", row->offset);
+    }
+    put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, text);
+    report_plain(out, text);
+    if (h->by != ANALYSIS_BY_FUNCTION) {
+        put_place(out, row->frame);
+        put_callers(h, row->frame, text);
+        if (text[0]) {
+            fputs(" < ", out);
+            report_plain(out, text);
+        }
+    }
+    if (h->by != ANALYSIS_BY_INSN && !row->rest && row->outer && *row->outer->function) {
+        fputs("  (", out);
+        report_plain(out, image_name(row->image));
+        putc(')', out);
+    }
+}
+
+static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out)
+{
+    char size[SIZE_TEXT];
+    int few = 0, guessed = 0;
+    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines\n", by_names[h->by],
+            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
+    if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
+        fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n\n",
+                h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
+    else if (h->full)
+        fprintf(out, "from all %.0f references; miss ratio %.3f%%\n\n", h->total.references,
+                100 * h->total.miss_ratio);
+    else
+        fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n\n",
+                h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
+                100 * h->total.ratio_high);
+    fprintf(out, "%7s  %s%10s  %7s  %s\n", "misses", h->full ? "" : "    low to high   ", "miss ratio",
+            "refs", by_names[h->by]);
+    for (size_t i = 0; i < h->n; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        const struct shares_result *s = &row->shares;
+        fprintf(out, "%6.2f%%  ", 100 * s->misses_share);
+        if (!h->full && s->enough)
+            fprintf(out, "%6.2f to %6.2f%%  ", 100 * s->share_low, 100 * s->share_high);
+        else if (!h->full)
+            fprintf(out, "%16s  ", "few samples");
+        fprintf(out, "%9.3f%%  %6.2f%%  ", 100 * s->miss_ratio, 100 * s->references_share);
+        put_row_name(out, h, row);
+        putc('\n', out);
+        few |= !s->enough;
+        guessed |= row->frame && row->frame->guessed;
+    }
+    if (left_out)
+        fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
+    if (few)
+        fputs("\nFew samples: not enough bursts saw misses there for an interval.\n", out);
+    if (guessed)
+        fputs("\n~: the compiler gave the instruction no line; that of the nearest one before it is shown.\n",
+              out);
+    if (!h->full && isnan(h->far))
+        fputs("\nNote: too few watched lines: of references that bursts do not decide, half are taken to "
+              "miss.\n",
+              out);
+    if (h->other_bursts)
+        fprintf(out, "\nNote: %zu more bursts have no counts of their code, to keep the profile small.\n",
+                h->other_bursts);
+}
+
+/* --- for scripts --- */
+
+/* Without control characters, as CSV is looked at on terminals, too. */
+static void put_csv_name(FILE *out, const char *name)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return;
+    report_plain(memory, name);
+    if (fclose(memory) == 0)
+        report_csv_string(out, text);
+    free(text);
+}
+
+static void put_csv(FILE *out, const struct analysis_hotspots *h)
+{
+    char text[NAME_ROOM];
+    fputs("function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,offset,"
+          "inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,"
+          "miss_ratio_high,enough_samples\n",
+          out);
+    for (size_t i = 0; i < h->n; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        const struct shares_result *s = &row->shares;
+        const struct profile_frame *frame = h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame;
+        text[0] = '\0';
+        if (h->by != ANALYSIS_BY_MODULE)
+            put_function(row, frame, text);
+        put_csv_name(out, text);
+        putc(',', out);
+        if (h->by != ANALYSIS_BY_FUNCTION && frame && *frame->file) {
+            put_csv_name(out, frame->file);
+            fprintf(out, ",%" PRIu32, frame->line);
+        } else {
+            putc(',', out);
+        }
+        fputs(",,", out);
+        report_csv_number(out, s->references_share);
+        fprintf(out, ",%.0f,", h->size_bytes);
+        report_csv_number(out, s->miss_ratio);
+        putc(',', out);
+        report_csv_number(out, s->misses_share);
+        fputs(",,", out);
+        put_csv_name(out, row->image->path);
+        putc(',', out);
+        if (row->offset != PROFILE_SITE_REST)
+            fprintf(out, "%" PRIu64, row->offset);
+        putc(',', out);
+        put_callers(h, h->by == ANALYSIS_BY_FUNCTION ? NULL : frame, text);
+        put_csv_name(out, text);
+        putc(',', out);
+        report_csv_number(out, h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
+        fprintf(out, ",%" PRIu64 ",", s->recorded);
+        const double ends[] = {s->share_low, s->share_high, s->ratio_low, s->ratio_high};
+        for (size_t k = 0; k < 4; k++) {
+            report_csv_number(out, s->enough ? ends[k] : NAN);
+            putc(',', out);
+        }
+        fprintf(out, "%d\n", s->enough);
+    }
+}
+
+static void put_json_number(FILE *out, const char *key, double value)
+{
+    fprintf(out, ", \"%s\": ", key);
+    report_json_number(out, value);
+}
+
+static void put_json_frame(FILE *out, const struct profile_frame *frame)
+{
+    fputs("{\"function\": ", out);
+    if (*frame->function)
+        report_json_string(out, frame->function);
+    else
+        fputs("null", out);
+    if (*frame->file) {
+        fputs(", \"file\": ", out);
+        report_json_string(out, frame->file);
+        fprintf(out, ", \"line\": %" PRIu32 ", \"line_guessed\": %s", frame->line,
+                frame->guessed ? "true" : "false");
+    }
+    putc('}', out);
+}
+
+static void put_json_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    const struct shares_result *s = &row->shares;
+    char text[NAME_ROOM];
+    fputs("{\"module\": ", out);
+    report_json_string(out, row->image->path);
+    if (*row->image->build_id) {
+        fputs(", \"build_id\": ", out);
+        report_json_string(out, row->image->build_id);
+    }
+    if (h->by != ANALYSIS_BY_MODULE) {
+        const struct profile_frame *frame = h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame;
+        put_function(row, frame, text);
+        fputs(", \"function\": ", out);
+        report_json_string(out, text);
+        if (frame && h->by != ANALYSIS_BY_FUNCTION) {
+            fputs(", \"frames\": [", out);
+            for (int first = 1; frame; frame = analysis_caller(h, frame), first = 0) {
+                fputs(first ? "" : ", ", out);
+                put_json_frame(out, frame);
+            }
+            putc(']', out);
+        }
+    }
+    if (row->offset != PROFILE_SITE_REST)
+        fprintf(out, ", \"offset\": %" PRIu64, row->offset);
+    put_json_number(out, "refs_share", s->references_share);
+    put_json_number(out, "miss_ratio", s->miss_ratio);
+    put_json_number(out, "miss_share", s->misses_share);
+    put_json_number(out, "misses_per_1000_refs",
+                    h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
+    put_json_number(out, "miss_share_low", s->enough ? s->share_low : NAN);
+    put_json_number(out, "miss_share_high", s->enough ? s->share_high : NAN);
+    put_json_number(out, "miss_ratio_low", s->enough ? s->ratio_low : NAN);
+    put_json_number(out, "miss_ratio_high", s->enough ? s->ratio_high : NAN);
+    fprintf(out, ", \"recorded_refs\": %" PRIu64 ", \"enough_samples\": %s}", s->recorded,
+            s->enough ? "true" : "false");
+}
+
+static void put_json(FILE *out, const struct analysis_hotspots *h, size_t left_out)
+{
+    fputs("{\n  \"profile\": ", out);
+    report_json_string(out, h->profile);
+    fprintf(out, ",\n  \"mode\": \"%s\",\n  \"by\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u",
+            h->full ? "full" : "burst", h->by == ANALYSIS_BY_INSN ? "insn" : by_names[h->by], h->size_bytes,
+            h->line_bytes);
+    fprintf(out, ",\n  \"bursts\": %zu,\n  \"bursts_without_code\": %zu,\n  \"rows_left_out\": %zu",
+            h->bursts, h->other_bursts, left_out);
+    fputs(",\n  \"miss_ratio\": ", out);
+    report_json_number(out, h->total.miss_ratio);
+    fputs(",\n  \"rows\": [", out);
+    for (size_t i = 0; i < h->n; i++) {
+        fputs(i ? ",\n    " : "\n    ", out);
+        put_json_row(out, h, &h->rows[i]);
+    }
+    fputs(h->n ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out, enum report_format format)
+{
+    if (format == REPORT_CSV)
+        put_csv(out, h);
+    else if (format == REPORT_JSON)
+        put_json(out, h, left_out);
+    else
+        put_text(out, h, left_out);
+}

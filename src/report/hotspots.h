@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hotspots.h - tables of who misses. */
+#ifndef CACHEGRAM_REPORT_HOTSPOTS_H
+#define CACHEGRAM_REPORT_HOTSPOTS_H
+
+#include "analysis/hotspots.h"
+#include "report/report.h"
+
+enum report_hotspots_sort { REPORT_SORT_MISSES, REPORT_SORT_RATIO, REPORT_SORT_REFS, REPORT_SORT_NAME };
+
+/* Which rows, in which order. */
+struct report_hotspots_view {
+    enum report_hotspots_sort sort;
+    size_t limit;         /* 0: all */
+    double least_percent; /* of the misses */
+    const char *dso;      /* only code of that file, named with or without its folders; NULL: all */
+};
+
+/* Reorders and shortens h->rows. */
+void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
+/* left_out: rows that report_hotspots_select took away. */
+void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
+                     enum report_format format);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* code.h - instructions that made references, known by the file that they are from and their place in it. */
+#ifndef CACHEGRAM_SYMBOLS_CODE_H
+#define CACHEGRAM_SYMBOLS_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct symbols_site {
+    uint32_t image;  /* index of its file */
+    uint64_t offset; /* in the file; the address, if the file is not known */
+};
+
+struct symbols_code {
+    const char *const *images; /* paths, as /proc/PID/maps has them; "": not known */
+    size_t nimages;
+    const struct symbols_site *sites; /* by number */
+    size_t nsites;
+};
+
+#endif

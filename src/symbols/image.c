@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.c - one ELF file and its debug information, through libdwfl.
+ *
+ * An offset in the file becomes an address by the program headers; libdwfl moves addresses of shared objects
+ * by a bias of its own. Which unit an address is in is looked up in a table of all units' ranges, made at
+ * first: compilers other than gcc write no .debug_aranges. Which functions, inlined ones included, is looked
+ * up in a table of the unit's scopes (scopes.h), made when the unit is met first.
+ */
+#include "symbols/image.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "symbols/demangle.h"
+#include "symbols/scopes.h"
+
+struct unit {
+    Dwarf_Die die;
+    struct scopes *scopes; /* NULL: not made yet */
+    Dwarf_Lines *lines;
+    size_t nlines;
+    Dwarf_Files *files;
+    int loaded;
+};
+
+struct unit_range {
+    Dwarf_Addr low, high; /* without bias */
+    uint32_t unit;
+};
+
+/* Names that were made here, kept until the image is closed. */
+struct name {
+    char *text;
+    struct name *next;
+};
+
+struct symbols_image {
+    Dwfl *dwfl;
+    Dwfl_Module *module;
+    Elf *elf;              /* of the vDSO; else libdwfl's */
+    GElf_Addr bias;        /* of symbols, and of addresses that libdwfl is asked about */
+    Dwarf_Addr debug_bias; /* of debug information */
+    int dynamic_only;
+    char build_id[2 * 64 + 1];
+    char base[256]; /* file name without folders */
+    struct unit *units;
+    size_t nunits, units_room;
+    struct unit_range *ranges;
+    size_t nranges, ranges_room;
+    struct name *names;
+};
+
+static char *debuginfo_path; /* NULL: the default */
+
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+    .debuginfo_path = &debuginfo_path,
+};
+
+/* Keeps the text; NULL when memory is short. */
+static const char *keep(struct symbols_image *image, char *text)
+{
+    struct name *name = text != NULL ? malloc(sizeof *name) : NULL;
+    if (name == NULL) {
+        free(text);
+        return NULL;
+    }
+    *name = (struct name){text, image->names};
+    image->names = name;
+    return text;
+}
+
+static int add_range(struct symbols_image *image, Dwarf_Addr low, Dwarf_Addr high)
+{
+    if (image->nranges == image->ranges_room) {
+        size_t room = 2 * image->ranges_room + 64;
+        struct unit_range *grown = reallocarray(image->ranges, room, sizeof *grown);
+        if (grown == NULL)
+            return -1;
+        image->ranges = grown;
+        image->ranges_room = room;
+    }
+    image->ranges[image->nranges++] = (struct unit_range){low, high, (uint32_t)image->nunits - 1};
+    return 0;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct unit_range *x = a, *y = b;
+    return x->low < y->low ? -1 : x->low > y->low;
+}
+
+static void find_units(struct symbols_image *image)
+{
+    Dwarf_Addr bias;
+    for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(image->module, die, &bias)) != NULL;) {
+        Dwarf_Addr base, low, high;
+        if (image->nunits == image->units_room) {
+            size_t room = 2 * image->units_room + 64;
+            struct unit *grown = reallocarray(image->units, room, sizeof *grown);
+            if (grown == NULL)
+                return;
+            image->units = grown;
+            image->units_room = room;
+        }
+        image->units[image->nunits++] = (struct unit){.die = *die};
+        for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
+            if (low < high && add_range(image, low, high) < 0)
+                return;
+    }
+    if (image->nranges > 0)
+        qsort(image->ranges, image->nranges, sizeof *image->ranges, compare_ranges);
+}
+
+static struct symbols_image *open_vdso(struct symbols_image *image)
+{
+    /* Ours is the same as the target's: both are the kernel's. Its size is that of its mapping, two pages at
+     * least; the section headers, at its end, say where that is. */
+    const char *start = (const char *)getauxval(AT_SYSINFO_EHDR);
+    Elf64_Ehdr header;
+    if (start == NULL)
+        return NULL;
+    memcpy(&header, start, sizeof header);
+    size_t size = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
+    image->elf = elf_memory((char *)(uintptr_t)start, size);
+    return image->elf != NULL ? image : NULL;
+}
+
+static void note_build_id(struct symbols_image *image)
+{
+    const unsigned char *bits;
+    GElf_Addr address;
+    int n = dwfl_module_build_id(image->module, &bits, &address);
+    for (int i = 0; i < n && i < 64; i++)
+        snprintf(image->build_id + 2 * i, 3, "%02x", bits[i]);
+}
+
+struct symbols_image *symbols_image_open(const char *path)
+{
+    struct symbols_image *image = calloc(1, sizeof *image);
+    if (image == NULL)
+        return NULL;
+    const char *slash = strrchr(path, '/');
+    snprintf(image->base, sizeof image->base, "%s", slash != NULL ? slash + 1 : path);
+    elf_version(EV_CURRENT);
+    if (strcmp(path, "[vdso]") == 0) {
+        if (open_vdso(image) != NULL)
+            return image;
+        symbols_image_close(image);
+        return NULL;
+    }
+    if (path[0] == '/' && (image->dwfl = dwfl_begin(&callbacks)) != NULL) {
+        image->module = dwfl_report_offline(image->dwfl, image->base, path, -1);
+        dwfl_report_end(image->dwfl, NULL, NULL);
+    }
+    if (image->module == NULL || dwfl_module_getelf(image->module, &image->bias) == NULL) {
+        symbols_image_close(image);
+        return NULL;
+    }
+    note_build_id(image);
+    if (dwfl_module_getdwarf(image->module, &image->debug_bias) != NULL)
+        find_units(image);
+    return image;
+}
+
+void symbols_image_close(struct symbols_image *image)
+{
+    if (image == NULL)
+        return;
+    for (size_t i = 0; i < image->nunits; i++)
+        scopes_free(image->units[i].scopes);
+    free(image->units);
+    free(image->ranges);
+    for (struct name *name = image->names, *next; name != NULL; name = next) {
+        next = name->next;
+        free(name->text);
+        free(name);
+    }
+    if (image->dwfl == NULL)
+        elf_end(image->elf);
+    else
+        dwfl_end(image->dwfl);
+    free(image);
+}
+
+const char *symbols_image_build_id(const struct symbols_image *image)
+{
+    return image->build_id;
+}
+
+/* Nonzero if no segment of the file has that offset. */
+static int address_of(Elf *elf, uint64_t offset, uint64_t *address)
+{
+    size_t n = 0;
+    if (elf_getphdrnum(elf, &n) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        GElf_Phdr header;
+        if (gelf_getphdr(elf, (int)i, &header) == NULL || header.p_type != PT_LOAD)
+            continue;
+        /* A mapping begins at a page, and may have a little more than the segment, at both ends. */
+        if (offset >= header.p_offset && offset - header.p_offset < header.p_filesz) {
+            *address = header.p_vaddr + (offset - header.p_offset);
+            return 0;
+        }
+    }
+    return -1;
+}
+
+/* --- debug information --- */
+
+static struct unit *find_unit(struct symbols_image *image, Dwarf_Addr address)
+{
+    size_t low = 0, high = image->nranges;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (image->ranges[middle].low <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || address >= image->ranges[low - 1].high)
+        return NULL;
+    struct unit *unit = &image->units[image->ranges[low - 1].unit];
+    if (!unit->loaded) {
+        unit->loaded = 1;
+        if (dwarf_getsrclines(&unit->die, &unit->lines, &unit->nlines) != 0)
+            unit->nlines = 0;
+        if (dwarf_getsrcfiles(&unit->die, &unit->files, NULL) != 0)
+            unit->files = NULL;
+        unit->scopes = scopes_new(&unit->die);
+    }
+    return unit;
+}
+
+/* The row of the line table that holds the address; a row of line 0 gives way to the nearest one before. */
+static void find_line(const struct unit *unit, Dwarf_Addr address, struct symbols_frame *frame)
+{
+    size_t low = 0, high = unit->nlines;
+    Dwarf_Addr at;
+    int line = 0;
+    bool ends;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (dwarf_lineaddr(dwarf_onesrcline(unit->lines, middle), &at) == 0 && at <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low > 0; low--) {
+        Dwarf_Line *row = dwarf_onesrcline(unit->lines, low - 1);
+        if (dwarf_lineendsequence(row, &ends) != 0 || ends || dwarf_lineno(row, &line) != 0)
+            return;
+        if (line != 0) {
+            frame->file = dwarf_linesrc(row, NULL, NULL);
+            frame->line = frame->file != NULL ? (uint32_t)line : 0;
+            return;
+        }
+        frame->guessed = 1;
+    }
+}
+
+static const char *name_of(struct symbols_image *image, Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    const char *name = NULL;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) != NULL ||
+        dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute) != NULL)
+        name = dwarf_formstring(&attribute);
+    if (name != NULL)
+        return keep(image, symbols_demangle(name));
+    if (dwarf_attr_integrate(die, DW_AT_name, &attribute) != NULL)
+        name = dwarf_formstring(&attribute);
+    return name;
+}
+
+/* Where the inlined function was called. */
+static void find_call(const struct unit *unit, Dwarf_Die *die, struct symbols_frame *frame)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word file, line;
+    if (dwarf_attr(die, DW_AT_call_line, &attribute) == NULL || dwarf_formudata(&attribute, &line) != 0 ||
+        dwarf_attr(die, DW_AT_call_file, &attribute) == NULL || dwarf_formudata(&attribute, &file) != 0 ||
+        unit->files == NULL)
+        return;
+    frame->file = dwarf_filesrc(unit->files, (size_t)file, NULL, NULL);
+    frame->line = frame->file != NULL ? (uint32_t)line : 0;
+}
+
+static unsigned debug_frames(struct symbols_image *image, Dwarf_Addr address,
+                             struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
+{
+    struct unit *unit = find_unit(image, address);
+    if (unit == NULL)
+        return 0;
+    struct symbols_frame place = {0};
+    find_line(unit, address, &place);
+    unsigned n = 0;
+    for (const struct scope *scope = scopes_find(unit->scopes, address);
+         scope != NULL && n < SYMBOLS_MOST_FRAMES;) {
+        Dwarf_Die die = scope->die;
+        const struct scope *outer = scopes_outer(unit->scopes, scope);
+        place.function = name_of(image, &die);
+        if (place.function == NULL && outer != NULL)
+            place.function = "(inlined)";
+        if (place.function == NULL)
+            break;
+        frames[n++] = place;
+        place = (struct symbols_frame){0};
+        if (dwarf_tag(&die) != DW_TAG_inlined_subroutine)
+            return n;
+        find_call(unit, &die, &place);
+        scope = outer;
+    }
+    /* No function, or one without a name: what is left is the place. */
+    if (n == SYMBOLS_MOST_FRAMES)
+        return n;
+    place.function = NULL;
+    frames[n] = place;
+    return n + 1;
+}
+
+/* --- without --- */
+
+static const char *vdso_symbol(Elf *elf, uint64_t address)
+{
+    const char *best = NULL;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section)) != NULL;) {
+        GElf_Shdr header;
+        GElf_Sym symbol;
+        if (gelf_getshdr(section, &header) == NULL || header.sh_type != SHT_DYNSYM || header.sh_entsize == 0)
+            continue;
+        Elf_Data *data = elf_getdata(section, NULL);
+        for (size_t i = 0; data != NULL && i < header.sh_size / header.sh_entsize; i++)
+            if (gelf_getsym(data, (int)i, &symbol) != NULL && GELF_ST_TYPE(symbol.st_info) == STT_FUNC &&
+                address >= symbol.st_value && address - symbol.st_value < symbol.st_size) {
+                const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
+                /* Of two names the one without underscores. */
+                if (name != NULL && (best == NULL || name[0] != '_'))
+                    best = name;
+            }
+    }
+    return best;
+}
+
+static const char *symbol_of(struct symbols_image *image, uint64_t address)
+{
+    if (image->module == NULL)
+        return vdso_symbol(image->elf, address);
+    GElf_Off offset;
+    GElf_Sym symbol;
+    const char *name = dwfl_module_addrinfo(image->module, address, &offset, &symbol, NULL, NULL, NULL);
+    if (name == NULL || GELF_ST_TYPE(symbol.st_info) == STT_OBJECT ||
+        (symbol.st_size != 0 && offset >= symbol.st_size))
+        return NULL;
+    return keep(image, symbols_demangle(name));
+}
+
+/* "file+0x1139", after where its function begins. */
+static const char *place_of(struct symbols_image *image, uint64_t address)
+{
+    Dwarf_Addr bias = 0, start = 0, end = 0;
+    Dwarf_Frame *frame = NULL;
+    char text[sizeof image->base + 32];
+    Dwarf_CFI *cfi = image->module != NULL ? dwfl_module_eh_cfi(image->module, &bias) : NULL;
+    if (cfi == NULL || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+        return NULL;
+    int known = dwarf_frame_info(frame, &start, &end, NULL) >= 0;
+    free(frame);
+    if (!known)
+        return NULL;
+    snprintf(text, sizeof text, "%s+0x%llx", image->base, (unsigned long long)(start + bias - image->bias));
+    return keep(image, strdup(text));
+}
+
+unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
+                              struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
+{
+    uint64_t address;
+    Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;
+    if (address_of(elf, offset, &address) != 0)
+        return 0;
+    address += image->bias;
+    unsigned n = image->nunits > 0 ? debug_frames(image, address - image->debug_bias, frames) : 0;
+    if (n > 0 && frames[n - 1].function != NULL)
+        return n;
+    if (n == 0)
+        frames[n++] = (struct symbols_frame){0};
+    struct symbols_frame *outer = &frames[n - 1];
+    outer->function = symbol_of(image, address);
+    if (outer->function == NULL)
+        outer->function = place_of(image, address);
+    return outer->function != NULL || n > 1 ? n : 0;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/name.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/site-counts.h"
+#include "profile/sites.h"
+#include "symbols/image.h"
+
+/* Share of the references, and of those at large distances, whose sites share one row. */
+#define REST_SHARE 0.001
+#define WHATS SITE_COUNT_END
+
+/* A frame that has a row; open addressing. */
+struct known_frame {
+    char *function, *file;
+    uint32_t line, guessed, id; /* 0: empty */
+    uint64_t caller;
+};
+
+struct naming {
+    struct profile *profile;
+    const struct symbols_code *code;
+    struct site_map *map;
+    struct error *err;
+    uint64_t *references, *far; /* of each site of the code */
+    uint64_t *order;            /* sites by references, most first */
+    uint32_t *ids;              /* of each site: its row's; 0: made no references */
+    /* of each row, from 1 */
+    uint32_t nrows;
+    uint32_t *image;  /* index */
+    uint64_t *offset; /* or PROFILE_SITE_REST */
+    uint64_t *counts; /* [row * WHATS + what] */
+    uint64_t *row_references;
+    struct known_frame *frames;
+    size_t nframes, frames_room;
+    /* of the row that is read */
+    uint64_t process;
+    int second; /* pass */
+};
+
+/* What is counted of a site: in the first pass by site of the code, in the second by row. */
+static void count(struct naming *n, uint32_t site, uint32_t what, uint64_t count)
+{
+    int touches = what == SITE_COUNT_MORE || what == SITE_COUNT_EXECUTIONS;
+    if (site >= n->code->nsites)
+        return;
+    if (!n->second) {
+        n->references[site] += touches ? count : 0;
+        n->far[site] += touches ? 0 : count;
+        return;
+    }
+    uint32_t row = n->ids[site];
+    if (touches)
+        n->row_references[row] += count;
+    else
+        n->counts[(size_t)row * WHATS + what] += count;
+}
+
+static int take_block(void *ctx, uint32_t block, uint64_t executions)
+{
+    struct naming *n = ctx;
+    const uint32_t *sites;
+    uint32_t nsites = site_map_block(n->map, n->process, block, &sites);
+    for (uint32_t i = 0; i < nsites && executions > 0; i++)
+        count(n, sites[i], SITE_COUNT_EXECUTIONS, executions);
+    return 0;
+}
+
+static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t times)
+{
+    struct naming *n = ctx;
+    const uint32_t *sites;
+    if (reference < site_map_block(n->map, n->process, block, &sites))
+        count(n, sites[reference], what, times);
+    return 0;
+}
+
+static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
+                    struct error *err)
+{
+    struct naming *n = ctx;
+    const struct site_counts_reader reader = {take_block, take_entry, n};
+    (void)burst;
+    n->process = process;
+    int code = site_counts_read(bytes, size, &reader);
+    return code < 0 ? error_set(err, code, "counts of sites make no sense") : 0;
+}
+
+static int compare(const void *a, const void *b, void *values)
+{
+    const uint64_t *by = values;
+    uint64_t x = by[*(const uint64_t *)a], y = by[*(const uint64_t *)b];
+    return x != y ? (x < y ? 1 : -1) : (*(const uint64_t *)a > *(const uint64_t *)b ? 1 : -1);
+}
+
+/* Marks (ids[i] = 1) the sites that make up all but REST_SHARE of values[]. */
+static void keep_most(struct naming *n, uint64_t *values)
+{
+    uint64_t total = 0;
+    double sum = 0;
+    size_t nsites = n->code->nsites;
+    for (size_t i = 0; i < nsites; i++) {
+        n->order[i] = i;
+        total += values[i];
+    }
+    if (nsites > 0)
+        qsort_r(n->order, nsites, sizeof *n->order, compare, values);
+    for (size_t i = 0; i < nsites && values[n->order[i]] > 0 && sum <= (1 - REST_SHARE) * (double)total;
+         i++) {
+        n->ids[n->order[i]] = 1;
+        sum += (double)values[n->order[i]];
+    }
+}
+
+/* Decides which sites have rows of their own, and numbers all rows. */
+static int number_rows(struct naming *n)
+{
+    size_t nsites = n->code->nsites, nimages = n->code->nimages;
+    uint32_t *rest = calloc(nimages + 1, sizeof *rest);
+    n->image = calloc(nsites + nimages + 1, sizeof *n->image);
+    n->offset = calloc(nsites + nimages + 1, sizeof *n->offset);
+    if (rest == NULL || n->image == NULL || n->offset == NULL) {
+        free(rest);
+        return -ENOMEM;
+    }
+    keep_most(n, n->far);
+    keep_most(n, n->references); /* leaves the order: those with most references get the smallest numbers */
+    for (size_t i = 0; i < nsites; i++) {
+        uint64_t site = n->order[i];
+        uint32_t image = n->code->sites[site].image;
+        if (n->ids[site] != 0) {
+            n->ids[site] = ++n->nrows;
+            n->offset[n->nrows] = n->code->sites[site].offset;
+        } else if (n->references[site] > 0 || n->far[site] > 0) {
+            if (rest[image] == 0) {
+                rest[image] = ++n->nrows;
+                n->offset[n->nrows] = PROFILE_SITE_REST;
+            }
+            n->ids[site] = rest[image];
+        }
+        n->image[n->nrows] = n->ids[site] == n->nrows ? image : n->image[n->nrows];
+    }
+    free(rest);
+    n->counts = calloc(((size_t)n->nrows + 1) * WHATS, sizeof *n->counts);
+    n->row_references = calloc((size_t)n->nrows + 1, sizeof *n->row_references);
+    return n->counts != NULL && n->row_references != NULL ? 0 : -ENOMEM;
+}
+
+/* --- frames --- */
+
+static size_t hash_frame(const struct symbols_frame *f, uint64_t caller)
+{
+    uint64_t hash = f->line * UINT64_C(0x9e3779b97f4a7c15) + caller;
+    for (const char *c = f->function != NULL ? f->function : ""; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    for (const char *c = f->file != NULL ? f->file : ""; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32);
+}
+
+static int grow_frames(struct naming *n)
+{
+    size_t room = n->frames_room != 0 ? 2 * n->frames_room : 1024;
+    struct known_frame *grown = calloc(room, sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < n->frames_room; i++) {
+        const struct known_frame *k = &n->frames[i];
+        if (k->id == 0)
+            continue;
+        size_t at =
+            hash_frame(&(struct symbols_frame){.function = k->function, .file = k->file, .line = k->line},
+                       k->caller) &
+            (room - 1);
+        while (grown[at].id != 0)
+            at = (at + 1) & (room - 1);
+        grown[at] = *k;
+    }
+    free(n->frames);
+    n->frames = grown;
+    n->frames_room = room;
+    return 0;
+}
+
+/* The row of that frame in that caller; made if there is none. 0 or negative. */
+static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t caller, uint64_t *id)
+{
+    const char *function = f->function != NULL ? f->function : "", *file = f->file != NULL ? f->file : "";
+    if (2 * (n->nframes + 1) > n->frames_room && grow_frames(n) < 0)
+        return error_set(n->err, -ENOMEM, "out of memory for the names of functions");
+    size_t at = hash_frame(f, caller) & (n->frames_room - 1);
+    for (; n->frames[at].id != 0; at = (at + 1) & (n->frames_room - 1)) {
+        const struct known_frame *k = &n->frames[at];
+        if (k->line == f->line && k->caller == caller && k->guessed == (uint32_t)f->guessed &&
+            strcmp(k->function, function) == 0 && strcmp(k->file, file) == 0) {
+            *id = k->id;
+            return 0;
+        }
+    }
+    struct known_frame *k = &n->frames[at];
+    *k = (struct known_frame){strdup(function), strdup(file), f->line, (uint32_t)f->guessed, 0, caller};
+    if (k->function == NULL || k->file == NULL) {
+        free(k->function);
+        free(k->file);
+        return error_set(n->err, -ENOMEM, "out of memory for the names of functions");
+    }
+    *id = k->id = (uint32_t)++n->nframes;
+    return profile_add_frame(n->profile,
+                             &(struct profile_frame){.id = k->id,
+                                                     .function = k->function,
+                                                     .file = k->file,
+                                                     .line = k->line,
+                                                     .guessed = f->guessed,
+                                                     .caller = caller},
+                             n->err);
+}
+
+static int name_site(struct naming *n, struct symbols_image *image, struct profile_site *site)
+{
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    unsigned nframes = image != NULL && site->offset != PROFILE_SITE_REST
+                           ? symbols_image_frames(image, site->offset, frames)
+                           : 0;
+    int code = 0;
+    for (unsigned i = nframes; i > 0 && code == 0; i--) {
+        code = find_frame(n, &frames[i - 1], site->frame, &site->frame);
+        if (i == nframes)
+            site->outer = site->frame;
+    }
+    return code;
+}
+
+static int store_site(struct naming *n, struct symbols_image *image, uint32_t row)
+{
+    struct profile_site site = {.id = row,
+                                .image = (uint64_t)n->image[row] + 1,
+                                .offset = n->offset[row],
+                                .references = n->row_references[row]};
+    const uint64_t *counts = n->counts + (size_t)row * WHATS;
+    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
+        site.firsts += counts[SITE_COUNT_FIRST + bin];
+    int code = name_site(n, image, &site);
+    if (code == 0)
+        code = profile_add_site(n->profile, &site, n->err);
+    for (uint32_t bin = 0; bin < OCTAVES_BINS && code == 0; bin++) {
+        uint64_t stack = counts[SITE_COUNT_STACK + bin], first = counts[SITE_COUNT_FIRST + bin];
+        if (stack != 0)
+            code = profile_add_site_distance(n->profile, row, "stack", octaves_edge(bin), stack, n->err);
+        if (first != 0 && code == 0)
+            code = profile_add_site_distance(n->profile, row, "first", octaves_edge(bin), first, n->err);
+    }
+    return code;
+}
+
+static int store_image(struct naming *n, uint32_t index, struct symbols_image *image)
+{
+    return profile_add_image(
+        n->profile,
+        &(struct profile_image){.id = (uint64_t)index + 1,
+                                .path = (char *)n->code->images[index],
+                                .build_id = image != NULL ? (char *)symbols_image_build_id(image) : NULL},
+        n->err);
+}
+
+/* Rows by image: each file is opened once, and closed before the next. */
+static int store_rows(struct naming *n)
+{
+    int code = 0;
+    for (uint32_t index = 0; index < n->code->nimages && code == 0; index++) {
+        struct symbols_image *image = symbols_image_open(n->code->images[index]);
+        code = store_image(n, index, image);
+        for (uint32_t row = 1; row <= n->nrows && code == 0; row++)
+            if (n->image[row] == index)
+                code = store_site(n, image, row);
+        symbols_image_close(image);
+    }
+    return code;
+}
+
+static void naming_clear(struct naming *n)
+{
+    for (size_t i = 0; i < n->frames_room; i++) {
+        free(n->frames[i].function);
+        free(n->frames[i].file);
+    }
+    free(n->frames);
+    free(n->references);
+    free(n->far);
+    free(n->order);
+    free(n->ids);
+    free(n->image);
+    free(n->offset);
+    free(n->counts);
+    free(n->row_references);
+    site_map_free(n->map);
+}
+
+int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err)
+{
+    struct naming n = {.profile = p, .code = code, .err = err};
+    size_t nsites = code->nsites;
+    n.references = calloc(nsites + 1, sizeof *n.references);
+    n.far = calloc(nsites + 1, sizeof *n.far);
+    n.order = calloc(nsites + 1, sizeof *n.order);
+    n.ids = calloc(nsites + 1, sizeof *n.ids);
+    int status = 0;
+    if (n.references == NULL || n.far == NULL || n.order == NULL || n.ids == NULL)
+        status = error_set(err, -ENOMEM, "out of memory for the code of a run");
+    else if ((n.map = site_map_load(p, err)) == NULL)
+        status = -ENOMEM;
+    if (status == 0)
+        status = profile_each_site_counts(p, take_row, &n, err);
+    if (status == 0 && (status = number_rows(&n)) < 0)
+        error_set(err, status, "out of memory for the code of a run");
+    n.second = 1;
+    if (status == 0)
+        status = profile_each_site_counts(p, take_row, &n, err);
+    if (status == 0)
+        status = store_rows(&n);
+    if (status == 0)
+        status = site_map_store(n.map, p, n.ids, nsites, err);
+    naming_clear(&n);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* name.h - at the end of a recording, while the programs' files are there: names for the code in a profile.
+ */
+#ifndef CACHEGRAM_SYMBOLS_NAME_H
+#define CACHEGRAM_SYMBOLS_NAME_H
+
+#include "base/error.h"
+#include "profile/profile.h"
+#include "symbols/code.h"
+
+/*
+ * Fills the tables image, frame, site and site_distance of a profile that is being written, from its counts
+ * of sites (burst_site); table `block` says so far of which of code->sites each count is, and of which row of
+ * `site` afterwards. Sites that make up all but a thousandth of the references, and all but a thousandth of
+ * those at large distances, get a row each; the rest of an image gets one row for all. 0, or negative with
+ * err.
+ */
+int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err);
+
+#endif

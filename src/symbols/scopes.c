@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/scopes.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* Deeper nesting is damage. */
+#define MOST_DEPTH 512u
+
+struct range {
+    Dwarf_Addr low, high;
+    uint32_t scope;
+};
+
+struct scopes {
+    struct scope *list;
+    size_t n, room;
+    struct range *ranges; /* by low; of equal ones the outer one first */
+    Dwarf_Addr *reach;    /* the largest high up to there */
+    size_t nranges, ranges_room;
+};
+
+static int add_scope(struct scopes *s, Dwarf_Die *die, uint32_t outer, uint32_t depth)
+{
+    Dwarf_Addr base, low, high;
+    if (s->n == s->room) {
+        size_t room = 2 * s->room + 64;
+        struct scope *grown = reallocarray(s->list, room, sizeof *grown);
+        if (grown == NULL)
+            return -1;
+        s->list = grown;
+        s->room = room;
+    }
+    s->list[s->n++] = (struct scope){*die, outer, depth};
+    for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
+        if (low >= high)
+            continue;
+        if (s->nranges == s->ranges_room) {
+            size_t room = 2 * s->ranges_room + 64;
+            struct range *grown = reallocarray(s->ranges, room, sizeof *grown);
+            if (grown == NULL)
+                return -1;
+            s->ranges = grown;
+            s->ranges_room = room;
+        }
+        s->ranges[s->nranges++] = (struct range){low, high, (uint32_t)s->n - 1};
+    }
+    return 0;
+}
+
+/* The children of a DIE; outer, depth: of the scope that they are in. */
+static int add_children(struct scopes *s, Dwarf_Die *parent, uint32_t outer, uint32_t depth, unsigned nesting)
+{
+    Dwarf_Die die;
+    if (nesting > MOST_DEPTH || dwarf_child(parent, &die) != 0)
+        return 0;
+    do {
+        uint32_t inner = outer, deeper = depth;
+        switch (dwarf_tag(&die)) {
+        case DW_TAG_subprogram:
+        case DW_TAG_inlined_subroutine:
+            deeper = depth + 1;
+            if (add_scope(s, &die, outer, deeper) < 0)
+                return -1;
+            inner = (uint32_t)s->n;
+            break;
+        case DW_TAG_lexical_block:
+        case DW_TAG_try_block:
+        case DW_TAG_catch_block:
+        case DW_TAG_namespace:
+        case DW_TAG_module:
+        case DW_TAG_class_type:
+        case DW_TAG_structure_type:
+        case DW_TAG_union_type:
+            break;
+        default:
+            continue;
+        }
+        if (add_children(s, &die, inner, deeper, nesting + 1) < 0)
+            return -1;
+    } while (dwarf_siblingof(&die, &die) == 0);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    if (x->low != y->low)
+        return x->low < y->low ? -1 : 1;
+    return x->scope < y->scope ? -1 : x->scope > y->scope; /* outer ones were met first */
+}
+
+struct scopes *scopes_new(Dwarf_Die *unit)
+{
+    struct scopes *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    if (add_children(s, unit, 0, 0, 0) < 0 ||
+        (s->reach = malloc((s->nranges + 1) * sizeof *s->reach)) == NULL) {
+        scopes_free(s);
+        return NULL;
+    }
+    if (s->nranges > 0)
+        qsort(s->ranges, s->nranges, sizeof *s->ranges, compare);
+    Dwarf_Addr reach = 0;
+    for (size_t i = 0; i < s->nranges; i++)
+        s->reach[i] = reach = s->ranges[i].high > reach ? s->ranges[i].high : reach;
+    return s;
+}
+
+void scopes_free(struct scopes *s)
+{
+    if (s == NULL)
+        return;
+    free(s->list);
+    free(s->ranges);
+    free(s->reach);
+    free(s);
+}
+
+const struct scope *scopes_find(const struct scopes *s, Dwarf_Addr address)
+{
+    const struct scope *best = NULL;
+    size_t low = 0, high = s != NULL ? s->nranges : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->ranges[middle].low <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low > 0 && s->reach[low - 1] > address; low--) {
+        const struct range *range = &s->ranges[low - 1];
+        const struct scope *scope = &s->list[range->scope];
+        if (address < range->high && (best == NULL || scope->depth > best->depth))
+            best = scope;
+    }
+    return best;
+}
+
+const struct scope *scopes_outer(const struct scopes *s, const struct scope *scope)
+{
+    return scope->outer != 0 ? &s->list[scope->outer - 1] : NULL;
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who misses: programs whose misses are all in one place, named by function and line in the first place.
+
+Nothing here depends on how many bursts a budget pays for: they come every 2 ms of CPU time.
+"""
+import csv
+import io
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import BURST, FULL, ROOT, TARGETS, build_target, run
+
+# Program, its argument, function as compiled, function of the line (inlined or the same).
+PLANTED = {
+    "hot_matrix": ("30", "by_columns", "by_columns"),
+    "hot_list": ("30", "follow", "follow"),
+    "hot_hash": ("80", "look_up", "look_up"),
+    "hot_inlined": ("30", "grid::Solver<double>::sum_columns", "grid::Matrix<double>::at"),
+}
+
+
+def source_of(name):
+    return next(path for path in (TARGETS / f"{name}.c", TARGETS / f"{name}.cpp") if path.exists())
+
+
+def marked_line(name, mark):
+    """Number of the line of its source that has the comment."""
+    lines = source_of(name).read_text().splitlines()
+    found = [i + 1 for i, line in enumerate(lines) if line.rstrip(" */").endswith(mark) and "//" in line or f"/* {mark} */" in line]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hot")
+    return {name: build_target(source_of(name), folder) for name in PLANTED}
+
+
+def hotspots(cachegram, db, *options):
+    result = run([cachegram, "hotspots", "--format", "csv", *options, db])
+    assert result.status == 0, result.err
+    return list(csv.DictReader(io.StringIO(result.out.decode())))
+
+
+@pytest.fixture(scope="module")
+def profiles(built, cachegram, tmp_path_factory):
+    """One recording of each program."""
+    folder = tmp_path_factory.mktemp("hot_profiles")
+    made = {}
+    for name, program in built.items():
+        made[name] = folder / f"{name}.db"
+        result = run([cachegram, "record", *BURST, "-o", made[name], "--", program, PLANTED[name][0]])
+        assert result.status == 0, result.err
+    return made
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted(name, profiles, cachegram):
+    _, function, inner = PLANTED[name]
+    rows = hotspots(cachegram, profiles[name], "--size", "32K")
+    assert rows[0]["function"] == function
+    assert float(rows[0]["miss_share"]) > 0.6
+    assert rows[0]["enough_samples"] == "1"
+    assert float(rows[0]["miss_share_low"]) <= float(rows[0]["miss_share"]) <= float(rows[0]["miss_share_high"])
+    assert sum(float(row["miss_share"]) for row in rows) == pytest.approx(1, abs=1e-6)
+    assert sum(float(row["refs_share"]) for row in rows) == pytest.approx(1, abs=1e-6)
+    lines = hotspots(cachegram, profiles[name], "--size", "32K", "--by", "line")
+    assert (lines[0]["function"], lines[0]["line"]) == (inner, str(marked_line(name, "misses")))
+    assert lines[0]["file"].endswith(source_of(name).name)
+    if inner != function:
+        assert lines[0]["inlined_into"] == f"{function} {source_of(name).name}:{marked_line(name, 'inlined')}"
+    modules = hotspots(cachegram, profiles[name], "--size", "32K", "--by", "module")
+    assert modules[0]["module"].endswith("/" + name)
+
+
+def test_full_mode_counts_exactly(built, cachegram, tmp_path):
+    """The column walk touches each of its lines 1024 lines after the last time: 64 KB. The row walk misses in one of 8."""
+    db = tmp_path / "full.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", built["hot_matrix"], "1"]).status == 0
+    rows = {row["function"]: row for row in hotspots(cachegram, db, "--size", "32K")}
+    n = 1024 * 1024
+    # Both functions are vectorised or not as the compiler likes; what misses does not depend on it.
+    recorded = int(rows["by_columns"]["recorded_refs"])
+    assert recorded == pytest.approx(n, rel=0.01)
+    assert float(rows["by_columns"]["miss_ratio"]) == pytest.approx(1, abs=0.001)
+    misses = float(rows["by_rows"]["miss_ratio"]) * int(rows["by_rows"]["recorded_refs"])
+    assert misses == pytest.approx(n / 8, rel=0.01)
+    # In 128 KB a column's lines stay until the next one.
+    rows = {row["function"]: row for row in hotspots(cachegram, db, "--size", "128K")}
+    assert float(rows["by_columns"]["miss_ratio"]) == pytest.approx(1 / 8, abs=0.001)
+    # All sites together are the curve.
+    shown = run([cachegram, "mrc", "--format", "csv", "--sizes", "32K", db]).out.decode().splitlines()[1].split(",")
+    data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", db]).out)
+    assert data["miss_ratio"] == pytest.approx(float(shown[1]), abs=1e-9)
+    assert sum(row["miss_share"] for row in data["rows"]) == pytest.approx(1)
+
+
+def test_bursts_add_up_to_the_curve(profiles, cachegram):
+    db = profiles["hot_hash"]
+    for size in ("32K", "1M"):
+        curve = run([cachegram, "mrc", "--format", "csv", "--sizes", size, db]).out.decode().splitlines()[1].split(",")
+        data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", size, db]).out)
+        if curve[1]:
+            assert data["miss_ratio"] == pytest.approx(float(curve[1]), abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def stripped(built, tmp_path_factory):
+    """Three ways of hiding the names: in a file of their own, only functions known, nothing known."""
+    folder = tmp_path_factory.mktemp("stripped")
+    made = {}
+    for way in ("separate", "symbols", "nothing"):
+        made[way] = folder / way
+        shutil.copy(built["hot_matrix"], made[way])
+    subprocess.run(["objcopy", "--only-keep-debug", made["separate"], folder / "separate.debug"], check=True)
+    subprocess.run(["strip", made["separate"]], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={folder / 'separate.debug'}", made["separate"]], check=True)
+    subprocess.run(["strip", "--strip-debug", made["symbols"]], check=True)
+    subprocess.run(["strip", made["nothing"]], check=True)
+    return made
+
+
+@pytest.mark.parametrize("way", ["separate", "symbols", "nothing"])
+def test_debug_information(way, stripped, built, cachegram, tmp_path):
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *BURST, "-o", db, "--", stripped[way], "30"]).status == 0
+    function = hotspots(cachegram, db, "--size", "32K")[0]
+    line = hotspots(cachegram, db, "--size", "32K", "--by", "line")[0]
+    insn = hotspots(cachegram, db, "--size", "32K", "--by", "insn")[0]
+    assert function["module"] == line["module"] == str(stripped[way])
+    assert int(insn["offset"]) > 0
+    if way == "separate":
+        assert (line["function"], line["line"]) == ("by_columns", str(marked_line("hot_matrix", "misses")))
+    elif way == "symbols":
+        assert function["function"] == "by_columns" and line["file"] == "" and line["line"] == ""
+    else:  # where the function begins
+        symbols = subprocess.run(["nm", built["hot_matrix"]], check=True, capture_output=True, text=True).stdout
+        start = next(int(row.split()[0], 16) for row in symbols.splitlines() if row.endswith(" by_columns"))
+        assert function["function"] == f"nothing+{start:#x}"
+
+
+def test_readable_elsewhere(built, cachegram, tmp_path):
+    """Names are in the profile: the program is not needed any more."""
+    program = tmp_path / "program"
+    shutil.copy(built["hot_list"], program)
+    assert run([cachegram, "record", *BURST, "-o", tmp_path / "p.db", "--", program, "30"]).status == 0
+    program.unlink()
+    assert hotspots(cachegram, tmp_path / "p.db", "--size", "32K")[0]["function"] == "follow"
+
+
+def test_hostile_names(built, cachegram, tmp_path):
+    """A file whose name would steer a terminal, or is no UTF-8."""
+    program = tmp_path.joinpath("a\x1b[31m\n,\"b").as_posix().encode() + b"\xff\xc2\x9b"
+    shutil.copy(built["hot_matrix"], program)
+    subprocess.run(["strip", program], check=True)
+    db = tmp_path / "p.db"
+    result = run([cachegram, "record", *BURST, "-o", db, "--", program.decode(errors="surrogateescape"), "20"])
+    assert result.status == 0
+    for options in ([], ["--by", "line"], ["--by", "module"], ["--by", "insn"]):
+        for form in ("text", "csv", "json"):
+            out = run([cachegram, "hotspots", "--format", form, *options, db]).out
+            text = out.decode()  # valid UTF-8
+            assert not any(ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0 for c in text)
+            if form == "json":
+                json.loads(text)
+            if form == "csv":
+                rows = list(csv.DictReader(io.StringIO(text)))
+                assert all(len(row) == 19 and None not in row for row in rows)
+
+
+def test_filters_and_order(profiles, cachegram):
+    db = profiles["hot_matrix"]
+    rows = hotspots(cachegram, db, "--size", "32K", "--sort", "refs")
+    shares = [float(row["refs_share"]) for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert len(hotspots(cachegram, db, "--limit", "1")) == 1
+    assert all(float(row["miss_share"]) >= 0.05 for row in hotspots(cachegram, db, "--size", "32K", "--percent-limit", "5"))
+    assert hotspots(cachegram, db, "--dso", "libnone.so") == []
+    assert {row["module"].rsplit("/", 1)[1] for row in hotspots(cachegram, db, "--dso", "hot_matrix")} == {"hot_matrix"}
+    assert hotspots(cachegram, db, "--comm", "hot_matrix")[0]["function"] == hotspots(cachegram, db)[0]["function"]
+    assert run([cachegram, "hotspots", "--comm", "other", db]).status == 1
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        (tid,) = con.execute("select tid from burst limit 1").fetchone()
+    assert hotspots(cachegram, db, "--tid", str(tid)) == hotspots(cachegram, db)
+    assert run([cachegram, "hotspots", "--tid", "1", db]).status == 1
+
+
+def test_text(profiles, cachegram):
+    out = run([cachegram, "hotspots", "--size", "32K", "--by", "line", profiles["hot_matrix"]]).out.decode()
+    lines = out.splitlines()
+    assert lines[0] == "Misses by line: LRU cache of 32K, 64-byte lines"
+    assert lines[1].startswith("from ") and "miss ratio" in lines[1]
+    assert lines[4].endswith(f"by_columns hot_matrix.c:{marked_line('hot_matrix', 'misses')}  (hot_matrix)")
+
+
+@pytest.mark.parametrize("wrong", [["--by", "nonsense"], ["--size", "x"], ["--sort", "x"], ["--limit", "-1"],
+                                   ["--percent-limit", "101"], ["--tid", "0"], ["--nonsense"], ["a", "b"]])
+def test_wrong_usage(wrong, cachegram):
+    result = run([cachegram, "hotspots", *wrong])
+    assert (result.status, result.out) == (2, b"")
+    assert result.err.count(b"\n") == 1
+
+
+def test_documented_queries(profiles):
+    """Each query of docs/format.md finds rows in one of two profiles."""
+    text = re.search(r"```sql\n(.*?)```", (ROOT / "docs" / "format.md").read_text(), re.DOTALL).group(1)
+    queries = [query for query in text.split(";") if query.strip()]
+    assert len(queries) == 5
+    for query in queries:
+        rows = []
+        for name in ("hot_matrix", "hot_inlined"):
+            with sqlite3.connect(f"file:{profiles[name]}?mode=ro", uri=True) as con:
+                rows += con.execute(query).fetchall()
+        assert rows, query

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sites: from touches to counts and back, their sums by a simple twin; shares of misses by hand-worked
+ * bursts. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/hist.h"
+#include "base/leb128.h"
+#include "base/random.h"
+#include "collect/reduce/sites.h"
+#include "model/shares.h"
+#include "profile/site-counts.h"
+
+#define BLOCKS 300u
+#define REFERENCES 5u
+
+static void octaves_meet_the_histograms_edges(void **state)
+{
+    (void)state;
+    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++) {
+        uint64_t edge = octaves_edge(bin);
+        assert_int_equal(octaves_bin(edge), bin);
+        if (bin > 0) {
+            assert_int_equal(octaves_bin(edge - 1), bin - 1);
+            assert_int_equal(hist_edge(hist_bin(edge)), edge); /* curves at these sizes agree with sites */
+        }
+    }
+    assert_int_equal(octaves_bin(UINT64_MAX), OCTAVES_BINS - 1);
+}
+
+static void numbers_of_variable_length(void **state)
+{
+    const int64_t values[] = {0, 1, -1, 63, -64, 64, 1 << 20, INT64_MAX, INT64_MIN};
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        uint8_t bytes[LEB128_MOST];
+        uint64_t read = 0;
+        size_t n = leb128_put(bytes, zigzag(values[i]));
+        const uint8_t *at = bytes;
+        assert_int_equal(leb128_take(&at, bytes + n, &read), 0);
+        assert_ptr_equal(at, bytes + n);
+        assert_true(unzigzag(read) == values[i]);
+        at = bytes;
+        assert_int_equal(leb128_take(&at, bytes + n - 1, &read), -1); /* cut off */
+    }
+    const uint8_t large[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02}, *at = large;
+    uint64_t number = 0;
+    assert_int_equal(leb128_take(&at, large + sizeof large, &number), -1);
+}
+
+/* What was counted, read back. */
+struct read {
+    uint64_t executions[BLOCKS];
+    uint64_t count[BLOCKS][REFERENCES][SITE_COUNT_END];
+};
+
+static int take_block(void *ctx, uint32_t block, uint64_t executions)
+{
+    struct read *r = ctx;
+    assert_in_range(block, 0, BLOCKS - 1);
+    r->executions[block] += executions;
+    return 0;
+}
+
+static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t count)
+{
+    struct read *r = ctx;
+    assert_in_range(reference, 0, REFERENCES - 1);
+    assert_true(count > 0);
+    assert_int_equal(r->count[block][reference][what], 0); /* once each */
+    r->count[block][reference][what] = count;
+    return 0;
+}
+
+/* Random executions and touches; all lines of a batch. */
+static void count_some(struct sites *s, struct random_state *random, struct read *expected, uint64_t *lines)
+{
+    struct decode_sites *noted = sites_noted(s);
+    uint32_t sites[1000];
+    for (unsigned i = 0; i < 500; i++) {
+        uint32_t block = (uint32_t)random_below(random, BLOCKS);
+        noted->executed[noted->nexecuted] = block;
+        noted->nexecuted += noted->executions[block]++ == 0;
+        expected->executions[block]++;
+    }
+    for (unsigned i = 0; i < 50; i++) {
+        uint32_t block = (uint32_t)random_below(random, BLOCKS),
+                 ref = (uint32_t)random_below(random, REFERENCES);
+        uint64_t n = 1 + random_below(random, 1000);
+        noted->more(noted->ctx, DECODE_SITE(block, ref), n);
+        expected->count[block][ref][SITE_COUNT_MORE] += n;
+    }
+    struct stackdist_far *far = sites_far(s, 1000);
+    assert_non_null(far);
+    far->n = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t block = (uint32_t)random_below(random, BLOCKS),
+                 ref = (uint32_t)random_below(random, REFERENCES);
+        sites[i] = DECODE_SITE(block, ref);
+        if (random_below(random, 3) != 0)
+            continue;
+        uint64_t distance = 16 + random_below(random, 3000);
+        int first = random_below(random, 4) == 0;
+        far->at[far->n] = i;
+        far->stack[far->n++] = first ? STACKDIST_COLD : distance;
+        uint32_t what =
+            first ? SITE_COUNT_FIRST + octaves_bin((*lines)++) : SITE_COUNT_STACK + octaves_bin(distance);
+        expected->count[block][ref][what]++;
+    }
+    assert_int_equal(sites_take(s, sites), 0);
+}
+
+static void counts_survive_the_way_into_the_profile(void **state)
+{
+    struct sites *s = sites_new(NULL);
+    struct random_state random;
+    (void)state;
+    random_seed(&random, 7);
+    for (int burst = 0; burst < 4; burst++) {
+        struct read *expected = calloc(1, sizeof *expected), *found = calloc(1, sizeof *found);
+        uint8_t *used = calloc(1, WIRE_MAX_BLOCKS / 8);
+        uint64_t lines = 0;
+        const uint8_t *bytes;
+        size_t size;
+        for (int batch = 0; batch < 3; batch++) {
+            count_some(s, &random, expected, &lines);
+            if (burst % 2 != 0) /* full mode: several buffers */
+                assert_int_equal(sites_next_buffer(s), 0);
+        }
+        assert_int_equal(sites_end(s, used, &bytes, &size), 0);
+        const struct site_counts_reader reader = {take_block, take_entry, found};
+        assert_int_equal(site_counts_read(bytes, size, &reader), 0);
+        assert_memory_equal(found, expected, sizeof *found);
+        for (uint32_t block = 0; block < BLOCKS; block++)
+            if (expected->executions[block] > 0)
+                assert_true(used[block / 8] >> block % 8 & 1);
+        /* Damaged bytes: refused, or other numbers, but within bounds. */
+        struct read *scratch = calloc(1, sizeof *scratch);
+        for (size_t cut = 1; cut < size && cut < 200; cut++) {
+            memset(scratch, 0, sizeof *scratch);
+            (void)site_counts_read(bytes, size - cut,
+                                   &(struct site_counts_reader){take_block, take_entry, scratch});
+        }
+        free(scratch);
+        free(used);
+        free(expected);
+        free(found);
+    }
+    const uint8_t *bytes;
+    size_t size;
+    uint8_t *used = calloc(1, WIRE_MAX_BLOCKS / 8);
+    assert_int_equal(sites_end(s, used, &bytes, &size), 0);
+    assert_int_equal(size, 0); /* nothing is left over */
+    free(used);
+    sites_free(s);
+}
+
+/* The example of shares.c. */
+static void shares_by_hand(void **state)
+{
+    struct shares *s = shares_new(2, 0, 0, 0);
+    struct shares_result r;
+    (void)state;
+    shares_add(s, 0, 100, 4, 0);
+    shares_add(s, 1, 100, 6, 0);
+    shares_burst(s, 1);
+    shares_add(s, 0, 100, 6, 0);
+    shares_add(s, 1, 100, 4, 0);
+    shares_burst(s, 1);
+    shares_result(s, 0, &r);
+    assert_true(fabs(r.misses_share - (0.5)) < 1e-12);
+    assert_true(fabs(r.references_share - (0.5)) < 1e-12);
+    assert_true(fabs(r.miss_ratio - (0.05)) < 1e-12);
+    assert_true(fabs(r.share_high - r.share_low - (2 * 1.96 * 0.1)) < 1e-9);
+    assert_false(r.enough); /* two bursts */
+    shares_total(s, &r);
+    assert_true(fabs(r.misses_share - (1)) < 1e-12);
+    assert_true(fabs(r.share_high - r.share_low - (0)) < 1e-9);
+    shares_free(s);
+}
+
+/* Undecided touches miss with the run's chance, and its error is theirs. */
+static void shares_of_what_is_not_decided(void **state)
+{
+    struct shares *s = shares_new(2, 0.5, 0.25, 0.75);
+    struct shares_result r;
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        shares_add(s, 0, 100, 10, 20);
+        shares_add(s, 1, 100, 20, 0);
+        shares_burst(s, 3);
+    }
+    shares_result(s, 0, &r);
+    assert_true(fabs(r.misses_share - (0.5)) < 1e-12);
+    assert_true(fabs(r.miss_ratio - (0.2)) < 1e-12);
+    /* With 0.25: 15 of 35, with 0.75: 25 of 45. Linear: 0.25 * (20 - 10) / 40. */
+    assert_true(fabs(r.share_high - (0.5 + 0.0625)) < 1e-9);
+    assert_true(fabs(r.ratio_low - (0.15)) < 1e-9);
+    assert_true(r.enough);
+    shares_free(s);
+}
+
+/* Of intervals from random bursts, about 95% hold the true share. */
+static void intervals_hold_the_truth(void **state)
+{
+    struct random_state random;
+    int held = 0;
+    (void)state;
+    random_seed(&random, 3);
+    for (int run = 0; run < 400; run++) {
+        struct shares *s = shares_new(2, 0, 0, 0);
+        struct shares_result r;
+        for (int burst = 0; burst < 100; burst++) {
+            /* Three kinds of burst: in one of them group 0 has 30 of 40 misses, in the others 0 of 10. */
+            int kind = (int)random_below(&random, 3);
+            shares_add(s, 0, 1000, kind == 0 ? 30 : 0, 0);
+            shares_add(s, 1, 1000, 10, 0);
+            shares_burst(s, 1 + (double)random_below(&random, 3));
+        }
+        shares_result(s, 0, &r);
+        held += r.share_low <= 0.5 && 0.5 <= r.share_high; /* 30 of 60 misses of three bursts */
+        shares_free(s);
+    }
+    assert_in_range(held, 360, 396);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(octaves_meet_the_histograms_edges),
+        cmocka_unit_test(numbers_of_variable_length),
+        cmocka_unit_test(counts_survive_the_way_into_the_profile),
+        cmocka_unit_test(shares_by_hand),
+        cmocka_unit_test(shares_of_what_is_not_decided),
+        cmocka_unit_test(intervals_hold_the_truth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

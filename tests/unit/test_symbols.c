@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of code: a library compiled here, with debug information of several kinds, and names by hand. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "symbols/demangle.h"
+#include "symbols/image.h"
+
+static const char source[] = "extern int table[];\n"
+                             "int table[1000];\n"
+                             "static inline __attribute__((always_inline)) int inner(int i)\n"
+                             "{\n"
+                             "    return table[i] * 3;\n" /* line 5 */
+                             "}\n"
+                             "int outer(int n);\n"
+                             "int outer(int n)\n"
+                             "{\n"
+                             "    return inner(n + 1);\n" /* line 10 */
+                             "}\n";
+
+static char folder[] = "/tmp/cachegram-symbols-XXXXXX";
+
+static int setup(void **state)
+{
+    char name[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    snprintf(name, sizeof name, "%s/lib.c", folder);
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    fputs(source, f);
+    fclose(f);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[64];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* Offset in its file of a function of the library. */
+static uint64_t offset_of(const char *path, const char *function, uint64_t *size)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    void *address = dlsym(library, function);
+    assert_non_null(address);
+    assert_true(dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0);
+    *size = symbol->st_size;
+    const char *base = info.dli_fbase;
+    const ElfW(Ehdr) *header = (const void *)base;
+    const ElfW(Phdr) *segments = (const void *)(base + header->e_phoff);
+    uint64_t at = (uint64_t)((const char *)address - base), offset = 0;
+    for (int i = 0; i < header->e_phnum; i++)
+        if (segments[i].p_type == PT_LOAD && at >= segments[i].p_vaddr &&
+            at - segments[i].p_vaddr < segments[i].p_filesz)
+            offset = at - segments[i].p_vaddr + segments[i].p_offset;
+    assert_true(offset != 0);
+    dlclose(library);
+    return offset;
+}
+
+/* Whether some instruction of `outer` is line 5 of inner, inlined at line 10 of outer. */
+static void check_inlined(const char *path)
+{
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    uint64_t size, offset = offset_of(path, "outer", &size);
+    struct symbols_image *image = symbols_image_open(path);
+    int found = 0;
+    assert_non_null(image);
+    for (uint64_t i = 0; i < size; i++) {
+        unsigned n = symbols_image_frames(image, offset + i, frames);
+        assert_in_range(n, 1, 2);
+        assert_string_equal(frames[n - 1].function, "outer");
+        if (n == 2) {
+            assert_string_equal(frames[0].function, "inner");
+            assert_int_equal(frames[1].line, 10);
+            found |= frames[0].line == 5;
+        }
+        assert_true(strstr(frames[0].file, "lib.c") != NULL);
+    }
+    assert_true(found);
+    symbols_image_close(image);
+}
+
+static void debug_information(void **state)
+{
+    static const char *const options[] = {"-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -gz"};
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        char command[256], path[64];
+        snprintf(path, sizeof path, "%s/lib%zu.so", folder, i);
+        snprintf(command, sizeof command, "gcc -O2 -shared -fPIC %s -o %s %s/lib.c", options[i], path,
+                 folder);
+        assert_int_equal(system(command), 0);
+        check_inlined(path);
+    }
+}
+
+static void debug_file_of_its_own(void **state)
+{
+    char command[1024];
+    (void)state;
+    snprintf(
+        command, sizeof command,
+        "gcc -O2 -shared -fPIC -g -o %s/libown.so %s/lib.c && objcopy --only-keep-debug %s/libown.so "
+        "%s/libown.debug && strip %s/libown.so && objcopy --add-gnu-debuglink=%s/libown.debug %s/libown.so",
+        folder, folder, folder, folder, folder, folder, folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "%s/libown.so", folder);
+    check_inlined(command);
+}
+
+static void without_debug_information(void **state)
+{
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    char command[1024], path[64];
+    uint64_t size;
+    (void)state;
+    snprintf(path, sizeof path, "%s/libbare.so", folder);
+    snprintf(command, sizeof command, "gcc -O2 -shared -fPIC -o %s %s/lib.c", path, folder);
+    assert_int_equal(system(command), 0);
+    uint64_t offset = offset_of(path, "outer", &size);
+    struct symbols_image *image = symbols_image_open(path);
+    assert_int_equal(symbols_image_frames(image, offset + 1, frames), 1);
+    assert_string_equal(frames[0].function, "outer");
+    assert_null(frames[0].file);
+    assert_int_equal(symbols_image_frames(image, UINT64_C(1) << 40, frames), 0); /* not in the file */
+    symbols_image_close(image);
+
+    /* Local functions without symbols: where they begin. */
+    snprintf(
+        command, sizeof command,
+        "sed 's/^int outer/__attribute__((visibility(\"hidden\"))) int outer/' %s/lib.c > %s/hidden.c && "
+        "gcc -O2 -shared -fPIC -o %s/libhidden.so %s/hidden.c && "
+        "nm %s/libhidden.so | sed -n 's/^\\([0-9a-f]*\\) t outer$/\\1/p' > %s/where && strip %s/libhidden.so",
+        folder, folder, folder, folder, folder, folder, folder);
+    assert_int_equal(system(command), 0);
+    unsigned long long where = 0;
+    char expected[64];
+    FILE *f = fopen("where", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%llx", &where), 1);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/libhidden.so", folder);
+    image = symbols_image_open(path);
+    /* The first segments of libraries that ld makes are at their offsets. */
+    assert_int_equal(symbols_image_frames(image, where + 1, frames), 1);
+    snprintf(expected, sizeof expected, "libhidden.so+0x%llx", where);
+    assert_string_equal(frames[0].function, expected);
+    symbols_image_close(image);
+}
+
+static void files_that_are_none(void **state)
+{
+    (void)state;
+    assert_null(symbols_image_open(""));
+    assert_null(symbols_image_open("[heap]"));
+    assert_null(symbols_image_open("/nonexistent (deleted)"));
+    assert_null(symbols_image_open("/etc/passwd"));
+    assert_null(symbols_image_open("/dev/null"));
+}
+
+static void names(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"main", "main"},
+        {"_ZN4grid6SolverIdE11sum_columnsEi", "grid::Solver<double>::sum_columns"},
+        {"_Z4walkIiEvRKT_", "walk<int>"},
+        {"_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back"},
+        {"_ZN3FooclEi", "Foo::operator()"},
+        {"_ZNK3FooltERKS_", "Foo::operator<"},
+        {"_ZN12_GLOBAL__N_14walkEi", "(anonymous namespace)::walk"},
+        {"_ZN3FoocvmEv", "Foo::operator unsigned long"},
+        {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", "alloc::vec::Vec$LT$T$GT$::push"},
+        {"_Znonsense", "_Znonsense"},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        char *name = symbols_demangle(pairs[i][0]);
+        assert_string_equal(name, pairs[i][1]);
+        free(name);
+    }
+}
+
+static void vdso(void **state)
+{
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    struct symbols_image *image = symbols_image_open("[vdso]");
+    int found = 0;
+    (void)state;
+    assert_non_null(image);
+    for (uint64_t offset = 0; offset < 8192; offset += 4)
+        if (symbols_image_frames(image, offset, frames) == 1)
+            found |= strcmp(frames[0].function, "clock_gettime") == 0;
+    assert_true(found);
+    symbols_image_close(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(debug_information),
+        cmocka_unit_test(debug_file_of_its_own),
+        cmocka_unit_test(without_debug_information),
+        cmocka_unit_test(files_that_are_none),
+        cmocka_unit_test(names),
+        cmocka_unit_test(vdso),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
