@@ -20,7 +20,9 @@ Parts of the agent's struct thread: a file may name those of its own room and of
 Circles: two files form a circle if each uses, directly or through others, what the other one defines. They
 are looked for in the object files of a build folder (nm), not in includes, as only calls and data count.
 
-usage: check-includes.py [--circles BUILD] [SRC]      exit status 1 if anything points the wrong way
+With --counts, also prints for each part how many files use each other, by the same object files.
+
+usage: check-includes.py [--circles BUILD [--counts]] [SRC]      exit status 1 if anything points the wrong way
 """
 
 import argparse
@@ -220,25 +222,44 @@ def circles(graph):
     return found
 
 
-def circle_sentences(build, src):
-    graph = uses(build, src)
-    if not graph or not any(graph.values()):
-        sys.exit(f"check-includes.py: no object files of {src} in {build}")
+def is_upward(file, other):
+    """Of two files of one part: whether the first is in a room that may not use the second's."""
+    part = file.split("/")[0]
+    return room_of(file) is not None and room_violation(part, room_of(file), room_of(other)) is not None
+
+
+def print_counts(graph):
+    for part in sorted({file.split("/")[0] for file in graph}):
+        files = [file for file in graph if file.startswith(f"{part}/")]
+        arrows = [(a, b) for a in files for b in graph[a] if b.startswith(f"{part}/")]
+        rooms = {(room_of(a), room_of(b)) for a, b in arrows if room_of(a) != room_of(b)}
+        print(f"{part}: {len(files)} files, {len(arrows)} arrows between them, {len(rooms)} between folders,"
+              f" {sum(is_upward(a, b) for a, b in arrows)} upward,"
+              f" {len(circles({a: [b for b in graph[a] if b in files] for a in files}))} circles")
+
+
+def circle_sentences(graph):
     for circle in circles(graph):
         arrows = [f"{a} uses {', '.join(sorted(graph[a][b])[:3])} of {b}" for a in circle for b in circle if graph[a].get(b)]
         yield "a circle of files: " + "; ".join(arrows)
 
 
 def main():
-    options = argparse.ArgumentParser(usage="check-includes.py [--circles BUILD] [SRC]")
+    options = argparse.ArgumentParser(usage="check-includes.py [--circles BUILD [--counts]] [SRC]")
     options.add_argument("--circles", metavar="BUILD", type=pathlib.Path)
+    options.add_argument("--counts", action="store_true")
     options.add_argument("src", nargs="?", default="src", type=pathlib.Path)
     args = options.parse_args()
     if not any(args.src.rglob("*.[chS]")):
         sys.exit(f"check-includes.py: no source files under {args.src}")
     found = list(violations(args.src))
     if args.circles:
-        found += circle_sentences(args.circles.resolve(), args.src.resolve())
+        graph = uses(args.circles.resolve(), args.src.resolve())
+        if not any(graph.values()):
+            sys.exit(f"check-includes.py: no object files of {args.src} in {args.circles}")
+        found += circle_sentences(graph)
+        if args.counts:
+            print_counts(graph)
     for sentence in found:
         print(sentence, file=sys.stderr)
     sys.exit(1 if found else 0)

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "model/statcc-phases.h"
 #include "model/statcc.h"
 #include "bench/corun_sim.h"
 
@@ -511,95 +510,6 @@ static void test_cliffs(void **state)
         program_free(p[i]);
 }
 
-/* --- phases --- */
-
-static void test_one_phase(void **state)
-{
-    (void)state;
-    struct program *a = program_new(4000, 600, 8, 0, 2), *b = program_new(4000, 300, 3, 0, 3);
-    struct statcc_machine machine = machine_of(8, 400);
-    struct statcc_phase phases[2] = {{statcc_paper_program(&a->curve, 0.3), 1000},
-                                     {statcc_paper_program(&b->curve, 0.5), 1000}};
-    struct statcc_run runs[2] = {{&phases[0], 1}, {&phases[1], 1}};
-    struct statcc_program programs[2] = {phases[0].program, phases[1].program};
-    struct statcc_run_result got[2];
-    struct statcc_result one[2];
-    struct error err;
-    uint32_t solved;
-    solve(&machine, programs, 2, one);
-    assert_int_equal(statcc_solve_phases(&machine, runs, 2, 0, got, &solved, &err), 0);
-    assert_int_equal(solved, 1);
-    for (int i = 0; i < 2; i++) {
-        near(got[i].cycles / got[i].instructions, one[i].cpi, 1e-9);
-        near(got[i].misses / got[i].references, one[i].miss_ratio, 1e-9);
-    }
-    near(fmax(got[0].references, got[1].references), 1000, 1e-6);
-    near(got[0].cycles, got[1].cycles, 1e-6);
-    /* Until both are done the faster one starts over. */
-    assert_int_equal(statcc_solve_phases(&machine, runs, 2, 1, got, &solved, &err), 0);
-    near(fmin(got[0].references, got[1].references), 1000, 1e-6);
-    runs[1].n = 0;
-    assert_int_equal(statcc_solve_phases(&machine, runs, 2, 1, got, &solved, &err), -EINVAL);
-    program_free(a);
-    program_free(b);
-}
-
-/* Two halves of a program, as one of its own. */
-static struct program *join_programs(const struct program *first, const struct program *second)
-{
-    struct program *p = calloc(1, sizeof *p);
-    struct error err;
-    p->n = first->n + second->n;
-    p->line = malloc(p->n * sizeof *p->line);
-    memcpy(p->line, first->line, first->n * sizeof *p->line);
-    for (size_t i = 0; i < second->n; i++)
-        p->line[first->n + i] = second->line[i] + 10000;
-    add_distances(p, p->n);
-    assert_int_equal(statcc_curve_exact(&p->stack, &p->reuse, p->cold, &p->curve, &err), 0);
-    return p;
-}
-
-/* A program that is hungry first and frugal then, beside itself the other way round: never both at once. */
-static void test_phases_against_simulation(void **state)
-{
-    (void)state;
-    struct program *hungry = program_new(60000, 1500, 0, 0, 1), *frugal = program_new(240000, 40, 0, 0, 2);
-    struct program *joined[2] = {join_programs(hungry, frugal), join_programs(frugal, hungry)};
-    struct corun_config config = corun_statcc;
-    config.level[0].size_bytes = 32 * LINE;
-    config.level[1].size_bytes = 1024 * LINE;
-    struct statcc_machine machine = machine_of(32, 1024);
-    struct statcc_phase phases[2][2];
-    struct statcc_run runs[2];
-    struct statcc_program whole[2];
-    struct statcc_run_result got[2];
-    struct statcc_result at_once[2];
-    struct corun_stream streams[2];
-    struct corun_result sim[2];
-    struct error err;
-    for (int i = 0; i < 2; i++) {
-        for (int k = 0; k < 2; k++) {
-            struct program *p = i == k ? hungry : frugal;
-            phases[i][k] = (struct statcc_phase){statcc_paper_program(&p->curve, 0.4), (double)p->n};
-        }
-        runs[i] = (struct statcc_run){phases[i], 2};
-        whole[i] = statcc_paper_program(&joined[i]->curve, 0.4);
-        streams[i] = (struct corun_stream){read_lines, restart, joined[i], 0.4};
-    }
-    assert_int_equal(corun_run(&config, streams, 2, NULL, sim, &err), 0);
-    assert_int_equal(statcc_solve_phases(&machine, runs, 2, 0, got, NULL, &err), 0);
-    solve(&machine, whole, 2, at_once);
-    for (int i = 0; i < 2; i++) {
-        near(got[i].cycles / got[i].instructions / sim[i].cpi, 1, 0.03);
-        /* The whole run's distances take the two for hungry at the same time. */
-        assert_true(fabs(at_once[i].cpi / sim[i].cpi - 1) > 0.05);
-    }
-    program_free(hungry);
-    program_free(frugal);
-    for (int i = 0; i < 2; i++)
-        program_free(joined[i]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_solo_exact),
@@ -613,8 +523,6 @@ int main(void)
                                        cmocka_unit_test(test_fit),
                                        cmocka_unit_test(test_bad_values),
                                        cmocka_unit_test(test_against_simulation),
-                                       cmocka_unit_test(test_one_phase),
-                                       cmocka_unit_test(test_cliffs),
-                                       cmocka_unit_test(test_phases_against_simulation)};
+                                       cmocka_unit_test(test_cliffs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
