@@ -3,34 +3,25 @@
 #ifndef CACHEGRAM_SIM_STACKDIST_INTERNAL_H
 #define CACHEGRAM_SIM_STACKDIST_INTERNAL_H
 
+#include <assert.h>
 #include <stdbool.h>
 
 #include "base/hist.h"
-#include "sim/front.h"
 #include "sim/stackdist.h"
 #include "sim/tail.h"
 
-/* Of the table with a front line's slot. Two slots per hint, so that two lines can share one. */
+/* Words of 64 numbers whose bits are counted without the tree. More would be more vectors a touch. */
+#define RECENT_WORDS 16u
+/* 16 KB: half of a first-level cache. */
 #define HINT_BITS 12u
 #define HINTS (1u << HINT_BITS)
-
-#define NO_LINE UINT64_MAX     /* line ids have 58 bits */
-#define PLACE_FRONT UINT32_MAX /* place of a line in the front; else a number of the tail */
 
 /* 20 bytes: with a table between a half and three quarters full, 27 to 40 bytes a line. */
 struct entry {
     uint64_t line;
-    uint64_t last;  /* time of the last touch, as known when the line entered or left the front */
-    uint32_t place; /* see PLACE_FRONT */
+    uint64_t last;   /* time of the last touch */
+    uint32_t number; /* of the last touch */
 } __attribute__((packed, aligned(4)));
-
-/* A line of the front. */
-struct slot {
-    uint64_t line; /* NO_LINE: not in use */
-    uint64_t last; /* time of the last touch */
-    uint64_t at;   /* index in entries */
-    int16_t stamp; /* the same as in front_stamps: to be read by itself */
-} __attribute__((aligned(32)));
 
 /* Sums of results; any of the histograms may be NULL. See stackdist_touch_many and stackdist_touch_cold. */
 struct stackdist_sums {
@@ -43,33 +34,35 @@ struct stackdist_sums {
 typedef int stackdist_touch_fn(struct stackdist *sd, const uint64_t *lines, size_t n,
                                const struct stackdist_sums *sums, struct stackdist_result *result);
 
-struct stackdist {
-    struct front_stamps stamps;
-    struct slot slot[FRONT_LINES];
-    uint8_t hint[HINTS][2]; /* hash of the line -> slot, if its line is the right one */
-    uint32_t front_count;
-    int16_t tick; /* the latest stamp */
-    bool plain;   /* the front is empty and stays so: see stackdist.c */
+typedef int16_t recent_counts __attribute__((vector_size(RECENT_WORDS * sizeof(int16_t))));
 
+struct stackdist {
+    /* By recent word: set bits in the later ones, those of numbers to come included. */
+    union {
+        recent_counts all;
+        int16_t of[RECENT_WORDS];
+    } __attribute__((aligned(RECENT_WORDS * sizeof(int16_t)))) later;
+    uint32_t next;  /* number of the next touch */
+    uint32_t open;  /* words in the tree: the recent ones are those from this one on */
+    uint32_t far;   /* touches of the chunk that went past the recent words */
+    bool scattered; /* most of the last chunk's did, so the next one's lines are prefetched */
     uint64_t now;   /* time of the latest touch; the first ever is 1 */
     uint64_t start; /* time of the latest reset; an entry with last <= start is empty */
     uint64_t lines;
-
     struct entry *entries;
     uint64_t capacity;
-
     struct tail tail;
-
     stackdist_touch_fn *touch; /* the best that the CPU can do */
+    uint32_t hint[HINTS];      /* hash of the line -> index in entries, if that is the line's */
 };
 
 /*
- * The hot loop, compiled for any machine and for AVX-512 (stackdist-touch.c): touches lines[0 .. n) and
+ * The hot loop, compiled for any machine and for AVX2 (stackdist-touch.c): touches lines[0 .. n) and
  * sums the results. With result, n must be 1 and *result gets that touch's. Calls may be mixed.
  */
-stackdist_touch_fn stackdist_touch_any, stackdist_touch_avx512;
-/* Whether this machine runs stackdist_touch_avx512. */
-int stackdist_has_avx512(void);
+stackdist_touch_fn stackdist_touch_any, stackdist_touch_avx2;
+/* Whether this machine runs stackdist_touch_avx2. */
+int stackdist_has_avx2(void);
 
 /* --- stackdist-rare.c --- */
 
@@ -77,16 +70,13 @@ int stackdist_has_avx512(void);
  * Numbers wanted before the next renumbering. That costs a pass over the table, so a large table
  * (which may be nearly empty after a reset) wants many.
  */
-uint64_t stackdist_wanted_numbers(uint64_t tail_lines, uint64_t capacity);
-/* The slots in use in the order of their lines' last touches; their number. */
-unsigned stackdist_slots_oldest_first(const struct stackdist *sd, unsigned *out);
-void stackdist_clear_front(struct stackdist *sd);
-int stackdist_renumber(struct stackdist *sd);   /* makes room for tail numbers: 0 or -ENOMEM */
+uint64_t stackdist_wanted_numbers(uint64_t lines, uint64_t capacity);
+int stackdist_open_word(struct stackdist *sd);  /* makes room for 64 more numbers: 0 or -ENOMEM */
 int stackdist_grow_table(struct stackdist *sd); /* 0 or -ENOMEM */
-void stackdist_restamp(struct stackdist *sd);   /* makes room for stamps */
-/* All lines of the front leave it; plain is set. Or, without memory, nothing happens. */
-void stackdist_leave_front(struct stackdist *sd);
-unsigned stackdist_slot_of(const struct stackdist *sd, uint64_t line); /* a line that is in the front */
+/* Lines touched before a line with that number was, the last touch of each counting. */
+uint64_t stackdist_older(const struct stackdist *sd, uint32_t number);
+
+static_assert(RECENT_WORDS * 64 <= HIST_EXACT, "recent distances have a bin each");
 
 static inline uint64_t hash_line(uint64_t line)
 {
@@ -114,6 +104,14 @@ static inline uint64_t find_entry(const struct stackdist *sd, uint64_t line, uin
         if (++at == sd->capacity)
             at = 0;
     return at;
+}
+
+/* Lines touched after one with a recent number was; word: number / 64 - sd->open. */
+static inline uint64_t recent_newer(const struct stackdist *sd, int later, uint32_t number)
+{
+    uint64_t bits = sd->tail.bits[number / 64] >> (number % 64) >> 1;
+
+    return (uint64_t)(__builtin_popcountll(bits) + later);
 }
 
 #endif

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stackdist-rare.c - what only few touches need: room for numbers, lines and stamps, and giving up the front.
- */
+/* stackdist-rare.c - what only few touches need: room for numbers and lines. */
 #include "sim/stackdist-internal.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pages.h"
 
-#define MIN_NUMBERS 4096u
+/* 16 KB of bits and counts; with few lines, a renumbering every 65,536 touches costs nothing. */
+#define MIN_NUMBERS 65536u
 
-uint64_t stackdist_wanted_numbers(uint64_t tail_lines, uint64_t capacity)
+uint64_t stackdist_wanted_numbers(uint64_t lines, uint64_t capacity)
 {
-    uint64_t wanted = 4 * tail_lines;
+    uint64_t wanted = 8 * lines;
 
     if (wanted < capacity)
         wanted = capacity;
@@ -24,29 +22,55 @@ uint64_t stackdist_wanted_numbers(uint64_t tail_lines, uint64_t capacity)
     return wanted < TAIL_MAX_NUMBERS ? wanted : TAIL_MAX_NUMBERS;
 }
 
-/* Renumbers the tail without gaps. */
-int stackdist_renumber(struct stackdist *sd)
+uint64_t stackdist_older(const struct stackdist *sd, uint32_t number)
 {
-    uint64_t tail_lines = sd->lines - sd->front_count;
-    uint64_t wanted = stackdist_wanted_numbers(tail_lines, sd->capacity);
+    uint32_t word = number / 64;
+
+    if (word < sd->open)
+        return tail_below(&sd->tail, number);
+    uint64_t to_come = (64 - sd->next % 64) % 64;
+    return sd->lines - 1 - (recent_newer(sd, sd->later.of[word - sd->open], number) - to_come);
+}
+
+/* Renumbers the lines without gaps. */
+static int renumber(struct stackdist *sd)
+{
+    uint64_t wanted = stackdist_wanted_numbers(sd->lines, sd->capacity);
     struct tail larger;
 
-    if (tail_lines >= wanted)
+    if (sd->lines + 64 > wanted)
         return -ENOMEM;
     if (wanted > sd->tail.limit && tail_init(&larger, wanted) < 0)
         return -ENOMEM;
     for (uint64_t i = 0; i < sd->capacity; i++) {
         struct entry *e = &sd->entries[i];
-        if (e->last > sd->start && e->place != PLACE_FRONT)
-            e->place = tail_below(&sd->tail, e->place);
+        if (e->last > sd->start)
+            e->number = (uint32_t)stackdist_older(sd, e->number);
     }
     if (wanted > sd->tail.limit) {
         tail_free(&sd->tail);
         sd->tail = larger;
-    } else {
-        tail_clear(&sd->tail);
     }
-    tail_fill(&sd->tail, (uint32_t)tail_lines);
+    tail_fill(&sd->tail, (uint32_t)sd->lines);
+    sd->open = (uint32_t)((sd->lines + 63) / 64);
+    sd->next = 64 * sd->open;
+    memset(&sd->later, 0, sizeof sd->later);
+    return 0;
+}
+
+int stackdist_open_word(struct stackdist *sd)
+{
+    if (sd->next == sd->tail.limit && renumber(sd) < 0)
+        return -ENOMEM;
+    uint32_t word = sd->next / 64;
+    if (word - sd->open == RECENT_WORDS) {
+        tail_open(&sd->tail, sd->open++);
+        memmove(sd->later.of, sd->later.of + 1, (RECENT_WORDS - 1) * sizeof sd->later.of[0]);
+        sd->later.of[RECENT_WORDS - 1] = 0;
+    }
+    for (uint32_t i = 0; i < word - sd->open; i++)
+        sd->later.of[i] = (int16_t)(sd->later.of[i] + 64);
+    sd->tail.bits[word] = UINT64_MAX; /* numbers to come: a touch has no bit to set then */
     return 0;
 }
 
@@ -70,86 +94,6 @@ int stackdist_grow_table(struct stackdist *sd)
         if (i % 65536 == 0)
             pages_shrink(old, old_capacity * sizeof *old, i * sizeof *old, &given);
     }
-    for (unsigned slot = 0; slot < FRONT_LINES; slot++)
-        if (sd->slot[slot].line != NO_LINE)
-            sd->slot[slot].at = find_entry(sd, sd->slot[slot].line, hash_line(sd->slot[slot].line));
     pages_free(old, old_capacity * sizeof *old);
     return 0;
-}
-
-/* Stamps without gaps, the latest FRONT_LINES; the order stays. */
-void stackdist_restamp(struct stackdist *sd)
-{
-    struct front_stamps old = sd->stamps;
-
-    for (unsigned slot = 0; slot < FRONT_LINES; slot++) {
-        int16_t stamp = sd->slot[slot].stamp, newer = 0;
-        if (sd->slot[slot].line == NO_LINE)
-            continue;
-        for (unsigned i = 0; i < FRONT_NEAR; i++)
-            newer = (int16_t)(newer + (old.near[i] > stamp));
-        for (unsigned i = 0; i < FRONT_FAR; i++)
-            newer = (int16_t)(newer + (old.far[i] > stamp));
-        stamp = (int16_t)(FRONT_LINES - (unsigned)newer);
-        sd->slot[slot].stamp = stamp;
-        if (slot < FRONT_NEAR)
-            sd->stamps.near[slot] = stamp;
-        else
-            sd->stamps.far[slot - FRONT_NEAR] = stamp;
-    }
-    sd->tick = FRONT_LINES;
-}
-
-unsigned stackdist_slots_oldest_first(const struct stackdist *sd, unsigned *out)
-{
-    unsigned count = 0;
-
-    for (unsigned slot = 0; slot < FRONT_LINES; slot++) {
-        if (sd->slot[slot].line == NO_LINE)
-            continue;
-        unsigned i = count++;
-        for (; i > 0 && sd->slot[out[i - 1]].stamp > sd->slot[slot].stamp; i--)
-            out[i] = out[i - 1];
-        out[i] = slot;
-    }
-    return count;
-}
-
-void stackdist_clear_front(struct stackdist *sd)
-{
-    memset(&sd->stamps, 0, sizeof sd->stamps);
-    for (uint32_t slot = 0; slot < FRONT_LINES; slot++)
-        sd->slot[slot].line = NO_LINE;
-    sd->front_count = 0;
-    sd->tick = 0;
-    sd->plain = false;
-}
-
-void stackdist_leave_front(struct stackdist *sd)
-{
-    unsigned by_age[FRONT_LINES];
-
-    if (sd->tail.limit - sd->tail.next < sd->front_count && stackdist_renumber(sd) < 0)
-        return;
-    if (sd->tail.limit - sd->tail.next < sd->front_count)
-        return;
-    unsigned count = stackdist_slots_oldest_first(sd, by_age);
-    for (unsigned i = 0; i < count; i++) {
-        const struct slot *slot = &sd->slot[by_age[i]];
-        sd->entries[slot->at].last = slot->last;
-        sd->entries[slot->at].place = tail_give(&sd->tail);
-    }
-    stackdist_clear_front(sd);
-    sd->plain = true;
-}
-
-unsigned stackdist_slot_of(const struct stackdist *sd, uint64_t line)
-{
-    unsigned slot = 0;
-
-    while (sd->slot[slot].line != line) {
-        slot++;
-        assert(slot < FRONT_LINES);
-    }
-    return slot;
 }

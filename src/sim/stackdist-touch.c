@@ -1,69 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stackdist-touch.c - the loop that every reference goes through. Compiled twice (meson.build), as
- * stackdist_touch_any and as stackdist_touch_avx512: TOUCH is its name. stackdist.c explains the method.
+ * stackdist_touch_any and as stackdist_touch_avx2: TOUCH is its name. stackdist.c explains the method.
  */
 #include <errno.h>
 #include <stdbool.h>
 
 #include "sim/stackdist-internal.h"
 
-/* References that are looked at together; fits stackdist_restamp's reserve and a first-level cache. */
+/* References that are looked at together; their results fit a first-level cache. */
 #define CHUNK 512u
-/* How many runs of touches ahead hash table entries that will be asked for are fetched. */
-#define LOOK_AHEAD 12u
-/* Entries. 1 MB stays in a second-level cache: looking ahead would only cost. */
-#define SMALL_TABLE 50000u
-/*
- * Without a front: so many runs ahead a line's entries are fetched, and so many ahead its own is found, and
- * what the tail has of it is fetched. Measured with 4 M random lines: 32 and 12 54 ns a reference, 48 and 16
- * 50, 64 and 32 50.
- */
+/* So many runs before a line's turn its entries are fetched, if lines are far apart. */
 #define FETCH_AHEAD 48u
-#define FIND_AHEAD 16u
-/* Fewest runs in a chunk for deciding whether the front pays. */
+/* Fewest runs in a chunk for deciding whether that is so. */
 #define TELLING 128u
 
-/* Sanitizers instrument the resolvers of cloned functions, which run before their runtime is set up. */
-#if defined(__AVX512BW__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || \
-    !defined(__x86_64__)
-#define CLONES
-#else
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#endif
 #define INLINE static inline __attribute__((always_inline))
-#define NOT_INLINE static CLONES __attribute__((noinline))
+#define NOT_INLINE static __attribute__((noinline))
 
-/* Touches of one line in a row. Room for a vector beyond: whole vectors are stored. */
+/* Touches of one line in a row. */
 struct runs {
-    uint64_t line[CHUNK + 8];
-    uint16_t bound[CHUNK + 17]; /* [r]: index of the first reference of run r; [r + 1]: after its last */
-};
-
-/* Of the first touch of each run. */
-struct distances {
-    uint64_t stack[CHUNK], reuse[CHUNK];
+    uint64_t line[CHUNK];
+    uint16_t bound[CHUNK + 1]; /* [r]: index of the first reference of run r; [r + 1]: after its last */
 };
 
 /* Splits n <= CHUNK references into runs, without a branch: a third to a half of them repeat the last. */
 INLINE size_t split_runs(const uint64_t *lines, size_t n, struct runs *runs)
 {
-    size_t count = 0, i = 0;
+    size_t count = 0;
 
     runs->bound[0] = 0;
-#ifdef __AVX512BW__
-    __m128i ends = _mm_setr_epi16(1, 2, 3, 4, 5, 6, 7, 8);
-    for (; i + 8 < n; i += 8) {
-        __m512i here = _mm512_loadu_si512(lines + i), next = _mm512_loadu_si512(lines + i + 1);
-        __mmask8 last = _mm512_cmpneq_epi64_mask(here, next);
-        _mm512_storeu_si512(runs->line + count, _mm512_maskz_compress_epi64(last, here));
-        __m256i wide = _mm256_maskz_compress_epi32(last, _mm256_cvtepu16_epi32(ends));
-        _mm_storeu_si128((__m128i *)(void *)(runs->bound + 1 + count), _mm256_cvtepi32_epi16(wide));
-        ends = _mm_add_epi16(ends, _mm_set1_epi16(8));
-        count += (unsigned)__builtin_popcount(last);
-    }
-#endif
-    for (; i + 1 < n; i++) {
+    for (size_t i = 0; i + 1 < n; i++) {
         runs->line[count] = lines[i];
         runs->bound[count + 1] = (uint16_t)(i + 1);
         count += lines[i] != lines[i + 1];
@@ -73,219 +40,27 @@ INLINE size_t split_runs(const uint64_t *lines, size_t n, struct runs *runs)
     return count + 1;
 }
 
-INLINE void add_hint(struct stackdist *sd, uint64_t hash, unsigned slot)
+INLINE void add_distance(struct hist *h, uint64_t distance)
 {
-    uint8_t *hint = sd->hint[hint_of(hash)];
-    hint[1] = hint[0];
-    hint[0] = (uint8_t)slot;
+    if (h)
+        h->count[__builtin_expect(distance < HIST_EXACT, 1) ? distance : hist_bin(distance)]++;
 }
 
-/* The line moves from a near slot to a far one, and its hint with it (if it had none it takes the second). */
-INLINE void move_away(struct stackdist *sd, unsigned from, unsigned to)
+/* The line has no entry, and gets one. NULL without memory. */
+NOT_INLINE struct entry *new_entry(struct stackdist *sd, uint64_t line, uint64_t at,
+                                   const struct stackdist_sums *sums)
 {
-    uint8_t *hint = sd->hint[hint_of(hash_line(sd->slot[from].line))];
-
-    sd->slot[to] = sd->slot[from];
-    far_set(&sd->stamps, to, sd->slot[from].stamp);
-    hint[hint[0] != from] = (uint8_t)to;
-}
-
-/* A line that is in no slot gets one. The slot, or -ENOMEM. */
-INLINE int bring_in(struct stackdist *sd, uint64_t line, uint64_t hash, uint64_t at, uint64_t now,
-                    struct stackdist_result *result)
-{
-    bool cold = sd->entries[at].last <= sd->start;
-
-    /* All that can fail comes before the first change. */
-    if (cold && 4 * (sd->lines + 1) > 3 * sd->capacity) {
-        if (stackdist_grow_table(sd) < 0)
-            return -ENOMEM;
-        at = find_entry(sd, line, hash);
-    }
-    if (sd->front_count == FRONT_LINES && sd->tail.next == sd->tail.limit && stackdist_renumber(sd) < 0)
-        return -ENOMEM;
-
-    struct entry *e = &sd->entries[at];
-    if (cold) {
-        result->stack = result->reuse = STACKDIST_COLD;
-        e->line = line;
-        sd->lines++;
-    } else {
-        result->stack = sd->front_count + tail_take(&sd->tail, e->place);
-        result->reuse = now - e->last;
-    }
-
-    unsigned slot = near_oldest(&sd->stamps);
-    if (sd->slot[slot].line != NO_LINE) {
-        unsigned leaving = far_oldest(&sd->stamps);
-        if (sd->slot[leaving].line != NO_LINE) {
-            struct entry *other = &sd->entries[sd->slot[leaving].at];
-            other->last = sd->slot[leaving].last;
-            other->place = tail_give(&sd->tail);
-            sd->front_count--;
-        }
-        move_away(sd, slot, leaving);
-    }
-    sd->front_count++;
-    e->last = now + 1;
-    e->place = PLACE_FRONT;
-    sd->slot[slot].line = line;
-    sd->slot[slot].at = at;
-    add_hint(sd, hash, slot);
-    return (int)slot;
-}
-
-/*
- * A touch of a line that is not where its first hint says, or not near. Fills in the result and makes
- * the line near, but for its time and stamp. Its slot, or -ENOMEM.
- */
-NOT_INLINE int touch_elsewhere(struct stackdist *sd, uint64_t line, uint64_t now,
-                               struct stackdist_result *result)
-{
-    uint64_t hash = hash_line(line);
-    uint8_t *hint = sd->hint[hint_of(hash)];
-    unsigned slot = hint[0];
-
-    if (sd->slot[slot].line != line && sd->slot[slot = hint[1]].line != line) {
-        uint64_t at = find_entry(sd, line, hash);
-        if (sd->entries[at].last <= sd->start || sd->entries[at].place != PLACE_FRONT)
-            return bring_in(sd, line, hash, at, now, result);
-        slot = stackdist_slot_of(sd, line); /* both hints were others' */
-        add_hint(sd, hash, slot);
-    }
-    result->reuse = now - sd->slot[slot].last;
-    if (slot < FRONT_NEAR) {
-        struct near near = near_open(&sd->stamps, 0);
-        result->stack = near_newer(&near, &sd->slot[slot].stamp);
-        return (int)slot;
-    }
-    result->stack = FRONT_NEAR + far_newer(&sd->stamps, &sd->slot[slot].stamp);
-
-    unsigned oldest = near_oldest(&sd->stamps);
-    uint64_t at = sd->slot[slot].at;
-    move_away(sd, oldest, slot); /* before the hint: the two lines may share theirs */
-    hint[hint[0] != slot] = (uint8_t)oldest;
-    sd->slot[oldest].line = line;
-    sd->slot[oldest].at = at;
-    return (int)oldest;
-}
-
-/* Prefetches the table entry that a touch of the line will need. */
-INLINE void look_ahead(const struct stackdist *sd, uint64_t line)
-{
-    uint64_t hash = hash_line(line);
-    const uint8_t *hint = sd->hint[hint_of(hash)];
-
-    if (sd->slot[hint[0]].line != line && sd->slot[hint[1]].line != line)
-        __builtin_prefetch(&sd->entries[home_of(hash, sd->capacity)]);
-}
-
-/* Distances of HIST_EXACT and more. Which are so large cannot be guessed, so they are set aside, without a
- * branch. */
-struct larges {
-    uint64_t distance[CHUNK];
-    size_t n;
-};
-
-INLINE void add_small(struct hist *h, struct larges *larges, uint64_t distance)
-{
-    larges->distance[larges->n] = distance;
-    larges->n += distance >= HIST_EXACT;
-    h->count[distance < HIST_EXACT ? distance : HIST_EXACT]++;
-}
-
-/* The rest, of n distances in all, but those that are STACKDIST_COLD. */
-INLINE void add_large(struct hist *h, const struct larges *larges, size_t n)
-{
-    size_t cold = 0;
-
-    h->count[HIST_EXACT] -= larges->n;
-    for (size_t i = 0; i < larges->n; i++)
-        if (larges->distance[i] != STACKDIST_COLD)
-            h->count[hist_bin(larges->distance[i])]++;
-        else
-            cold++;
-    h->total += n - cold;
-}
-
-/* Adds up n <= CHUNK distances, but those that are STACKDIST_COLD. */
-INLINE void sum_up(struct hist *h, const uint64_t *distance, size_t n)
-{
-    struct larges larges;
-
-    larges.n = 0;
-    for (size_t i = 0; i < n; i++)
-        add_small(h, &larges, distance[i]);
-    add_large(h, &larges, n);
-}
-
-/* Both histograms in one go: many distances in a row are equal, and to count one waits for the last one's. */
-INLINE void sum_up_both(const struct stackdist_sums *sums, const struct distances *d, size_t n)
-{
-    struct larges stack, reuse;
-
-    stack.n = reuse.n = 0;
-    for (size_t i = 0; i < n; i++) {
-        add_small(sums->stack, &stack, d->stack[i]);
-        add_small(sums->reuse, &reuse, d->reuse[i]);
-    }
-    add_large(sums->stack, &stack, n);
-    add_large(sums->reuse, &reuse, n);
-}
-
-/* Touches the first `count` runs. How many were touched: less if memory was short. */
-INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t count, struct distances *d)
-{
-    size_t ahead = sd->capacity > SMALL_TABLE && count > LOOK_AHEAD ? count - LOOK_AHEAD : 0;
-    uint64_t before = sd->now, now = before;
-    int16_t tick = sd->tick;
-    struct near near = near_open(&sd->stamps, tick);
-    size_t r;
-
-    for (r = 0; r < count; r++) {
-        uint64_t line = runs->line[r];
-        const uint8_t *hint = sd->hint[hint_of(hash_line(line))];
-        unsigned slot = sd->slot[hint[0]].line == line ? hint[0] : hint[1];
-        struct slot *s = &sd->slot[slot];
-
-        if (r < ahead)
-            look_ahead(sd, runs->line[r + LOOK_AHEAD]);
-        if (__builtin_expect(s->line == line && slot < FRONT_NEAR, 1)) {
-            d->stack[r] = near_newer(&near, &s->stamp);
-            d->reuse[r] = now - s->last;
-        } else {
-            near_close(&near, &sd->stamps);
-            struct stackdist_result result;
-            int found = touch_elsewhere(sd, line, now, &result);
-            if (found < 0)
-                break;
-            d->stack[r] = result.stack;
-            d->reuse[r] = result.reuse;
-            slot = (unsigned)found;
-            s = &sd->slot[slot];
-        }
-        now = before + runs->bound[r + 1];
-        s->last = now;
-        s->stamp = ++tick;
-        near_stamp_next(&near, slot);
-    }
-    near_close(&near, &sd->stamps);
-    sd->now = now;
-    sd->tick = tick;
-    return r;
-}
-
-/* The line's entry, or the empty one that it gets; at: where it was a moment ago. NULL without memory. */
-INLINE struct entry *entry_of(struct stackdist *sd, uint64_t line, uint64_t at)
-{
-    if (sd->entries[at].last > sd->start && sd->entries[at].line == line)
-        return &sd->entries[at];
-    at = find_entry(sd, line, hash_line(line));
-    if (sd->entries[at].last <= sd->start && 4 * (sd->lines + 1) > 3 * sd->capacity) {
+    if (4 * (sd->lines + 1) > 3 * sd->capacity) {
         if (stackdist_grow_table(sd) < 0)
             return NULL;
         at = find_entry(sd, line, hash_line(line));
     }
+    if (sums->first)
+        hist_add(sums->first, sd->lines, 1);
+    if (sums->cold_lines)
+        sums->cold_lines[(*sums->ncold)++] = line;
+    sd->lines++;
+    sd->entries[at].line = line;
     return &sd->entries[at];
 }
 
@@ -299,127 +74,160 @@ INLINE void fetch_entries(const struct stackdist *sd, uint64_t line)
     __builtin_prefetch((const char *)home + 64, 1);
 }
 
-/* As touch_runs, without a front. */
-NOT_INLINE size_t touch_runs_plain(struct stackdist *sd, const struct runs *runs, size_t count,
-                                   struct distances *d)
+/* Finds the entries of n runs, after they were fetched, and fetches what the tail has of them. */
+INLINE void find_entries(const struct stackdist *sd, const uint64_t *line, size_t n, uint64_t *at)
 {
-    uint64_t at[CHUNK], before = sd->now, now = before;
-    size_t fetched = 0, found = 0, r;
+    for (size_t i = 0; i < n; i++) {
+        at[i] = find_entry(sd, line[i], hash_line(line[i]));
+        const struct entry *e = &sd->entries[at[i]];
+        if (e->last > sd->start)
+            tail_look_ahead(&sd->tail, e->number);
+    }
+}
 
-    for (r = 0; r < count; r++) {
-        for (; fetched < count && fetched < r + FETCH_AHEAD; fetched++)
-            fetch_entries(sd, runs->line[fetched]);
-        for (; found < count && found < r + FIND_AHEAD; found++) {
-            at[found] = find_entry(sd, runs->line[found], hash_line(runs->line[found]));
-            const struct entry *e = &sd->entries[at[found]];
-            if (e->last > sd->start)
-                tail_look_ahead(&sd->tail, e->place);
+/* One less in so many lanes, from the first on. */
+INLINE void subtract_one(recent_counts *counts, uint32_t lanes)
+{
+    static const int16_t steps[2 * RECENT_WORDS] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                                    -1, -1, -1, -1, -1, -1, -1, -1};
+    recent_counts minus;
+    __builtin_memcpy(&minus, steps + RECENT_WORDS - lanes, sizeof minus);
+    *counts += minus;
+}
+
+/*
+ * Touches n runs, no more than there are numbers left in the word; bound: of those. before: time before the
+ * chunk, in which it is the caller's touches from index `base` on. at: where their entries were a moment ago,
+ * or NULL. Returns how many were touched: less if memory was short. *result: of the last one.
+ */
+INLINE size_t touch_word(struct stackdist *sd, const uint64_t *line, const uint16_t *bound, size_t n,
+                         uint64_t before, size_t base, const uint64_t *at, const struct stackdist_sums *sums,
+                         struct stackdist_result *result)
+{
+    const uint64_t start = sd->start;
+    const uint32_t open = sd->open;
+    uint64_t *const bits = sd->tail.bits;
+    struct hist *const stack_hist = sums->stack, *const reuse_hist = sums->reuse;
+    struct stackdist_far *const far = sums->far;
+    size_t nfar = far ? far->n : 0;
+    struct entry *entries = sd->entries;
+    recent_counts later = sd->later.all;
+    uint64_t now = sd->now, stack = 0, reuse = 0;
+    uint32_t next = sd->next;
+    uint64_t to_come = 64 - next % 64; /* bits of the word that are set in advance */
+    size_t r;
+
+    for (r = 0; r < n; r++) {
+        uint64_t hash = hash_line(line[r]);
+        uint32_t *hint = &sd->hint[hint_of(hash)];
+        struct entry *e = &entries[at != NULL ? at[r] : *hint];
+
+        if (__builtin_expect(e->line != line[r] || e->last <= start, 0)) {
+            uint64_t found = find_entry(sd, line[r], hash);
+            e = &entries[found];
+            if (e->last <= start) {
+                e = new_entry(sd, line[r], found, sums);
+                if (!e)
+                    break;
+                entries = sd->entries;
+                *hint = (uint32_t)(e - entries);
+                stack = reuse = STACKDIST_COLD;
+                goto touched;
+            }
+            *hint = (uint32_t)found;
         }
-        struct entry *e = entry_of(sd, runs->line[r], at[r]);
-        if (!e || (sd->tail.next == sd->tail.limit && stackdist_renumber(sd) < 0))
-            break;
-        if (e->last > sd->start) {
-            d->stack[r] = tail_take(&sd->tail, e->place);
-            d->reuse[r] = now - e->last;
+        uint32_t number = e->number, recent = number / 64 - open;
+        reuse = now - e->last;
+        if (__builtin_expect(recent < RECENT_WORDS, 1)) {
+            uint64_t word = bits[number / 64];
+            stack =
+                (uint64_t)(__builtin_popcountll(word >> (number % 64) >> 1) + sd->later.of[recent]) - to_come;
+            bits[number / 64] = word & ~(UINT64_C(1) << (number % 64));
+            subtract_one(&later, recent);
+            sd->later.all = later;
+            if (stack_hist)
+                stack_hist->count[stack]++; /* there are fewer recent numbers than bins of one value */
         } else {
-            d->stack[r] = d->reuse[r] = STACKDIST_COLD;
-            e->line = runs->line[r];
-            sd->lines++;
+            stack = sd->lines - 1 - tail_take(&sd->tail, number);
+            sd->far++;
+            add_distance(stack_hist, stack);
         }
-        now = before + runs->bound[r + 1];
+        add_distance(reuse_hist, reuse);
+touched:
+        if (far) {
+            far->stack[nfar] = stack;
+            far->at[nfar] = (uint32_t)(base + bound[r]);
+            nfar += stack >= far->least;
+        }
+        now = before + bound[r + 1];
         e->last = now;
-        e->place = tail_give(&sd->tail);
+        e->number = next++;
+        to_come--;
     }
     sd->now = now;
+    sd->next = next;
+    if (far)
+        far->n = nfar;
+    *result = (struct stackdist_result){stack, reuse};
     return r;
 }
 
-INLINE void list_cold(const struct stackdist_sums *sums, const struct runs *runs, const uint64_t *stack,
-                      size_t n)
+/* Touches the first `count` runs. How many were touched: less if memory was short. */
+INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t count, size_t base,
+                         const struct stackdist_sums *sums, struct stackdist_result *result)
 {
-    for (size_t i = 0; i < n; i++)
-        if (stack[i] == STACKDIST_COLD)
-            sums->cold_lines[(*sums->ncold)++] = runs->line[i];
+    uint64_t before = sd->now, at[64];
+    size_t fetched = 0, r = 0;
+
+    while (r < count) {
+        if (sd->next % 64 == 0 && stackdist_open_word(sd) < 0)
+            break;
+        size_t left = 64 - sd->next % 64, n = count - r < left ? count - r : left, done;
+        const uint64_t *line = runs->line + r;
+        if (sd->scattered) {
+            for (; fetched < count && fetched < r + n + FETCH_AHEAD; fetched++)
+                fetch_entries(sd, runs->line[fetched]);
+            find_entries(sd, line, n, at);
+            done = touch_word(sd, line, runs->bound + r, n, before, base, at, sums, result);
+        } else {
+            done = touch_word(sd, line, runs->bound + r, n, before, base, NULL, sums, result);
+        }
+        r += done;
+        if (done < n)
+            break;
+    }
+    return r;
 }
 
-/* Lists the touches at distances of far->least and more, first touches included; base: number of touches
- * before. */
-INLINE void list_far(struct stackdist_far *far, const struct runs *runs, const uint64_t *stack, size_t n,
-                     size_t base)
+/* n runs were touched, and their finite distances are in the histograms; their totals, and the repeats. */
+INLINE void add_up(struct hist *h, uint64_t finite, uint64_t repeats)
 {
-    size_t i = 0, used = far->n;
-
-#ifdef __AVX512BW__
-    const __m512i least = _mm512_set1_epi64((long long)far->least);
-    for (; i + 8 <= n; i += 8) {
-        __m512i distance = _mm512_loadu_si512(stack + i);
-        __mmask8 reached = _mm512_cmpge_epu64_mask(distance, least);
-        if (reached == 0)
-            continue;
-        __m256i at = _mm256_add_epi32(
-            _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(runs->bound + i))),
-            _mm256_set1_epi32((int)base));
-        _mm512_storeu_si512(far->stack + used, _mm512_maskz_compress_epi64(reached, distance));
-        _mm256_storeu_si256((__m256i *)(void *)(far->at + used), _mm256_maskz_compress_epi32(reached, at));
-        used += (unsigned)__builtin_popcount(reached);
-    }
-#endif
-    for (; i < n; i++) {
-        far->stack[used] = stack[i];
-        far->at[used] = (uint32_t)(base + runs->bound[i]);
-        used += stack[i] >= far->least;
-    }
-    far->n = used;
-}
-
-/* Decides from the touches whether the front pays. */
-INLINE void choose_front(struct stackdist *sd, const uint64_t *stack, size_t n)
-{
-    size_t past = 0;
-
-    for (size_t i = 0; i < n; i++)
-        past += stack[i] >= FRONT_LINES;
-    if (n < TELLING || 2 * past == n || sd->plain == (2 * past > n))
+    if (!h)
         return;
-    if (sd->plain)
-        sd->plain = false;
-    else
-        stackdist_leave_front(sd);
+    h->count[0] += repeats;
+    h->total += finite + repeats;
 }
 
-CLONES int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const struct stackdist_sums *sums,
-                 struct stackdist_result *single)
+int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const struct stackdist_sums *sums,
+          struct stackdist_result *single)
 {
-    struct distances d;
+    struct stackdist_result result = {0, 0};
     struct runs runs;
 
     for (size_t done = 0; done < n; done += CHUNK) {
         uint64_t lines_before = sd->lines;
         size_t count = split_runs(lines + done, n - done < CHUNK ? n - done : CHUNK, &runs);
-        if (sd->tick > FRONT_MAX_STAMP - (int)CHUNK)
-            stackdist_restamp(sd);
-        size_t touched =
-            sd->plain ? touch_runs_plain(sd, &runs, count, &d) : touch_runs(sd, &runs, count, &d);
-        size_t repeats = touched > 0 ? runs.bound[touched] - touched : 0;
-        if (sums->stack && sums->reuse)
-            sum_up_both(sums, &d, touched);
-        else if (sums->stack || sums->reuse)
-            sum_up(sums->stack ? sums->stack : sums->reuse, sums->stack ? d.stack : d.reuse, touched);
-        if (sums->stack)
-            hist_add(sums->stack, 0, repeats);
-        if (sums->reuse)
-            hist_add(sums->reuse, 0, repeats);
-        if (sums->far)
-            list_far(sums->far, &runs, d.stack, touched, done);
-        if (sums->cold_lines && lines_before < sd->lines)
-            list_cold(sums, &runs, d.stack, touched);
-        for (; sums->first && lines_before < sd->lines; lines_before++)
-            hist_add(sums->first, lines_before, 1);
+        sd->far = 0;
+        size_t touched = touch_runs(sd, &runs, count, done, sums, &result);
+        uint64_t cold = sd->lines - lines_before, repeats = touched > 0 ? runs.bound[touched] - touched : 0;
+        add_up(sums->stack, touched - cold, repeats);
+        add_up(sums->reuse, touched - cold, repeats);
         if (touched < count)
             return -ENOMEM;
-        choose_front(sd, d.stack, touched);
+        if (touched >= TELLING)
+            sd->scattered = 2 * (sd->far + cold) > touched;
         if (single)
-            *single = (struct stackdist_result){d.stack[0], d.reuse[0]};
+            *single = result;
     }
     return 0;
 }

@@ -7,44 +7,38 @@
  * time in proportion to the depth; a tree over last-touch times (Bennett & Kruskal 1975) costs a
  * logarithm, but for every reference, also for the 95% that come back to a line used a moment ago.
  *
- * Method. References in a row to one line are one touch: all but the first have distance 0. The list
- * is cut in three.
+ * Method. References in a row to one line are one touch: all but the first have distance 0. Touches are
+ * numbered, and a row of bits has a bit for each number: set while it is its line's last touch. The lines
+ * touched since touch n are the bits set after n. These are counted by popcount in the word of n, and
  *
- *  - The near front: the FRONT_NEAR most recent lines, in slots. Each slot has a stamp, the tick of its
- *    line's last touch; its depth is the number of slots with a larger stamp: a few vector
- *    instructions, and nothing to move (front.h). A small table of hints (hash of the line -> slots),
- *    checked against the slot's line, finds the slot; nothing is searched.
+ *  - for the most recent RECENT_WORDS words by an array that holds, for each of them, the number of bits set
+ *    in later words. A touch clears the bit of its line's last touch and sets its own. The bits of the last
+ *    word are set beforehand, for touches to come, and subtracted when they are counted; so a touch only
+ *    clears a bit, and the array changes by one vector subtraction.
  *
- *  - The far front: the lines after those, up to FRONT_LINES, kept and counted in the same way. A touch
- *    of one of them swaps it with the oldest near line.
+ *  - for older words by a tree of counts (tail.h), into which a word goes when it is not recent any more.
+ * Less than one touch in ten needs it.
  *
- *  - The tail: all other lines. A line that leaves the front gets the next number. Lines leave the
- *    front in order of last touch, so the tail lines more recent than one are those with larger
- *    numbers, and its depth is the lines of the front plus the numbers in use above its own (tail.h). When
- *    the numbers run out, the lines are renumbered without gaps.
+ * When the numbers run out, the lines are renumbered without gaps.
  *
- * Where most touches go past the front it only costs: then it is emptied, every touch gives its line the
- * next number of the tail at once, and what touches will need of the table and the tail is prefetched, so
- * that the misses of many overlap. When most touches would find their line in a front, it is used again.
+ * A hash table over all lines has the number of each line's last touch, and its time. Hints (hash of the line
+ * -> index in the table), checked against the line, spare searching it. Where most lines are far apart,
+ * what touches will need of the table and the tree is prefetched, so that the misses of many overlap.
  *
- * A hash table over all lines has the place of each line. It is used only when the hints fail. Entries
- * are never removed. Time (the count of touches) continues through stackdist_reset, so that an entry
- * from before the reset is known by its time, counts as empty, and costs the reset nothing.
+ * Entries are never removed. Time (the count of references) continues through stackdist_reset, so that an
+ * entry from before the reset is known by its time, counts as empty, and costs the reset nothing.
  *
- * Example, with a front of two lines; touches a b c a b b:
- *   a  cold, stamp 1                  front a1
- *   b  cold, stamp 2                  front a1 b2
- *   c  cold; a leaves, number 0       front c3 b2    tail a:0
- *   a  tail, no number above 0: 2 + 0 = 2; b leaves, number 1     front c3 a4    tail b:1
- *   b  tail, no number above 1: 2; c leaves, number 2             front b5 a4    tail c:2
- *   b  again: 0
+ * Example, with words of four numbers; touches a b c a b b:
+ *   a b c  cold, numbers 0 1 2     bits 111(1)    a:0 b:1 c:2; the last bit is for a touch to come
+ *   a      bits set after 0: 3 - 1 to come = 2    bits 0111       b:1 c:2 a:3
+ *   b      bits set after 1: in its word 2, in later ones 4, to come 4: 2     bits 0011 1(111)    c:2 a:3 b:4
+ *   b      again: 0
  *
- * Measured, ns a reference, 2.5 M references each of real programs, on an EPYC with AVX-512 (in brackets
- * stackdist_touch_any with AVX2): bzip2 3.5 (4.7), xz 5.7 (7.9), sqlite3 5.3 (7.8), perl 5.6 (8.0), cc1
- * 6.7 (8.9). What it replaced, 64 ranked lines and no runs: 5.5, 7.5, 7.4, 7.9, 9.7. A third to a half of the
- * references are repeats; of the other touches 13-18% go past the nearest 64 lines, 0-6% past 256. Lines
- * drawn at random (build/tests/bench_stackdist), in brackets before there was a way without a front: 4096
- * lines 26 (70), 100,000 33 (80), 1 M 41 (200), 4 M 50 (260).
+ * Measured, ns a reference, 20 M references each of real programs, on a busy EPYC without AVX-512 (in
+ * brackets the former method, the 256 most recent lines ranked by vector comparisons and a tree for the
+ * others): bzip2 10.5 (14.0), perl 11.6 (19.8), sqlite3 13.4 (21.9), cc1 13.6 (21.6), xz 15.3 (26.6),
+ * python3 15.8 (24.9). A third to a half of the references are repeats; of the other touches 0.5-9% go past
+ * the recent words.
  */
 #include "sim/stackdist-internal.h"
 
@@ -58,13 +52,10 @@
 
 #define MIN_ENTRIES 512u
 
-static_assert(FRONT_LINES == UINT8_MAX + 1, "hints are bytes");
-
-int stackdist_has_avx512(void)
+int stackdist_has_avx2(void)
 {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi2") &&
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
            __builtin_cpu_supports("popcnt");
 #else
     return 0;
@@ -121,11 +112,10 @@ struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err)
     if (!sd)
         goto fail;
     memset(sd, 0, sizeof *sd);
-    stackdist_clear_front(sd);
     sd->capacity = capacity;
     sd->entries = pages_new(capacity * sizeof *sd->entries);
     if (sd->entries && tail_init(&sd->tail, stackdist_wanted_numbers(0, capacity)) == 0) {
-        sd->touch = stackdist_has_avx512() ? stackdist_touch_avx512 : stackdist_touch_any;
+        sd->touch = stackdist_has_avx2() ? stackdist_touch_avx2 : stackdist_touch_any;
         return sd;
     }
 fail:
@@ -146,8 +136,8 @@ void stackdist_free(struct stackdist *sd)
 
 void stackdist_reset(struct stackdist *sd)
 {
-    stackdist_clear_front(sd);
-    tail_clear(&sd->tail);
+    memset(&sd->later, 0, sizeof sd->later);
+    sd->next = sd->open = 0;
     sd->start = sd->now;
     sd->lines = 0;
 }
@@ -171,17 +161,10 @@ void stackdist_ages(const struct stackdist *sd, struct hist *age_hist)
 {
     uint64_t left = sd->lines;
 
-    for (uint32_t slot = 0; slot < FRONT_LINES; slot++) {
-        if (sd->slot[slot].line == NO_LINE)
-            continue;
-        hist_add(age_hist, sd->now - sd->slot[slot].last, 1);
-        left--;
-    }
     for (uint64_t i = 0; left > 0; i++) {
-        const struct entry *e = &sd->entries[i];
-        if (e->last <= sd->start || e->place == PLACE_FRONT)
+        if (sd->entries[i].last <= sd->start)
             continue;
-        hist_add(age_hist, sd->now - e->last, 1);
+        hist_add(age_hist, sd->now - sd->entries[i].last, 1);
         left--;
     }
 }
@@ -190,15 +173,9 @@ void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *
 {
     uint64_t left = sd->lines;
 
-    for (uint32_t slot = 0; slot < FRONT_LINES; slot++) {
-        if (sd->slot[slot].line == NO_LINE)
-            continue;
-        *out++ = (struct stackdist_survivor){sd->slot[slot].line, sd->now - sd->slot[slot].last};
-        left--;
-    }
     for (uint64_t i = 0; left > 0; i++) {
         const struct entry *e = &sd->entries[i];
-        if (e->last <= sd->start || e->place == PLACE_FRONT)
+        if (e->last <= sd->start)
             continue;
         *out++ = (struct stackdist_survivor){e->line, sd->now - e->last};
         left--;
@@ -207,16 +184,13 @@ void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *
 
 void stackdist_oldest_first(const struct stackdist *sd, uint64_t *out)
 {
-    unsigned front[FRONT_LINES], count = stackdist_slots_oldest_first(sd, front);
-    uint64_t left = sd->lines - count;
+    uint64_t left = sd->lines;
 
-    for (unsigned i = 0; i < count; i++)
-        out[left + i] = sd->slot[front[i]].line;
     for (uint64_t i = 0; left > 0; i++) {
         const struct entry *e = &sd->entries[i];
-        if (e->last <= sd->start || e->place == PLACE_FRONT)
+        if (e->last <= sd->start)
             continue;
-        out[tail_below(&sd->tail, e->place)] = e->line;
+        out[stackdist_older(sd, e->number)] = e->line;
         left--;
     }
 }

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void tail_clear(struct tail *tail)
-{
-    tail->next = tail->in_use = 0;
-}
-
 void tail_fill(struct tail *tail, uint32_t count)
 {
     memset(tail->bits, 0xff, count / 64 * sizeof *tail->bits);
@@ -20,7 +15,6 @@ void tail_fill(struct tail *tail, uint32_t count)
     for (uint32_t level = 0; level < tail->levels; level++, span *= TAIL_FANOUT)
         for (uint64_t node = 0; node * span < count; node++)
             tail->below[level][node] = (uint32_t)(node % TAIL_FANOUT * span);
-    tail->next = tail->in_use = count;
 }
 
 void tail_free(struct tail *tail)
