@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread.h - the state of a followed thread, of all storeys together: it is one piece of memory, which the GS
- * base points to in translated code, so that each part finds its own without a lookup.
+ * thread.h - the state of a followed thread, one struct per storey. All of it is one piece of memory, which
+ * the GS base points to in translated code, so that each part finds its own without a lookup.
  */
 #ifndef CACHEGRAM_AGENT_THREAD_H
 #define CACHEGRAM_AGENT_THREAD_H
@@ -23,94 +23,102 @@ enum thread_state {
     THREAD_STEPPING, /* one instruction natively, with the trap flag, then back into the burst */
 };
 
-/* The clock: counting stretches. */
+/* The clock: counting stretches (clock/count.c). */
 struct counting {
-    int part; /* 0: warms up. 1: is timed. */
+    int part; /* 0: warming; 1: timed */
     int timer, has_timer;
-    int timed;      /* the timer is set */
-    int closed;     /* the page that blocks write to is closed: the thread stops at the next such one */
-    int paused;     /* for a system call, behind which the stretch goes on */
-    uint64_t total; /* references counted so far, but for those since it last stopped; of a repeated
-                     * string instruction's operand, one */
-    uint64_t string_refs_taken; /* of what the thread's `strings` say, in the process' counters already */
-    /* At the last burst's end: what count_string_hits said, and `total`. */
+    int timed; /* the timer is set */
+    /* The page that blocks write to is protected: the thread stops at the next such block. */
+    int stop_requested;
+    int paused; /* stopped for a system call; the stretch continues after it */
+    /* References counted so far, without those since it last stopped; repeated string instructions counted
+     * in steps. */
+    uint64_t total;
+    /* Elements in the thread's `strings` that are in the process's counters already. */
+    uint64_t string_refs_taken;
+    /* At the end of the last burst: the result of count_string_hits, and `total`. */
     int64_t string_hits_before;
     uint64_t string_total_before;
-    uint64_t part_total;                /* at the start of this part */
-    uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, of this part */
+    uint64_t part_total;                /* `total` at the start of this part */
+    uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, and of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
-    int near;                           /* part 1 has lasted long enough. 2: and the burst begins here. */
-    uint64_t near_left;                 /* references from the last mark to there */
-    unsigned marks;                     /* of part 1, met so far; the last COUNT_MARKS of them: */
+    int near;           /* 1: the timed part has lasted long enough; 2: and the burst begins here */
+    uint64_t near_left; /* references from the last mark to the burst */
+    unsigned marks;     /* marks of the timed part so far; the last COUNT_MARKS of them: */
     struct count_mark {
-        uint64_t total, in; /* the processor's clock there */
-        uint64_t out_ns;    /* of the stretch till then, in none of the target's code */
-        uint64_t faults;    /* pages that the kernel made for the thread */
+        uint64_t total, in; /* `in`: the processor's clock there */
+        uint64_t out_ns;    /* real time of the stretch until then that was not in the target's code */
+        uint64_t faults;    /* page faults of the thread until then */
     } mark[COUNT_MARKS];
-    uint64_t part_ticks, ticks_per_us; /* of that clock: at the part's start; about so many */
-    uint64_t away_ns;                  /* of the stretch, in C code that the target would not have run */
-    uint64_t calls_ns, idle_ns;        /* of it, in the target's system calls; the time that these waited */
-    uint64_t part_away_ns, part_calls_ns, part_idle_ns; /* these, at the part's start */
-    uint64_t call_cpu_ns, call_ticks; /* when the call began that is being made; 0: none is */
-    uint64_t part_ns;                 /* that the part had taken at the last mark */
-    uint64_t warm_ns, warm_blocks;    /* of the part before, if a mark ended it */
-    uint64_t faults;                  /* pages that the kernel had made when that began, or else this part */
-    /* What the next burst takes along: references, and the CPU time that they took. */
+    /* Of the processor's clock: at the part's start; per microsecond, about. */
+    uint64_t part_ticks, ticks_per_us;
+    uint64_t away_ns;           /* time of the stretch in C code of the agent */
+    uint64_t calls_ns, idle_ns; /* CPU time of the stretch in system calls; real time that these waited */
+    uint64_t part_away_ns, part_calls_ns, part_idle_ns; /* the values at the part's start */
+    uint64_t call_cpu_ns, call_ticks; /* when the current system call began; 0: there is none */
+    uint64_t part_ns;                 /* time of the part at the last mark */
+    uint64_t warm_ns, warm_blocks;    /* of the warming part, if a mark ended it */
+    uint64_t faults; /* page faults at the start of the stretch; of the timed part, if an alarm began it */
+    /* Stored with the next burst: references, and the CPU time that they took. */
     uint64_t refs, ns, blocks, turns, call_ns, paging_ns;
-    uint64_t near_refs, near_ns; /* the last of them */
-    /* Counting always: bursts are one in each stratum of so many references, the next at `burst_at` of total.
-     */
+    uint64_t near_refs, near_ns; /* the last of these references */
+    /* --clock count-always: one burst in each stratum of gap_refs references, the next at `burst_at` of
+     * `total`. */
     uint64_t gap_refs, burst_at, stratum_end;
-    uint64_t per_us;    /* references in a microsecond, to plan with */
-    uint64_t burst_gap; /* gap_refs with which the burst was planned that is recorded now */
+    uint64_t per_us;    /* references per microsecond, to plan with */
+    uint64_t burst_gap; /* gap_refs of the burst that is being recorded */
 };
 
-/* How long a thread's system call lasts, whose memory is not closed meanwhile. */
+/* How long a thread's system call lasts, during which its memory must not be protected. */
 enum watch_call {
     CALL_NONE,
     CALL_IN_HANDLER, /* until watch_call_ends */
-    CALL_THROUGH,    /* until call_through (arch) has made it */
-    CALL_OPEN_ENDED, /* until the thread is seen again, outside of any call */
+    CALL_THROUGH,    /* until the code of call_through has made it */
+    CALL_OPEN_ENDED, /* until the thread is known to be outside of any call */
 };
 
-/* A thread executes another program. */
+/* A thread is about to execute another program. */
 struct executing {
     struct thread *thread;
     uint64_t ignored; /* signals that the kernel ignores meanwhile, as the target does */
-    int forbids;      /* and so bursts are forbidden */
+    int forbids;      /* it has forbidden bursts */
 };
 
-/* What watching knows of a thread (watch/watch.h). */
+/* Watching (watch/watch.h). */
 struct watch_thread {
-    int holds;           /* pages stay open: a function of ours is in a system call for the target */
-    uint64_t quiet_mask; /* what watch_quiet_end puts back */
-    struct thread *next; /* in the list of all */
+    /* Nonzero: pages stay unprotected, since an interposed function is in a system call for the target. */
+    int hold_depth;
+    uint64_t saved_mask; /* the mask that watch_unblock_signals restores */
+    struct thread *next; /* list of all threads */
     enum watch_call call;
-    int anything;         /* what the call may touch is not known */
-    int changes;          /* it changes the mappings of that memory */
-    struct memory memory; /* else this */
-    uint64_t guard;       /* number of the last guard since whose beginning the thread was seen */
-    int in_burst;         /* for the collector: its calls are noted in the code cache */
-    int unfit;            /* it blocks SIGSEGV or SIGSYS */
-    int let_through;      /* for a call that makes a thread or a process, at its own place */
+    int memory_unknown;   /* what the call may access is not known */
+    int changes_mappings; /* the call changes the mappings of that memory */
+    struct memory memory; /* else it may access this */
+    uint64_t epoch;       /* the last tracker_epoch in which the thread was outside of any untracked call */
+    int in_burst; /* in a recorded burst or the stretch before it: calls are noted in the code cache */
+    int blocks_fault_signals; /* it blocks SIGSEGV or SIGSYS */
+    int makes_undiverted;     /* it makes a call itself, which creates a thread or a process */
     int exits;
-    int let_go;                /* its calls are not diverted any more while the guard rests */
-    unsigned calls_at_rest;    /* that were, in this rest */
-    int is_starting, creating; /* in pthread_create: the new one is not there yet; calls of it in progress */
+    int not_diverted;            /* its calls are not diverted during this pause of the tracker */
+    unsigned calls_in_pause;     /* diverted calls in this pause */
+    int being_created, creating; /* being created by pthread_create; calls of pthread_create in progress */
     uint64_t stack_bytes, stack_low, stack_high, fs_base;
     /* probe bursts */
-    uint64_t probe_page, probe_ended_ns, probe_cpu_ns; /* CPU time: when it began */
+    uint64_t probe_page, probe_ended_ns, probe_cpu_ns; /* thread CPU time when it began */
     unsigned probe_words;
-    /* CPU time: that was not its own; and when the burst in progress was begun */
+    /* CPU time that was not the thread's own, in total; at the start of the current burst: thread CPU time,
+     * and this total */
     uint64_t overhead_ns, burst_cpu_ns, burst_overhead_ns;
-    uint64_t others_ns;    /* own time of the other threads in the fault so far; 0: there are none */
-    uint64_t fault_end_ns; /* when the last fault, or the short burst behind it, was over */
+    /* Program CPU time of the other threads, last read during this fault; 0: there are none. */
+    uint64_t others_ns;
+    uint64_t fault_end_ns; /* when the last fault, or the probe burst after it, ended */
 };
 
-/* What generated code addresses, from the GS base: it knows the offsets (translator/x86_64/layout.h). */
+/* The members that generated code addresses, relative to the GS base; translator/x86_64/layout.h has the
+ * offsets. */
 struct generated_state {
     struct thread *self;
-    uint64_t *cursor; /* where the next record goes; valid outside of blocks */
+    uint64_t *cursor; /* where the next record is written; valid outside of blocks */
     uint64_t spill_a, spill_b;
     uint64_t scratch;
     uint64_t jump_to;
@@ -122,25 +130,26 @@ struct generated_state {
     uint64_t saved[8]; /* registers of the system call gate */
     uint64_t gate_resume;
     uint64_t app_mask;   /* the target's signal mask while in a burst */
-    uint64_t burst_mask; /* what is blocked in a burst */
-    /* For counting code (translator/x86_64/count.h): a register borrowed for one instruction, which bits of
-     * an address are its index in tables, rcx before a string instruction, and while the target's vector is
-     * back in its register, the counter; else that vector. */
+    uint64_t burst_mask; /* the mask in a burst */
+    /* For counting code (translator/x86_64/count.h): a register that is borrowed for one instruction; which
+     * bits of an address index the tables; rcx before a string instruction. While the target's vector is in
+     * its register: the counter; else `vector` is the target's. */
     uint64_t spill_extra, table_mask;
     uint64_t elements[2], counter[2];
-    uint64_t goal; /* at which the counter is at its mark; a constant */
+    uint64_t goal; /* value of the counter at its mark; a constant */
     uint64_t vector[8] __attribute__((aligned(64)));
-    /* Of repeated string instructions, by the size of their elements, 1, 2, 4 or 8 bytes: elements read or
-     * written, and operands for which the counter has counted one; and rcx after such an instruction. */
+    /* For repeated string instructions, by the size of their elements (1, 2, 4 or 8 bytes): elements read
+     * or written, and operands, for each of which the counter has counted one. `left`: rcx after such an
+     * instruction. */
     struct string_count {
         uint64_t elements, counted;
     } strings[4];
     uint64_t left[2];
 };
 
-/* Its tables, in pages of their own. */
+/* Tables of generated code, in pages of their own. */
 struct generated_tables {
-    uint64_t steps[512] __attribute__((aligned(4096))); /* two pages: see translator/x86_64/count.h */
+    uint64_t steps[512] __attribute__((aligned(4096))); /* two pages, see translator/x86_64/count.h */
     uint64_t stop[512] __attribute__((aligned(4096)));
     uint64_t targets[2u << TARGET_BITS] __attribute__((aligned(4096)));
     uint64_t jumps[1u << COUNT_TABLE_BITS], returns[1u << COUNT_TABLE_BITS];
@@ -148,76 +157,79 @@ struct generated_tables {
 
 /* translator: how the thread leaves translated code, and what its tables refer to. */
 struct translation_state {
-    uint64_t exit_pc; /* where native code goes on after the leave gate */
+    uint64_t exit_pc; /* where the thread continues natively after the leave gate */
     uint64_t syscall_pc;
     int leave_end; /* enum wire_end, or LEAVE_STEP, LEAVE_RETURN */
     uint32_t leave_detail;
-    uint32_t leave_insns; /* of the last record, how many instructions were executed (see wire_desc) */
-    uint64_t abort_pc;    /* leave there instead: a restartable sequence was met; 0: no */
+    uint32_t leave_insns; /* instructions of the last record that were executed (see wire_desc) */
+    uint64_t abort_pc;    /* continue there instead: a restartable sequence was reached; 0: no */
     uint64_t app_gs_base;
-    uint64_t generation;     /* of the translations that the target table refers to */
-    int inside;              /* see arch_inside */
-    int left_sequence;       /* it came to a restartable sequence, and is where one is aborted */
-    int return_trap_blocked; /* the context that rt_sigreturn leads to has SIGTRAP blocked */
+    uint64_t generation;     /* generation of the translations that the target table refers to */
+    int inside;              /* see arch_mark_inside */
+    int left_sequence;       /* it reached a restartable sequence, and continues at its abort address */
+    int return_trap_blocked; /* the context that rt_sigreturn restores has SIGTRAP blocked */
     int buffer;              /* index of the record buffer, or -1 */
-    uint64_t *buffer_end;    /* a store there is the end of the record buffer */
-    uint32_t has_tables;     /* which of the shared tables it has */
+    uint64_t *buffer_end;    /* a store there marks the end of the record buffer */
+    uint32_t has_tables;     /* which generation of the shared tables it has mapped */
     /* Counting code. */
-    int counts;              /* the burst that the thread is in only counts */
+    int counts;              /* the thread is in a counting stretch */
     uint64_t counter_aim;    /* references from where the counter was last set to its mark */
-    uint64_t counter_taken;  /* of what the counter says, in the clock's total already */
-    uint64_t counted_blocks; /* arch_count_blocks, when it last stopped */
+    uint64_t counter_taken;  /* the part of the counter that the clock has added to its total */
+    uint64_t counted_blocks; /* result of arch_count_blocks when it last stopped */
 };
 
-/* threads: when the thread is interrupted next. */
+/* threads: when the thread is triggered next. */
 struct timing_state {
-    uint64_t gap_ns; /* with which the next burst was planned */
-    /* Thread CPU time at the last trigger that began a burst (0: it is armed again since), when the next
-     * one was planned, and where the stratum begins that this is a random point of. */
+    uint64_t gap_ns; /* the mean gap when the next burst was planned */
+    /* Thread CPU time at the last trigger that began a burst (0: the trigger was armed since); for which
+     * the next burst is planned; and at the start of that burst's stratum. */
     uint64_t entered_ns, planned_ns, stratum_ns;
-    int is_reached;     /* that moment has come */
-    int exactly;        /* it was asked for as such: no tick will do */
-    int takes_any_tick; /* the next tick will do, however late it is */
+    int is_reached;     /* that moment has been reached */
+    int exactly;        /* the event was set to exactly that moment: ticks do not count */
+    int takes_any_tick; /* any tick will do, however late */
     int is_first;       /* no burst of the thread was planned before */
-    int was_counted;    /* the next burst is to be recorded: it was counted before it, if only in part */
+    /* The next burst is recorded without counting before it, since that was done, if only in part. */
+    int was_counted;
     int timer, has_timer;
-    struct wire_trigger *trigger; /* NULL: none, the timer must do */
-    uint64_t cookie;              /* by which the collector knows that this is still the same program */
+    struct wire_trigger *trigger; /* NULL: the timer is used instead */
+    uint64_t cookie;              /* by which the collector recognises that this is still the same program */
     uint64_t random;
-    uint64_t retired_cpu_ns; /* its CPU time when all triggers were closed for good */
+    uint64_t retired_cpu_ns; /* its CPU time when all triggers were removed */
 };
 
-/* burst (native.c): whether the thread is native and should not be, why (enum wire_native_why), and its
- * times at that moment. */
+/* burst (native.c): whether the thread is native although it should be in translated code; why (enum
+ * wire_native_why); and its times when that began. */
 struct native_state {
     int is_on;
     uint32_t why;
     uint64_t cpu_ns, user_ns;
-    uint64_t known_cpu_ns; /* CPU time up to which it is accounted for */
-    int creating_followed; /* calls of pthread_create and thrd_create in progress whose thread is followed */
-    uint32_t refused;      /* enum wire_native_why: why it did not enter, when it last tried */
+    uint64_t known_cpu_ns; /* CPU time that is accounted for */
+    /* pthread_create or thrd_create calls in progress whose new thread will be followed. */
+    int creating_followed;
+    uint32_t refused; /* why it did not enter a burst when it last tried (enum wire_native_why) */
 };
 
-/* signals: what the target believes. */
+/* signals: the state that the target has requested. */
 struct signal_state {
-    uint64_t hidden;                  /* signals that the target believes are blocked */
-    uint64_t blocked_with_hidden;     /* those really blocked when it last changed its mask through libc */
-    uint64_t mask_asked, mask_before; /* for the kernel, which must not be pointed to the stack */
-    stack_t app_altstack;             /* what the target believes; with SS_AUTODISARM, while it is armed, */
-    /* which the size of what the kernel has tells, as it puts that back at sigreturn. [0]: disarmed, [1]:
-     * armed, or without that flag; and room for what it has. */
+    uint64_t hidden;                  /* signals that the target believes to be blocked */
+    uint64_t blocked_with_hidden;     /* signals really blocked when it last changed its mask through libc */
+    uint64_t mask_asked, mask_before; /* arguments of system calls, which must not be on the stack */
+    stack_t app_altstack;             /* the target's, as it has set it */
+    /* What is installed in the kernel. With SS_AUTODISARM the two sizes differ, and sigreturn restores the
+     * one that was in force: so the kernel's size shows whether the target's stack is armed. [0]: disarmed;
+     * [1]: armed, or without that flag. altstack_now: room for the kernel's answer. */
     stack_t kernel_altstack[2], altstack_now;
-    /* Signals that are usually a fault's but were sent, and came in translated code, which cannot be left at
-     * any instruction, or in a handler of ours: they are sent again when it is over. */
+    /* Signals of faults that somebody sent, and that arrived in translated code, which cannot be left at
+     * every instruction, or in one of the agent's handlers. They are sent again when that has ended. */
     uint64_t held_signals;
     siginfo_t held[6];
 };
 
 /* divert: syscall user dispatch. */
 struct divert_state {
-    int is_on; /* it is set up, with the next as its selector */
+    int is_on; /* it is enabled, with `selector` */
     char selector;
-    int was_on; /* at some time */
+    int was_on; /* it was enabled at some time */
 };
 
 /* burst. */
@@ -225,21 +237,23 @@ struct burst_state {
     uint64_t *buffer_start;
     uint64_t number;
     uint64_t pc, start_ns, cpu_start_ns, fs_base, blocks_before;
-    int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs */
-    int step_executes;     /* ... one that executes another program: nobody comes back, if it succeeds */
-    int step_makes_thread; /* what is stepped over is a call that makes one, which inherits the trap flag */
-    /* Full mode, counting always: it has left the code cache and is to be put back there before it executes
-     * anything, after the next instruction if `left_because` is one that it cannot do there (main/signals.c).
-     */
+    int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs unblocked */
+    int step_executes; /* the stepped call executes a program: the thread does not come back if it succeeds */
+    int step_makes_thread; /* the stepped call creates a thread, which inherits the trap flag */
+    /* Full mode, and --clock count-always: it has left the code cache and must return there before it
+     * executes anything, or after the next instruction, if `left_because` is one that is not executed there
+     * (main/signals.c). */
     int must_return;
-    int left_because;           /* enum wire_end */
-    unsigned consecutive_steps; /* instructions in a row that it was stepped over because they have no code */
-    int is_probe;               /* the burst is one of watching's own */
-    int trigger_pending;        /* a trigger came in such a burst */
-    int enter_after_step;       /* a trigger found a signal waiting: that comes first */
+    int left_because; /* enum wire_end */
+    /* Instructions in a row that were stepped because they cannot be translated. */
+    unsigned consecutive_steps;
+    int is_probe;        /* the burst is a probe burst */
+    int trigger_pending; /* a trigger arrived in a probe burst */
+    /* A burst is to be entered after the next step, since a signal had to be delivered first. */
+    int enter_after_step;
 };
 
-/* interpose: the thread is made, or executes another program. */
+/* interpose: arguments of pthread_create or thrd_create; executing a program. */
 struct start_state {
     void *(*routine)(void *);
     int (*c11)(void *);
@@ -247,20 +261,18 @@ struct start_state {
     struct executing executing;
 };
 
-/*
- * A followed thread. The GS base points here in translated code. Each part belongs to the storey that its
- * comment names: storeys below do not touch it.
- */
+/* A followed thread. The GS base points to it in translated code. Each member belongs to the storey that
+ * its comment names; storeys below do not access it. */
 struct thread {
     struct generated_state generated;
 
     /* threads: the registry. */
     uint32_t tid;
-    unsigned index; /* of this structure; threads that end pass it on */
+    unsigned index; /* number of this structure, which is reused after the thread */
     enum thread_state state;
-    int ending; /* the thread is about to be forgotten: no more bursts */
+    int ending; /* the thread is ending: it enters no more bursts */
     uint8_t *signal_stack;
-    uint64_t *probe_buffer; /* MINI_WORDS, and a guard page */
+    uint64_t *probe_buffer; /* PROBE_WORDS words, then a guard page */
     struct thread *next_free;
 
     struct translation_state translation;

@@ -122,10 +122,10 @@ static uint64_t burst_cost_ns(const struct wire_desc *d)
 }
 
 static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
-                      uint32_t last_insns, uint32_t asks, uint64_t cpu_ns)
+                      uint32_t last_insns, uint32_t question, uint64_t cpu_ns)
 {
     struct wire_desc *d = &proc->desc[t->translation.buffer];
-    *d = (struct wire_desc){.asks = asks,
+    *d = (struct wire_desc){.question = question,
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
@@ -169,9 +169,9 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
 
 /* Hands the buffer over; the thread has none afterwards. */
 static void publish(struct thread *t, enum wire_end end, uint32_t detail, const uint64_t *end_of_words,
-                    uint32_t last_insns, uint32_t asks)
+                    uint32_t last_insns, uint32_t question)
 {
-    hand_over(t, end, detail, end_of_words, last_insns, asks, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    hand_over(t, end, detail, end_of_words, last_insns, question, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID));
     native_account(t);
 }
 
@@ -220,7 +220,7 @@ static void go_native(struct thread *t)
 {
     if (t->state == THREAD_BURST)
         arch_leave(t);
-    arch_outside(t);
+    arch_mark_outside(t);
     if (t->state != THREAD_NATIVE)
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     t->state = THREAD_NATIVE;
@@ -256,20 +256,20 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         return;
     }
     int counting = t->translation.counts;
-    uint32_t asks = 0;
+    uint32_t question = 0;
     if (t->state == THREAD_BURST) /* so that no other thread hands its buffer over */
-        arch_inside(t);
+        arch_mark_inside(t);
     if (counting) {
         count_end(t);
         burst_discard_buffer(t);
     } else if (t->translation.buffer >= 0) {
-        asks = end != WIRE_END_EXIT ? ops->asks(t, t->burst.number) : 0;
-        publish(t, end, detail, end_of_words, last_insns, asks);
+        question = end != WIRE_END_EXIT ? ops->prepare_question(t, t->burst.number) : 0;
+        publish(t, end, detail, end_of_words, last_insns, question);
     }
     if (end == WIRE_END_EXIT)
         native_account(t);
     go_native(t);
-    ops->ask(t, asks); /* after this the budget includes what this burst cost */
+    ops->await_answer(t, question); /* after this the budget includes what this burst cost */
     return_or_arm(t, end);
 }
 
@@ -332,7 +332,7 @@ static void enter_translated(struct thread *t, ucontext_t *uc, uint64_t code)
     t->generated.burst_mask = ~FAULT_SIGNALS;
     memcpy(&uc->uc_sigmask, &t->generated.burst_mask, sizeof t->generated.burst_mask);
     if (t->translation.counts)
-        arch_count_in(t, uc);
+        arch_count_insert(t, uc);
     native_ends(t);
     arch_enter(t);
     t->state = THREAD_BURST;
@@ -385,11 +385,11 @@ static int take_buffer_for(struct thread *t)
 static uint64_t retry_after_others_left(struct thread *t, uint64_t pc)
 {
     struct timespec moment = {0, ROOM_LOOK_NS};
-    arch_outside(t);
+    arch_mark_outside(t);
     sys2(SYS_nanosleep, &moment, 0);
     if (regions_are_stale())
         arch_flush();
-    arch_inside(t);
+    arch_mark_inside(t);
     uint64_t code = arch_translate(t, pc);
     t->translation.abort_pc = 0;
     return code;
@@ -498,7 +498,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         start_buffer(t, t->translation.buffer);
     }
     t->timing.entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    arch_inside(t);
+    arch_mark_inside(t);
     uint64_t code = begin_translated(t, pc);
     if (code) {
         ops->entered(t);
@@ -508,7 +508,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
 out:
     t->timing.entered_ns = 0;
     count_forget(t);
-    arch_outside(t);
+    arch_mark_outside(t);
     __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
@@ -524,11 +524,11 @@ int burst_enter_probe(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_
     t->translation.buffer = -1;
     t->burst.buffer_start = words;
     t->translation.buffer_end = end;
-    arch_inside(t);
+    arch_mark_inside(t);
     uint64_t code = arch_translate(t, arch_pc(uc));
     t->translation.abort_pc = 0;
     if (!code) {
-        arch_outside(t);
+        arch_mark_outside(t);
         __atomic_fetch_sub(&active, 1, __ATOMIC_SEQ_CST);
         return 0;
     }
@@ -587,7 +587,7 @@ void burst_reenter(struct thread *t, ucontext_t *uc)
     count_add(&proc->count.stepped, 1);
     if (regions_check())
         arch_flush();
-    arch_inside(t);
+    arch_mark_inside(t);
     uint64_t code = 0;
     if (signal_prevents_entry(uc))
         t->translation.leave_end = WIRE_END_SIGNAL;
@@ -614,7 +614,7 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     arch_set_pc(uc, t->translation.exit_pc);
     memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
     if (t->translation.counts) /* it may not come back */
-        count_take(t, arch_count_out(t, uc));
+        count_take(t, arch_count_remove(t, uc));
     /* A pending alarm would replace the SIGTRAP of the step, or of the stepped instruction. */
     if (t->translation.leave_end == LEAVE_STEP || t->translation.leave_end == LEAVE_RETURN)
         count_pause(t);
@@ -629,7 +629,7 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     }
     if (t->translation.leave_end == LEAVE_RETURN) {
         arch_leave(t);
-        arch_outside(t);
+        arch_mark_outside(t);
         t->state = THREAD_STEPPING;
         t->translation.leave_end = WIRE_END_CODE;
         t->burst.step_trap_blocked = t->translation.return_trap_blocked;
@@ -648,7 +648,7 @@ void burst_step(struct thread *t, ucontext_t *uc)
     memcpy(&uc->uc_sigmask, &mask, sizeof mask);
     if (t->state == THREAD_BURST)
         arch_leave(t);
-    arch_outside(t);
+    arch_mark_outside(t);
     t->state = THREAD_STEPPING;
     t->translation.leave_end = WIRE_END_CODE;
     arch_set_step(uc, 1);

@@ -46,8 +46,8 @@ int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 /* Full mode: hands over what threads that are in system calls have recorded. They take another buffer when
  * the call returns. */
 void burst_hand_over_waiting(void);
-/* The same when the process is about to end or to execute a program; also counts what the other threads lose.
- */
+/* The same when the process is about to end or to execute a program; also counts what the other threads
+ * lose. */
 void burst_process_ends(void);
 void burst_discard_buffer(struct thread *t); /* returns the buffer unread */
 /* Enters a probe burst, which writes to that memory; the page after it is read-only. Its end calls
@@ -67,8 +67,8 @@ struct burst_ops {
     void (*describe)(const struct thread *t, struct wire_desc *d); /* fills app_cpu_ns and translated_refs */
     /* Before the buffer is handed over: the number of a question to the collector that goes with it; 0: none.
      * Afterwards: waits for the answer. */
-    uint32_t (*asks)(struct thread *t, uint64_t burst);
-    void (*ask)(struct thread *t, uint32_t asks);
+    uint32_t (*prepare_question)(struct thread *t, uint64_t burst);
+    void (*await_answer)(struct thread *t, uint32_t question);
     /* A probe burst has ended. */
     void (*probe_ended)(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns);
 };

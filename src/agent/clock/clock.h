@@ -20,7 +20,7 @@ void count_init(void);
 int count_always(void); /* --clock count-always: the thread counts whenever it is not in a recorded burst */
 int count_wanted(struct thread *t, const ucontext_t *uc);
 void count_begin(struct thread *t);
-/* Adds what the counter has counted since arch_count_in. */
+/* Adds what the counter has counted since arch_count_insert. */
 void count_take(struct thread *t, uint64_t counted);
 /* Elements of repeated string instructions so far that lie in the same line as the previous element. */
 int64_t count_string_hits(const struct thread *t);
@@ -44,9 +44,9 @@ void count_call_ends(struct thread *t);   /* ... and has returned */
 void count_end(struct thread *t);         /* the stretch ends, for any reason; the context is the target's */
 void count_forget(struct thread *t); /* discards the count: no burst follows that it could be stored with */
 void count_thread_gone(struct thread *t);
-/* near.c. Converts the processor's clock to nanoseconds. The number of page faults of the thread without I/O,
- * each of which takes some microseconds of its CPU time. Sets t->clock.near_refs and near_ns from the marks.
- */
+/* near.c. Converts the processor's clock to nanoseconds. The number of page faults of the thread without
+ * I/O, each of which takes some microseconds of its CPU time. Sets t->clock.near_refs and near_ns from the
+ * marks. */
 uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
 uint64_t count_page_faults(void);
 void count_near_times(struct thread *t);

@@ -65,12 +65,12 @@ static int get_ready(struct thread *t)
     event._sigev_un._tid = (int)t->tid;
     if (!t->clock.has_timer)
         t->clock.has_timer = !sys_failed(sys3(SYS_timer_create, CLOCK_MONOTONIC, &event, &t->clock.timer));
-    return t->clock.has_timer ? arch_count_ready(t) : -1;
+    return t->clock.has_timer ? arch_count_prepare(t) : -1;
 }
 
 int count_wanted(struct thread *t, const ucontext_t *uc)
 {
-    int wanted = supported && !t->timing.was_counted && arch_count_can(uc);
+    int wanted = supported && !t->timing.was_counted && arch_count_possible(uc);
     t->timing.was_counted = 0;
     if (!wanted)
         return 0;
@@ -102,9 +102,9 @@ void count_alarm(struct thread *t, const ucontext_t *uc)
         return;
     t->clock.timed = 0;
     t->clock.alarm_cpu_ns = arch_in_cache(arch_pc(uc)) ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-    if (!t->clock.closed)
+    if (!t->clock.stop_requested)
         arch_count_request_stop(t);
-    t->clock.closed = 1;
+    t->clock.stop_requested = 1;
 }
 
 /* Cancels the alarm, and removes one that is pending: a program that blocks SIGTRAP would find it, or the
@@ -129,9 +129,9 @@ void count_pause(struct thread *t)
     if (!t->translation.counts)
         return;
     cancel_alarm(t);
-    if (!t->clock.closed)
+    if (!t->clock.stop_requested)
         arch_count_request_stop(t);
-    t->clock.closed = t->clock.paused = 1;
+    t->clock.stop_requested = t->clock.paused = 1;
     t->clock.alarm_cpu_ns = 0;
 }
 
@@ -191,9 +191,9 @@ void count_begin(struct thread *t)
     c->refs = c->ns = c->near_refs = c->near_ns = c->call_ns = c->paging_ns = 0;
     c->calls_ns = c->idle_ns = c->call_cpu_ns = 0;
     c->cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (c->closed)
+    if (c->stop_requested)
         arch_count_cancel_stop(t);
-    c->closed = 0;
+    c->stop_requested = 0;
     c->away_ns = 0;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t, c->total);
@@ -278,9 +278,9 @@ void count_marked(struct thread *t)
     }
     if (count_always() || (c->near && !c->near_left)) { /* the burst begins at the next block */
         c->near = 2;
-        if (!c->closed)
+        if (!c->stop_requested)
             arch_count_request_stop(t);
-        c->closed = 1;
+        c->stop_requested = 1;
         aim = COUNT_NO_AIM;
     } else if (c->part == 0 && c->part_ns >= COUNT_WARM_NS) {
         mark_timed_part(t);
@@ -288,7 +288,7 @@ void count_marked(struct thread *t)
     } else if (c->near && c->near_left < aim) {
         aim = c->near_left;
     }
-    arch_count_aim(t, NULL, aim);
+    arch_count_set_mark(t, NULL, aim);
     c->away_ns += count_ns_of(c, arch_ticks() - now);
 }
 
@@ -328,9 +328,9 @@ void count_end(struct thread *t)
         ns = c->part_ns;
     }
     add_blocks(t);
-    if (c->closed)
+    if (c->stop_requested)
         arch_count_cancel_stop(t);
-    c->closed = 0;
+    c->stop_requested = 0;
     if (c->part == 1 && ns >= COUNT_TIMED_NS / COUNT_LEAST_SHARE) {
         c->refs = c->total - c->part_total;
         c->ns = ns;
@@ -365,7 +365,7 @@ static void go_on(struct thread *t, ucontext_t *uc, uint64_t aim)
 {
     if (aim) {
         add_blocks(t);
-        arch_count_aim(t, uc, aim);
+        arch_count_set_mark(t, uc, aim);
     }
     t->clock.alarm_cpu_ns = 0;
 }
@@ -411,11 +411,11 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
     struct counting *c = &t->clock;
     uint64_t pending = 0, aim = 0;
     arch_count_cancel_stop(t);
-    c->closed = 0;
+    c->stop_requested = 0;
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     if (pending & ~t->generated.app_mask & ~FAULT_SIGNALS || t->signals.held_signals)
         return COUNT_SIGNAL;
-    count_take(t, arch_counted(uc));
+    count_take(t, arch_count_value(uc));
     t->translation.counted_blocks = arch_count_blocks(t, uc);
     if (stretch_is_over(t, c->total, &aim))
         return COUNT_RECORD;

@@ -121,13 +121,13 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
 static void prepare_single_thread(struct thread *t, enum effect effect, enum wire_unwatched why)
 {
     if (effect == ENDS_WATCHING)
-        watch_off(t, why);
+        watch_disable(t, why);
     else if (effect == MAKES_THREAD) /* not by pthread_create, which would have made it two threads by now */
-        watch_off(t, WIRE_UNWATCHED_THREADS);
+        watch_disable(t, WIRE_UNWATCHED_THREADS);
     else if (effect == EXECUTES || effect == EXITS || effect == EXITS_THREAD)
         watch_pause(t); /* the lines are not touched again: they stay pending */
     else
-        watch_drop(t);
+        watch_censor_all(t);
 }
 
 /* A write to /proc/self/mem also changes memory that is not writable. The offset is compared first: few files
@@ -225,7 +225,8 @@ static int changes_mappings(long number, const uint64_t *args, struct memory *m)
 /* See signals_intercept_libc. */
 static int is_libc_signal(long number, const uint64_t *args)
 {
-    return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] && watch_many();
+    return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] &&
+           watch_several_threads();
 }
 
 /* Emulates calls on the signal state that the agent keeps for the target; the mask is in the frame. 0: it is
@@ -267,7 +268,7 @@ static void reprotect(struct thread *t, const ucontext_t *uc)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    watch_close(t, mask);
+    watch_reprotect(t, mask);
 }
 
 static void make_in_handler(ucontext_t *uc, long number, const uint64_t *a)
@@ -292,7 +293,7 @@ static void make_undiverted(struct thread *t, ucontext_t *uc, int step)
 {
     uint64_t mask;
     memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    watch_lets_through(t);
+    watch_undiverted_begins(t);
     arch_call_restart(uc);
     if (step && !(mask & SIGNAL_BIT(SIGTRAP)))
         arch_set_step(uc, 1);
@@ -302,7 +303,7 @@ void calls_stepped(struct thread *t, const ucontext_t *uc)
 {
     if (arch_at_call(uc)) /* a signal was delivered before the call */
         return;
-    watch_was_let_through(t);
+    watch_undiverted_ends(t);
 }
 
 /* For one of several threads. */
@@ -320,14 +321,14 @@ static void make_with_threads(struct thread *t, ucontext_t *uc, long number, con
         why = WIRE_UNWATCHED_THREADS;
         break;
     case MAKES_PROCESS:
-        watch_drop(t);
+        watch_censor_all(t);
         make_undiverted(t, uc, 1);
         return;
     case EXITS:
         make_undiverted(t, uc, 0);
         return;
     case EXITS_THREAD:
-        watch_exits(t);
+        watch_thread_exiting(t);
         arch_call_restart(uc);
         return;
     case EXECUTES:
@@ -336,12 +337,12 @@ static void make_with_threads(struct thread *t, ucontext_t *uc, long number, con
         return;
     case RETURNS:
         if (arch_sigreturn_mask(uc, &mask) == 0)
-            watch_seen(t, mask);
+            watch_mark_quiescent(t, mask);
         watch_call_begins(t, CALL_OPEN_ENDED, &frame);
         arch_call_through(t, uc, 0);
         return;
     case INVALIDATES_WATCHES:
-        watch_drop(t);
+        watch_censor_all(t);
         watch_call_begins(t, CALL_IN_HANDLER, NULL);
         make_in_handler(uc, number, args);
         watch_call_ends(t);
@@ -350,7 +351,7 @@ static void make_with_threads(struct thread *t, ucontext_t *uc, long number, con
     default:
         break;
     }
-    watch_off(t, why);
+    watch_disable(t, why);
     arch_call_restart(uc);
 }
 
@@ -362,12 +363,12 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
     long number = arch_call_arguments(uc, args);
     enum effect effect = foreign ? ENDS_WATCHING : effect_of(number, args, &why);
     count_add(&proc->count.watch_calls, 1);
-    watch_spend(t, watching()->fault_ns);
+    watch_charge(t, watching()->fault_ns);
     watch_diverted(t);
     if (foreign) /* a call of 32-bit code, which has other numbers */
         why = WIRE_UNWATCHED_DISPATCH;
     if (t->state != THREAD_NATIVE) { /* cannot happen: calls in bursts are not diverted */
-        watch_drop(t);
+        watch_censor_all(t);
         t->divert.selector = CALLS_ALLOWED;
         arch_call_restart(uc);
         return;
@@ -377,7 +378,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         return;
     }
     calls_change_code(number, args);
-    if (effect != NO_EFFECT && watch_many()) {
+    if (effect != NO_EFFECT && watch_several_threads()) {
         make_with_threads(t, uc, number, args, effect, why);
         return;
     }
@@ -402,16 +403,16 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         return;
     }
     int here = syscall_never_blocks(number),
-        opened = unprotect_for_call(t, here ? CALL_IN_HANDLER : CALL_OPEN_ENDED, number, args);
+        unprotected = unprotect_for_call(t, here ? CALL_IN_HANDLER : CALL_OPEN_ENDED, number, args);
     if (here) {
         make_in_handler(uc, number, args);
         watch_call_ends(t);
-        if (opened)
+        if (unprotected)
             reprotect(t, uc);
         return;
     }
-    arch_call_through(t, uc, opened);
-    if (!opened)
+    arch_call_through(t, uc, unprotected);
+    if (!unprotected)
         t->watch.call = CALL_THROUGH;
 }
 
@@ -419,7 +420,7 @@ int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
 {
     struct memory m;
     enum wire_unwatched why;
-    if (!session->watch || !watch_many())
+    if (!session->watch || !watch_several_threads())
         return 0;
     enum effect effect = effect_of(number, args, &why);
     if (is_libc_signal(number, args))
@@ -437,7 +438,7 @@ int calls_returned(struct thread *t, ucontext_t *uc)
 {
     if (!arch_call_returned(t, uc))
         return 0;
-    watch_spend(t, watching()->fault_ns);
+    watch_charge(t, watching()->fault_ns);
     watch_call_ends(t);
     reprotect(t, uc);
     return 1;

@@ -74,11 +74,12 @@ static void code_changes(uint64_t address, uint64_t bytes)
 EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
     const long args[6] = {(long)address, (long)bytes, protection, 0, 0, 0};
-    struct thread *t = agent_gone || !session || !session->watch || watch_many() ? NULL : thread_self();
+    struct thread *t =
+        agent_gone || !session || !session->watch || watch_several_threads() ? NULL : thread_self();
     if (t) {
-        watch_quiet(t);
+        watch_block_signals(t);
         watch_unmapped((uint64_t)address, bytes, 0);
-        watch_quiet_end(t);
+        watch_unblock_signals(t);
     }
     /* While pages are protected this call is diverted, and reports the change to watching: a burst that ends
      * right before it may protect pages. */
@@ -93,7 +94,7 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
  * diverted. */
 static long make_directly(long number, const long *a)
 {
-    if (watch_many())
+    if (watch_several_threads())
         return syscall_divertible(number, a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (!t)
@@ -125,9 +126,9 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     va_end(a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (t && (flags & (CLONE_VM | CLONE_THREAD | CLONE_VFORK)) == CLONE_VM) {
-        watch_quiet_native(t);
-        watch_off(t, WIRE_UNWATCHED_ASYNC);
-        watch_quiet_end(t);
+        watch_block_signals_native(t);
+        watch_disable(t, WIRE_UNWATCHED_ASYNC);
+        watch_unblock_signals(t);
     }
     if (!next.clone)
         calls_find_next();

@@ -55,12 +55,12 @@ static int quiesce(struct executing *e)
     burst_forbid(1);
     e->forbids = 1;
     if (t) {
-        watch_quiet_native(t);
-        if (watch_many())
-            watch_off(t, WIRE_UNWATCHED_SIGNALS);
+        watch_block_signals_native(t);
+        if (watch_several_threads())
+            watch_disable(t, WIRE_UNWATCHED_SIGNALS);
         else
             watch_pause(t);
-        watch_quiet_end(t);
+        watch_unblock_signals(t);
     }
     return threads_await_native();
 }
@@ -71,14 +71,14 @@ static void resume(struct executing *e)
     if (!e->forbids)
         return;
     burst_forbid(-1);
-    watch_quiet(t);
+    watch_block_signals(t);
     if (t && !agent_off) { /* its trigger may have arrived while it was ignored */
         if (agent_always_translated())
             thread_trigger(t);
         else
             thread_arm(t);
     }
-    watch_quiet_end(t);
+    watch_unblock_signals(t);
 }
 
 void exec_begins(struct executing *own)

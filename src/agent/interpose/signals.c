@@ -25,7 +25,8 @@ static int fail(int code)
  * protected. */
 static struct thread *hold(void)
 {
-    struct thread *t = agent_off || !session || !session->watch || watch_many() ? NULL : thread_self();
+    struct thread *t =
+        agent_off || !session || !session->watch || watch_several_threads() ? NULL : thread_self();
     if (t)
         watch_hold(t);
     return t;

@@ -65,7 +65,7 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
         return NULL;
     struct thread *t = thread_make();
     if (t) {
-        watch_starts(self, t, bytes);
+        watch_thread_creating(self, t, bytes);
         t->signals.hidden = self ? self->signals.hidden : 0;
         t->signals.blocked_with_hidden = self ? self->signals.blocked_with_hidden : 0;
         t->start.argument = argument;
@@ -109,7 +109,7 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
     count_creating(self, 1);
     int result = next.pthread_create(id, attributes, start, t);
     count_creating(self, -1);
-    watch_started(self, t, result != 0);
+    watch_thread_created(self, t, result != 0);
     if (result)
         thread_free(t);
     return result;
@@ -129,7 +129,7 @@ EXPORT int thrd_create(thrd_t *id, thrd_start_t routine, void *argument)
     count_creating(self, 1);
     int result = next.thrd_create(id, start_c11, t);
     count_creating(self, -1);
-    watch_started(self, t, result != thrd_success);
+    watch_thread_created(self, t, result != thrd_success);
     if (result != thrd_success)
         thread_free(t);
     return result;

@@ -44,9 +44,9 @@ void agent_shutdown(enum wire_disabled why)
     struct thread *t = thread_self();
     int alone = 1, quiesced = 1;
     if (t && !agent_off) {
-        watch_quiet_native(t);
-        watch_off(t, WIRE_UNWATCHED_DISPATCH); /* no thread's calls are diverted from now on */
-        watch_quiet_end(t);
+        watch_block_signals_native(t);
+        watch_disable(t, WIRE_UNWATCHED_DISPATCH); /* no thread's calls are diverted from now on */
+        watch_unblock_signals(t);
     }
     agent_disable(why);
     burst_forbid(1);

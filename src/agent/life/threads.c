@@ -43,7 +43,8 @@ int thread_attach(struct thread *t)
     t->state = THREAD_NATIVE;
     t->translation.buffer = -1;
     t->ending = 0;
-    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.trigger_pending = t->watch.holds = 0;
+    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.trigger_pending = t->watch.hold_depth =
+        0;
     t->translation.inside = t->burst.must_return = t->burst.enter_after_step = t->burst.step_trap_blocked =
         t->native.creating_followed = t->burst.step_executes = 0;
     t->burst.consecutive_steps = 0;
@@ -65,7 +66,7 @@ int thread_attach(struct thread *t)
     t->signals.app_altstack = before.ss_sp == t->signal_stack ? (stack_t){.ss_flags = SS_DISABLE} : before;
     if (sys_failed(sys2(SYS_sigaltstack, &t->signals.kernel_altstack[1], 0)) || thread_register(t))
         return -1;
-    watch_attached(t);
+    watch_thread_attached(t);
     trigger_create_timer(t);
     trigger_claim(t);
     count_add(&proc->count.threads, 1);
@@ -87,13 +88,13 @@ void thread_detach(struct thread *t)
     t->burst.enter_after_step = 0;
     thread_leave_burst(t);
     if (t->state != THREAD_NATIVE) { /* cancelled in a system call that it made in a burst */
-        watch_quiet(t);
+        watch_block_signals(t);
         burst_left(t);
-        watch_quiet_end(t);
+        watch_unblock_signals(t);
     }
     native_ends(t);
     native_account(t);
-    int still_diverted = watch_detached(t);
+    int still_diverted = watch_thread_detached(t);
     thread_leave_burst(t);
     if (t->timing.has_timer)
         sys1(SYS_timer_delete, t->timing.timer);
@@ -127,7 +128,7 @@ int threads_await_native(void)
     struct timespec moment = {0, 1000000};
     struct thread *self = thread_self();
     for (int waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
-        if (burst_none_active() && !watch_calls_last(self))
+        if (burst_none_active() && !watch_calls_in_progress(self))
             return 1;
         sys2(SYS_nanosleep, &moment, 0);
     }
@@ -205,7 +206,7 @@ struct thread *thread_begins(void *thread)
     if (!__atomic_load_n(&agent_off, __ATOMIC_SEQ_CST))
         thread_attach(thread);
     else
-        watch_not_attached(thread);
+        watch_thread_not_attached(thread);
     __atomic_fetch_sub(&attaching, 1, __ATOMIC_SEQ_CST);
     return thread;
 }

@@ -136,18 +136,18 @@ static const struct translator_ops translator_callbacks = {
 
 static void describe_burst(const struct thread *t, struct wire_desc *d)
 {
-    d->own_ns = watch_burst_own_ns(t);
-    d->inside_refs = watch_inside_refs();
+    d->app_cpu_ns = watch_burst_app_cpu_ns(t);
+    d->translated_refs = watch_translated_refs();
 }
 
 static const struct burst_ops burst_callbacks = {
     .begins = watch_burst_begins,
-    .entered = watch_enters,
-    .left = watch_leaves,
+    .entered = watch_burst_entered,
+    .left = watch_burst_left,
     .describe = describe_burst,
-    .asks = watch_asks,
-    .ask = watch_ask,
-    .probe_ended = watch_mini_end,
+    .prepare_question = watch_prepare_question,
+    .await_answer = watch_await_answer,
+    .probe_ended = watch_probe_ended,
 };
 
 static int start(int fd)

@@ -51,16 +51,16 @@ static void default_action(int sig, int again)
 }
 
 /* Several threads, and pages may be protected: the mask for the target's handler without the signals that
- * report protected pages, which must not be blocked. The target still sees the mask that it requested. If it
- * had blocked one of them before, the mask stays as it is: what is noted as hidden now would be overwritten.
- */
+ * report protected pages, which must not be blocked. The target still sees the mask that it requested. If
+ * it had blocked one of them before, the mask stays as it is: what is noted as hidden now would be
+ * overwritten. */
 static uint64_t keep_fault_signals_unblocked(struct thread *t, int sig, uint64_t before, uint64_t mask)
 {
     static const uint64_t ours = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
     if (!session->watch || !(mask & ours))
         return mask;
     if (is_fault(sig) || (signals_hidden(t, before) | before) & ours) {
-        watch_seen(t, mask);
+        watch_mark_quiescent(t, mask);
         return mask;
     }
     t->signals.hidden |= mask & ours;
@@ -157,7 +157,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         /* Handlers of asynchronous signals run with SIGSEGV blocked, where a fault of safe_copy would kill:
          * the pages of the frame must be accessible. */
         if (t)
-            watch_avoid(sp - FRAME_MOST_BYTES, sp);
+            watch_never_protect(sp - FRAME_MOST_BYTES, sp);
         d->sp = arch_move_frame(&uc, &info, sp);
         /* No room for the frame, or no restorer to return through: the kernel sends SIGSEGV then. */
         if (!d->sp || !(act.flags & SA_RESTORER_FLAG)) {
@@ -177,10 +177,10 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         d->mask |= SIGNAL_BIT(sig);
     if (t) {
         d->mask &= ~SIGNAL_BIT(SIGTRAP);
-        if (watch_many())
+        if (watch_several_threads())
             d->mask = keep_fault_signals_unblocked(t, sig, mask_of(uc), d->mask);
-        else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_closed())
-            watch_drop(t); /* with these signals blocked, a fault of a protected page would kill */
+        else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_any_protected())
+            watch_censor_all(t); /* with these signals blocked, a fault of a protected page would kill */
         if (agent_always_translated() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */
     }
@@ -257,7 +257,7 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         return;
     }
     if (t->state == THREAD_NATIVE &&
-        (watch_was_in_fault(t) || (!asked && !agent_always_translated() && arch_after_call(uc)))) {
+        (watch_fault_just_ended(t) || (!asked && !agent_always_translated() && arch_after_call(uc)))) {
         thread_skip_planned(t);
         return;
     }
@@ -271,11 +271,11 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
     clear_pending_entry(t);
     /* A system call is about to be made. */
-    if ((t->watch.let_through && arch_at_call(uc)) || diverted_call_pending(t)) {
+    if ((t->watch.makes_undiverted && arch_at_call(uc)) || diverted_call_pending(t)) {
         thread_arm(t);
         return;
     }
-    if (t->watch.let_through)
+    if (t->watch.makes_undiverted)
         calls_stepped(t, uc);
     if (agent_always_translated()) {
         mark_must_return(t);
@@ -322,7 +322,7 @@ static void return_to_translated(struct thread *t, ucontext_t *uc)
 static void stepped(struct thread *t, ucontext_t *uc)
 {
     arch_set_step(uc, 0);
-    if (t && t->watch.let_through)
+    if (t && t->watch.makes_undiverted)
         calls_stepped(t, uc);
     if (t && t->state == THREAD_STEPPING) {
         burst_reenter(t, uc);
@@ -382,7 +382,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
         return 0;
     case FAULT_STALE:
         t->generated.cursor = record;
-        if (arch_go_on(t, uc))
+        if (arch_continue(t, uc))
             return 0;
         set_mask_of(uc, t->generated.app_mask);
         burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, record,
@@ -442,9 +442,9 @@ static int recover(int sig, const siginfo_t *info, ucontext_t *uc)
     if ((sig != SIGSEGV && sig != SIGBUS) || info->si_code <= 0)
         return 0;
     /* A perf event's SIGTRAP that is pending while the agent's handler runs is delivered together with a
-     * fault of safe_copy, although it is blocked (Linux, dequeue_synchronous_signal). The fault then seems to
-     * have occurred at the first instruction of that SIGTRAP's handler, whose argument is the real context.
-     */
+     * fault of safe_copy, although it is blocked (Linux, dequeue_synchronous_signal). The fault then seems
+     * to have occurred at the first instruction of that SIGTRAP's handler, whose argument is the real
+     * context. */
     ucontext_t *faulty = arch_pc(uc) == (uint64_t)signal_entry ? arch_entry_context(uc) : uc;
     if (safe_probe_recover(arch_pc(faulty), &resume)) {
         arch_set_pc(faulty, resume);
@@ -467,9 +467,9 @@ static void unprotect_signal_stack(struct thread *t, const ucontext_t *uc)
     if (uc->uc_stack.ss_sp == t->signal_stack || in_handler(t, uc))
         return;
     if (uc->uc_stack.ss_flags & SS_DISABLE) /* anywhere below any stack pointer */
-        watch_off(t, WIRE_UNWATCHED_SIGNALS);
+        watch_disable(t, WIRE_UNWATCHED_SIGNALS);
     else
-        watch_avoid(low, low + uc->uc_stack.ss_size);
+        watch_never_protect(low, low + uc->uc_stack.ss_size);
 }
 
 static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
@@ -477,7 +477,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
     if (recover(sig, info, uc))
         return 0;
     /* The target has unmapped or protected memory of the agent: the fault is the target's to handle. */
-    if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && watch_faulted())
+    if ((sig == SIGSEGV || sig == SIGBUS) && info->si_code > 0 && watch_fault_in_lock())
         agent_disable(WIRE_OFF_TROUBLE);
     struct thread *t = thread_self();
     if (t)
@@ -487,7 +487,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         return 0;
     }
     if (t && !in_handler(t, uc))
-        watch_seen(t, mask_of(uc));
+        watch_mark_quiescent(t, mask_of(uc));
     if (sig == SIGSYS && t && info->si_code == 2 /* SYS_USER_DISPATCH */) {
         calls_diverted(t, uc, info->si_arch != arch_audit_value());
         return 0;
@@ -542,7 +542,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         } else {
             /* The target jumped to where there is no code: its general registers are all its own already. */
             if (t->translation.counts)
-                count_take(t, arch_count_out(t, uc));
+                count_take(t, arch_count_remove(t, uc));
             set_mask_of(uc, t->generated.app_mask);
             burst_end(t, WIRE_END_FAULT, (uint32_t)sig, t->generated.cursor, UINT32_MAX);
         }

@@ -119,7 +119,7 @@ struct thread *thread_new(void)
         struct thread thread;
         uint8_t guard[WIRE_PAGE], signal_stack[SIGNAL_STACK_BYTES];
         uint8_t guard_above[WIRE_PAGE], dispatch_stack[DISPATCH_STACK_BYTES];
-        uint64_t mini_buffer[MINI_WORDS];
+        uint64_t probe_buffer[PROBE_WORDS];
         uint8_t guard_after[WIRE_PAGE];
     } *memory = own_map(NULL, sizeof *memory, OWN_DATA);
     if (!memory)
@@ -129,7 +129,7 @@ struct thread *thread_new(void)
     own_guard(memory->guard_after);
     t = &memory->thread;
     t->signal_stack = memory->signal_stack;
-    t->probe_buffer = memory->mini_buffer;
+    t->probe_buffer = memory->probe_buffer;
     t->generated.self = t;
     t->index = __atomic_fetch_add(&structures, 1, __ATOMIC_RELAXED);
     t->generated.dispatch_stack = (uint64_t)(memory->dispatch_stack + DISPATCH_STACK_BYTES);

@@ -46,7 +46,7 @@ static void request_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int e
 {
     __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&trigger->exact, (uint32_t)exactly, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&trigger->wanted, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&trigger->requested, 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
     doorbell();
 }
@@ -202,7 +202,7 @@ int thread_is_due(struct thread *t, int event)
     uint64_t tick_ns = __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE);
     if (tick_ns == 0 || t->timing.exactly)
         return __atomic_load_n(&t->timing.trigger->served, __ATOMIC_ACQUIRE) ==
-               __atomic_load_n(&t->timing.trigger->wanted, __ATOMIC_RELAXED);
+               __atomic_load_n(&t->timing.trigger->requested, __ATOMIC_RELAXED);
     if (!tick_is_due(t, tick_ns, now))
         return 0;
     t->timing.is_reached = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call-notes.c - the threads that there are, and which of them may be inside which system call: what keeps
- * pages open. call-tracker.c writes the notes; who closes a page reads them, under the same lock.
+ * call-notes.c - the list of threads, and the notes about their system calls, which decide whether a page
+ * may be protected. call-tracker.c writes the notes; a thread that protects a page reads them, under the
+ * same lock.
  */
 #include "agent/divert/divert.h"
 #include "agent/sys/session.h"
@@ -11,23 +12,23 @@
 
 struct thread *threads;
 unsigned nthreads, starting;
-int guarding;
-uint64_t guard_number = 1;
-static uint64_t lock; /* the thread pointer of who has it; 0: free */
+int tracking;
+uint64_t tracker_epoch = 1;
+static uint64_t lock; /* thread pointer of its holder; 0: free */
 
 int watch_used(void)
 {
     return session && session->watch && !agent_off && !watching()->off;
 }
 
-int watch_many(void)
+int watch_several_threads(void)
 {
     return __atomic_load_n(&nthreads, __ATOMIC_RELAXED) + __atomic_load_n(&starting, __ATOMIC_RELAXED) > 1;
 }
 
 void watch_lock(void)
 {
-    if (!watch_many()) /* the one thread may be in a burst, whose end finds the lock taken */
+    if (!watch_several_threads()) /* a single thread may be in a burst whose end would find the lock taken */
         return;
     uint64_t nobody = 0;
     while (!__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
@@ -53,21 +54,21 @@ static int in_call(const struct thread *t)
            (t->watch.call == CALL_THROUGH && arch_call_in_progress(t));
 }
 
-/* Nothing is unknown of what the kernel may touch for this thread, and its faults come to us. */
-static int lets_close(const struct thread *t)
+/* It is known what the kernel may access for this thread, and its faults reach the agent. */
+static int allows_protection(const struct thread *t)
 {
     const struct watch_thread *w = &t->watch;
-    if (w->unfit || w->creating || w->let_through || t->watch.holds)
+    if (w->blocks_fault_signals || w->creating || w->makes_undiverted || t->watch.hold_depth)
         return 0;
     if (in_call(t))
-        return !w->anything;
-    return w->guard == guard_number || w->in_burst || w->exits;
+        return !w->memory_unknown;
+    return w->epoch == tracker_epoch || w->in_burst || w->exits;
 }
 
-int watch_calls_last(const struct thread *self)
+int watch_calls_in_progress(const struct thread *self)
 {
     int last = 0;
-    if (!session->watch || !watch_many())
+    if (!session->watch || !watch_several_threads())
         return 0;
     watch_lock();
     for (const struct thread *t = threads; t; t = t->watch.next)
@@ -76,23 +77,23 @@ int watch_calls_last(const struct thread *self)
     return last;
 }
 
-int threads_let_close(void)
+int threads_allow_protection(void)
 {
     if (!watch_used() || session->stop)
         return 0;
-    if (!watch_many())
+    if (!watch_several_threads())
         return 1;
-    if (!guarding || starting)
+    if (!tracking || starting)
         return 0;
     for (const struct thread *t = threads; t; t = t->watch.next)
-        if (!lets_close(t))
+        if (!allows_protection(t))
             return 0;
     return 1;
 }
 
 int page_in_use(const struct page *p)
 {
-    if (!watch_many())
+    if (!watch_several_threads())
         return 0;
     for (const struct thread *t = threads; t; t = t->watch.next) {
         if (t->burst.is_probe && t->watch.probe_page == p->address)
@@ -109,5 +110,5 @@ void notes_forked(void)
     threads = NULL;
     nthreads = starting = 0;
     lock = 0;
-    guarding = 0;
+    tracking = 0;
 }

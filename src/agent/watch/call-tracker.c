@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call-tracker.c - watching where there are several threads: whose system calls keep which pages open.
+ * call-tracker.c - watching with several threads: which pages must stay accessible because of system calls.
  *
- * A page that is closed while the kernel works for some thread on memory in it makes that call fail. A page
- * that a thread closes must therefore not be in use by a call of any other. Three things together make that
- * certain:
+ * If a page is protected while the kernel accesses memory in it for some thread, that thread's call fails.
+ * So a thread that protects a page must be certain that no other thread's call uses it. Three things
+ * together make that certain:
  *
- * The guard: from the second thread on, system calls of all threads are diverted to us (calls.c), whether a
- * page is closed or not. Each notes, before the call is made, what memory it may touch, opens what is closed
- * of it, and takes the note back when the call is over. Who closes a page looks at the notes.
+ * Tracking: from the second thread on, system calls of all threads are diverted to the agent
+ * (intercept/calls.c), whether a page is protected or not. Before a call is made, the thread notes what
+ * memory it may access, and unprotects those pages. After the call it removes the note. A thread that
+ * protects a page checks the notes.
  *
- * What is known: a guard that begins finds threads in calls made before. Nothing is closed until each thread
- * has been seen, since then, outside of any call - or is still in one that was noted.
+ * Epochs: when tracking begins, threads may be in calls that were made before. Nothing is protected until
+ * each thread, since then, has been outside of any call (quiescent), or is still in one that was noted.
  *
- * One lock: notes, the table of pages and mprotect are changed under it only.
+ * One lock: notes and the table of pages are changed, and mprotect is called, only while it is held.
  *
- * Where that costs too much, because the program does little but make calls, the guard rests (guard_rests),
- * and longer each time. Threads whose calls are what costs are let go then, each when it comes to us with
- * one.
+ * Where this costs too much, because the program does little but make calls, tracking pauses
+ * (tracker_pause), for longer each time. During a pause, a thread whose calls are what costs too much stops
+ * having them diverted, when its next diverted call arrives.
  *
- * Only a thread itself has its calls diverted, in a handler or function of ours, where its signal mask is
- * known: Linux kills who makes a diverted call while SIGSYS is blocked, and libc blocks all signals, unseen
- * where calls are not diverted, while it makes a thread or a process, and when a thread ends. Anyone can end
- * it.
+ * Only a thread itself starts having its calls diverted, in a handler or an interposed function, where its
+ * signal mask is known: Linux kills a thread that makes a diverted call while SIGSYS is blocked, and libc
+ * blocks all signals while it creates a thread or a process and when a thread ends, which is not seen where
+ * calls are not diverted. Any thread can end diversion for another.
  *
- * While a thread is made (from pthread_create until it has come to thread_attach), all pages are open: its
- * first steps are libc's, with signals blocked and calls that nobody diverts.
+ * While a thread is being created (from pthread_create until the new thread is attached), all pages are
+ * unprotected: its first steps are libc's, with signals blocked and with calls that are not diverted.
  *
  * The lock is only taken in handlers, in C code called from the code cache, or natively between
- * watch_quiet_native and watch_quiet_end, and never while memory of the target's is touched: a fault would
- * want it, too.
+ * watch_block_signals_native and watch_unblock_signals; and never while memory of the target is accessed,
+ * since the handler of a fault would take it, too.
  */
 #include <errno.h>
 #include <time.h>
@@ -42,27 +43,28 @@
 #include "agent/threads/threads.h"
 #include "agent/watch/watch-internal.h"
 
-static uint64_t rest_began_ns;   /* CPU time of the process */
-static unsigned rests_for, rest; /* bursts that go unwatched: at the next rest, of this one */
+static uint64_t pause_began_ns; /* CPU time of the process */
+/* Bursts without watching: in the next pause; left in this one. */
+static unsigned next_pause_bursts, pause_bursts;
 
-int watch_faulted(void)
+int watch_fault_in_lock(void)
 {
     if (!watch_holds_lock())
         return 0;
     watch_unlock();
-    open_pages();
+    unprotect_pages();
     return 1;
 }
 
-void settle_own_memory(void)
+void censor_thread_memory(void)
 {
-    for (const struct thread *t = threads; watch_many() && t; t = t->watch.next) {
+    for (const struct thread *t = threads; watch_several_threads() && t; t = t->watch.next) {
         const struct watch_thread *w = &t->watch;
-        lose_range(w->stack_low, w->stack_high);
-        lose_range(w->fs_base - THREAD_POINTER_BELOW, w->fs_base + THREAD_POINTER_ABOVE);
+        censor_range(w->stack_low, w->stack_high);
+        censor_range(w->fs_base - THREAD_POINTER_BELOW, w->fs_base + THREAD_POINTER_ABOVE);
         uint64_t low = (uint64_t)t->signals.app_altstack.ss_sp;
         if (!(t->signals.app_altstack.ss_flags & SS_DISABLE))
-            lose_range(low, low + t->signals.app_altstack.ss_size);
+            censor_range(low, low + t->signals.app_altstack.ss_size);
     }
 }
 
@@ -71,43 +73,43 @@ void settle_own_memory(void)
 void set_selector(struct thread *t)
 {
     const struct watch_thread *w = &t->watch;
-    int guarded = watch_used() && (guarding || !w->let_go);
-    if (w->exits || w->let_through)
+    int divert_now = watch_used() && (tracking || !w->not_diverted);
+    if (w->exits || w->makes_undiverted)
         return;
-    if (!guarded)
+    if (!divert_now)
         divert_disable(t);
     else if (divert_calls(t) == 0)
-        t->divert.selector = !w->in_burst && !w->unfit ? CALLS_DIVERTED : CALLS_ALLOWED;
+        t->divert.selector = !w->in_burst && !w->blocks_fault_signals ? CALLS_DIVERTED : CALLS_ALLOWED;
 }
 
-void is_seen(struct thread *t)
+void mark_quiescent(struct thread *t)
 {
     struct watch_thread *w = &t->watch;
-    for (unsigned i = 0; w->changes && i < w->memory.n; i++) {
+    for (unsigned i = 0; w->changes_mappings && i < w->memory.n; i++) {
         uint64_t low = w->memory.part[i].address, high = end_of(low, w->memory.part[i].bytes);
-        lose_range(low, high); /* what came to be watched there in between */
-        mapping_changes(low, high);
+        censor_range(low, high); /* lines there may have been chosen since */
+        mapping_changed(low, high);
     }
     w->call = CALL_NONE;
-    w->anything = w->changes = 0;
+    w->memory_unknown = w->changes_mappings = 0;
     w->memory.n = 0;
-    w->guard = guard_number;
+    w->epoch = tracker_epoch;
 }
 
-void watch_seen(struct thread *t, uint64_t mask)
+void watch_mark_quiescent(struct thread *t, uint64_t mask)
 {
-    /* In a burst it may have been C code of ours, with the lock, that was interrupted by a trigger. */
-    if (!session->watch || !watch_many() || t->state != THREAD_NATIVE)
+    /* In a burst the trigger may have interrupted C code of the agent that holds the lock. */
+    if (!session->watch || !watch_several_threads() || t->state != THREAD_NATIVE)
         return;
     int blocked = (mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) != 0;
     watch_lock();
-    if (!t->watch.let_through) {
-        is_seen(t);
-        if (blocked && !t->watch.unfit) { /* a closed page would kill it */
-            open_pages();
-            lose_all();
+    if (!t->watch.makes_undiverted) {
+        mark_quiescent(t);
+        if (blocked && !t->watch.blocks_fault_signals) { /* a fault would kill it */
+            unprotect_pages();
+            censor_all();
         }
-        t->watch.unfit = blocked;
+        t->watch.blocks_fault_signals = blocked;
         set_selector(t);
     }
     watch_unlock();
@@ -115,171 +117,171 @@ void watch_seen(struct thread *t, uint64_t mask)
 
 int watch_call_begins(struct thread *t, enum watch_call how, const struct memory *m)
 {
-    int opened = 0;
+    int unprotected = 0;
     watch_lock();
-    is_seen(t);
-    t->watch.anything = !m;
+    mark_quiescent(t);
+    t->watch.memory_unknown = !m;
     if (m)
         t->watch.memory = *m;
     t->watch.call = how;
     if (!m) {
-        opened = nclosed != 0;
-        open_pages();
+        unprotected = nprotected != 0;
+        unprotect_pages();
     }
     for (unsigned i = 0; m && i < m->n; i++)
-        opened |= open_range(m->part[i].address, m->part[i].bytes);
+        unprotected |= unprotect_range(m->part[i].address, m->part[i].bytes);
     watch_unlock();
-    return opened;
+    return unprotected;
 }
 
 void watch_change_begins(struct thread *t, const struct memory *m)
 {
-    if (!watch_many())
+    if (!watch_several_threads())
         return;
     watch_lock();
-    is_seen(t);
+    mark_quiescent(t);
     t->watch.memory = *m;
-    t->watch.changes = 1;
+    t->watch.changes_mappings = 1;
     t->watch.call = t->watch.in_burst ? CALL_OPEN_ENDED : CALL_IN_HANDLER;
-    for (unsigned i = 0; i < m->n; i++) /* what came to be watched there since its lines were settled */
-        lose_range(m->part[i].address, end_of(m->part[i].address, m->part[i].bytes));
+    for (unsigned i = 0; i < m->n; i++) /* lines there may have been chosen since the others were settled */
+        censor_range(m->part[i].address, end_of(m->part[i].address, m->part[i].bytes));
     watch_unlock();
 }
 
 void watch_call_ends(struct thread *t)
 {
     watch_lock();
-    is_seen(t);
+    mark_quiescent(t);
     watch_unlock();
 }
 
 void watch_diverted(struct thread *t)
 {
-    if (!watch_many())
+    if (!watch_several_threads())
         return;
     watch_lock();
-    if (!guarding && ++t->watch.calls_at_rest >= REST_CALLS &&
-        t->watch.calls_at_rest * watching()->fault_ns * REST_SHARE >
-            sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - rest_began_ns) {
-        t->watch.let_go = 1;
+    if (!tracking && ++t->watch.calls_in_pause >= PAUSE_CALLS &&
+        t->watch.calls_in_pause * watching()->fault_ns * PAUSE_SHARE >
+            sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - pause_began_ns) {
+        t->watch.not_diverted = 1;
         set_selector(t);
     }
     watch_unlock();
 }
 
-void watch_lets_through(struct thread *t)
+void watch_undiverted_begins(struct thread *t)
 {
     watch_lock();
-    t->watch.let_through = 1;
+    t->watch.makes_undiverted = 1;
     t->divert.selector = CALLS_ALLOWED;
-    open_pages();
+    unprotect_pages();
     watch_unlock();
 }
 
-void watch_was_let_through(struct thread *t)
+void watch_undiverted_ends(struct thread *t)
 {
     watch_lock();
-    t->watch.let_through = 0;
-    is_seen(t);
+    t->watch.makes_undiverted = 0;
+    mark_quiescent(t);
     set_selector(t);
-    close_pages();
+    protect_pages();
     watch_unlock();
 }
 
-/* --- the guard --- */
+/* --- tracking --- */
 
-/* What a thread does that was let go, or never came to us, is not known; nor that it made the call noted
- * last. */
-static void guard_all_anew(void)
+/* It is not known what a thread whose calls are not diverted does, nor whether it still is in the call
+ * noted last. */
+static void tracker_new_epoch(void)
 {
-    guarding = 1;
-    guard_number++;
+    tracking = 1;
+    tracker_epoch++;
     for (struct thread *t = threads; t; t = t->watch.next) {
         struct watch_thread *w = &t->watch;
-        w->let_go = 0;
-        w->calls_at_rest = 0;
+        w->not_diverted = 0;
+        w->calls_in_pause = 0;
         if (t->divert.selector == CALLS_ALLOWED && !w->in_burst && w->call == CALL_OPEN_ENDED)
             w->call = CALL_NONE;
     }
 }
 
-void guard_begins(struct thread *t)
+void tracker_start(struct thread *t)
 {
-    if (!watch_many() || !watch_used())
+    if (!watch_several_threads() || !watch_used())
         return;
     if (divert_calls(t))
         return;
-    if (!guarding)
-        guard_all_anew();
+    if (!tracking)
+        tracker_new_epoch();
     set_selector(t);
-    t->watch.guard = guard_number;
+    t->watch.epoch = tracker_epoch;
 }
 
-void guard_ends(void)
+void tracker_stop(void)
 {
-    open_pages();
-    guarding = 0;
+    unprotect_pages();
+    tracking = 0;
     for (struct thread *t = threads; t; t = t->watch.next)
         if (t->divert.is_on)
             t->divert.selector = CALLS_ALLOWED;
 }
 
-void turn_off(enum wire_unwatched why)
+void disable_watching(enum wire_unwatched why)
 {
-    open_pages();
-    lose_all();
+    unprotect_pages();
+    censor_all();
     npages = 0;
     watching()->off = (uint32_t)why;
-    guard_ends();
+    tracker_stop();
 }
 
 int divert_calls(struct thread *t)
 {
     int result = divert_enable(t);
     if (result)
-        turn_off(WIRE_UNWATCHED_KERNEL);
+        disable_watching(WIRE_UNWATCHED_KERNEL);
     return result;
 }
 
-void guard_rests(void)
+void tracker_pause(void)
 {
-    if (!guarding)
+    if (!tracking)
         return;
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
-        if (is_wanted(&watching()->watch[i]))
+        if (is_pending(&watching()->watch[i]))
             return;
-    open_pages();
-    guarding = 0;
-    rest_began_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    rests_for = rests_for ? rests_for * 2 : 1;
-    if (rests_for > REST_MOST_BURSTS)
-        rests_for = REST_MOST_BURSTS;
-    rest = rests_for;
+    unprotect_pages();
+    tracking = 0;
+    pause_began_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    next_pause_bursts = next_pause_bursts ? next_pause_bursts * 2 : 1;
+    if (next_pause_bursts > PAUSE_MOST_BURSTS)
+        next_pause_bursts = PAUSE_MOST_BURSTS;
+    pause_bursts = next_pause_bursts;
     count_add(&proc->count.watch_rests, 1);
 }
 
-void guard_meets_burst(struct thread *t)
+void tracker_burst_begins(struct thread *t)
 {
-    if (rest)
-        rest--;
+    if (pause_bursts)
+        pause_bursts--;
     else
-        guard_begins(t);
+        tracker_start(t);
 }
 
-int guard_rests_now(void)
+int tracker_is_paused(void)
 {
-    return rest != 0;
+    return pause_bursts != 0;
 }
 
-void guard_is_worth_it(void)
+void tracker_shorten_pauses(void)
 {
-    rests_for /= 2;
+    next_pause_bursts /= 2;
 }
 
-void guard_forked(void)
+void tracker_forked(void)
 {
     notes_forked();
-    rests_for = rest = 0;
+    next_pause_bursts = pause_bursts = 0;
 }
 
 /* --- threads that have ended --- */
@@ -292,14 +294,14 @@ void unlink_thread(const struct thread *gone)
             nthreads--;
             break;
         }
-    if (!watch_many())
-        guard_ends();
+    if (!watch_several_threads())
+        tracker_stop();
 }
 
 void watch_reap(void)
 {
     struct thread *gone = NULL;
-    if (!session->watch || !watch_many())
+    if (!session->watch || !watch_several_threads())
         return;
     watch_lock();
     for (struct thread *t = threads, *next; t; t = next) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pages.c - the pages of watched lines: which there are, which are closed; and the lines' fate.
+ * pages.c - the pages of watched lines, which of them are protected, and the final state of the lines.
  */
 #include <sys/mman.h>
 #include <time.h>
@@ -13,8 +13,8 @@
 #include "agent/watch/watch-internal.h"
 
 struct page pages[WIRE_MAX_WATCHES];
-unsigned npages, nclosed;
-uint64_t closings;
+unsigned npages, nprotected;
+uint64_t protection_count;
 
 static uint64_t page_of(uint64_t address)
 {
@@ -23,36 +23,36 @@ static uint64_t page_of(uint64_t address)
 
 /* --- lines --- */
 
-/* Since when each is waited for, for the count of how long that was; of lines that are not yet, nothing. */
+/* When each line became pending, to add up how long that was; nothing for lines that are not pending yet. */
 static struct {
-    uint64_t id, own_ns;
-    uint32_t tid; /* of the thread that left it behind */
-} since[WIRE_MAX_WATCHES];
+    uint64_t id, app_cpu_ns;
+    uint32_t tid; /* of the thread whose survivor it is */
+} pending_since[WIRE_MAX_WATCHES];
 
-static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_t own_ns,
-                      uint64_t inside_refs)
+static void settle_at(struct wire_watch *w, enum wire_watch_state state, uint64_t app_cpu_ns,
+                      uint64_t translated_refs)
 {
-    uint32_t wanted = WIRE_WATCH_WANTED;
+    uint32_t wanted = WIRE_WATCH_PENDING;
     unsigned i = (unsigned)(w - watching()->watch);
-    if (state == WIRE_WATCH_LOST && since[i].id != w->id)
+    if (state == WIRE_WATCH_CENSORED && pending_since[i].id != w->id)
         state = WIRE_WATCH_REFUSED;
-    w->own_ns = own_ns;
-    w->inside_refs = inside_refs;
-    /* The collector, answering another thread, may have settled it just now. */
+    w->app_cpu_ns = app_cpu_ns;
+    w->translated_refs = translated_refs;
+    /* The collector may have settled it just now, answering another thread. */
     if (__atomic_compare_exchange_n(&w->state, &wanted, (uint32_t)state, 0, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED) &&
-        since[i].id == w->id && own_ns > since[i].own_ns)
-        count_add(&proc->count.watch_line_ns, own_ns - since[i].own_ns);
+        pending_since[i].id == w->id && app_cpu_ns > pending_since[i].app_cpu_ns)
+        count_add(&proc->count.watch_line_ns, app_cpu_ns - pending_since[i].app_cpu_ns);
 }
 
 void settle(struct wire_watch *w, enum wire_watch_state state)
 {
-    settle_at(w, state, watch_own_ns(), watch_inside_refs());
+    settle_at(w, state, watch_app_cpu_ns(), watch_translated_refs());
 }
 
 static int lies_in(const struct wire_watch *w, uint64_t low, uint64_t high)
 {
-    return is_wanted(w) && w->line < high && w->line + session->line_bytes > low;
+    return is_pending(w) && w->line < high && w->line + session->line_bytes > low;
 }
 
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
@@ -62,18 +62,18 @@ void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
             settle(&watching()->watch[i], state);
 }
 
-void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t inside_refs)
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
         if (lies_in(&watching()->watch[i], low, high)) {
-            settle_at(&watching()->watch[i], WIRE_WATCH_HIT, watch_own_ns() - ago_ns, inside_refs);
+            settle_at(&watching()->watch[i], WIRE_WATCH_HIT, watch_app_cpu_ns() - ago_ns, translated_refs);
             count_add(&proc->count.watch_hits, 1);
         }
 }
 
-void lose_all(void)
+void censor_all(void)
 {
-    settle_range(0, UINT64_MAX, WIRE_WATCH_LOST);
+    settle_range(0, UINT64_MAX, WIRE_WATCH_CENSORED);
 }
 
 /* --- pages --- */
@@ -86,66 +86,66 @@ struct page *find_page(uint64_t address)
     return NULL;
 }
 
-int page_is_wanted(const struct page *p)
+int page_is_pending(const struct page *p)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
-        if (is_wanted(&watching()->watch[i]) && page_of(watching()->watch[i].line) == p->address)
+        if (is_pending(&watching()->watch[i]) && page_of(watching()->watch[i].line) == p->address)
             return 1;
     return 0;
 }
 
-static void begins_to_be_open(struct page *p)
+static void note_unprotected(struct page *p)
 {
-    p->opened_ns = 0;
-    if (!watch_many())
+    p->accessible_ns = 0;
+    if (!watch_several_threads())
         return;
-    p->opened_ns = watch_own_ns();
-    p->opened_process_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    p->opened_thread_ns = cpu_ns();
-    p->opened_by = (uint32_t)sys0(SYS_gettid);
+    p->accessible_ns = watch_app_cpu_ns();
+    p->accessible_process_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    p->accessible_thread_ns = cpu_ns();
+    p->accessible_tid = (uint32_t)sys0(SYS_gettid);
 }
 
-/* CPU time of others since then, in which they may have touched it. */
+/* CPU time of other threads since then, in which they may have touched it. */
 static uint64_t unseen_ns(const struct page *p)
 {
-    uint64_t own = watch_own_ns();
-    if (p->opened_by != (uint32_t)sys0(SYS_gettid))
-        return own > p->opened_ns ? own - p->opened_ns : 0;
-    uint64_t all = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - p->opened_process_ns,
-             own_part = cpu_ns() - p->opened_thread_ns;
+    uint64_t own = watch_app_cpu_ns();
+    if (p->accessible_tid != (uint32_t)sys0(SYS_gettid))
+        return own > p->accessible_ns ? own - p->accessible_ns : 0;
+    uint64_t all = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - p->accessible_process_ns,
+             own_part = cpu_ns() - p->accessible_thread_ns;
     return all > own_part ? all - own_part : 0;
 }
 
-int open_page(struct page *p)
+int unprotect_page(struct page *p)
 {
-    if (!p->closed)
+    if (!p->is_protected)
         return 1;
-    p->closed = 0;
-    nclosed--;
-    begins_to_be_open(p);
+    p->is_protected = 0;
+    nprotected--;
+    note_unprotected(p);
     return !sys_failed(sys3(SYS_mprotect, p->address, WIRE_PAGE, p->protection));
 }
 
-void open_pages(void)
+void unprotect_pages(void)
 {
     for (unsigned i = 0; i < npages; i++)
-        open_page(&pages[i]);
+        unprotect_page(&pages[i]);
 }
 
-int open_range(uint64_t address, uint64_t bytes)
+int unprotect_range(uint64_t address, uint64_t bytes)
 {
-    int opened = 0;
+    int unprotected = 0;
     for (unsigned i = 0; i < npages; i++)
-        if (pages[i].closed && page_overlaps(&pages[i], address, bytes)) {
-            open_page(&pages[i]);
-            opened = 1;
+        if (pages[i].is_protected && page_overlaps(&pages[i], address, bytes)) {
+            unprotect_page(&pages[i]);
+            unprotected = 1;
         }
-    return opened;
+    return unprotected;
 }
 
-/* Other threads may have touched it while it was open. A short while makes little difference; after a longer
- * one it is as if its lines had been given up when it was opened. */
-static void ends_being_open(struct page *p)
+/* Other threads may have touched the page unnoticed. After a short time that makes little difference; after
+ * a longer one its lines are censored at the moment when it was unprotected. */
+static void account_unseen(struct page *p)
 {
     uint64_t unseen = unseen_ns(p);
     for (unsigned i = 0; i < WIRE_MAX_WATCHES && unseen; i++) {
@@ -153,72 +153,71 @@ static void ends_being_open(struct page *p)
         if (!lies_in(w, p->address, p->address + WIRE_PAGE))
             continue;
         if (unseen > UNSEEN_MOST_NS)
-            settle_at(w, WIRE_WATCH_LOST, p->opened_ns, watch_inside_refs());
+            settle_at(w, WIRE_WATCH_CENSORED, p->accessible_ns, watch_translated_refs());
         else
             count_add(&proc->count.watch_unseen_ns, unseen);
     }
-    p->opened_ns = 0;
+    p->accessible_ns = 0;
 }
 
-static void close_page(struct page *p)
+static void protect_page(struct page *p)
 {
-    if (p->closed)
+    if (p->is_protected)
         return;
     if (own_overlaps(p->address, WIRE_PAGE)) {
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_REFUSED);
         return;
     }
     if (rseq_has_descriptor(p->address)) {
-        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
+        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_CENSORED);
         return;
     }
-    if (p->opened_ns) {
-        ends_being_open(p);
-        if (!page_is_wanted(p))
+    if (p->accessible_ns) {
+        account_unseen(p);
+        if (!page_is_pending(p))
             return;
     }
-    __atomic_fetch_add(&closings, 1, __ATOMIC_RELEASE); /* before, for who finds it closed and looks */
-    p->closed = !sys_failed(sys3(SYS_mprotect, p->address, WIRE_PAGE, PROT_NONE));
-    nclosed += (unsigned)p->closed;
-    if (!p->closed)
-        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_LOST);
+    /* Before protecting, for a thread that faults and then compares. */
+    __atomic_fetch_add(&protection_count, 1, __ATOMIC_RELEASE);
+    p->is_protected = !sys_failed(sys3(SYS_mprotect, p->address, WIRE_PAGE, PROT_NONE));
+    nprotected += (unsigned)p->is_protected;
+    if (!p->is_protected)
+        settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_CENSORED);
 }
 
-void close_pages(void)
+void protect_pages(void)
 {
-    if (npages == 0 || !threads_let_close())
+    if (npages == 0 || !threads_allow_protection())
         return;
     for (unsigned i = 0; i < npages; i++)
-        if (page_is_wanted(&pages[i]) && !page_in_use(&pages[i]))
-            close_page(&pages[i]);
+        if (page_is_pending(&pages[i]) && !page_in_use(&pages[i]))
+            protect_page(&pages[i]);
 }
 
-void lose_range(uint64_t low, uint64_t high)
+void censor_range(uint64_t low, uint64_t high)
 {
-    open_range(low, high - low);
-    settle_range(low, high, WIRE_WATCH_LOST);
+    unprotect_range(low, high - low);
+    settle_range(low, high, WIRE_WATCH_CENSORED);
 }
 
-/* --- what must not be closed --- */
+/* --- pages that must never be protected --- */
 
-/*
- * Where frames of signals lie that the target handles, on stacks that it made itself. The kernel reads a
- * frame when the handler returns, and kills where it cannot. The last few are remembered for good, as nobody
- * tells when a handler has been jumped out of.
- */
+/* Places of signal frames of the target, on stacks that it allocated itself. The kernel reads a frame when
+ * the handler returns, and kills if it cannot. The last few places are remembered permanently, since a jump
+ * out of a handler is not noticed. */
 static struct {
     uint64_t low, high;
 } frames[FRAMES_KNOWN];
 static unsigned nframes;
 
-void watch_avoid(uint64_t low, uint64_t high)
+void watch_never_protect(uint64_t low, uint64_t high)
 {
     if (!session || !session->watch)
         return;
     watch_lock();
-    low = page_of(low); /* whole pages: a line above the frame closes its page, too */
+    low = page_of(low); /* whole pages: a line next to the frame would protect its page, too */
     high = page_of(high + WIRE_PAGE - 1);
-    lose_range(low, high);
+    censor_range(low, high);
     int known = 0;
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
         known |= low >= frames[i].low && high <= frames[i].high;
@@ -230,31 +229,31 @@ void watch_avoid(uint64_t low, uint64_t high)
     watch_unlock();
 }
 
-/* The last mappings that changed, in a ring. */
+/* The last changes of mappings, a ring. */
 static struct {
     uint64_t low, high;
 } changes[CHANGES_KNOWN];
 static uint64_t nchanges, changes_asked;
 
-void mapping_changes(uint64_t low, uint64_t high)
+void mapping_changed(uint64_t low, uint64_t high)
 {
     changes[nchanges % CHANGES_KNOWN].low = low;
     changes[nchanges++ % CHANGES_KNOWN].high = high;
 }
 
-void mappings_are_asked_for(void)
+void mappings_note_question(void)
 {
     changes_asked = nchanges;
 }
 
-void lose_changed(void)
+void censor_changed(void)
 {
     if (nchanges - changes_asked > CHANGES_KNOWN) {
-        open_pages();
-        lose_all();
+        unprotect_pages();
+        censor_all();
     }
     for (uint64_t i = changes_asked; i < nchanges && nchanges - changes_asked <= CHANGES_KNOWN; i++)
-        lose_range(changes[i % CHANGES_KNOWN].low, changes[i % CHANGES_KNOWN].high);
+        censor_range(changes[i % CHANGES_KNOWN].low, changes[i % CHANGES_KNOWN].high);
 }
 
 void watch_unmapped(uint64_t address, uint64_t bytes, int gone)
@@ -264,58 +263,58 @@ void watch_unmapped(uint64_t address, uint64_t bytes, int gone)
     /* Mappings change by whole pages. */
     uint64_t end = end_of(address, bytes), last = end == UINT64_MAX ? end : page_of(end + WIRE_PAGE - 1);
     watch_lock();
-    open_range(address, bytes);
-    settle_range(page_of(address), last, gone ? WIRE_WATCH_UNMAPPED : WIRE_WATCH_LOST);
-    mapping_changes(page_of(address), last);
+    unprotect_range(address, bytes);
+    settle_range(page_of(address), last, gone ? WIRE_WATCH_UNMAPPED : WIRE_WATCH_CENSORED);
+    mapping_changed(page_of(address), last);
     watch_unlock();
 }
 
 /* --- after an answer --- */
 
-static void begin_lines(const struct thread *t, uint64_t own_ns)
+static void start_lines(const struct thread *t, uint64_t app_cpu_ns)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
         struct wire_watch *w = &watching()->watch[i];
-        if (!is_wanted(w) || since[i].id == w->id)
+        if (!is_pending(w) || pending_since[i].id == w->id)
             continue;
-        since[i].id = w->id;
-        since[i].own_ns = own_ns;
-        since[i].tid = t->tid;
-        if (watch_many()) {
-            w->since_refs = watch_inside_refs();
-            __atomic_store_n(&w->since_ns, own_ns, __ATOMIC_RELAXED);
+        pending_since[i].id = w->id;
+        pending_since[i].app_cpu_ns = app_cpu_ns;
+        pending_since[i].tid = t->tid;
+        if (watch_several_threads()) {
+            w->from_refs = watch_translated_refs();
+            __atomic_store_n(&w->from_cpu_ns, app_cpu_ns, __ATOMIC_RELAXED);
         }
     }
 }
 
-void lines_wait(uint32_t tid, uint64_t page, uint64_t ns)
+void postpone_lines(uint32_t tid, uint64_t page, uint64_t ns)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
         struct wire_watch *w = &watching()->watch[i];
-        if (is_wanted(w) && since[i].id == w->id && w->since_ns &&
-            (since[i].tid == tid || page_of(w->line) == page))
-            __atomic_store_n(&w->since_ns, w->since_ns + ns, __ATOMIC_RELAXED);
+        if (is_pending(w) && pending_since[i].id == w->id && w->from_cpu_ns &&
+            (pending_since[i].tid == tid || page_of(w->line) == page))
+            __atomic_store_n(&w->from_cpu_ns, w->from_cpu_ns + ns, __ATOMIC_RELAXED);
     }
 }
 
-void list_pages(const struct thread *t, uint64_t own_ns)
+void rebuild_pages(const struct thread *t, uint64_t app_cpu_ns)
 {
     for (unsigned i = 0; i < FRAMES_KNOWN; i++)
-        lose_range(frames[i].low, frames[i].high);
+        censor_range(frames[i].low, frames[i].high);
     rseq_note_descriptor((uint64_t)__builtin_thread_pointer());
-    lose_changed();
-    begin_lines(t, own_ns);
+    censor_changed();
+    start_lines(t, app_cpu_ns);
     for (unsigned i = 0; i < npages;) {
-        if (page_is_wanted(&pages[i])) {
+        if (page_is_pending(&pages[i])) {
             i++;
             continue;
         }
-        open_page(&pages[i]);
+        unprotect_page(&pages[i]);
         pages[i] = pages[--npages];
     }
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++) {
         const struct wire_watch *w = &watching()->watch[i];
-        if (is_wanted(w) && !find_page(w->line))
+        if (is_pending(w) && !find_page(w->line))
             pages[npages++] = (struct page){.address = page_of(w->line), .protection = (int)w->protection};
     }
 }

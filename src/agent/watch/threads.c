@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads.c - threads come and go while pages may be closed.
+ * threads.c - threads begin and end while pages may be protected.
  *
- * While a thread is made (from pthread_create until it has come to thread_attach), all pages are open: its
- * first steps are libc's, with signals blocked and calls that nobody diverts. One that ends is known until
- * the kernel has none of that id any more: its last steps are libc's, too, but diverted.
+ * While a thread is being created (from pthread_create until the new thread is attached), all pages are
+ * unprotected: its first steps are libc's, with signals blocked and calls that are not diverted. A thread
+ * that ends stays in the list until the kernel has no thread of that id any more: its last steps are
+ * libc's, too, but diverted.
  */
 #include <errno.h>
 #include "agent/divert/divert.h"
@@ -15,110 +16,109 @@
 #include "agent/threads/threads.h"
 #include "agent/watch/watch-internal.h"
 
-/* Signals that must not be blocked are not, though libc, in its first steps or last ones in making a thread,
- * put back the mask that the target believes in: it is told what it asked for. */
+/* Unblocks the signals that must not be blocked, if libc has restored the mask that the target believes in,
+ * in its first or last steps of creating a thread. They are noted as hidden. */
 static void unblock(struct thread *t)
 {
-    uint64_t stuck = t->watch.quiet_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
+    uint64_t stuck = t->watch.saved_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
     if (!stuck)
         return;
-    t->watch.quiet_mask &= ~stuck;
+    t->watch.saved_mask &= ~stuck;
     t->signals.hidden |= stuck;
-    t->signals.blocked_with_hidden = t->watch.quiet_mask;
+    t->signals.blocked_with_hidden = t->watch.saved_mask;
 }
 
-void watch_starts(struct thread *self, struct thread *t, uint64_t stack_bytes)
+void watch_thread_creating(struct thread *self, struct thread *t, uint64_t stack_bytes)
 {
-    t->watch.is_starting = 0;
+    t->watch.being_created = 0;
     t->watch.stack_bytes = stack_bytes;
     if (!self || !session->watch)
         return;
-    watch_quiet_native(self);
+    watch_block_signals_native(self);
     watch_reap();
     watch_lock();
     starting++;
-    t->watch.is_starting = 1;
+    t->watch.being_created = 1;
     self->watch.creating++;
-    open_pages();
+    unprotect_pages();
     watch_unlock();
-    watch_lock(); /* there are two now */
-    if (!guard_rests_now())
-        guard_begins(self);
+    watch_lock(); /* now there are two threads */
+    if (!tracker_is_paused())
+        tracker_start(self);
     watch_unlock();
-    unblock(self); /* blocked by a call while nobody diverted them */
-    watch_quiet_end(self);
+    unblock(self); /* blocked by a call that was not diverted */
+    watch_unblock_signals(self);
 }
 
-void watch_started(struct thread *self, struct thread *t, int failed)
+void watch_thread_created(struct thread *self, struct thread *t, int failed)
 {
     if (!self || !session->watch)
         return;
-    watch_quiet_native(self);
+    watch_block_signals_native(self);
     watch_lock();
     if (self->watch.creating)
         self->watch.creating--;
-    if (failed && t->watch.is_starting) {
+    if (failed && t->watch.being_created) {
         starting--;
-        mapping_changes(0, UINT64_MAX); /* of its stack, which nobody has told us of */
+        mapping_changed(0, UINT64_MAX); /* of its stack, which libc has unmapped unnoticed */
     }
-    self->watch.let_through = 0;
-    is_seen(self);
+    self->watch.makes_undiverted = 0;
+    mark_quiescent(self);
     set_selector(self);
-    close_pages();
+    protect_pages();
     watch_unlock();
     unblock(self);
-    watch_quiet_end(self);
+    watch_unblock_signals(self);
 }
 
-void watch_attached(struct thread *t)
+void watch_thread_attached(struct thread *t)
 {
     struct watch_thread *w = &t->watch;
     uint64_t here = (uint64_t)__builtin_frame_address(0);
     if (!session->watch)
         return;
-    watch_quiet_native(t);
+    watch_block_signals_native(t);
     watch_lock();
     w->call = CALL_NONE;
     w->memory.n = 0;
-    w->changes = 0;
-    w->anything = w->unfit = w->creating = w->let_through = w->exits = w->in_burst = w->let_go = 0;
-    w->calls_at_rest = 0;
+    w->changes_mappings = 0;
+    w->memory_unknown = w->blocks_fault_signals = w->creating = w->makes_undiverted = w->exits = w->in_burst =
+        w->not_diverted = 0;
+    w->calls_in_pause = 0;
     w->overhead_ns = 0;
     w->fs_base = (uint64_t)__builtin_thread_pointer();
     w->stack_high = w->stack_low = 0;
-    if (w->is_starting && w->fs_base > here && w->fs_base - here < w->stack_bytes) {
+    if (w->being_created && w->fs_base > here && w->fs_base - here < w->stack_bytes) {
         w->stack_low = here > w->stack_bytes ? here - w->stack_bytes : 0;
         w->stack_high = w->fs_base + THREAD_POINTER_ABOVE;
     }
     w->next = threads;
     threads = t;
     nthreads++;
-    starting -= (unsigned)w->is_starting;
-    if (watch_many() && watch_used()) {
+    starting -= (unsigned)w->being_created;
+    if (watch_several_threads() && watch_used()) {
         if (t->index >= CALL_SLOTS || nthreads > WATCH_MOST_THREADS)
-            turn_off(WIRE_UNWATCHED_THREADS);
+            disable_watching(WIRE_UNWATCHED_THREADS);
         else if (divert_calls(t) == 0)
             set_selector(t);
-        is_seen(t);
-        settle_own_memory();
-        close_pages();
+        mark_quiescent(t);
+        censor_thread_memory();
+        protect_pages();
     }
     watch_unlock();
-    if (w->is_starting)
+    if (w->being_created)
         unblock(t);
-    watch_quiet_end(t);
+    watch_unblock_signals(t);
 }
 
-void watch_not_attached(struct thread *t)
+void watch_thread_not_attached(struct thread *t)
 {
-    if (t->watch.is_starting)
+    if (t->watch.being_created)
         __atomic_fetch_sub(&starting, 1, __ATOMIC_RELAXED);
 }
 
-/*
- * The kernel walks through the thread's list of robust mutexes when it ends, wherever they are. What else it
- * writes to is next to the thread pointer.
- */
+/* When the thread ends, the kernel goes through its list of robust mutexes, wherever they are. Everything
+ * else that it writes is next to the thread pointer. */
 static int has_robust_mutexes(void)
 {
     struct {
@@ -132,33 +132,33 @@ static int has_robust_mutexes(void)
     return head.next != at || head.pending;
 }
 
-void watch_exits(struct thread *t)
+void watch_thread_exiting(struct thread *t)
 {
     int robust = has_robust_mutexes();
     watch_lock();
-    is_seen(t);
+    mark_quiescent(t);
     t->watch.exits = 1;
     t->divert.selector = CALLS_ALLOWED;
     if (robust) {
         t->watch.call = CALL_OPEN_ENDED;
-        t->watch.anything = 1;
-        open_pages();
+        t->watch.memory_unknown = 1;
+        unprotect_pages();
     }
     watch_unlock();
 }
 
-int watch_detached(struct thread *t)
+int watch_thread_detached(struct thread *t)
 {
     if (!session->watch)
         return 0;
-    watch_quiet_native(t);
-    if (!watch_many())
+    watch_block_signals_native(t);
+    if (!watch_several_threads())
         watch_pause(t);
     watch_lock();
-    int still_diverted = t->divert.was_on && watch_many();
+    int still_diverted = t->divert.was_on && watch_several_threads();
     if (!still_diverted)
         unlink_thread(t);
     watch_unlock();
-    watch_quiet_end(t);
+    watch_unblock_signals(t);
     return still_diverted;
 }

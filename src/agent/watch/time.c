@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * time.c - the program's own CPU time, less what profiling took.
+ * time.c - the program's own CPU time, without what profiling took.
  *
- * Time is that of the whole process: a line is touched again by whichever thread. What runs in translated
- * code has no time here: its references are counted.
+ * It is the time of the whole process, since a line may be touched again by any thread. Execution in
+ * translated code has no time here: its references are counted instead.
  */
 #include <time.h>
 #include "agent/sys/session.h"
@@ -11,14 +11,14 @@
 #include "agent/thread.h"
 #include "agent/watch/watch-internal.h"
 
-static uint64_t overhead_ns; /* CPU time that was not the program's own, in all */
+static uint64_t overhead_ns; /* CPU time that was not the program's own, in total */
 
 uint64_t cpu_ns(void)
 {
     return sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-uint64_t watch_own_ns(void)
+uint64_t watch_app_cpu_ns(void)
 {
     return sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - __atomic_load_n(&overhead_ns, __ATOMIC_RELAXED);
 }
@@ -35,40 +35,40 @@ void watch_burst_begins(struct thread *t)
     t->watch.burst_overhead_ns = t->watch.overhead_ns;
 }
 
-/* CPU time of the thread since watch_burst_begins that is not known as not its own yet. */
+/* CPU time of the thread since watch_burst_begins that add_overhead does not include yet. */
 static uint64_t burst_overhead_ns(const struct thread *t)
 {
     return cpu_ns() - t->watch.burst_cpu_ns - (t->watch.overhead_ns - t->watch.burst_overhead_ns);
 }
 
-uint64_t watch_burst_own_ns(const struct thread *t)
+uint64_t watch_burst_app_cpu_ns(const struct thread *t)
 {
-    return watch_own_ns() - burst_overhead_ns(t);
+    return watch_app_cpu_ns() - burst_overhead_ns(t);
 }
 
-uint64_t watch_inside_refs(void)
+uint64_t watch_translated_refs(void)
 {
     return __atomic_load_n(&proc->count.count_refs, __ATOMIC_RELAXED) +
            __atomic_load_n(&proc->count.watch_refs, __ATOMIC_RELAXED);
 }
 
-void watch_burst_so_far(struct thread *t)
+void watch_account_burst(struct thread *t)
 {
     add_overhead(t, burst_overhead_ns(t));
 }
 
-void burst_is_over(struct thread *t)
+void charge_burst_end(struct thread *t)
 {
-    watch_burst_so_far(t);
-    add_overhead(t, watching()->fault_ns * BURST_BACK_PERCENT / 100);
+    watch_account_burst(t);
+    add_overhead(t, watching()->fault_ns * BURST_RETURN_PERCENT / 100);
 }
 
-int watch_was_in_fault(const struct thread *t)
+int watch_fault_just_ended(const struct thread *t)
 {
     return t->watch.fault_end_ns && cpu_ns() - t->watch.fault_end_ns < FAULT_RETURN_NS;
 }
 
 void watch_time_forked(void)
 {
-    overhead_ns = 0; /* of CPU time that starts anew */
+    overhead_ns = 0; /* the child's CPU time starts at 0 */
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * touched.c - a short burst's records, counted, and looked through for watched lines. What they mean is told
- * in wire.h; the collector's decoders do the same for whole bursts (collect/records;
- * tests/unit/test_references.c compares all three).
+ * touched.c - counts the references in the records of a probe burst, and finds watched lines in them.
+ * wire.h explains the records. The collector's decoders do the same for whole bursts (collect/records);
+ * tests/unit/test_references.c compares all three.
  */
 #include "agent/burst/burst.h"
 #include "agent/sys/session.h"
 #include "agent/watch/watch.h"
 
-/* The lines looked for, and those found. */
+/* The lines to be found, and the result. */
 struct search {
     const uint64_t *lines;
     unsigned n;
@@ -18,7 +18,7 @@ struct search {
 struct record {
     const struct wire_block *block;
     const uint64_t *words;
-    uint32_t have;  /* words of it that are there */
+    uint32_t have;  /* number of its words that were written */
     uint32_t insns; /* instructions of it that were executed */
     uint64_t fs_base;
 };
@@ -50,7 +50,7 @@ static inline void touch_once(struct search *s, uint64_t address, uint64_t bytes
     s->touched.refs++;
 }
 
-/* All elements from the pointer on, in its direction. */
+/* All elements, from the pointer in its direction. */
 static void touch_elements(struct search *s, uint64_t pointer, uint64_t elements, uint64_t bytes, int down)
 {
     uint64_t all = elements * bytes;
@@ -61,7 +61,7 @@ static void touch_elements(struct search *s, uint64_t pointer, uint64_t elements
 static void touch_rep(struct search *s, const struct record *r, const struct wire_ref *ref)
 {
     if (ref->slot + 4u >= r->have)
-        return; /* it was not finished, and runs natively now */
+        return; /* the instruction did not complete, and now runs natively */
     const uint64_t *w = r->words + ref->slot;
     uint64_t elements = w[0] - w[3], bytes = ref->elem_bytes;
     int down = (int64_t)(w[4] - (ref->flags & WIRE_REP_DST ? w[2] : w[1])) < 0;
@@ -99,7 +99,7 @@ static void look(struct search *s, const struct record *r)
         case WIRE_REF_GATHER:
             touch_gather(s, r, ref);
             break;
-        case WIRE_REF_MASKED: /* as if all elements were; a line too many at times */
+        case WIRE_REF_MASKED: /* as if all elements were accessed: may find a line too many */
             if (word(r, ref->slot2))
                 touch_once(s, address_of(r, ref), ref->size);
             break;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch-internal.h - what the parts of watching tell each other.
+ * watch-internal.h - the interfaces between the files of watching.
  *
  * From the lowest to the highest; each uses those before it:
  *
  *   time.c          the program's own CPU time
- *   call-notes.c    the threads, the lock, whose system calls may touch which pages
- *   pages.c         the pages of watched lines: which there are, open and closed; the lines' fate
- *   call-tracker.c  several threads: notes each one's calls; when that begins, rests and ends
+ *   call-notes.c    the threads, the lock, and which system calls may access which pages
+ *   pages.c         the pages of watched lines and their protection; the final state of the lines
+ *   call-tracker.c  several threads: notes the calls of each; starts, pauses and ends
  *   allowance.c     the CPU time that watching may take
- *   watch.c         questions to the collector, when pages are closed and when all is given up
- *   faults.c        touches of closed pages, and the short bursts behind them
- *   threads.c       threads come and go
+ *   watch.c         questions to the collector; when pages are protected, and when all lines are censored
+ *   faults.c        faults of protected pages, and the probe bursts after them
+ *   threads.c       threads begin and end
  *
- * Functions called watch_* take the lock of call-notes.c where they need it; all others are called with
- * it.
+ * Functions called watch_* take the lock of call-notes.c where they need it; all others are called with the
+ * lock held.
  */
 #ifndef CACHEGRAM_AGENT_WATCH_INTERNAL_H
 #define CACHEGRAM_AGENT_WATCH_INTERNAL_H
@@ -25,23 +25,24 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A page with watched lines, or that had some. */
+/* A page that has watched lines, or had some. */
 struct page {
     uint64_t address;
     int protection;
-    int closed;
-    /* Other threads may touch it unseen since it was opened, at that own time (0: there are none), by a
-     * thread with that id; and the process' and the thread's CPU time then. */
-    uint64_t opened_ns, opened_process_ns, opened_thread_ns;
-    uint32_t opened_by;
+    int is_protected;
+    /* Since it was unprotected, other threads may have touched it unnoticed. At that moment: program CPU
+     * time (0: there are no other threads), CPU time of the process and of the thread, and that thread's
+     * id. */
+    uint64_t accessible_ns, accessible_process_ns, accessible_thread_ns;
+    uint32_t accessible_tid;
 };
 
-static inline int is_wanted(const struct wire_watch *w)
+static inline int is_pending(const struct wire_watch *w)
 {
-    return __atomic_load_n(&w->state, __ATOMIC_ACQUIRE) == WIRE_WATCH_WANTED;
+    return __atomic_load_n(&w->state, __ATOMIC_ACQUIRE) == WIRE_WATCH_PENDING;
 }
 
-/* Lengths are the target's: a call's argument of 32 bits may have anything in its upper half. */
+/* Lengths come from the target: a 32-bit argument of a call may have anything in its upper half. */
 static inline uint64_t end_of(uint64_t address, uint64_t bytes)
 {
     uint64_t end = address + bytes;
@@ -55,66 +56,70 @@ static inline int page_overlaps(const struct page *p, uint64_t address, uint64_t
 
 /* pages.c */
 extern struct page pages[WIRE_MAX_WATCHES];
-extern unsigned npages, nclosed;
-extern uint64_t closings;                         /* pages closed so far; changes before one is */
-struct page *find_page(uint64_t address);         /* NULL: none of them */
-int page_is_wanted(const struct page *p);         /* a line of it is still waited for */
-int open_page(struct page *p);                    /* 0: it is not there any more, or not as it was */
-void open_pages(void);                            /* all of them */
-int open_range(uint64_t address, uint64_t bytes); /* nonzero: something of it was closed */
-void close_pages(void); /* those of wanted lines, where nothing and nobody keeps them open */
-/* Those of the wanted lines, after the table has changed; new ones, of t's burst, wait since then. */
-void list_pages(const struct thread *t, uint64_t own_ns);
-/* Lines that the thread left behind, and those of the page, wait since so much later. */
-void lines_wait(uint32_t tid, uint64_t page, uint64_t ns);
-/* Every watched line in [low, high) has met its fate. */
+extern unsigned npages, nprotected;
+extern uint64_t protection_count;          /* pages protected so far; incremented before each */
+struct page *find_page(uint64_t address);  /* NULL: none of the pages */
+int page_is_pending(const struct page *p); /* a line of it is pending */
+int unprotect_page(struct page *p);        /* 0: the page is not mapped any more, or not with these rights */
+void unprotect_pages(void);
+int unprotect_range(uint64_t address, uint64_t bytes); /* nonzero: something was protected */
+void protect_pages(void); /* pages of pending lines, unless a thread or call needs them accessible */
+/* Rebuilds the table of pages after an answer; new lines, survivors of t's burst, are pending from that
+ * program CPU time on. */
+void rebuild_pages(const struct thread *t, uint64_t app_cpu_ns);
+/* Survivors of that thread, and lines of that page, have been pending for ns less than assumed. */
+void postpone_lines(uint32_t tid, uint64_t page, uint64_t ns);
+/* Sets the final state of each pending line in [low, high). */
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state);
-/* Lines there were touched, so much CPU time ago that went into profiling, after so many references in
+/* Lines there were touched, so much CPU time ago (which went into profiling), after so many references in
  * translated code. */
-void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t inside_refs);
-void lose_range(uint64_t low, uint64_t high); /* that memory cannot be watched */
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs);
+void censor_range(uint64_t low, uint64_t high); /* that memory cannot be watched */
 void settle(struct wire_watch *w, enum wire_watch_state state);
-void lose_all(void);
-/* What the collector sees of mappings while it answers may be out of date by then. */
-void mapping_changes(uint64_t low, uint64_t high);
-void mappings_are_asked_for(void);
-void lose_changed(void); /* lines in what has changed since */
+void censor_all(void);
+/* Changes of mappings, since what the collector sees of them while it answers may be out of date
+ * afterwards. */
+void mapping_changed(uint64_t low, uint64_t high);
+void mappings_note_question(void);
+void censor_changed(void); /* censors lines in what has changed since the question */
 
-/* call-notes.c; what the watch_ functions do: watch.h */
-extern struct thread *threads;      /* those that there are, a list */
-extern unsigned nthreads, starting; /* of the list; and those that are being made */
-extern int guarding;                /* 0: not yet, for good, or it rests */
-extern uint64_t guard_number;       /* of the guard now, or of the last one */
+/* call-notes.c; see watch.h for the watch_* functions. */
+extern struct thread *threads;      /* list of all threads */
+extern unsigned nthreads, starting; /* their number; and threads being created */
+extern int tracking;                /* 0: not yet, disabled, or pausing */
+extern uint64_t tracker_epoch;      /* the current epoch of tracking, or the last one */
 void watch_lock(void);
 void watch_unlock(void);
-int watch_holds_lock(void);            /* this thread does */
-int threads_let_close(void);           /* nonzero: what each thread's call may touch is known */
-int page_in_use(const struct page *p); /* some thread's call, or short burst, may touch it */
+int watch_holds_lock(void);            /* the calling thread holds it */
+int threads_allow_protection(void);    /* nonzero: for each thread it is known what its call may access */
+int page_in_use(const struct page *p); /* some thread's call or probe burst may access it */
 void notes_forked(void);
 
 /* call-tracker.c */
-void settle_own_memory(void);   /* lines on threads' stacks, where the kernel may write, are given up */
-void is_seen(struct thread *t); /* outside of any call but that which it makes now */
+void censor_thread_memory(void); /* censors lines on threads' stacks, where the kernel may write */
+/* It is outside of any call, except the one that it is about to make. */
+void mark_quiescent(struct thread *t);
 void set_selector(struct thread *t);
-void guard_begins(struct thread *t);      /* t calls, outside of any call */
-void guard_meets_burst(struct thread *t); /* likewise, as its burst begins, unless the guard rests */
-void guard_ends(void);
-void guard_rests(void); /* if no line is wanted: a guard costs something for every call */
-int guard_rests_now(void);
-void guard_is_worth_it(void);
-void guard_forked(void);
-void turn_off(enum wire_unwatched why);
-/* divert_enable; if the kernel cannot, turn_off. */
+void tracker_start(struct thread *t);        /* called by t, outside of any call */
+void tracker_burst_begins(struct thread *t); /* the same as its burst begins, unless the tracker pauses */
+void tracker_stop(void);
+void tracker_pause(void); /* if no line is pending, since the tracker has a cost for every call */
+int tracker_is_paused(void);
+void tracker_shorten_pauses(void);
+void tracker_forked(void);
+void disable_watching(enum wire_unwatched why);
+/* Calls divert_enable, and disable_watching if the kernel does not support it. */
 int divert_calls(struct thread *t);
-void unlink_thread(const struct thread *gone); /* takes it off the list */
+void unlink_thread(const struct thread *gone); /* removes it from the list */
 
 /* allowance.c */
-void spending_starts_anew(void); /* from question to question */
+void reset_spending(void); /* at each question */
 
 /* time.c */
-uint64_t cpu_ns(void);                            /* of the thread */
-void add_overhead(struct thread *t, uint64_t ns); /* CPU time that was not its own; ns may be negative */
-void burst_is_over(struct thread *t);
+uint64_t cpu_ns(void); /* of the thread */
+/* ns of CPU time, perhaps negative, were not the program's own. */
+void add_overhead(struct thread *t, uint64_t ns);
+void charge_burst_end(struct thread *t);
 void watch_time_forked(void);
 
 #pragma GCC visibility pop

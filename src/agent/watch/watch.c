@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.c - lines whose next touch is waited for, by taking all access to their pages away.
+ * watch.c - observes lines until their next touch, by protecting their pages.
  *
- * A burst leaves lines behind; the collector chooses a few of them (wire.h, struct wire_watching). Their
- * pages are closed while the program runs natively. A fault on a closed page is the touch that was waited
- * for, or one of a neighbour: then the page is opened, a short burst into a buffer of our own is recorded,
- * looked through for the watched lines right here, and the page closed again. The bursts for the collector,
- * which sees every touch in them anyway, begin with all pages open; where there are several threads, they
- * open what they meet, and the rest stays closed to the others.
+ * A burst ends with survivors: lines that it touched and whose next touch lies beyond it. The collector
+ * chooses a few of them (wire.h, struct wire_watching), and their pages are protected while the program
+ * runs natively. A fault of a protected page is the awaited touch, or a touch of another line in the page.
+ * In the second case the page is unprotected, a probe burst is recorded into a buffer of the thread and
+ * searched for the watched lines right here, and the page is protected again. Recorded bursts begin with
+ * all pages unprotected, since the collector sees every touch in them. With several threads they unprotect
+ * only the pages that they access, so that the other pages stay protected for the other threads.
  *
- * System calls would fail with EFAULT on a closed page: calls.c has them diverted. With several threads there
- * is more to it: watch-guard.c.
+ * System calls would fail with EFAULT on a protected page, so they are diverted (intercept/calls.c). With
+ * several threads it takes more than that: call-tracker.c.
  *
- * All of it runs in signal handlers, or, between watch_quiet and watch_quiet_end, in functions that the
- * target called: a trigger in the midst of it would find tables and pages at odds.
+ * All of this runs in signal handlers; or in interposed functions between watch_block_signals and
+ * watch_unblock_signals, since a trigger in between would find tables and pages in disagreement.
  */
 #include <linux/futex.h>
 #include <sys/resource.h>
@@ -27,15 +28,15 @@
 #include "agent/threads/threads.h"
 #include "agent/watch/watch-internal.h"
 
-int watch_closed(void)
+int watch_any_protected(void)
 {
-    return nclosed != 0;
+    return nprotected != 0;
 }
 
-/* With one thread calls are diverted only while a page is closed; with several the guard decides. */
+/* With one thread, calls are only diverted while a page is protected. With several, the tracker decides. */
 static void stop_diverting(struct thread *t)
 {
-    if (t && !watch_many())
+    if (t && !watch_several_threads())
         divert_disable(t);
 }
 
@@ -44,264 +45,267 @@ void watch_pause(struct thread *t)
     if (!session || !session->watch)
         return;
     watch_lock();
-    open_pages();
+    unprotect_pages();
     npages = 0;
     stop_diverting(t);
     watch_unlock();
 }
 
-void watch_drop(struct thread *t)
+void watch_censor_all(struct thread *t)
 {
     if (!session || !session->watch)
         return;
     watch_lock();
-    open_pages();
-    lose_all();
+    unprotect_pages();
+    censor_all();
     npages = 0;
     stop_diverting(t);
     watch_unlock();
 }
 
-void watch_off(struct thread *t, enum wire_unwatched why)
+void watch_disable(struct thread *t, enum wire_unwatched why)
 {
     if (!session || !session->watch)
         return;
     watch_lock();
-    turn_off(why);
+    disable_watching(why);
     stop_diverting(t);
     watch_unlock();
 }
 
-void watch_enters(struct thread *t)
+void watch_burst_entered(struct thread *t)
 {
     if (!session || !session->watch)
         return;
-    if (!watch_many()) {
+    if (!watch_several_threads()) {
         watch_pause(t);
         return;
     }
     watch_lock();
-    is_seen(t);
+    mark_quiescent(t);
     t->watch.in_burst = 1;
-    guard_meets_burst(t);
-    set_selector(t); /* calls made in the cache are noted there (calls_must_leave_burst) */
+    tracker_burst_begins(t);
+    set_selector(t); /* calls made in the code cache are noted there (calls_must_leave_burst) */
     watch_unlock();
 }
 
-void watch_leaves(struct thread *t)
+void watch_burst_left(struct thread *t)
 {
     if (!session || !session->watch)
         return;
-    if (!watch_many()) { /* perhaps since the burst began */
+    if (!watch_several_threads()) { /* perhaps only since the burst began */
         t->watch.in_burst = 0;
         return;
     }
     watch_lock();
-    is_seen(t);
+    mark_quiescent(t);
     t->watch.in_burst = 0;
-    t->watch.unfit |= (t->generated.app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) !=
-                      0; /* watch_close sees to it */
+    t->watch.blocks_fault_signals |= (t->generated.app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) !=
+                                     0; /* watch_reprotect acts on it */
     set_selector(t);
     watch_unlock();
 }
 
-/*
- * A closed page does not count as data (RLIMIT_DATA): what the target could take in its place, the page would
- * lack when it is opened again.
- */
+/* A protected page does not count as data (RLIMIT_DATA). The target could use up the limit meanwhile, and
+ * unprotecting the page would fail. */
 static int data_is_limited(void)
 {
     struct rlimit limit;
     return sys_failed(sys4(SYS_prlimit64, 0, RLIMIT_DATA, 0, &limit)) || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Whether a fault of this thread on a closed page would come to us. */
-static int is_fit(const struct thread *t, uint64_t mask)
+/* Whether a fault of this thread on a protected page would reach the agent. */
+static int faults_reach_agent(const struct thread *t, uint64_t mask)
 {
     return t && !t->ending && watch_used() && !session->stop &&
            !(mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)));
 }
 
-int watch_close(struct thread *t, uint64_t mask)
+int watch_reprotect(struct thread *t, uint64_t mask)
 {
-    if (watch_many()) {
-        watch_seen(t, mask);
+    if (watch_several_threads()) {
+        watch_mark_quiescent(t, mask);
         watch_lock();
-        close_pages();
+        protect_pages();
         watch_unlock();
         return 1;
     }
-    if (npages == 0 || t->watch.holds) /* watch_release does it */
+    if (npages == 0 || t->watch.hold_depth) /* watch_release does it */
         return 1;
-    if (!is_fit(t, mask) || divert_calls(t)) {
-        watch_drop(t);
+    if (!faults_reach_agent(t, mask) || divert_calls(t)) {
+        watch_censor_all(t);
         return 0;
     }
-    close_pages();
-    if (nclosed)
+    protect_pages();
+    if (nprotected)
         t->divert.selector = CALLS_DIVERTED;
     else
         divert_disable(t);
     return 1;
 }
 
-/* The kernel gets no pointers to the stack, whose pages may be closed if the target made it. */
-void watch_quiet(struct thread *t)
+/* The kernel gets no pointers to the stack: the target may have allocated it itself, and its pages may be
+ * protected. */
+void watch_block_signals(struct thread *t)
 {
     static const uint64_t all = ~FAULT_SIGNALS | SIGNAL_BIT(SIGTRAP);
     if (t)
-        sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &t->watch.quiet_mask, 8);
+        sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &t->watch.saved_mask, 8);
 }
 
-void watch_quiet_end(struct thread *t)
+void watch_unblock_signals(struct thread *t)
 {
     if (!t)
         return;
-    /* Who is to stay in the code cache has left it for us. */
+    /* A thread that always stays in translated code has left it for this. */
     if (agent_always_translated() && !agent_off && !t->ending && t->state == THREAD_NATIVE &&
-        !(t->watch.quiet_mask & SIGNAL_BIT(SIGTRAP)))
+        !(t->watch.saved_mask & SIGNAL_BIT(SIGTRAP)))
         thread_trigger(t);
-    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->watch.quiet_mask, 0, 8);
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->watch.saved_mask, 0, 8);
 }
 
-/* The lock will be taken on a stack that the target may have made itself, with pages that may be closed. */
-static void keep_stack_open(void)
+/* The lock is about to be taken on a stack that the target may have allocated itself, whose pages may be
+ * protected. */
+static void keep_stack_unprotected(void)
 {
     uint64_t sp = (uint64_t)__builtin_frame_address(0), low = sp - NATIVE_STACK_BYTES;
     uint8_t byte;
-    if (!watch_many())
+    if (!watch_several_threads())
         return;
-    for (uint64_t at = sp; at >= low; at -= WIRE_PAGE) /* opens it before the lock is held here */
+    for (uint64_t at = sp; at >= low; at -= WIRE_PAGE) /* unprotects it now, before the lock is held */
         safe_copy(&byte, (const void *)at, 1);
-    watch_avoid(low, sp);
+    watch_never_protect(low, sp);
 }
 
-void watch_quiet_native(struct thread *t)
+void watch_block_signals_native(struct thread *t)
 {
     for (;;) {
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) != THREAD_NATIVE)
             thread_leave_burst(t);
-        watch_quiet(t);
+        watch_block_signals(t);
         if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) == THREAD_NATIVE)
             break;
-        watch_quiet_end(t); /* the next one had begun already */
+        watch_unblock_signals(t); /* the next burst had begun already */
     }
-    keep_stack_open();
+    keep_stack_unprotected();
 }
 
 void watch_hold(struct thread *t)
 {
-    watch_quiet(t);
-    t->watch.holds++;
-    open_pages();
+    watch_block_signals(t);
+    t->watch.hold_depth++;
+    unprotect_pages();
     stop_diverting(t);
-    watch_quiet_end(t);
+    watch_unblock_signals(t);
 }
 
 void watch_release(struct thread *t)
 {
-    watch_quiet(t);
-    t->watch.holds--;
-    if (!t->watch.holds && npages != 0 && t->state == THREAD_NATIVE) /* in a burst its end does it */
-        watch_close(t, t->watch.quiet_mask);
-    watch_quiet_end(t);
+    watch_block_signals(t);
+    t->watch.hold_depth--;
+    if (!t->watch.hold_depth && npages != 0 && t->state == THREAD_NATIVE) /* in a burst, its end does it */
+        watch_reprotect(t, t->watch.saved_mask);
+    watch_unblock_signals(t);
 }
 
 /* --- questions --- */
 
-static int asking; /* a thread waits for an answer, or has not read it yet */
+static int question_pending; /* a thread waits for an answer, or has not read it yet */
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static int may_ask(const struct thread *t)
 {
-    return !t->watch.holds && !asking && is_fit(t, t->generated.app_mask) && threads_let_close();
+    return !t->watch.hold_depth && !question_pending && faults_reach_agent(t, t->generated.app_mask) &&
+           threads_allow_protection();
 }
 
-uint32_t watch_asks(struct thread *t, uint64_t number)
+uint32_t watch_prepare_question(struct thread *t, uint64_t number)
 {
-    uint32_t asks = (uint32_t)(number << WIRE_TURN_BITS) | WIRE_TURN_ASKED;
+    uint32_t question = (uint32_t)(number << WIRE_QUESTION_BITS) | WIRE_QUESTION_ASKED;
     if (!session->watch)
         return 0;
-    watch_burst_so_far(t); /* lines may be given up now */
+    watch_account_burst(t); /* lines may be censored now */
     int fit = signals_handlers_installed() && !data_is_limited();
     watch_reap();
-    if (watch_many())
+    if (watch_several_threads())
         signals_intercept_libc();
-    watch_call_ends(t); /* whichever was the burst's last */
+    watch_call_ends(t); /* the burst's last call */
     watch_lock();
     fit = fit && may_ask(t);
     if (fit) {
-        asking = 1;
-        mappings_are_asked_for();
+        question_pending = 1;
+        mappings_note_question();
         watching()->threads = nthreads;
-        __atomic_store_n(&watching()->turn, asks, __ATOMIC_RELEASE);
+        __atomic_store_n(&watching()->question, question, __ATOMIC_RELEASE);
     } else {
         count_add(&proc->count.watch_unasked, 1);
     }
     watch_unlock();
-    if (!fit && !watch_many())
-        watch_drop(t);
-    return fit ? asks : 0;
+    if (!fit && !watch_several_threads())
+        watch_censor_all(t);
+    return fit ? question : 0;
 }
 
-/* Positive: there was an answer; 0: not in time; negative: there will be none. */
-static int wait_for_answer(uint32_t asks)
+/* Positive: there is an answer; 0: not in time; negative: there will be none. */
+static int wait_for_answer(uint32_t question)
 {
     struct wire_watching *w = watching();
     uint64_t until = sys_clock_ns(CLOCK_MONOTONIC) + ANSWER_WAIT_NS;
     for (;;) {
-        uint32_t turn = __atomic_load_n(&w->turn, __ATOMIC_ACQUIRE), asked = asks;
-        if (turn == WIRE_TURN_AGENT)
+        uint32_t state = __atomic_load_n(&w->question, __ATOMIC_ACQUIRE), asked = question;
+        if (state == WIRE_QUESTION_NONE)
             return 1;
         uint64_t now = sys_clock_ns(CLOCK_MONOTONIC);
         if (now >= until) {
-            if (__atomic_compare_exchange_n(&w->turn, &asked, WIRE_TURN_AGENT, 0, __ATOMIC_ACQ_REL,
+            if (__atomic_compare_exchange_n(&w->question, &asked, WIRE_QUESTION_NONE, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE))
                 return 0;
             if (collector_gone())
                 return -1;
-            if (now >= until + ANSWER_GIVE_UP_NS) { /* stopped in the midst of it: the table stays its own */
+            if (now >=
+                until +
+                    ANSWER_GIVE_UP_NS) { /* it was stopped while answering: the table stays in its hands */
                 w->off = WIRE_UNWATCHED_COLLECTOR;
                 return -1;
             }
         }
         struct timespec wait = {0, 1000000};
-        sys4(SYS_futex, &w->turn, FUTEX_WAIT, turn, &wait);
+        sys4(SYS_futex, &w->question, FUTEX_WAIT, state, &wait);
     }
 }
 
-void watch_ask(struct thread *t, uint32_t asks)
+void watch_await_answer(struct thread *t, uint32_t question)
 {
-    if (!session->watch || (!asks && !watch_many()))
+    if (!session->watch || (!question && !watch_several_threads()))
         return;
     uint64_t began = cpu_ns();
-    int answer = asks ? wait_for_answer(asks) : 0;
-    if (asks && answer <= 0)
+    int answer = question ? wait_for_answer(question) : 0;
+    if (question && answer <= 0)
         count_add(&proc->count.watch_unasked, 1);
-    /* In a burst of the only thread's mappings may have changed: it takes the collector to tell. */
-    if (asks && (answer < 0 || (answer == 0 && !watch_many())))
-        watch_drop(t);
+    /* In a burst of the only thread mappings may have changed unnoticed; only the collector could tell. */
+    if (question && (answer < 0 || (answer == 0 && !watch_several_threads())))
+        watch_censor_all(t);
     watch_lock();
     if (answer > 0) {
-        spending_starts_anew();
-        settle_own_memory();
-        list_pages(t, watch_burst_own_ns(t));
-        guard_is_worth_it();
+        reset_spending();
+        censor_thread_memory();
+        rebuild_pages(t, watch_burst_app_cpu_ns(t));
+        tracker_shorten_pauses();
     }
-    asking = asks ? 0 : asking;
+    question_pending = question ? 0 : question_pending;
     watch_unlock();
-    watch_close(t, t->generated.app_mask);
+    watch_reprotect(t, t->generated.app_mask);
     if (answer > 0)
-        watch_spend(t, cpu_ns() - began);
-    if (asks)
-        burst_is_over(t);
+        watch_charge(t, cpu_ns() - began);
+    if (question)
+        charge_burst_end(t);
 }
 
 void watch_forked(void)
 {
-    open_pages(); /* the parent did before it forked; a mistake there must not be the child's */
-    npages = nclosed = 0;
-    asking = 0;
-    guard_forked();
+    unprotect_pages(); /* the parent did so before it forked; a mistake there must not harm the child */
+    npages = nprotected = 0;
+    question_pending = 0;
+    tracker_forked();
     watch_time_forked();
 }

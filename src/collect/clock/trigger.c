@@ -202,8 +202,8 @@ static void open_wanted(struct triggers *t, uint32_t i, struct wire_proc *proc, 
         __atomic_store_n(&w->armed, tid, __ATOMIC_SEQ_CST);
 }
 
-/* A new thread's event. Not for one that is about to execute another program; should that fail, it asks anew.
- */
+/* A new thread's event. Not for one that is about to execute another program; should that fail, it asks
+ * anew. */
 static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
 {
     struct wire_trigger *w = &proc->trigger[i];
@@ -227,7 +227,7 @@ static void serve(struct triggers *t, uint32_t i, struct wire_proc *proc, uint64
 {
     struct wire_trigger *w = &proc->trigger[i];
     uint32_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
-    uint32_t wanted = __atomic_load_n(&w->wanted, __ATOMIC_ACQUIRE);
+    uint32_t wanted = __atomic_load_n(&w->requested, __ATOMIC_ACQUIRE);
     if (tid == t->of[i].tid && (tid == 0 || wanted == t->of[i].wanted))
         return;
     uint64_t gap_ns = bounded_gap(__atomic_load_n(&w->gap_ns, __ATOMIC_RELAXED));

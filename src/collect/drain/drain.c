@@ -107,7 +107,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     int status = 0;
     if (reduced->is_burst && storing(d)) {
         status = reduce_store_burst(d->reducer, reduced, d->profile, err);
-        if (status == 0 && desc->asks != 0 && slot->watcher != NULL) {
+        if (status == 0 && desc->question != 0 && slot->watcher != NULL) {
             const struct watch_burst burst = {.process = slot->process.id,
                                               .burst = reduced->row.id,
                                               .tid = desc->tid,

@@ -20,8 +20,8 @@
 
 #define FILTER_BITS 4096u
 
-/* CPU time of the process' own, and references that it made besides, in translated code, all bursts included.
- */
+/* CPU time of the process' own, and references that it made besides, in translated code, all bursts
+ * included. */
 struct moment {
     uint64_t ns, refs;
 };
@@ -30,9 +30,9 @@ struct moment {
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
-    uint64_t from_ns;         /* the thread's own CPU time (wire_desc.own_ns) at its burst */
+    uint64_t from_ns;         /* the thread's own CPU time (wire_desc.app_cpu_ns) at its burst */
     uint64_t from_refs;       /* references of the process in translated code at its burst's end */
-    uint64_t translated_refs; /* of these, what wire_desc.inside_refs counts */
+    uint64_t translated_refs; /* of these, what wire_desc.translated_refs counts */
     struct moment touched;    /* in a burst; ns 0: not */
     int protection;           /* of its page */
     int slot;                 /* in the agent's table, -1: none yet */
@@ -100,9 +100,9 @@ static struct moment beginning(const struct watcher *w, const struct line *l)
     if (l->slot < 0)
         return from;
     const struct wire_watch *seen = &w->proc->watching.watch[l->slot];
-    uint64_t since_ns = __atomic_load_n(&seen->since_ns, __ATOMIC_RELAXED);
-    if (since_ns > from.ns)
-        from = (struct moment){since_ns, from.refs + seen->since_refs - l->translated_refs};
+    uint64_t from_cpu_ns = __atomic_load_n(&seen->from_cpu_ns, __ATOMIC_RELAXED);
+    if (from_cpu_ns > from.ns)
+        from = (struct moment){from_cpu_ns, from.refs + seen->from_refs - l->translated_refs};
     return from;
 }
 
@@ -141,7 +141,7 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
     case WIRE_WATCH_HIT:
         *outcome = PROFILE_REUSED;
         break;
-    case WIRE_WATCH_LOST:
+    case WIRE_WATCH_CENSORED:
         *outcome = PROFILE_DROPPED;
         break;
     case WIRE_WATCH_UNMAPPED:
@@ -154,7 +154,7 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
     default:
         return 0;
     }
-    *at = (struct moment){seen->own_ns, seen->inside_refs + w->burst_refs};
+    *at = (struct moment){seen->app_cpu_ns, seen->translated_refs + w->burst_refs};
     return 1;
 }
 
@@ -163,13 +163,13 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
 /* When the burst in hand was over. */
 static struct moment burst_end(const struct watcher *w)
 {
-    return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->touches};
+    return (struct moment){w->desc.app_cpu_ns, w->desc.translated_refs + w->burst_refs + w->touches};
 }
 
 /* When it touched lines[i]. */
 static struct moment touch_of(const struct watcher *w, unsigned i)
 {
-    return (struct moment){w->desc.own_ns, w->desc.inside_refs + w->burst_refs + w->position[i] - 1};
+    return (struct moment){w->desc.app_cpu_ns, w->desc.translated_refs + w->burst_refs + w->position[i] - 1};
 }
 
 static void begin_burst(struct watcher *w, const struct wire_desc *desc)
@@ -209,9 +209,9 @@ static void take_request(struct watcher *w, const struct watch_request *request)
         w->lines[w->n++] = (struct line){
             .id = request->id,
             .address = request->address,
-            .from_ns = w->desc.own_ns,
+            .from_ns = w->desc.app_cpu_ns,
             .from_refs = burst_end(w).refs,
-            .translated_refs = w->desc.inside_refs,
+            .translated_refs = w->desc.translated_refs,
             .slot = -1,
         };
 }
@@ -283,7 +283,7 @@ static int process_is_fit(struct watcher *w)
 /* --- answers --- */
 
 /* Gives up lines at random, whichever they are, until so many are left. */
-static int thin_out(struct watcher *w, unsigned left, struct error *err)
+static int censor_half(struct watcher *w, unsigned left, struct error *err)
 {
     int status = 0;
     while (w->n > left && status == 0)
@@ -306,8 +306,8 @@ static void put_in_table(struct watcher *w, struct line *l)
     t->line = l->address;
     t->protection = (uint32_t)l->protection;
     t->id = l->id;
-    t->since_ns = t->since_refs = 0;
-    __atomic_store_n(&t->state, WIRE_WATCH_WANTED, __ATOMIC_RELEASE);
+    t->from_cpu_ns = t->from_refs = 0;
+    __atomic_store_n(&t->state, WIRE_WATCH_PENDING, __ATOMIC_RELEASE);
 }
 
 /* Whether a line may be watched from now on, or still may. */
@@ -339,7 +339,7 @@ static int answer(struct watcher *w, struct error *err)
             status = record_outcome(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
     }
     if (status == 0)
-        status = thin_out(w, w->live, err);
+        status = censor_half(w, w->live, err);
     if (shared->threads <= 1)
         w->freed = 0;
     for (unsigned i = w->n; i > 0 && status == 0; i--) {
@@ -354,10 +354,10 @@ static int answer(struct watcher *w, struct error *err)
 
 static int take_turn(struct watcher *w)
 {
-    uint32_t asked = w->desc.asks;
-    return asked != 0 &&
-           __atomic_compare_exchange_n(&w->proc->watching.turn, &asked, (asked & ~3u) | WIRE_TURN_ANSWERING,
-                                       0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    uint32_t asked = w->desc.question;
+    return asked != 0 && __atomic_compare_exchange_n(&w->proc->watching.question, &asked,
+                                                     (asked & ~3u) | WIRE_QUESTION_ANSWERING, 0,
+                                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* Tells of all lines whose fate is known by now. turn: the agent waits. */
@@ -390,8 +390,8 @@ static int end_burst(struct watcher *w, struct error *err)
     w->touches = 0;
     if (!turn)
         return status;
-    __atomic_store_n(&w->proc->watching.turn, WIRE_TURN_AGENT, __ATOMIC_RELEASE);
-    syscall(SYS_futex, &w->proc->watching.turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    __atomic_store_n(&w->proc->watching.question, WIRE_QUESTION_NONE, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &w->proc->watching.question, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     return status;
 }
 

@@ -13,11 +13,11 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* the counting ones have no id that the collector knows */
+#define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* counting blocks have no id that the collector knows */
 #define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
 #define HASH_SIZE (2u * WIRE_MAX_BLOCKS)
 #define EXITS_OF_A_BLOCK 8
-#define HLT 0xf4 /* a fault in user mode, the cheapest in a virtual machine */
+#define HLT 0xf4 /* it faults in user mode, and is the cheapest such instruction in a virtual machine */
 
 struct emitter cache_out, cache_cold;
 
@@ -28,11 +28,11 @@ static struct exit *exits;
 static uint32_t *hash;
 static uint32_t nblocks, nexits;
 static uint64_t generation = 1;
-/* Structures of threads that were ever inside; they are used again, and never freed. */
+/* Structures of threads that were ever inside; they are reused, and never freed. */
 static struct thread *known[2 * MAX_THREADS];
 static uint32_t nknown;
 static uint32_t
-    inside; /* threads that may execute code of the cache, or refer to its exits; see arch_inside */
+    inside; /* threads that may execute code of the cache, or refer to its exits; see arch_mark_inside */
 static int lock;
 
 void cache_lock(void)
@@ -61,11 +61,11 @@ uint8_t *cache_leave_gate(void)
     return leave_gate;
 }
 
-int arch_inside(struct thread *t)
+int arch_mark_inside(struct thread *t)
 {
     cache_lock();
     int same = t->translation.generation == generation;
-    if (!t->translation.generation && nknown < 2 * MAX_THREADS) /* beyond that no structures are made */
+    if (!t->translation.generation && nknown < 2 * MAX_THREADS) /* no more structures are made */
         known[nknown++] = t;
     if (!t->translation.inside)
         __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
@@ -77,7 +77,7 @@ int arch_inside(struct thread *t)
     return same;
 }
 
-void arch_outside(struct thread *t)
+void arch_mark_outside(struct thread *t)
 {
     if (t->translation.inside)
         __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
@@ -103,11 +103,9 @@ static void start_cache(void)
     nexits = nblocks = 1;
 }
 
-/*
- * Where operands relative to the instruction pointer are in reach of most code: below the program, if that
- * has much code of its own; else the kernel's choice (NULL), which is near libraries.
- */
-static void *good_place(void)
+/* A place from which RIP-relative operands reach most code: below the program, if that has much code of its
+ * own; else the kernel's choice (NULL), which is near libraries. */
+static void *place_in_reach(void)
 {
     const Elf64_Phdr *p = (const Elf64_Phdr *)getauxval(AT_PHDR);
     uint64_t n = getauxval(AT_PHNUM), base = 0, lowest = UINT64_MAX, code = 0;
@@ -125,7 +123,7 @@ static void *good_place(void)
 
 int cache_init(void)
 {
-    cache = own_map(good_place(), CODE_CACHE_BYTES, OWN_CODE);
+    cache = own_map(place_in_reach(), CODE_CACHE_BYTES, OWN_CODE);
     arena = own_map(NULL, ARENA_BYTES, OWN_DATA);
     blocks = own_map(NULL, sizeof *blocks * MAX_BLOCKS, OWN_DATA);
     exits = own_map(NULL, sizeof *exits * MAX_EXITS, OWN_DATA);
@@ -138,8 +136,8 @@ int cache_init(void)
     return 0;
 }
 
-/* A thread that comes to the block faults before it has done anything of it (arch_fault). One byte, so that
- * whoever is there just now executes either the old instruction or this. */
+/* A thread that enters the block faults before it has executed anything of it (arch_fault). Only one byte
+ * is written, so that a thread that enters at this moment executes either the old instruction or this one. */
 static void poison(struct block *b)
 {
     b->stale = 1;
@@ -165,7 +163,7 @@ void arch_code_changes(uint64_t address, uint64_t bytes)
         for (uint32_t i = 1; i < nblocks; i++)
             if (blocks[i].pc < end && blocks[i].pc + blocks[i].source_bytes > start && !blocks[i].stale)
                 poison(&blocks[i]);
-        /* Or who came from a block that stays would fault there each time. */
+        /* Otherwise threads coming from blocks that stay would fault there each time. */
         for (uint32_t i = 1; i < nexits; i++) {
             struct exit *x = &exits[i];
             if (!x->patch || x->target >= end || x->target + BLOCK_SOURCE_MAX <= start ||
@@ -195,17 +193,17 @@ static void forget_landings(const struct block *b)
         landings_clear(b->pc, 1);
 }
 
-static void throw_away(void)
+static void discard_all(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
         forget_landings(&blocks[i]);
-    /* The memory comes back zeroed. */
+    /* The memory reads as zeros afterwards. */
     sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
     generation++;
     start_cache();
 }
 
-/* The thread's own lookups read the code first, then the key: with the key gone they miss. */
+/* A thread's lookup reads the code first, then the key: without the key it fails. */
 static void forget_keys(struct thread *t)
 {
     for (size_t i = 0; t->translation.inside && i < sizeof t->tables.targets / sizeof t->tables.targets[0];
@@ -214,7 +212,8 @@ static void forget_keys(struct thread *t)
             __atomic_store_n(&t->tables.targets[i], 0, __ATOMIC_RELEASE);
 }
 
-/* No way leads to what is there any more; who executes it comes to the dispatcher at its block's end. */
+/* Removes all ways to existing code; a thread that executes it calls the dispatcher at the end of its
+ * block. */
 static void make_stale(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
@@ -235,7 +234,7 @@ void arch_flush(void)
 {
     cache_lock();
     if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) == 0)
-        throw_away();
+        discard_all();
     else
         make_stale();
     regions_forget();
@@ -248,7 +247,7 @@ void arch_forked(void)
     lock = 0;
     inside = 0;
     landings_forked();
-    throw_away();
+    discard_all();
 }
 
 int cache_has_room(void)
@@ -257,7 +256,7 @@ int cache_has_room(void)
         nblocks + 1 < MAX_BLOCKS && nexits + EXITS_OF_A_BLOCK < MAX_EXITS &&
         arena_at + sizeof(struct place) * PLACES_OF_A_BLOCK <= arena_end)
         return 1;
-    regions_mark_stale(); /* the next burst starts with an empty cache, if nobody is in it */
+    regions_mark_stale(); /* the next burst starts with an empty cache, if no thread is in it */
     return 0;
 }
 
@@ -311,7 +310,8 @@ struct block *cache_add(const struct place *places, unsigned nplaces)
     __builtin_memcpy(b->places, places, nplaces * sizeof *places);
     uint32_t h = hash_of(b->pc);
     while (hash[h] &&
-           !blocks[hash[h]].stale) /* whose place is free, or code that changes would fill the table */
+           !blocks[hash[h]]
+                .stale) /* entries of stale blocks are reused, or changing code would fill the table */
         h = (h + 1) & (HASH_SIZE - 1);
     hash[h] = nblocks++;
     return b;
@@ -355,6 +355,6 @@ void cache_link(struct exit *x)
 
 void arch_forget_targets(struct thread *t)
 {
-    /* Anonymous memory comes back as zeros, and untouched parts cost nothing. */
+    /* The memory reads as zeros afterwards, and untouched parts cost nothing. */
     sys3(SYS_madvise, t->tables.targets, sizeof t->tables.targets, 4 /* MADV_DONTNEED */);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See check.h. The CRC is that of the instruction crc32, over pieces of 8, 4, 2 and 1 bytes in this order. */
+/* See check.h. The CRC is that of the crc32 instruction, over pieces of 8, 4, 2 and 1 bytes in this order. */
 #include "agent/translator/x86_64/check.h"
 
 static uint32_t crc_step(uint32_t crc, const uint8_t *p, unsigned n)

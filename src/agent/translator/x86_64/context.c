@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * context.c - the context of a thread in translated code: making it the target's own, faults in the code
- * cache.
+ * context.c - the context of a thread in translated code: classifies faults, and restores the target's own
+ * context.
  */
 #include "agent/sys/context.h"
 #include "agent/thread.h"
@@ -64,7 +64,7 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
     }
     if (rip < (uint64_t)b->code + b->check_end)
         return FAULT_CODE;
-    *end = *record + (**record >> WIRE_ID_BITS); /* its header comes first, so that it is there */
+    *end = *record + (**record >> WIRE_ID_BITS); /* the header is written first, so it is there */
     return FAULT_TARGET;
 }
 
@@ -82,7 +82,7 @@ static void restore_counting(struct thread *t, ucontext_t *uc, const struct bloc
     if (p->state & PLACE_VECTOR_OUT)
         t->translation.counted_blocks = t->generated.counter[1];
     else
-        counted = arch_count_out(t, uc);
+        counted = arch_count_remove(t, uc);
     if (checks || p->state & PLACE_SAVED)
         *greg(uc, RCX) = (greg_t)t->generated.scratch;
     if (checks || p->state & PLACE_SAVED)
@@ -127,13 +127,15 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     if (!arch_at_gate(uc))
         return 0;
     if (t->translation.counts)
-        translator_ops->counted(t, arch_count_out(t, uc));
+        translator_ops->counted(t, arch_count_remove(t, uc));
     greg_t *g = uc->uc_mcontext.gregs;
     g[REG_RDI] = (greg_t)t->generated.saved[0];
     g[REG_RSI] = (greg_t)t->generated.saved[1];
     g[REG_RDX] = (greg_t)t->generated.saved[2];
     g[REG_R10] = (greg_t)t->generated.saved[3];
-    if (rip <= (uint64_t)gate_call) { /* not made yet, or to be restarted: then rax is the kernel's choice */
+    if (rip <=
+        (uint64_t)
+            gate_call) { /* not made yet, or to be restarted: in the latter case the kernel has chosen rax */
         if (rip != (uint64_t)gate_call)
             g[REG_RAX] = (greg_t)t->generated.saved[4];
         g[REG_RCX] = (greg_t)t->generated.saved[5];

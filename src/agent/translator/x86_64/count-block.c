@@ -2,8 +2,9 @@
 /*
  * count-block.c - makes the blocks that count.
  *
- * A run of blocks is made at once: behind one that may go on to code that is not translated yet, that code,
- * so that no jump is needed. What a block's calls push lies behind the run.
+ * A run of blocks is made at once: if a block may continue in code that is not translated yet, that code is
+ * translated right after it, so that no jump is needed. What the calls of a run push is emitted after the
+ * run.
  */
 #include "agent/code/code.h"
 #include "agent/sys/session.h"
@@ -15,25 +16,25 @@
 #include "agent/translator/x86_64/source.h"
 #include "agent/translator/x86_64/translate.h"
 
-/* References of one instruction: a gather has 16, and few have more. */
+/* Limit for the references of one instruction. A gather has 16, few have more. */
 #define MOST_REFS_OF_ONE 64u
 
-/* What an instruction adds. */
+/* What an instruction adds to the counter. */
 struct addition {
     uint16_t refs, masked;
-    uint8_t repeats, string; /* a repeated string instruction's operands; which of the thread's `strings` */
+    uint8_t repeats, string; /* operands of a repeated string instruction; index in the thread's `strings` */
 };
 
-/* A call of the run: what its call instruction, whose displacement is at `patch`, leads to. */
+/* A call of the run: target of the call instruction whose displacement is at `patch`. */
 struct call {
     uint8_t *patch;
     uint64_t target, next;
     int indirect;
 };
 
-/* Written right before the block that is made next: of which call. */
+/* A return landing right before the next block, and its call. */
 struct landing {
-    uint8_t *code; /* NULL: none was */
+    uint8_t *code; /* NULL: none */
     uint64_t call_pc;
 };
 
@@ -45,7 +46,7 @@ static struct addition additions[BLOCK_INSNS + 1];
 static struct template template;
 static struct place places[PLACES_OF_A_BLOCK];
 static struct source source;
-static uint8_t unused[1024]; /* where what would record goes */
+static uint8_t unused[1024]; /* receives the recording code, which is not used */
 static struct call calls[COUNT_RUN_MOST];
 static unsigned ncalls;
 
@@ -71,22 +72,22 @@ static struct addition addition_of(const struct insn *d, unsigned index, uint64_
     return sum;
 }
 
-/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself;
- * *refs: what it adds. */
+/* Decodes a block at pc into insns[], returns their number. *last: the last instruction ends the block by
+ * itself; *refs: what the block adds. */
 static unsigned decode(uint64_t pc, int *last, unsigned *refs)
 {
     unsigned n = 0;
     uint64_t stop = rseq_next(pc);
-    int silent = region_is_agent(pc);
+    int is_agent_code = region_is_agent(pc);
     *last = 0;
     *refs = 0;
     source_begin(&source, pc);
     while (n < BLOCK_INSNS && pc + source.taken < stop && *refs + MOST_REFS_OF_ONE < COUNT_STEPS) {
         struct insn *d = &insns[n];
-        if (!source_look(&source, d))
+        if (!source_decode(&source, d))
             break;
         source_find_sequence(d, pc, &stop);
-        additions[n] = silent || insn_is_native(d) ? (struct addition){0} : addition_of(d, n, pc);
+        additions[n] = is_agent_code || insn_is_native(d) ? (struct addition){0} : addition_of(d, n, pc);
         *refs += additions[n++].refs;
         if (d->class != INSN_PLAIN && d->class != INSN_REP) {
             *last = 1;
@@ -105,7 +106,7 @@ static unsigned add_place(unsigned n, const struct block *b, const struct place 
     return n + 1;
 }
 
-/* The jump there leads out of the block. */
+/* The jump there leaves the block. */
 static void link_jump(uint8_t *patch, uint64_t target)
 {
     uint8_t *stub = cache_cold.at;
@@ -141,13 +142,14 @@ static int pick(const struct insn *d)
     return NO_REG;
 }
 
-/* The copy of an instruction, with what it needs around. Returns the number of places, or 0: it cannot be
- * copied. */
+/* Emits the copy of an instruction with what it needs around it. Returns the number of places; 0: it cannot
+ * be copied. */
 static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, const struct addition *a,
                            struct place p, int before_branch)
 {
-    int names = count_names_vector(d), far = source_is_far(d, cache_out.at);
-    if (before_branch && !names && !far) /* a gap behind it would keep the two from being executed as one */
+    int names = count_names_vector(d), far = source_out_of_reach(d, cache_out.at);
+    /* The jump's padding goes before this instruction, so that the two can still be fused. */
+    if (before_branch && !names && !far)
         emit_nop(&cache_out, emit_gap(cache_out.at + d->in.length + 2));
     p.repeats = a->repeats;
     p.string = a->string;
@@ -176,8 +178,8 @@ static unsigned emit_plain(struct block *b, unsigned n, const struct insn *d, co
     return n;
 }
 
-/* A call instruction whose target, if it is no direct one, has been looked up, and the landing behind it; or
- * the way to where they stand already. Returns where code goes on right behind. */
+/* Emits a call instruction, whose target has been looked up if it is not direct, and the landing after it;
+ * or a jump to where both exist already. Returns where code continues right after it. */
 static uint64_t emit_call(const struct insn *d, int indirect, struct landing *landing)
 {
     uint64_t next = d->pc + d->in.length;
@@ -202,8 +204,8 @@ static struct exit *indirect_exit(const struct insn *d, unsigned insn, int poppe
     return x;
 }
 
-/* What ends the block by itself: number insn, d. Returns where code goes on right behind it, 0: nowhere;
- * *landing: whether a return landing was written there. */
+/* Emits the instruction that ends the block, number insn. Returns where code continues right after it, 0:
+ * nowhere; *landing: whether a return landing was written there. */
 static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *d, struct place p,
                          struct landing *landing)
 {
@@ -250,7 +252,7 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
         emit_load(&cache_out, RAX, RSP, 0);
         x = indirect_exit(d, p.insn, 8 + popped);
         emit_count_index(&cache_out, cache_exit_id(x));
-        if (popped) { /* hardly ever: like a jump */
+        if (popped) { /* rare: handled like a jump */
             emit_lea(&cache_out, RSP, RSP, 8 + popped);
             emit_count_jump(&cache_out);
         } else {
@@ -278,8 +280,8 @@ static uint64_t emit_end(struct block *b, unsigned *nplaces, const struct insn *
     }
 }
 
-/* Makes one block where cache_out stands. *next: where code goes on right behind it; 0: nowhere. NULL:
- * cannot. */
+/* Makes one block at cache_out. *next: where code continues right after it; 0: nowhere. NULL: not possible.
+ */
 static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct landing *landing)
 {
     int last;
@@ -294,7 +296,7 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
         .pc = pc, .code = begin, .scratch = -1, .cursor = -1, .counts = 1, .refs = (uint16_t)refs};
     b->source_bytes = (uint16_t)(insns[n - 1].pc + insns[n - 1].in.length - pc);
     const struct insn *end = last ? &insns[n - 1] : NULL;
-    struct place p = {.refs = (uint16_t)refs, .extra = -1}; /* not added yet: nothing to take back */
+    struct place p = {.refs = (uint16_t)refs, .extra = -1}; /* not added yet: nothing to subtract */
     nplaces = add_place(nplaces, b, &p);
     if (source.may_change && !(n == 1 && end && insn_is_native(end)))
         emit_source_check(b, b->source_bytes);
@@ -338,7 +340,7 @@ static void emit_calls(void)
     for (unsigned i = 0; i < ncalls; i++) {
         const struct call *c = &calls[i];
         emit_patch(c->patch, cache_out.at);
-        /* In one piece: a load of what was stored in two would wait for both of them to be in the cache. */
+        /* One store: a load of what two stores wrote would stall until both are in the cache. */
         uint8_t *address = NULL;
         if (c->next <= INT32_MAX) {
             emit_store_imm(&cache_out, RSP, 0, (uint32_t)c->next);
@@ -355,14 +357,14 @@ static void emit_calls(void)
     }
 }
 
-/* Whether the run goes on with that code. */
-static int goes_on(uint64_t pc)
+/* Whether the run continues with that code. */
+static int run_continues(uint64_t pc)
 {
     uint64_t ignored;
     return cache_has_room() && region_may_translate(pc) && !rseq_inside(pc, &ignored);
 }
 
-/* A return landing was written in front of the block, behind a copy of the call at call_pc. */
+/* A return landing was written right before the block, after a copy of the call at call_pc. */
 static void found_landing(struct block *b, uint8_t *landing, uint64_t call_pc)
 {
     if (!b->return_landing || !b->call_pc) {
@@ -391,8 +393,8 @@ struct block *count_block(struct thread *t, uint64_t pc)
         struct block *there = pc ? cache_find(pc, 1) : NULL;
         if (there && landing.code)
             found_landing(there, landing.code, landing.call_pc);
-        /* Code behind a call will be returned to; other code may never be run. */
-        if (there || (pc && (!goes_on(pc) || n >= (landing.code ? COUNT_RUN_MOST : COUNT_RUN))))
+        /* Code after a call will be returned to; other code may never be executed. */
+        if (there || (pc && (!run_continues(pc) || n >= (landing.code ? COUNT_RUN_MOST : COUNT_RUN))))
             break;
     }
     if (pc && first)

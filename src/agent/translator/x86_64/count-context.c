@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * count-context.c - the counter in a signal frame: it is put there when a thread goes into counting code, and
- * taken out when it leaves.
+ * count-context.c - the counter in a signal frame: it is put there when a thread enters counting code, and
+ * removed when it leaves.
  *
- * The extended state in a frame is what XSAVE writes, never compacted: the legacy area of 512 bytes, a header
- * that tells which components are in use (of others nothing is there), then the components at the places that
- * CPUID leaf 0xd tells.
+ * The extended state in a frame is what XSAVE writes, never compacted: the legacy area of 512 bytes; a
+ * header that shows which components are in use (others have no data); then the components, at the offsets
+ * that CPUID leaf 0xd reports.
  */
 #include <cpuid.h>
 #include <string.h>
@@ -20,14 +20,14 @@
 
 #define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
 #define SOFTWARE_MAGIC 0x46505853u
-#define COMPONENTS_AT 472 /* there: those that the frame has room for */
+#define COMPONENTS_AT 472 /* in that note: components that the frame has room for */
 #define HEADER_AT 512
 #define XMM_AT 160
 
-/* Where a register's bytes lie: in one component, or in several. */
+/* Part of a register's bytes; they are in one component or in several. */
 struct piece {
-    unsigned component, offset, bytes; /* of the state; bytes 0: there is none */
-    unsigned area, area_bytes;         /* of the component as a whole */
+    unsigned component, offset, bytes; /* offset in the state; bytes 0: unused */
+    unsigned area, area_bytes;         /* the whole component */
 };
 #define PIECES 3
 static struct piece pieces[PIECES];
@@ -55,7 +55,7 @@ int arch_count_init(void)
     return pieces[0].bytes ? 0 : -1;
 }
 
-int arch_count_ready(struct thread *t)
+int arch_count_prepare(struct thread *t)
 {
     if (!arch_has_ticks())
         return -1;
@@ -109,7 +109,7 @@ static uint8_t *state_of(const ucontext_t *uc)
     return magic == SOFTWARE_MAGIC ? state : NULL;
 }
 
-int arch_count_can(const ucontext_t *uc)
+int arch_count_possible(const ucontext_t *uc)
 {
     const uint8_t *state = state_of(uc);
     uint64_t has;
@@ -160,13 +160,13 @@ static void write_vector(ucontext_t *uc, const uint64_t value[8])
     }
 }
 
-void arch_count_in(struct thread *t, ucontext_t *uc)
+void arch_count_insert(struct thread *t, ucontext_t *uc)
 {
     read_vector(uc, t->generated.vector);
-    arch_count_aim(t, uc, t->translation.counter_aim);
+    arch_count_set_mark(t, uc, t->translation.counter_aim);
 }
 
-void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references)
+void arch_count_set_mark(struct thread *t, ucontext_t *uc, uint64_t references)
 {
     const uint64_t value[8] = {COUNT_GOAL - references};
     t->translation.counter_aim = references;
@@ -177,7 +177,7 @@ void arch_count_aim(struct thread *t, ucontext_t *uc, uint64_t references)
         t->generated.counter[0] = value[0];
 }
 
-uint64_t arch_counted(const ucontext_t *uc)
+uint64_t arch_count_value(const ucontext_t *uc)
 {
     uint64_t value[8];
     read_vector(uc, value);
@@ -192,7 +192,7 @@ uint64_t arch_count_blocks(const struct thread *t, const ucontext_t *uc)
     return value[1];
 }
 
-uint64_t arch_count_out(struct thread *t, ucontext_t *uc)
+uint64_t arch_count_remove(struct thread *t, ucontext_t *uc)
 {
     uint64_t value[8];
     read_vector(uc, value);

@@ -4,7 +4,7 @@
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/landings.h"
 
-/* Opcodes of vector instructions: in map 0F, with the prefix that `emit_vector` is told. */
+/* Opcodes of vector instructions in map 0F, with the prefix that emit_vector gets. */
 enum { PREFIX_66 = 1, PREFIX_F3 = 2 };
 enum { V_ADD = 0xd4, V_SUBTRACT = 0xfb, V_LOAD = 0x6f, V_STORE = 0x7f, V_COMPARE = 0x2e };
 
@@ -45,7 +45,7 @@ int count_names_vector(const struct insn *d)
     case ZYDIS_MNEMONIC_XSAVEOPT64:
     case ZYDIS_MNEMONIC_XRSTOR:
     case ZYDIS_MNEMONIC_XRSTOR64:
-    case ZYDIS_MNEMONIC_XGETBV: /* tells which components are in use */
+    case ZYDIS_MNEMONIC_XGETBV: /* reports which components are in use */
         return 1;
     case ZYDIS_MNEMONIC_FXSAVE:
     case ZYDIS_MNEMONIC_FXSAVE64:
@@ -59,7 +59,7 @@ int count_names_vector(const struct insn *d)
     }
 }
 
-/* opcode vector, [other,] gs:[offset]; size: 0 for 128 bits, 1 for 256, 2 for 512 (Intel's manual, EVEX and
+/* opcode vector, [other,] gs:[offset]. size: 0 for 128 bits, 1 for 256, 2 for 512 (Intel's manual, EVEX and
  * VEX). */
 static void emit_vector(struct emitter *e, unsigned opcode, unsigned prefix, unsigned size, int other,
                         int offset)
@@ -103,7 +103,7 @@ void emit_count_elements(struct emitter *e, unsigned times, unsigned string, int
 
 void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n)
 {
-    if (count_names_vector(d)) { /* perhaps the mask is in it */
+    if (count_names_vector(d)) { /* the mask may be in it */
         emit_count_add(e, n, 0);
         return;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * count-mark.c - where counting code looks whether the counter has come to its mark.
+ * count-mark.c - where counting code checks whether the counter has reached its mark.
  *
- * Comparing is cheapest, but changes all flags: only where nobody can see it, because the block gives each of
- * them another value before it reads one or can be interrupted by a fault of its own. Else rcx is borrowed.
+ * A comparison is cheapest, but changes all flags. It is used where that cannot be noticed, because the
+ * block sets every flag before it reads one or can be interrupted by a fault of its own. Elsewhere rcx is
+ * borrowed.
  */
 #include "agent/translator/x86_64/count.h"
 
@@ -32,7 +33,7 @@ static int names_memory(const struct insn *d)
     return 0;
 }
 
-/* Whether an instruction is one of those, without memory, that give all of the flags another value. */
+/* Whether an instruction is one without memory operands that sets all flags. */
 static int sets_flags(const struct insn *d)
 {
     switch (d->in.mnemonic) {
@@ -55,7 +56,7 @@ unsigned count_mark_place(const struct insn *insns, unsigned n)
     for (unsigned i = n; i-- > 0;)
         if (insns[i].class == INSN_PLAIN && sets_flags(&insns[i]))
             return i;
-    /* Recursion without loops, and calls from everywhere, are not worth what borrowing costs. */
+    /* Recursion without loops, and calls from everywhere, are not worth the cost of borrowing. */
     switch (insns[n - 1].class) {
     case INSN_JUMP:
     case INSN_CONDITIONAL:
@@ -69,7 +70,7 @@ unsigned count_mark_place(const struct insn *insns, unsigned n)
 
 void emit_count_mark(const struct insn *before)
 {
-    uint8_t *met;
+    uint8_t *reached;
     int borrows = before->class != INSN_PLAIN || !sets_flags(before);
     if (borrows) {
         emit_gs_store(&cache_out, T_SCRATCH, RCX);
@@ -77,14 +78,14 @@ void emit_count_mark(const struct insn *before)
         emit_byte(&cache_out, 0xe3); /* jrcxz */
         uint8_t *on = cache_out.at;
         emit_byte(&cache_out, 0);
-        met = emit_jump(&cache_out);
+        reached = emit_jump(&cache_out);
         *on = (uint8_t)(cache_out.at - on - 1);
         emit_gs_load(&cache_out, RCX, T_SCRATCH);
     } else {
         emit_count_compare(&cache_out);
-        met = emit_jcc(&cache_out, 3); /* not below */
+        reached = emit_jcc(&cache_out, 3); /* not below */
     }
-    emit_patch(met, cache_cold.at);
+    emit_patch(reached, cache_cold.at);
     if (borrows)
         emit_gs_load(&cache_cold, RCX, T_SCRATCH);
     emit_count_store(&cache_cold);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dispatch.c - what generated code asks C code for: blocks that are not there yet, indirect jumps that
- * were not found, system calls. entry.S is the way in and back.
+ * dispatch.c - requests of generated code: blocks that do not exist yet, indirect jumps whose lookup
+ * failed, system calls. entry.S is the way here and back.
  */
 #include "agent/code/code.h"
 #include "agent/sys/context.h"
@@ -43,13 +43,13 @@ static uint64_t leave(struct thread *t, uint64_t pc)
     return (uint64_t)cache_leave_gate();
 }
 
-/* The target is not canonical: the processor faults at the branch itself, and has not executed it. It is done
- * again, natively. */
-static uint64_t take_back(struct thread *t, const struct exit *x)
+/* The branch target is not canonical: the processor faults at the branch itself, before executing it. The
+ * branch is undone, and repeated natively. */
+static uint64_t undo_branch(struct thread *t, const struct exit *x)
 {
     t->generated.app_rsp -= (uint64_t)(int64_t)x->popped_bytes;
-    /* Whoever stays would come back here at once, before it has faulted: it is to step over the branch. A
-     * record is handed over first, for the branch was not executed. */
+    /* A thread that always stays in translated code would return here at once, before it has faulted, so it
+     * steps over the branch. The record is handed over first, since the branch was not executed. */
     t->translation.leave_end = x->counts                   ? LEAVE_STEP
                                : agent_always_translated() ? WIRE_END_INSTRUCTION
                                                            : WIRE_END_FAULT;
@@ -59,8 +59,9 @@ static uint64_t take_back(struct thread *t, const struct exit *x)
     return code;
 }
 
-/* From now on the thread's indirect branches to b's source find it by themselves. Under the lock. */
-static void remember(struct thread *t, const struct block *b)
+/* From now on the thread's indirect branches to b's source find it by themselves. The caller holds the
+ * lock. */
+static void remember_target(struct thread *t, const struct block *b)
 {
     uint64_t crc = 0;
     __asm__("crc32q %1, %0" : "+r"(crc) : "r"(b->pc));
@@ -73,13 +74,13 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
 {
     uint64_t pc = t->generated.indirect_target;
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
-        return take_back(t, x);
+        return undo_branch(t, x);
     cache_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
     if (b && b->counts)
         count_remember(b, x->returns);
     else if (b)
-        remember(t, b);
+        remember_target(t, b);
     cache_unlock();
     return b ? (uint64_t)b->code : leave(t, pc);
 }
@@ -94,11 +95,11 @@ static uint64_t link_block(struct thread *t, struct exit *x)
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
-/* A table may still lead to the stale one. */
+/* Tables may still refer to the stale block: they get the new one. */
 static void replace(struct thread *t, const struct block *stale, struct block *b)
 {
     if (!b->counts) {
-        remember(t, b);
+        remember_target(t, b);
         return;
     }
     if (stale->landing)
@@ -107,7 +108,7 @@ static void replace(struct thread *t, const struct block *stale, struct block *b
         count_remember(b, 1);
 }
 
-int arch_go_on(struct thread *t, ucontext_t *uc)
+int arch_continue(struct thread *t, ucontext_t *uc)
 {
     cache_lock();
     const struct block *stale = cache_find_code(arch_pc(uc));
@@ -121,7 +122,7 @@ int arch_go_on(struct thread *t, ucontext_t *uc)
         return 1;
     }
     if (t->translation.counts)
-        translator_ops->counted(t, arch_count_out(t, uc));
+        translator_ops->counted(t, arch_count_remove(t, uc));
     if (t->translation.abort_pc)
         arch_set_pc(uc, t->translation.abort_pc);
     t->translation.abort_pc = 0;
@@ -138,7 +139,7 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
-/* A block that is nothing but a system call has no check of its source. */
+/* A block that consists only of a system call has no check of its source. */
 static int is_still_a_call(const struct exit *x)
 {
     uint8_t now[2];
@@ -161,9 +162,9 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     case SYSCALL_PLAIN:
         return (uint64_t)x->resume;
     case SYSCALL_MASKED:
-        translator_ops->call_may_wait(t); /* nothing of ours is to interrupt it */
+        translator_ops->call_may_wait(t); /* no alarm may interrupt it */
         t->generated.gate_resume = (uint64_t)x->after;
-        arch_outside(t); /* it may take for ever, and nobody is to wait for it */
+        arch_mark_outside(t); /* it may take forever, and must not keep the cache from being emptied */
         return (uint64_t)gate_begin;
     case SYSCALL_DONE:
         regs[D_RAX] = (uint64_t)result;
@@ -173,7 +174,8 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
         regs[D_RAX] = (uint64_t)result;
         regs[D_R11] = regs[D_FLAGS];
         regs[D_RCX] = x->target + 2;
-        t->translation.leave_end = LEAVE_STEP; /* natively: the signal comes in before the next instruction */
+        /* Natively: the signal is delivered before the next instruction. */
+        t->translation.leave_end = LEAVE_STEP;
         return leave(t, x->target + 2);
     case SYSCALL_STEP:
         t->translation.leave_end = LEAVE_STEP;
@@ -187,11 +189,11 @@ static uint64_t system_call(struct thread *t, struct exit *x, uint64_t *regs)
     }
 }
 
-/* Behind a system call made from the gate. What was translated may be stale by now, and written over. */
+/* After a system call made in the gate. What was translated may be stale by now, and overwritten. */
 static uint64_t back_from_gate(struct thread *t, uint64_t *regs)
 {
     uint64_t pc = t->translation.syscall_pc + 2;
-    int same = arch_inside(t);
+    int same = arch_mark_inside(t);
     if (!t->translation.counts && t->translation.buffer < 0) { /* see burst_hand_over_waiting */
         t->translation.leave_end = WIRE_END_MORE;
         regs[D_RCX] = pc;
@@ -210,8 +212,8 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
     if (t->generated.exit_id == GATE_EXIT_ID)
         return back_from_gate(t, regs);
     struct exit *x = cache_exit(t->generated.exit_id);
-    int ours = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
-    uint64_t away = ours ? translator_ops->work_begins(t) : 0, code;
+    int is_own_work = x->kind != EXIT_SYSCALL && x->kind != EXIT_MARK && x->kind != EXIT_BACK;
+    uint64_t work_began = is_own_work ? translator_ops->work_begins(t) : 0, code;
     switch (x->kind) {
     case EXIT_INDIRECT:
         code = indirect(t, x);
@@ -243,6 +245,6 @@ uint64_t dispatch_c(struct thread *t, uint64_t *regs)
         code = leave(t, x->target);
         break;
     }
-    translator_ops->work_ends(t, away);
+    translator_ops->work_ends(t, work_began);
     return code;
 }

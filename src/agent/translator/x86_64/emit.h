@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emit.h - writes the few instruction forms that the translator adds. None of them changes flags.
+ * emit.h - emits the few instruction forms that the translator adds. None of them changes flags.
  */
 #ifndef CACHEGRAM_X86_64_EMIT_H
 #define CACHEGRAM_X86_64_EMIT_H
@@ -163,7 +163,7 @@ static inline void emit_patch(uint8_t *place, const uint8_t *target)
     __atomic_store_n((uint32_t *)(void *)place, (uint32_t)(target - (place + 4)), __ATOMIC_RELEASE);
 }
 
-/* push qword [rip + ...]: of what emit_literal puts there. */
+/* push qword [rip + ...], the value that emit_literal puts there. */
 static inline uint8_t *emit_push_literal(struct emitter *e)
 {
     emit_byte(e, 0xff);
@@ -194,15 +194,15 @@ static inline void emit_nop(struct emitter *e, unsigned bytes)
     emit_bytes(e, nops[bytes], bytes);
 }
 
-/* Bytes to leave out so that a 4-byte displacement there does not cross an aligned 8 bytes. */
+/* Padding so that a 4-byte displacement there does not cross an 8-byte boundary. */
 static inline unsigned emit_gap(const uint8_t *displacement)
 {
     unsigned at = (uintptr_t)displacement & 7;
     return at > 4 ? 8 - at : 0;
 }
 
-/* A jump whose 4-byte displacement does not cross an aligned 8 bytes, so that it can be changed while
- * others run it. Returns the displacement's place. */
+/* A jump whose 4-byte displacement does not cross an 8-byte boundary, so that it can be patched while other
+ * threads execute it. Returns the place of the displacement. */
 static inline uint8_t *emit_jump(struct emitter *e)
 {
     emit_nop(e, emit_gap(e->at + 1));

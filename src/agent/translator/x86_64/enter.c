@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * enter.c - what the processor and a thread must have before translated code runs; the GS base.
+ * enter.c - requirements of translated code on the processor and the thread; the GS base.
  */
 #include <cpuid.h>
 #include <sys/auxv.h>

@@ -8,10 +8,10 @@
 
 	.text
 
-/* What C code expects: direction forward, no alignment checks (which detectors of old CPUs turn on). */
+/* The flags that C code expects: direction forward, no alignment checks (code that detects old CPUs sets AC). */
 #define PLAIN_FLAGS 0x202
 
-/* Saves everything, calls dispatch_c(thread, registers), goes where that says. */
+/* Saves all registers, calls dispatch_c(thread, registers), restores them, and jumps to the returned address. */
 	.globl	dispatch_entry
 	.hidden	dispatch_entry
 	.type	dispatch_entry, @function

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate.S - system calls that may block. It belongs to generated code, and comes back to the dispatcher as that
- * does.
+ * gate.S - system calls that may block. The gate belongs to generated code, and returns to the dispatcher in the
+ * same way.
  */
 #include "agent/translator/x86_64/layout.h"
 
 	.text
 
 /*
- * A system call that may block, made with the target's own mask, so that its signals are seen. A
- * signal can arrive from the end of the first mask change to the end of the second; then
- * arch_restore_gate makes the interrupted context the target's.
+ * Makes a system call that may block with the target's own signal mask, so that its signals are delivered. A signal
+ * can arrive between the end of the first mask change and the end of the second; then arch_restore_gate makes the
+ * interrupted context the target's.
  */
 #define SAVED(n) %gs:T_SAVED + 8 * (n)
 #define NR_rt_sigprocmask 14
 #define SIG_SETMASK 2
 
-/* The mask at that place of struct thread, then the saved registers again. Changes no flags. */
+/* Sets the mask at that offset of struct thread, then restores the saved registers. Changes no flags. */
 	.macro	set_mask mask
 	mov	%gs:0, %rsi
 	lea	\mask(%rsi), %rsi

@@ -27,14 +27,16 @@ static int is_repeated(const ZydisDecodedInstruction *in)
            (in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
 }
 
-/* Memory forms that no template describes: the instruction runs natively and its references are lost. */
-static int has_strange_operand(const struct insn *d)
+/* Memory operands that no template can describe: the instruction is single-stepped natively, and its
+ * references are not recorded. */
+static int has_unsupported_operand(const struct insn *d)
 {
     for (unsigned i = 0; i < d->in.operand_count; i++) {
         const ZydisDecodedOperand *o = &d->op[i];
         if (o->type != ZYDIS_OPERAND_TYPE_MEMORY)
             continue;
-        if (o->mem.base == ZYDIS_REGISTER_EIP) /* lea, too: the value is of the place where it runs */
+        /* lea, too: its value depends on the place where it is executed. */
+        if (o->mem.base == ZYDIS_REGISTER_EIP)
             return 1;
         if (o->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
             continue;
@@ -47,7 +49,7 @@ static int has_strange_operand(const struct insn *d)
     return 0;
 }
 
-/* mov, pop, lfs and lgs: the segment's base changes with it. */
+/* mov, pop, lfs and lgs change the segment's base. */
 static int loads_segment(const struct insn *d)
 {
     for (unsigned i = 0; i < d->in.operand_count; i++)
@@ -58,8 +60,8 @@ static int loads_segment(const struct insn *d)
     return 0;
 }
 
-/* A near branch with an operand-size prefix: Intel's processors ignore it, AMD's cut target and displacement
- * to 16 bits. */
+/* A near branch with an operand-size prefix: Intel's processors ignore the prefix, AMD's truncate the
+ * target and displacement to 16 bits. */
 static int is_cut_branch(const ZydisDecodedInstruction *in)
 {
     return in->meta.branch_type == ZYDIS_BRANCH_TYPE_NEAR && in->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE &&
@@ -77,11 +79,11 @@ static enum insn_class classify(const struct insn *d)
     int far = in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
     switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_SYSCALL:
-        return in->length == 2 ? INSN_SYSCALL : INSN_STEP; /* prefixes: nothing uses them */
+        return in->length == 2 ? INSN_SYSCALL : INSN_STEP; /* with prefixes, which nothing uses */
     case ZYDIS_MNEMONIC_CALL:
-        return far || has_strange_operand(d) ? INSN_STEP : immediate ? INSN_CALL : INSN_CALL_INDIRECT;
+        return far || has_unsupported_operand(d) ? INSN_STEP : immediate ? INSN_CALL : INSN_CALL_INDIRECT;
     case ZYDIS_MNEMONIC_JMP:
-        return far || has_strange_operand(d) ? INSN_STEP : immediate ? INSN_JUMP : INSN_JUMP_INDIRECT;
+        return far || has_unsupported_operand(d) ? INSN_STEP : immediate ? INSN_JUMP : INSN_JUMP_INDIRECT;
     case ZYDIS_MNEMONIC_RET:
         return far ? INSN_STEP : INSN_RETURN;
     case ZYDIS_MNEMONIC_JRCXZ:
@@ -90,7 +92,7 @@ static enum insn_class classify(const struct insn *d)
     case ZYDIS_MNEMONIC_LOOPE:
     case ZYDIS_MNEMONIC_LOOPNE:
         return INSN_COUNTED;
-    /* These change what a burst stands on. */
+    /* These change state that a burst relies on. */
     case ZYDIS_MNEMONIC_WRFSBASE:
     case ZYDIS_MNEMONIC_WRGSBASE:
     case ZYDIS_MNEMONIC_SWAPGS:
@@ -115,11 +117,11 @@ static enum insn_class classify(const struct insn *d)
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_UMWAIT:
         return INSN_STEP;
-    case ZYDIS_MNEMONIC_PAUSE: /* the processor takes it for xchg with r8, the decoder does not */
+    case ZYDIS_MNEMONIC_PAUSE: /* the processor executes xchg with r8, but the decoder does not know that */
         if (in->raw.rex.B)
             return INSN_STEP;
         break;
-    case ZYDIS_MNEMONIC_ENTER: /* copying frame pointers of outer levels: nobody does */
+    case ZYDIS_MNEMONIC_ENTER: /* copies frame pointers of outer levels; not used in practice */
         if (d->op[1].imm.value.u & 31)
             return INSN_STEP;
         break;
@@ -127,7 +129,8 @@ static enum insn_class classify(const struct insn *d)
     case ZYDIS_MNEMONIC_BTS:
     case ZYDIS_MNEMONIC_BTR:
     case ZYDIS_MNEMONIC_BTC:
-        /* The bit number in a register moves the address; computing that takes BMI2. */
+        /* The bit number in a register is part of the address, which takes BMI2 to compute without changing
+         * flags. */
         if (!has_bmi2 && d->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
             d->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
             return INSN_STEP;
@@ -135,7 +138,7 @@ static enum insn_class classify(const struct insn *d)
     default:
         break;
     }
-    if (in->meta.isa_ext == ZYDIS_ISA_EXT_AMX_TILE || has_strange_operand(d))
+    if (in->meta.isa_ext == ZYDIS_ISA_EXT_AMX_TILE || has_unsupported_operand(d))
         return INSN_STEP;
     if (in->meta.category == ZYDIS_CATEGORY_COND_BR)
         return INSN_CONDITIONAL;
@@ -150,7 +153,7 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
     d->bytes = bytes;
     d->reads = d->writes = 0;
     d->rip_operand = -1;
-    /* In two steps: at once, ten operands would be cleared for every instruction. */
+    /* In two steps: the combined function would clear ten operands for every instruction. */
     ZydisDecoderContext context;
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, available, &d->in)) ||
         !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&decoder, &context, &d->in, d->op, d->in.operand_count))) {
@@ -161,7 +164,7 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
         return;
     }
     d->class = classify(d);
-    /* The processor faults at a branch whose target is no address of a program's. */
+    /* The processor faults at a branch whose target is not in the lower half of the address space. */
     if (d->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
         (d->class == INSN_JUMP || d->class == INSN_CALL || d->class == INSN_CONDITIONAL ||
          d->class == INSN_COUNTED) &&
@@ -185,9 +188,9 @@ void insn_decode(struct insn *d, const uint8_t *bytes, unsigned available, uint6
                 d->rip_operand = (int)i;
         }
     }
-    /* bts and its like reach far beyond a RIP-relative operand: an address that is not canonical faults with
-     * #SS and so SIGBUS if its base is RBP, else with #GP and SIGSEGV. So RBP is not to be borrowed for the
-     * base. */
+    /* bts and similar instructions can access memory far from a RIP-relative operand. A non-canonical
+     * address faults with #SS, and so SIGBUS, if its base is RBP, else with #GP and SIGSEGV. So RBP must
+     * not be borrowed for the base. */
     if (d->rip_operand == 0 && d->in.meta.category == ZYDIS_CATEGORY_BITBYTE)
         d->reads |= 1u << RBP;
     if (d->in.meta.category == ZYDIS_CATEGORY_STRINGOP) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* insn.h - one decoded instruction and what the translator wants to know of it. */
+/* insn.h - a decoded instruction, and what the translator needs to know about it. */
 #ifndef CACHEGRAM_X86_64_INSN_H
 #define CACHEGRAM_X86_64_INSN_H
 
@@ -17,7 +17,7 @@ enum insn_class {
     INSN_JUMP_INDIRECT,
     INSN_RETURN,
     INSN_SYSCALL,
-    INSN_STEP, /* runs natively, then the burst goes on */
+    INSN_STEP, /* single-stepped natively; the burst continues */
     INSN_END,  /* ends the burst */
 };
 
@@ -31,17 +31,17 @@ struct insn {
     int rip_operand; /* index of the operand relative to the instruction pointer, or -1 */
 };
 
-/* Decodes what lies at bytes (at most `available` of them), which stands for address pc. */
+/* Decodes the instruction at `bytes` (at most `available` bytes), whose address is pc. */
 void insn_decode(struct insn *insn, const uint8_t *bytes, unsigned available, uint64_t pc);
 void insn_init(int bmi2);
-/* Whether it ends a block and is not run as a copy: a system call, what must be run natively. */
+/* Whether it ends a block and is not executed as a copy: a system call, or one that must run natively. */
 static inline int insn_is_native(const struct insn *d)
 {
     return d->class == INSN_STEP || d->class == INSN_END || d->class == INSN_SYSCALL;
 }
-/* Nonzero if it writes to memory elsewhere than by a push. */
+/* Nonzero if it writes to memory, except by a push. */
 int insn_stores(const struct insn *d);
-/* Number of a general register, whatever part of it is named; -1: another kind. */
+/* Number of a general register, whichever part of it is named; -1: another kind. */
 int insn_register(ZydisRegister reg);
 
 #endif

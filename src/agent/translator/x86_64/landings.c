@@ -8,9 +8,9 @@
 
 uint8_t *landings_miss[2];
 
-/* First of jumps, then of returns. NULL: not made yet in this process. */
+/* The table of jumps, then that of returns. NULL: not made yet in this process. */
 static uint64_t *tables;
-static uint32_t made; /* how often */
+static uint32_t made; /* number of times that they were made */
 
 static uint64_t *entry(uint64_t pc, int is_return)
 {

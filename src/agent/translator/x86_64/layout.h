@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where generated code finds the members of struct thread, from the GS base. Also for the assembler. */
+/* Offsets of the members of struct thread from the GS base, for generated code. Also for the assembler. */
 #ifndef CACHEGRAM_X86_64_LAYOUT_H
 #define CACHEGRAM_X86_64_LAYOUT_H
 
@@ -14,7 +14,7 @@
 #define T_APP_RSP 72
 #define T_INDIRECT 80
 #define T_SAVED 88
-#define T_GATE_RESUME 152 /* code behind the system call, while the cache is as it was */
+#define T_GATE_RESUME 152 /* code after the system call, if the cache has not changed */
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
 #define T_SPILL_EXTRA 176
@@ -31,7 +31,8 @@
 #define T_JUMPS (T_TARGETS + (16 << TARGET_BITS))
 #define T_RETURNS (T_JUMPS + (8 << COUNT_TABLE_BITS))
 
-/* In T_EXIT_ID, for the dispatcher: the thread comes from the gate, and is not inside. No exit has it. */
+/* In T_EXIT_ID: the thread comes from the system call gate, and is not inside the cache. No exit has this
+ * id. */
 #define GATE_EXIT_ID 0
 
 #include "agent/tunables.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * partial.c - instructions that fault half-way. A gather, scatter or repeated string instruction tells in its
- * own registers how far it came: it clears the mask of the elements it has done, or counts rcx down, and goes
- * on from there when it is executed again. What it did before the fault was executed, and is made part of the
- * record.
- *
- * Rules of the agent: nothing is printed, nothing may fail but in the way of doing nothing.
+ * partial.c - instructions that fault half-way. A gather, scatter or repeated string instruction keeps its
+ * progress in its own registers: it clears the mask of the elements that it has done, or counts rcx down,
+ * and continues from there when it is executed again. What it did before the fault was executed, and is
+ * added to the record.
  */
 #include <cpuid.h>
 #include <string.h>
@@ -15,7 +13,7 @@
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/insn.h"
 
-/* Of the extended state in a signal frame, which is never compacted (Intel's manual, XSAVE). */
+/* The extended state in a signal frame, which is never compacted (Intel's manual, XSAVE). */
 #define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
 #define SOFTWARE_MAGIC 0x46505853u
 #define HEADER_AT 512 /* bit i: component i is not all zero */
@@ -50,7 +48,7 @@ static uint64_t signs(const uint8_t *state, unsigned number, unsigned bytes, uns
     return mask;
 }
 
-/* What is left of a gather's or scatter's mask. 0, or -1: cannot tell. */
+/* What is left of a gather's or scatter's mask. 0, or -1: unknown. */
 static int mask_left(const ucontext_t *uc, unsigned elem_bytes, uint64_t *mask)
 {
     const uint8_t *state = (const uint8_t *)uc->uc_mcontext.fpregs;
@@ -62,7 +60,7 @@ static int mask_left(const ucontext_t *uc, unsigned elem_bytes, uint64_t *mask)
     memcpy(&magic, state + SOFTWARE_AT, sizeof magic);
     if (magic != SOFTWARE_MAGIC)
         return -1;
-    /* Fewer bytes are readable only where the next page is not; then the instruction is told by those. */
+    /* If fewer bytes are readable, the next page is not, and the instruction ends before it. */
     size_t missing = safe_copy(code, (const void *)arch_pc(uc), sizeof code);
     insn_decode(&d, code, (unsigned)(sizeof code - missing), arch_pc(uc));
     if (d.in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX) {

@@ -13,8 +13,8 @@ void source_begin(struct source *s, uint64_t pc)
     s->may_change = s->stores = 0;
 }
 
-/* Reads bytes for one instruction more, as far as they are executable. Page by page, since each has its own
- * protection. 0: there is no room. */
+/* Reads the bytes of one more instruction, as far as they are executable; page by page, since each has its
+ * own protection. 0: no room. */
 static int read_ahead(struct source *s)
 {
     while (s->have - s->taken < ZYDIS_MAX_INSTRUCTION_LENGTH) {
@@ -42,19 +42,19 @@ static void decode_next(const struct source *s, struct insn *d)
                 left < ZYDIS_MAX_INSTRUCTION_LENGTH ? left : ZYDIS_MAX_INSTRUCTION_LENGTH, s->pc + s->taken);
 }
 
-int source_look(struct source *s, struct insn *d)
+int source_decode(struct source *s, struct insn *d)
 {
     if (!read_ahead(s))
         return 0;
     decode_next(s, d);
-    /* It goes on behind the code that is known: only then it pays to look what is there. */
+    /* It extends beyond the known code. Only now it is worth finding out what follows. */
     if (d->in.length == 0 && s->have - s->taken < ZYDIS_MAX_INSTRUCTION_LENGTH &&
         region_may_translate(s->pc + s->have)) {
         if (!read_ahead(s))
             return 0;
         decode_next(s, d);
     }
-    /* Earlier stores of the block may be into this instruction, after the block has checked its source. */
+    /* Earlier stores of the block may change this instruction, after the block has checked its source. */
     if (!s->may_change && d->pc + d->in.length > s->fixed_end && region_may_change(d->pc, d->in.length)) {
         if (s->stores)
             return 0;
@@ -79,11 +79,11 @@ void source_find_sequence(const struct insn *d, uint64_t pc, uint64_t *stop)
         address = d->op[1].imm.value.u;
     if (!address || !rseq_hint(d->pc, address))
         return;
-    regions_mark_stale(); /* it may have been translated */
+    regions_mark_stale(); /* its beginning may have been translated */
     *stop = rseq_next(pc);
 }
 
-int source_is_far(const struct insn *d, const uint8_t *place)
+int source_out_of_reach(const struct insn *d, const uint8_t *place)
 {
     if (d->rip_operand < 0 || (d->class != INSN_PLAIN && d->class != INSN_REP) ||
         (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && d->in.operand_width == 64 && d->in.address_width == 64))
@@ -111,7 +111,7 @@ void source_load_target(struct emitter *e, const struct insn *d, int to)
                  (int32_t)disp, d->in.address_width == 32);
 }
 
-/* The bit that makes the base register one of r8 to r15; beside [rip + disp32] it may be either. */
+/* Clears the bit that extends the base register to r8-r15. With [rip + disp32] it may have either value. */
 static void clear_base_extension(const struct insn *d, uint8_t *copy)
 {
     switch (d->in.encoding) {
@@ -119,7 +119,7 @@ static void clear_base_extension(const struct insn *d, uint8_t *copy)
         if (d->in.attributes & ZYDIS_ATTRIB_HAS_REX)
             copy[d->in.raw.rex.offset] &= 0xfe;
         break;
-    case ZYDIS_INSTRUCTION_ENCODING_VEX: /* from here on the bit is inverted */
+    case ZYDIS_INSTRUCTION_ENCODING_VEX: /* in this and the following encodings the bit is inverted */
         if (d->in.raw.vex.size == 3)
             copy[d->in.raw.vex.offset + 1] |= 0x20;
         break;
@@ -153,7 +153,8 @@ int source_copy(struct emitter *e, const struct insn *d, int scratch)
         __builtin_memcpy(start + d->in.raw.disp.offset, &r32, 4);
         return 0;
     }
-    /* Too far: [rip + disp32] becomes [scratch + 0], of the same length as the scratch is a low one. */
+    /* Out of reach: [rip + disp32] becomes [scratch + 0]; the length is the same, since scratch is a low
+     * register. */
     emit_move_imm(e, scratch, address);
     start = e->at;
     emit_bytes(e, d->bytes, d->in.length);

@@ -31,7 +31,7 @@ static int is_vector(ZydisRegister r, int *number, int *bits)
     return 1;
 }
 
-/* The opmask register of an instruction with EVEX encoding, 0: none. */
+/* The opmask register of an instruction with EVEX encoding; 0: none. */
 static int opmask(const struct insn *d)
 {
     if (d->in.encoding != ZYDIS_INSTRUCTION_ENCODING_EVEX)
@@ -79,7 +79,7 @@ static unsigned index_bytes(ZydisMnemonic m)
     }
 }
 
-/* Bytes of one element of a gather or scatter: single precision and D forms move 4. */
+/* Bytes of one element of a gather or scatter: single precision and D forms have 4. */
 static unsigned gather_bytes(ZydisMnemonic m)
 {
     switch (m) {
@@ -115,13 +115,13 @@ static uint8_t put_word(struct template *t, int reg)
     return (uint8_t)t->slots++;
 }
 
-/* The word that holds base + index * scale, recording it if none does; *disp is corrected. */
+/* Returns the word that has base + index * scale, recording it if there is none; *disp is adjusted. */
 static uint8_t address_word(struct template *t, int base, int index, int scale, int64_t *disp)
 {
     if (index < 0)
         scale = 0;
     for (unsigned i = 0; i < t->nknown; i++) {
-        const struct known_address *k = &t->known[i];
+        const struct recorded_address *k = &t->known[i];
         if (k->base == base && k->index == index && k->scale == scale) {
             *disp += k->adjust;
             return (uint8_t)k->slot;
@@ -134,11 +134,11 @@ static uint8_t address_word(struct template *t, int base, int index, int scale, 
         emit_address(t->e, 0x8d, t->scratch, base, index, scale, 0, 0);
         slot = put_word(t, t->scratch);
     }
-    t->known[t->nknown++] = (struct known_address){base, index, scale, slot, 0};
+    t->known[t->nknown++] = (struct recorded_address){base, index, scale, slot, 0};
     return (uint8_t)slot;
 }
 
-/* Word with an opmask register, or the sign bits of a vector of elements. */
+/* Records an opmask register; returns its word. */
 static uint8_t opmask_word(struct template *t, int k)
 {
     emit_kmov(t->e, t->scratch, k, kmov_wide);
@@ -174,14 +174,14 @@ static void record_gather(struct template *t, const struct insn *d, const ZydisD
     else
         emit_vex_store(t->e, t->cursor, 8 * t->slots, vector, bits);
     t->slots += bits / 64;
-    /* The mask may have more ones than there are elements: a D form of 2 doubles has 4 indices in its
+    /* The mask may have more bits set than there are elements: a D form of 2 doubles has 4 indices in its
      * register. */
     unsigned data = d->in.avx.vector_length / 8u / r->elem_bytes;
     r->size = (uint16_t)((elements < data ? elements : data) * r->elem_bytes);
 }
 
-/* bt and its like with the bit number in a register: that moves the address, in either direction, by
- * whole operands. Computed without flags: movsx, sarx (the count in a borrowed rcx), lea. */
+/* bt and similar instructions with the bit number in a register: it moves the address, in either direction,
+ * by whole operands. Computed without flags: movsx, sarx (with the count in a borrowed rcx), lea. */
 static int is_bit_string(const struct insn *d)
 {
     ZydisMnemonic m = d->in.mnemonic;
@@ -279,7 +279,7 @@ static void record_operand(struct template *t, const struct insn *d, const Zydis
         r->disp -= r->size;
     if (d->in.mnemonic == ZYDIS_MNEMONIC_LEAVE)
         base = RBP;
-    /* pop: so is that of what it writes to */
+    /* pop to memory: its address, too, uses the stack pointer after the pop */
     if (d->in.mnemonic == ZYDIS_MNEMONIC_POP && o->visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
         base == RSP)
         r->disp += r->size;
@@ -346,8 +346,8 @@ static void record_rep(struct template *t, const struct insn *d, struct wire_ref
     r->slot = put_word(t, RCX);
     put_word(t, RSI);
     put_word(t, RDI);
-    /* The two words written afterwards must not meet the end of the buffer once the instruction has
-     * run: touch the last one now. */
+    /* The two words that are written after the instruction must not reach the end of the buffer then, when
+     * it has been executed already: the last one is touched now. */
     emit_store_imm(t->e, t->cursor, 8 * (t->slots + 1), 0);
     t->slots += 2;
     add_ref(t, r);
@@ -376,7 +376,7 @@ void template_record(struct template *t, const struct insn *d, unsigned index, u
     }
     if (is_hint(d))
         return;
-    /* pop [mem] and movs list what they write first */
+    /* pop [mem] and movs list the written operand first */
     int backwards = d->in.mnemonic == ZYDIS_MNEMONIC_POP || is_string_move(d->in.mnemonic);
     for (unsigned n = 0; n < d->in.operand_count; n++) {
         const ZydisDecodedOperand *o = &d->op[backwards ? d->in.operand_count - 1u - n : n];
@@ -399,7 +399,7 @@ static int pops_into(const struct insn *d, int reg)
            insn_register(d->op[0].reg.value) == reg;
 }
 
-/* By how much an instruction moves a register, if by a constant; else -1. */
+/* The register that an instruction changes by a constant, and that constant; else -1. */
 static int moved_register(const struct insn *d, int64_t *by)
 {
     ZydisMnemonic m = d->in.mnemonic;
@@ -425,12 +425,12 @@ void template_follow(struct template *t, const struct insn *d)
 {
     int64_t by = 0;
     int moved = moved_register(d, &by);
-    unsigned lost = d->writes;
+    unsigned changed = d->writes;
     if (moved >= 0 && !pops_into(d, moved))
-        lost &= ~(1u << moved);
+        changed &= ~(1u << moved);
     for (unsigned i = 0; i < t->nknown;) {
-        struct known_address *k = &t->known[i];
-        if ((k->base >= 0 && lost >> k->base & 1) || (k->index >= 0 && lost >> k->index & 1)) {
+        struct recorded_address *k = &t->known[i];
+        if ((k->base >= 0 && changed >> k->base & 1) || (k->index >= 0 && changed >> k->index & 1)) {
             *k = t->known[--t->nknown];
             continue;
         }

@@ -13,7 +13,7 @@
 #include "agent/translator/x86_64/translate.h"
 #include <time.h>
 
-static uint32_t next_id = 1; /* of a block: never used again */
+static uint32_t next_id = 1; /* next id of a block; ids are never reused */
 
 /* Work space of the translator, used under the lock. */
 static struct insn insns[BLOCK_INSNS + 1];
@@ -21,7 +21,7 @@ static struct template template;
 static struct place places[PLACES_OF_A_BLOCK];
 static struct source source;
 
-static void emit_give_back(struct emitter *e, int scratch, int cursor)
+static void emit_restore_pair(struct emitter *e, int scratch, int cursor)
 {
     emit_gs_store(e, T_CURSOR, cursor);
     emit_gs_load(e, scratch, T_SPILL_A);
@@ -33,7 +33,7 @@ static void emit_source_check(struct block *b, unsigned bytes)
 {
     uint8_t *ok;
     emit_check(&cache_out, b->scratch, b->pc, source.bytes, bytes, &ok);
-    emit_give_back(&cache_out, b->scratch, b->cursor);
+    emit_restore_pair(&cache_out, b->scratch, b->cursor);
     struct exit *x = cache_emit_exit(&cache_out, EXIT_STALE, b->pc, 0);
     x->scratch = b->scratch;
     x->cursor = b->cursor;
@@ -42,14 +42,15 @@ static void emit_source_check(struct block *b, unsigned bytes)
     b->check_end = (uint16_t)(cache_out.at - b->code);
 }
 
-/* Where the jump at fast_patch (NULL: none) goes until the target is known, and if its pair differs. */
+/* Emits where the jump at fast_patch (NULL: none) leads until its target exists, or if that borrows another
+ * pair. */
 static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cursor)
 {
     uint8_t *fast_stub = cache_out.at;
     if (fast_patch)
         emit_patch(fast_patch, fast_stub);
     if (scratch >= 0)
-        emit_give_back(&cache_out, scratch, cursor);
+        emit_restore_pair(&cache_out, scratch, cursor);
     uint8_t *patch = emit_jump(&cache_out);
     emit_patch(patch, cache_out.at);
     struct exit *x = cache_emit_exit(&cache_out, EXIT_LINK, target, 0);
@@ -62,9 +63,9 @@ static void emit_link(uint8_t *fast_patch, uint64_t target, int scratch, int cur
     cache_link(x);
 }
 
-/* The target's address is in `scratch`; the cursor stands behind the record. Looks the translation up
- * in the thread's table, keyed by the negated address, without touching flags: crc32
- * as the hash, lea to compare, jrcxz to branch. */
+/* The branch target is in `scratch`; the cursor is after the record. Looks the translation up in the
+ * thread's table, whose keys are negated addresses, without changing flags: crc32 is the hash, lea
+ * compares, jrcxz branches. */
 static void emit_indirect(const struct insn *d, unsigned insn, int popped_bytes, int scratch, int cursor)
 {
     static const uint8_t index[] = {0x0f, 0xb7, 0xc9 /* movzx ecx, cx */, 0x48, 0x8d,
@@ -117,7 +118,7 @@ static int pick(unsigned used, int low)
     return NO_REG;
 }
 
-/* Two registers for the block, those of the hint where they will do. 0: there are none. */
+/* Chooses two registers for the block, those of the hint if possible. 0: there are none. */
 static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, int *scratch, int *cursor)
 {
     *cursor = hint_cursor >= 0 && !(used >> hint_cursor & 1) ? hint_cursor : NO_REG;
@@ -125,7 +126,7 @@ static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, 
                                                                                               : NO_REG;
     if (*scratch < 0)
         *scratch = pick(used | (*cursor >= 0 ? 1u << *cursor : 0), low);
-    if (*scratch < 0 && *cursor >= 0) { /* the cursor took the last one that would do */
+    if (*scratch < 0 && *cursor >= 0) { /* the cursor took the only suitable one */
         *cursor = NO_REG;
         *scratch = pick(used, low);
     }
@@ -138,8 +139,8 @@ static int pick_pair(unsigned used, int low, int hint_scratch, int hint_cursor, 
 
 #define ALWAYS_USED (1u << RSP | 1u << RCX)
 
-/* Decodes a block at pc into insns[]; returns their number, *last: the last one ends the block by itself.
- * *low_out: one of the registers to borrow must be a low one. */
+/* Decodes a block at pc into insns[], returns their number. *last: the last instruction ends the block by
+ * itself; *low_out: one of the registers to borrow must be a low one. */
 static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *low_out)
 {
     unsigned used = ALWAYS_USED, n = 0, estimate = 0;
@@ -149,14 +150,14 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
     source_begin(&source, pc);
     while (n < BLOCK_INSNS && pc + source.taken < stop) {
         struct insn *d = &insns[n];
-        if (!source_look(&source, d))
+        if (!source_decode(&source, d))
             break;
         source_find_sequence(d, pc, &stop);
         unsigned more = used | d->reads | d->writes;
         int needs_low = low || d->rip_operand >= 0;
         if (!insn_is_native(d) && !pick_pair(more, needs_low, NO_REG, NO_REG, &scratch, &cursor)) {
             if (n)
-                break; /* a new block finds other registers */
+                break; /* a new block can borrow other registers */
             d->class = INSN_STEP;
         }
         if (d->class != INSN_PLAIN && d->class != INSN_REP) {
@@ -179,7 +180,7 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
     return n;
 }
 
-/* Writes the block's template where the collector sees it. */
+/* Writes the block's template to the template area. */
 static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
 {
     size_t bytes = sizeof(struct wire_block) + template.nrefs * sizeof(struct wire_ref);
@@ -216,7 +217,7 @@ static void emit_advance(int cursor, int32_t advance)
         emit_lea(&cache_out, cursor, cursor, advance);
 }
 
-/* The end of a block whose last instruction is d; `advance`: what it adds to the cursor. */
+/* Emits the end of a block whose last instruction is d; `advance`: what it adds to the cursor. */
 static void emit_terminator(const struct insn *d, unsigned insn, int scratch, int cursor, int records,
                             int32_t advance)
 {
@@ -283,7 +284,7 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
     default:
         if (records) {
             emit_advance(cursor, advance);
-            emit_give_back(&cache_out, scratch, cursor);
+            emit_restore_pair(&cache_out, scratch, cursor);
         }
         x = cache_emit_exit(&cache_out,
                             d->class == INSN_SYSCALL ? EXIT_SYSCALL
@@ -303,33 +304,33 @@ static void emit_terminator(const struct insn *d, unsigned insn, int scratch, in
     }
 }
 
-static struct block *cannot(struct thread *t, enum wire_end why, uint32_t detail)
+static struct block *not_translated(struct thread *t, enum wire_end why, uint32_t detail)
 {
     t->translation.leave_end = why;
     t->translation.leave_detail = detail;
     return NULL;
 }
 
-int translate_may(struct thread *t, uint64_t pc)
+int translate_possible(struct thread *t, uint64_t pc)
 {
     if (!region_may_translate(pc))
-        return cannot(t, WIRE_END_CODE, 0) != NULL;
+        return not_translated(t, WIRE_END_CODE, 0) != NULL;
     if (rseq_learn((uint64_t)__builtin_thread_pointer()))
         regions_mark_stale(); /* the beginning of the sequence may have been translated */
     if (rseq_inside(pc, &t->translation.abort_pc))
-        return cannot(t, WIRE_END_CODE, 0) != NULL;
+        return not_translated(t, WIRE_END_CODE, 0) != NULL;
     if (!cache_has_room())
-        return cannot(t, WIRE_END_SPACE, 0) != NULL;
+        return not_translated(t, WIRE_END_SPACE, 0) != NULL;
     return 1;
 }
 
-/* Makes the block. NULL: cannot. */
+/* Makes the block. NULL: not possible. */
 static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
 {
     int last, low, scratch = NO_REG, cursor = NO_REG;
     unsigned used, n = decode_block(pc, &last, &used, &low), count = 0, nplaces = 0;
     if (n == 0)
-        return cannot(t, WIRE_END_CODE, 0);
+        return not_translated(t, WIRE_END_CODE, 0);
     struct block *b = cache_next();
     uint8_t *begin = (uint8_t *)(((uintptr_t)cache_out.at + 15) & ~(uintptr_t)15);
     cache_out.at = begin;
@@ -340,7 +341,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
     uint8_t *header = NULL;
     if (records) {
         if (!pick_pair(used, low, hint_scratch, hint_cursor, &scratch, &cursor))
-            return cannot(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
+            return not_translated(t, WIRE_END_INSTRUCTION, insns[0].in.mnemonic);
         b->scratch = (int8_t)scratch;
         b->cursor = (int8_t)cursor;
         emit_gs_store(&cache_out, T_SPILL_A, scratch);
@@ -352,14 +353,14 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         emit_store_imm(&cache_out, cursor, 0, 0);
         header = cache_out.at - 4;
     }
-    int silent = region_is_agent(pc);
+    int is_agent_code = region_is_agent(pc);
     template_init(&template, &cache_out, scratch, cursor);
     nplaces = add_place(nplaces, b, pc, 0);
     uint64_t next = pc;
     for (unsigned i = 0; i < n; i++) {
         const struct insn *d = &insns[i];
         nplaces = add_place(nplaces, b, d->pc, i);
-        if (!insn_is_native(d) && !silent)
+        if (!insn_is_native(d) && !is_agent_code)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (d == end) {
             emit_terminator(d, i, scratch, cursor, records, 8 * template.slots);
@@ -368,13 +369,13 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         }
         if (source_copy(&cache_out, d, scratch)) {
             cache_out.at = begin;
-            return cannot(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
+            return not_translated(t, WIRE_END_INSTRUCTION, d->in.mnemonic);
         }
         next = d->pc + d->in.length;
         count++;
         if (d->class == INSN_REP) {
             nplaces = add_place(nplaces, b, next, i + 1);
-            if (!silent)
+            if (!is_agent_code)
                 template_record_after(&template, d);
         }
         template_follow(&template, d);
@@ -390,9 +391,9 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         uint32_t word = next_id | (uint32_t) template.slots << WIRE_ID_BITS;
         __builtin_memcpy(header, &word, 4);
     }
-    if (publish(next_id, pc, silent ? 0 : count, records)) {
+    if (publish(next_id, pc, is_agent_code ? 0 : count, records)) {
         cache_out.at = begin;
-        return cannot(t, WIRE_END_SPACE, 0);
+        return not_translated(t, WIRE_END_SPACE, 0);
     }
     next_id++;
     count_add(&proc->count.insns, count);
@@ -404,10 +405,10 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
     struct block *b = cache_find(pc, t->translation.counts);
     if (b)
         return b;
-    if (!translate_may(t, pc))
+    if (!translate_possible(t, pc))
         return NULL;
     if (next_id + 1 >= WIRE_MAX_BLOCKS)
-        return cannot(t, WIRE_END_SPACE, 0); /* for good: ids are not used again */
+        return not_translated(t, WIRE_END_SPACE, 0); /* permanently: ids are not reused */
     uint32_t before = cache_blocks();
     int timed = before % TIME_EVERY == 0;
     uint64_t began = timed ? sys_clock_ns(CLOCK_MONOTONIC) : 0;
@@ -422,7 +423,7 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
 struct block *translate_again(struct thread *t, const struct exit *x)
 {
     struct block *b = cache_find(x->target, x->counts);
-    if (b == x->block) /* else another thread was here first */
+    if (b == x->block) /* otherwise another thread was first */
         b->stale = 1;  /* its code stays, and its check always fails */
     return translate_block(t, x->target, x->scratch, x->cursor);
 }

@@ -2,29 +2,29 @@
 /*
  * translate.h - makes the blocks that record.
  *
- * A block is a copy of a basic block of the target (or of a part of one) in which every instruction
- * is preceded by the stores that record its references. Two registers that the block does not use
- * are borrowed: `cursor` points at the block's record, `scratch` is for addresses. Their own values
- * lie behind the GS base. A block has two entries:
+ * A block is a copy of a basic block of the target (or of part of one) in which each instruction is
+ * preceded by stores that record its references. Two registers that the block does not use are borrowed:
+ * `cursor` points to the block's record, `scratch` is for addresses. Their own values are in memory
+ * relative to the GS base. A block has two entries:
  *
  *   code:  spill both, load the cursor      (from anywhere)
- *   fast:  the borrowed pair is already so  (from a block that borrows the same pair)
+ *   fast:  both are set up already          (from a block that borrows the same pair)
  *
- * Nothing added changes flags, and nothing checks for the end of the buffer: the guard page does.
+ * Nothing that is added changes flags, and nothing checks for the end of the buffer: the guard page does.
  *
- * A block that counts (count.h) is made of the same code and lives beside the recording one.
+ * A block that counts (count.h) is made of the same code and exists in addition to the recording one.
  */
 #ifndef CACHEGRAM_X86_64_TRANSLATE_H
 #define CACHEGRAM_X86_64_TRANSLATE_H
 
 #include "agent/translator/x86_64/cache.h"
 
-/* Block for pc, of the kind that t is in, made if need be; the hint is the pair that the caller has borrowed.
- * NULL: cannot. The lock is held, here and below. */
+/* The block for pc, of the kind that t is executing, made if necessary; the hint is the pair that the
+ * caller has borrowed. NULL: not possible. The caller holds the lock, here and below. */
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
-/* The source of x->block has changed: a new block. */
+/* The source of x->block has changed: makes a new block. */
 struct block *translate_again(struct thread *t, const struct exit *x);
 /* Whether a block can begin there; if not, t->translation.leave_end says why. */
-int translate_may(struct thread *t, uint64_t pc);
+int translate_possible(struct thread *t, uint64_t pc);
 
 #endif
