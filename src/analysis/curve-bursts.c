@@ -358,11 +358,10 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
         return error_set(err, -ENODATA, "the profile '%s' holds no bursts; not profiled: %s", name, list);
     uint64_t disabled = 0;
     if (profile_counters(p, add_disabled, &disabled, NULL) == 0 && disabled != 0)
-        return error_set(
-            err, -ENODATA,
-            "the profile '%s' holds no bursts: processes could not be profiled; the warning that "
-            "'cachegram report' shows tells why",
-            name);
+        return error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: processes could not be profiled; 'cachegram "
+                         "report' shows the reason",
+                         name);
     size_t processes = 0;
     int whole =
         profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0;

@@ -105,7 +105,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
     if (curve->full && question->tid)
         return error_set(err, -EINVAL,
-                         "a profile of --mode full does not tell threads apart: record in burst mode");
+                         "a profile of --mode full does not distinguish threads: record in burst mode");
     if (question->ways && question->model != ANALYSIS_MODEL_LRU)
         return error_set(err, -EINVAL, "cache sets are for the lru model only");
     if (question->ways && (curve->full || strcmp(mode, "sparse") == 0))
@@ -114,7 +114,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
                          curve->profile);
     if (strcmp(mode, "sparse") == 0) {
         if (question->tid)
-            return error_set(err, -EINVAL, "samples of single references do not tell threads apart");
+            return error_set(err, -EINVAL, "samples of single references do not distinguish threads");
         return analysis_curve_sparse(p, question->model, curve, err);
     }
     return curve->full ? compute_full(p, question->model, curve, err)

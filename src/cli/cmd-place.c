@@ -71,7 +71,7 @@ static int parse_caches(const char *text, struct place_options *o)
         o->cache[o->ncaches].cores = (uint32_t)cores;
         text += length + (text[length] == ',');
     }
-    return o->ncaches ? 0 : cli_misuse("place", "--caches: which?");
+    return o->ncaches ? 0 : cli_misuse("place", "--caches: expected, such as 8M:4");
 }
 
 static int parse_option(int opt, const char *value, void *ctx)

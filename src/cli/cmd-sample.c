@@ -278,9 +278,8 @@ static int run(const struct sample_options *o)
         if (cli_interrupted() || damage)
             warning = DAMAGED;
         else if (sim_source_sampled(source))
-            warning =
-                "the trace holds bursts, with gaps between them: reuse distances are too short by what was "
-                "left out";
+            warning = "the trace holds bursts, with gaps between them: reuse distances do not include what "
+                      "was left out";
         struct found found = {.references = sparse_seen(sparse)};
         found.windows = sparse_windows(sparse, &found.nwindows);
         found.samples = sparse_samples(sparse, &found.nsamples);
@@ -315,7 +314,7 @@ int cmd_sample(int argc, char **argv)
     if (status != 0)
         return status;
     if (argc - optind != 1)
-        return argc == optind ? cli_misuse("sample", "which trace?")
+        return argc == optind ? cli_misuse("sample", "trace expected")
                               : cli_misuse("sample", "one trace at a time, but '%s' follows '%s'",
                                            argv[optind + 1], argv[optind]);
     o.trace = argv[optind];

@@ -221,7 +221,7 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
                 r->exact_of = "a second run in full mode, of which references are missing";
                 fprintf(stderr,
                         "cachegram: warning: about %.*f%% of the references of the run in full mode are "
-                        "missing: what it says is not exact\n",
+                        "missing: the comparison is not exact\n",
                         exact.missed_percent < 10, exact.missed_percent);
             }
             r->overhead_percent = of_burst.overhead_percent + of_burst.recorder_overhead_percent;

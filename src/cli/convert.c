@@ -89,8 +89,8 @@ static void tell(const struct convert_options *o, const struct trace_reader *r, 
 /* What the input is still good for, after copying: 0, or the exit status after a message. */
 static int judge(const struct convert_options *o, const struct trace_reader *r, uint64_t references)
 {
-    const char *kept =
-        o->partial ? "what came before was kept" : "nothing was written; --partial keeps what came before";
+    const char *kept = o->partial ? "what was converted until then was kept"
+                                  : "nothing was written; --partial keeps what was converted until then";
     struct error err;
     if (cli_interrupted()) {
         fprintf(stderr, "cachegram: interrupted after %" PRIu64 " references; %s\n", references, kept);

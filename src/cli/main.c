@@ -123,7 +123,7 @@ static int cmd_help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fputs("cachegram: which command? See 'cachegram help'\n", stderr);
+        fputs("cachegram: no command given; see 'cachegram help'\n", stderr);
         return 2;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {

@@ -175,7 +175,8 @@ static int choose_clock(struct run *r, struct error *err)
     if (r->options->full || (r->clock != COLLECT_CLOCK_AUTO && !asked))
         return 0;
     if (!perf)
-        error_set(&why, -ENODEV, "perf events that interrupt a thread are not to be had (cachegram doctor)");
+        error_set(&why, -ENODEV,
+                  "perf events that interrupt a thread are not available (see cachegram doctor)");
     r->clock = perf && counters_find(&r->counters, &why) == 0 ? COLLECT_CLOCK_PMU
                : vectors_for_counting() != 0                  ? COLLECT_CLOCK_COUNT
                                                               : COLLECT_CLOCK_CPUTIME;
@@ -461,7 +462,7 @@ static void tell_few(struct run *r, struct error *err)
     } else if (t->bursts == 0 && result->warning[0] == '\0' && drain_trouble(r->drain) == NULL) {
         double gap = (double)r->session.map->gap_ns * 1e-9;
         snprintf(result->nothing, sizeof(result->nothing), "%s, it took %.0f ms of CPU time; try --mode full",
-                 cpu < COLLECT_SHORT_GAPS * gap ? "too short to be sampled" : "no moment to sample it came",
+                 cpu < COLLECT_SHORT_GAPS * gap ? "too short to be sampled" : "no trigger fired in it",
                  cpu * 1e3);
     }
 }
@@ -490,7 +491,7 @@ static void tell_missed(struct run *r, int named, struct error *err)
     missed_reasons(&m, why, sizeof(why));
     if (profile_set(r->profile, "missed", why, err) < 0 || percent < MISSED_WARNED_PERCENT)
         return;
-    warn(r->result, "about %.*f%% of the references are missing, as they were made natively: %s",
+    warn(r->result, "about %.*f%% of the references are missing, since they were executed natively: %s",
          percent < 10, percent, why);
 }
 
@@ -518,7 +519,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
             warn(result, "the agent was never loaded into the program");
         if (__atomic_load_n(&r->session.map->refused_pids, __ATOMIC_RELAXED) != 0)
             warn(result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
-                         "record inside of it");
+                         "record inside it");
         if (refused != 0)
             warn(result, "%u processes were not recorded, as more than %u ran at the same time", refused,
                  COLLECT_SLOTS);
@@ -528,8 +529,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         snprintf(list, sizeof(list), "%s (%s)", r->options->argv[0], r->obstacle);
     }
     if (r->options->reduce != COLLECT_REDUCE_DISTANCES)
-        warn(result,
-             "recorded without distances, as --reduce asked for: no curve can be made of this profile");
+        warn(result, "recorded without distances, as requested by --reduce: this profile has no curve");
     drain_finish(r->drain);
     char text[256];
     for (unsigned why = 0; unprofiled_next(drain_unprofiled(r->drain), &why, text, sizeof(text));)

@@ -105,7 +105,7 @@ static int find_named(const struct library *l, const char *names, struct counter
         name[length] = '\0';
         int code = encode(l, name, 1, &found.event[found.n++]);
         if (code != 0)
-            return error_set(err, -ENODEV, "the event %s that " COUNTERS_ENV " names is not to be had: %s",
+            return error_set(err, -ENODEV, "the event %s that " COUNTERS_ENV " names is not available: %s",
                              name, l->strerror(code));
         at += length;
     }

@@ -63,7 +63,7 @@ static int grow(struct groups *g, struct error *err)
     larger.room = g->room ? 2 * g->room : 1024;
     larger.known = calloc(larger.room, sizeof *larger.known);
     if (!larger.known)
-        return error_set(err, -ENOMEM, "no memory for what groups of programs cost");
+        return error_set(err, -ENOMEM, "no memory for the costs of groups of programs");
     for (size_t i = 0; i < g->room; i++)
         if (g->known[i].used)
             *find(&larger, g->known[i].set, g->known[i].kind) = g->known[i];

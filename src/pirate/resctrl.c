@@ -107,7 +107,7 @@ int resctrl_new(const char *folder, uint64_t size_bytes, struct resctrl **resctr
     int n = snprintf(r->group, sizeof r->group, "%s/" PREFIX "%d", folder, (int)getpid());
     int code = 0;
     if (r->bits == 0 || r->domains == 0 || n >= (int)sizeof r->group)
-        code = error_set(err, -ENOTSUP, "%s does not tell how to partition the last-level cache", folder);
+        code = error_set(err, -ENOTSUP, "%s does not describe how to partition the last-level cache", folder);
     else if (mkdir(r->group, 0755) != 0)
         code = error_set(err, errno == ENOSPC ? -ENOTSUP : -EACCES, "cannot make a cache partition in %s: %s",
                          folder, errno == ENOSPC ? "all are in use" : strerror(errno));

@@ -115,7 +115,7 @@ void span_missed(const struct span *s, char *text, size_t size)
     text[0] = '\0';
     if (s->reached && !s->begun)
         snprintf(text, size,
-                 "the program had ended before cachegram got to know that it had executed '%s', so nothing "
+                 "the program had ended before cachegram noticed that it had executed '%s', so nothing "
                  "was measured",
                  s->from);
     else if (s->from && !s->begun)

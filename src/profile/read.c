@@ -293,7 +293,7 @@ static sqlite3_stmt *find(struct profile *p, const char *key, int *code, struct 
     if (rc == SQLITE_ROW && sqlite3_column_type(s, 0) != SQLITE_NULL)
         return s;
     *code = rc == SQLITE_ROW || rc == SQLITE_DONE
-                ? error_set(err, -ENOENT, "the profile '%s' does not tell '%s'", p->path, key)
+                ? error_set(err, -ENOENT, "the profile '%s' lacks the value '%s'", p->path, key)
                 : profile_fail(p, err);
     sqlite3_reset(s);
     return NULL;

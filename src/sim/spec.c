@@ -83,7 +83,7 @@ int sim_spec_parse(const char *text, uint32_t *level, struct sim_level *cache, s
             return error_set(
                 err, -EINVAL,
                 "'%s': '%s' is no policy (lru, random, fifo, plru, nehalem, rrip), nor inclusive, "
-                "exclusive, non-inclusive, shared, private; or it was said already",
+                "exclusive, non-inclusive, shared, private; or is given twice",
                 text, field);
         }
     }

@@ -236,7 +236,7 @@ static int begin_block(struct trace_reader *r, struct error *err)
     if (have < 0)
         return (int)have;
     if (have == 0)
-        return trace_damaged(r, "cut off after reference %llu: its recording did not come to its end",
+        return trace_damaged(r, "cut off after reference %llu: its recording did not complete",
                              (unsigned long long)o->next);
     if ((size_t)have >= sizeof(uint32_t) && memcmp(r->in.buffer + r->in.at, &(uint32_t){OWN_INDEX}, 4) == 0)
         return 0;

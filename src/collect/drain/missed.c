@@ -75,16 +75,16 @@ double missed_percent(const struct missed *m, int counted, double references, do
 void missed_reasons(const struct missed *m, char *text, size_t size)
 {
     static const char *const words[WIRE_NATIVE_COUNT] = {
-        [WIRE_NATIVE_CODE] = "in code that is not a file's or cannot be read",
+        [WIRE_NATIVE_CODE] = "in code that is not from a file or cannot be read",
         [WIRE_NATIVE_SEQUENCE] = "in restartable sequences (rseq)",
-        [WIRE_NATIVE_SPACE] = "when there was no more room for translated code",
-        [WIRE_NATIVE_BUFFER] = "while there was no buffer to record into",
+        [WIRE_NATIVE_SPACE] = "while the code cache was full",
+        [WIRE_NATIVE_BUFFER] = "while no buffer was free",
         [WIRE_NATIVE_GS] = "in threads that use the GS register themselves",
-        [WIRE_NATIVE_SIGNAL] = "while a signal waited",
+        [WIRE_NATIVE_SIGNAL] = "while a signal was pending",
         [WIRE_NATIVE_EXEC] = "while another program was being executed",
-        [WIRE_NATIVE_AGENT] = "in functions of libc's that cachegram makes natively",
-        [WIRE_NATIVE_OFF] = "after profiling had turned itself off",
-        [WIRE_NATIVE_UNKNOWN] = "in threads that were not made by pthread_create or thrd_create",
+        [WIRE_NATIVE_AGENT] = "in libc functions that cachegram executes natively",
+        [WIRE_NATIVE_OFF] = "after the agent had turned itself off",
+        [WIRE_NATIVE_UNKNOWN] = "in threads that were not created by pthread_create or thrd_create",
     };
     double all = native_ns(m);
     size_t used = 0;
@@ -99,7 +99,7 @@ void missed_reasons(const struct missed *m, char *text, size_t size)
                                  used ? ", " : "", (double)m->elsewhere_ns * 1e-9);
     if (used < size && (m->lost_buffers != 0 || (double)m->lost_ns > .05 * all))
         used += (size_t)snprintf(text + used, size - used,
-                                 "%swhat threads had last recorded when another one ended their process",
+                                 "%sthe last records of threads whose process was ended by another thread",
                                  used ? ", " : "");
     if (used < size && (m->stepped != 0 && used == 0))
         snprintf(text, size, "%llu instructions that are not translated", (unsigned long long)m->stepped);

@@ -68,21 +68,21 @@ void refusals_reason(const struct refusals *r, uint64_t cpu_ns, char *text, size
         uint64_t n;
         const char *why;
     } reasons[] = {{r->gs, "threads use the GS register themselves"},
-                   {r->code, "the code there may change (JIT), or is not a file's"},
-                   {r->busy, "a signal waited, or it was not safe there"},
+                   {r->code, "the code may change (JIT), or is not from a file"},
+                   {r->busy, "a signal was pending, or it was not safe there"},
                    {r->buffer, "the recorder was behind"}};
     text[0] = '\0';
     if (4 * r->blocked_ns > cpu_ns) {
         snprintf(
             text, size,
-            "%.2f s of the %.2f s of CPU time went by with SIGTRAP blocked, by a system call that was not "
-            "made through libc's functions for it, and no burst can begin there",
+            "SIGTRAP was blocked during %.2f s of the %.2f s of CPU time, by a system call that bypassed "
+            "libc, and no burst can begin then",
             (double)r->blocked_ns * 1e-9, (double)cpu_ns * 1e-9);
         return;
     }
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (2 * reasons[i].n > r->triggers) {
-            snprintf(text, size, "at %llu of %llu moments no burst could begin: %s",
+            snprintf(text, size, "%llu of %llu triggers could not begin a burst: %s",
                      (unsigned long long)reasons[i].n, (unsigned long long)r->triggers, reasons[i].why);
             return;
         }

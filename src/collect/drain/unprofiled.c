@@ -14,8 +14,8 @@ static const struct {
     [WIRE_OFF_MEMORY] = {"not",
                          "its limit on memory (ulimit -v or -d) is too close to give the agent 192 MB of "
                          "addresses, or there is no memory"},
-    [WIRE_OFF_TIMER] = {"only partly", "neither perf events nor enough timers were to be had"},
-    [WIRE_OFF_TROUBLE] = {"only partly", "the agent met with an unexpected fault"},
+    [WIRE_OFF_TIMER] = {"only partly", "neither perf events nor enough timers were available"},
+    [WIRE_OFF_TROUBLE] = {"only partly", "an unexpected fault occurred"},
     [WIRE_OFF_GO] = {"only partly",
                      "the Go runtime, in it or in a library that it loaded, takes over every signal"},
     [WIRE_OFF_EMULATED] = {"not", "run by an emulator, such as Valgrind or qemu"},

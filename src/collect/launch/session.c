@@ -58,8 +58,8 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
     *s = (struct session){.fd = -1};
     if (!proc_is_ours())
         return error_set(err, -ENOENT,
-                         "/proc is not there, or that of another PID namespace, and the program is found by "
-                         "it: mount it (mount -t proc proc /proc)");
+                         "/proc is missing, or belongs to another PID namespace, but is needed to find the "
+                         "program: mount it (mount -t proc proc /proc)");
     struct wire_session w = {
         .magic = WIRE_MAGIC,
         .version = WIRE_VERSION,

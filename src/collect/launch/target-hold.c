@@ -109,11 +109,10 @@ int target_may_hold(struct error *err)
 {
     return others_may_trace()
                ? 0
-               : error_set(
-                     err, -EPERM,
-                     "breakpoints are forbidden here (kernel.perf_event_paranoid, or a container), and "
-                     "ptrace alone would not do: nobody could take its breakpoint away if cachegram were "
-                     "killed (kernel.yama.ptrace_scope)");
+               : error_set(err, -EPERM,
+                           "breakpoints are forbidden here (kernel.perf_event_paranoid, or a container), and "
+                           "ptrace alone would not do: its breakpoint would stay if cachegram were killed "
+                           "(kernel.yama.ptrace_scope)");
 }
 
 /* 1 if the stop is that of our breakpoint; else the program goes on. */
