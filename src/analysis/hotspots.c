@@ -259,7 +259,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
             (unsigned long long)OCTAVES_LEAST, (unsigned long long)OCTAVES_LEAST * h->line_bytes);
     if (h->full && question->tid)
         return error_set(err, -EINVAL,
-                         "a profile of --mode full does not tell threads apart: record in burst mode");
+                         "a profile of --mode full does not distinguish threads: record in burst mode");
     code = compute(p, &r, err);
     free(r.weights.list);
     free(r.groups.of_site);

@@ -339,7 +339,7 @@ enum wire_disabled {
     WIRE_OFF_SLOTS,
     WIRE_OFF_COLLECTOR /* is gone */,
     WIRE_OFF_TIMER,
-    WIRE_OFF_TROUBLE /* an unexpected fault in the code cache */,
+    WIRE_OFF_TROUBLE /* an unexpected fault in translated code or the agent */,
     WIRE_OFF_SECCOMP,  /* the target is about to forbid system calls, also the agent's */
     WIRE_OFF_DISPATCH, /* or to have them sent to itself */
     WIRE_OFF_GO,       /* a Go runtime is in the program, or in a library */
