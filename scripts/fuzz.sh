@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the fuzz targets of tests/fuzz with clang (address and undefined-behaviour sanitizers) and runs each
-# for some seconds, from seeds that the command itself writes. What is found is kept in build/fuzz.
+# for some seconds, all at the same time, from seeds that the command itself writes. What is found is kept in build/fuzz.
 #
 # usage: scripts/fuzz.sh SECONDS         exit status 77: no clang that can do it
 set -eu
@@ -50,15 +50,27 @@ rm -f $out/seeds-samples/usf
 $cachegram export --to usf -o $out/seeds-samples/usf $out/seed.db 2>/dev/null
 
 sources="src/trace/*.c src/base/error.c"
-for target in columns trace samples; do
+fuzz_target() {
+    local target=$1
     # shellcheck disable=SC2086 # lists of words
-    clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $sources -lzstd -lm -lpthread
+    clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $sources -lzstd -lm -lpthread ||
+        return 1
     mkdir -p $out/corpus-$target
     if ! $out/fuzz_$target -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=6000 -artifact_prefix=$out/ \
         $out/corpus-$target $out/seeds-$target >$out/$target.log 2>&1; then
         tail -40 $out/$target.log
         echo "fuzz.sh: fuzz_$target found something: see $out" >&2
-        exit 1
+        return 1
     fi
-    tail -1 $out/$target.log
+    echo "fuzz_$target: $(tail -1 $out/$target.log)"
+}
+jobs=()
+for target in columns trace samples; do
+    fuzz_target $target &
+    jobs+=($!)
 done
+status=0
+for job in "${jobs[@]}"; do
+    wait "$job" || status=1
+done
+exit $status

@@ -83,17 +83,20 @@ class Result:
         self.summary = self.missing = b""
 
     def split_summary(self):
-        """Takes the recorder's one line off the end of stderr, and the one after it that says what is missing.
+        """Takes the recorder's line off the end of stderr, and its warnings after it: all are then in `summary`.
 
-        A program that forbids itself system calls, say, cannot be recorded from then on. Both are in `summary`.
+        A program that forbids itself system calls, say, cannot be recorded from then on; and on a busy machine the
+        recorder may be too late for some of what it reports.
         """
-        text, newline, last = self.err.rstrip(b"\n").rpartition(b"\n")
-        if last.startswith(b"cachegram: warning: ") and b"references are missing" in last:
-            self.missing = last
-            text, newline, last = text.rpartition(b"\n")
-        if last.startswith(b"cachegram: "):
-            self.summary = last + (b"\n" + self.missing if self.missing else b"")
-            self.err = text + newline
+        lines = self.err.splitlines(True)
+        n = len(lines)
+        while n > 0 and lines[n - 1].startswith(b"cachegram: warning: "):
+            n -= 1
+        if n > 0 and lines[n - 1].startswith(b"cachegram: "):
+            n -= 1
+        self.summary = b"".join(lines[n:]).rstrip(b"\n")
+        self.missing = b"".join(line for line in lines[n:] if b"references are missing" in line)
+        self.err = b"".join(lines[:n])
         return self
 
 

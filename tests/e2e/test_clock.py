@@ -88,14 +88,13 @@ def test_parts_shorter_than_a_stretch(built, record, cachegram, slow):
     told = []
     for seed in "123":  # what runs beside may spoil one of them
         result, db = record(["--seed", seed, *OFTEN], argv)
-        assert result.status == 0 and run_keys(db)["bursts"] > 50
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+            bursts, near = con.execute("select count(*), count(near_per_ns) from burst").fetchone()
+        assert result.status == 0 and near > 0.6 * bursts > 30
         told.append(slow_share(cachegram, db) * (fast + slow) / slow)
         if 0.25 < told[-1] < 3:
             return
     pytest.fail(f"of the true share: {told}")
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        bursts, near = con.execute("select count(*), count(near_per_ns) from burst").fetchone()
-    assert near > 0.6 * bursts
 
 
 @pytest.mark.parametrize("how", [["--clock", "count-always", "--gap-us", "2000"], OFTEN])
@@ -135,7 +134,7 @@ def test_string_instructions_of_other_threads(built, record):
 
 def test_string_instructions_uncounted(built, record, cachegram):
     """Where nothing is counted, elements that hit are those that the bursts have: each burst stands for as much time."""
-    result, db = record(["--clock", "cputime", *OFTEN], [built / "strings", "4000"])
+    result, db = record(["--clock", "cputime", *OFTEN], [built / "strings", "2000"])
     assert result.status == 0
 
     def told():
@@ -166,11 +165,11 @@ def stores_told(result, db):
 def test_calls_are_no_places(built, record, without_perf):
     """What runs behind system calls as long as a stretch is not met more often for them; nor less. The CPU timers
     that do without perf events fall due in calls, too."""
-    result, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"], [built / "long_calls", "1500"],
+    result, db = record(["--seed", "1", "--watch", "none", "--gap-us", "1500"], [built / "long_calls", "1000"],
                         wrap=[built / "no_perf"] if without_perf else [])
     true, told, bursts = stores_told(result, db)
     # Bursts right after calls once made it 0.09 where 0.44 is true; 0.3 to 0.43 by seed without AVX-512.
-    assert bursts > 200 and true / 2 < told < 1.5 * true
+    assert bursts > 130 and true / 2 < told < 1.5 * true
 
 
 def test_new_pages_are_no_places(built, record):
@@ -191,9 +190,9 @@ def test_no_call_is_interrupted(built, record):
 def test_as_many_bursts_as_planned(built, record):
     """However long the recorder looks at each: at short gaps it is late with the next trigger."""
     _, db = record(["--seed", "1", "--watch", "none", "--gap-us", "2500"],
-                   [built / "micro", "random", str(4 << 20), "600000000"])
+                   [built / "micro", "random", str(4 << 20), "250000000"])
     told = run_keys(db)
-    assert told["bursts"] > 200
+    assert told["bursts"] > 100
     assert told["bursts"] * 2.5e-3 < 1.15 * (told["cpu_seconds"] - told["burst_cpu_seconds"])
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import subprocess
+import time
 
 import pytest
 
@@ -136,9 +137,16 @@ def test_two_at_once(tmp_path):
     """One of them records; the others do not run, and touch nothing."""
     (tmp_path / "p.db").write_bytes(b"")
     (tmp_path / "p.db.old").write_bytes(b"older")
-    many = [subprocess.Popen([find_cachegram(), "record", "-o", "p.db", "--", "sleep", "3"], cwd=tmp_path,
+    os.mkfifo(tmp_path / "gate")
+    many = [subprocess.Popen([find_cachegram(), "record", "-o", "p.db", "--", "cat", "gate"], cwd=tmp_path,
                              stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    end = time.monotonic() + 60
+    while sum(p.poll() is None for p in many) > 1 and time.monotonic() < end:
+        time.sleep(0.01)
+    with open(tmp_path / "gate", "wb"):  # once cat has it open, too
+        pass
     told = [(p.communicate(timeout=60)[1], p.returncode) for p in many]
+    (tmp_path / "gate").unlink()
     assert sorted(status for _, status in told) == [0, 125, 125, 125], told
     assert all("another cachegram is writing" in text for text, status in told if status == 125)
     assert sorted(contents(tmp_path)) == ["p.db", "p.db.old"] and (tmp_path / "p.db.old").read_bytes() == b""

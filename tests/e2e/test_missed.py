@@ -31,6 +31,7 @@ def assert_complete(db, options, expected, most_percent=.1):
     assert most_percent > .1 or "missed" not in keys
 
 
+@pytest.mark.alone  # on a busy machine the last buffers of threads may come too late
 @ALWAYS
 @pytest.mark.parametrize("what", [[], ["tick", "load"], ["masked", "load"], ["tick", "map"], ["masked", "map", "load", "two"],
                                   ["tick", "two", "often"], ["tick", "trap"]], ids="-".join)

@@ -18,7 +18,8 @@ from pirate_help import able, cpu_seconds, pirate, pirate_argv, rows, state_of, 
 
 pytestmark = pytest.mark.alone
 
-STEPS = 20000  # some 150 milliseconds of CPU time a run, half of them in the part
+STEPS = 8000  # some 300 milliseconds of CPU time a run, half of them in the part
+LONG = 300000  # the same for a program that is to be killed before it ends: some 3 seconds until the part
 BOTH = ["--from", "begin_here", "--to", "end_here"]
 WITHIN_NS = 20e6  # of a breakpoint's report: on a busy machine the measuring process waits for its CPU
 
@@ -218,7 +219,7 @@ def tracer_of(pid):
 def test_not_traced(pirate, built, tmp_path):
     """Neither while it waits for the place nor while it is measured is anybody its tracer."""
     with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--sizes", "4M", "--interval-ms", "50",
-                           "--from", "end_here", "--", built / "span", str(20 * STEPS), "forever"],
+                           "--from", "end_here", "--", built / "span", str(LONG), "forever"],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
         try:
             children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
@@ -275,7 +276,7 @@ def test_killed_while_tracing(pirate, built, tmp_path):
     A second later: what comes to it in the moment before the breakpoint is taken away is lost (docs/pirate.md).
     """
     with subprocess.Popen([built / "no_perf", *pirate_argv(pirate), "--sizes", "4M", "--from", "end_here", "--",
-                           built / "span", str(15 * STEPS), "forever"], stdout=subprocess.DEVNULL,
+                           built / "span", str(LONG), "forever"], stdout=subprocess.DEVNULL,
                           stderr=(tmp_path / "err").open("wb")) as p:
         children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
 

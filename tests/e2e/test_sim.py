@@ -42,8 +42,8 @@ def write_trace(path, references):
 # --- cachegrind ---
 
 PROGRAMS = {
-    "gzip": lambda d: [need("gzip"), "-c", text(d / "in", 30000)],
-    "perl": lambda d: [need("perl"), "-e", "$h{$_ * 7919 % 1009} += $_ for 1..3000; print scalar(%h), qq(\\n)"],
+    "gzip": lambda d: [need("gzip"), "-c", text(d / "in", 8000)],
+    "perl": lambda d: [need("perl"), "-e", "$h{$_ * 7919 % 1009} += $_ for 1..300; print scalar(%h), qq(\\n)"],
 }
 # I1 = D1 and LL: size, ways, line.
 GEOMETRIES = [((32768, 8, 64), (262144, 16, 64)), ((8192, 1, 32), (65536, 4, 32)), ((2048, 2, 128), (16384, 8, 128))]

@@ -109,7 +109,7 @@ def test_address_behind_a_file(built, record, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_kernels_code(built, record, mode):
-    same(built, record, mode, [built / "kernel_code", "30000000"])
+    same(built, record, mode, [built / "kernel_code", "10000000"])
 
 
 @pytest.mark.parametrize("mode", ["burst", "full"])

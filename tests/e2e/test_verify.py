@@ -65,13 +65,13 @@ def test_text_and_json_agree(cachegram, spin):
 
 def test_temporary_files_go(cachegram, spin, tmp_path):
     import os
-    result = verify(cachegram, "--sizes", "32K", "--", spin, 200000000, env={**os.environ, "TMPDIR": str(tmp_path)})
+    result = verify(cachegram, "--sizes", "32K", "--", spin, 60000000, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert result.returncode == 0, result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_input_is_read_twice(cachegram, tmp_path):
-    (tmp_path / "in").write_bytes(bytes(range(256)) * 80000)
+    (tmp_path / "in").write_bytes(bytes(range(256)) * 40000)
     with open(tmp_path / "in") as f:
         result = verify(cachegram, "--format", "csv", "--sizes", "32K", "--keep", tmp_path / "k", "--",
                         need("gzip"), "-9", stdin=f)

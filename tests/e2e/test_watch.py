@@ -128,7 +128,8 @@ def start(cachegram, db, options, argv):
     p = subprocess.Popen([cachegram, "record", "-o", db, *options, "--", *argv], start_new_session=True,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     target = None
-    for _ in range(400):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         time.sleep(0.01)
         children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
         if children and db.exists() and (target := int(children[0])):

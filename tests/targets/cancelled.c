@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     void *library = dlopen(argv[1], RTLD_NOW);
     if (library)
         dlclose(library);
-    for (unsigned i = 0; i < 200000000; i++)
+    for (unsigned i = 0; i < 50000000; i++)
         memory[i * 64 & (sizeof memory - 1)]++;
     return 0;
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "work.h"
 
-#define ROUNDS 30000000
+#define ROUNDS 8000000
 
 static void *compute(void *argument)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define LINES 10000u
-#define ROUNDS 6000000u
+#define ROUNDS 2000000u
 
 static void *work(void *result)
 {

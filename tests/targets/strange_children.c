@@ -116,14 +116,14 @@ static void *in_thread(void *unused)
     (void)unused;
     printf("thread %d\n", gettid());
     fflush(stdout);
-    return (void *)(uintptr_t)(churn(60000000) | 1);
+    return (void *)(uintptr_t)(churn(20000000) | 1);
 }
 
 int main(int argc, char **argv)
 {
     pid_t p;
     if (argc > 1 && !strcmp(argv[1], "thread")) {
-        churn(10000000);
+        churn(4000000);
         p = _Fork();
         if (p == 0) {
             pthread_t t;
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
                 pthread_join(t, &result);
             pthread_exit(result);
         }
-        churn(60000000);
+        churn(20000000);
         tell("thread", p);
         return 0;
     }

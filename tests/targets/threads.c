@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 50, WORDS = 4096, ROUNDS = 240 };
+enum { THREADS = 50, WORDS = 4096, ROUNDS = 80 };
 static uint32_t shared_table[WORDS];
 static uint64_t results[THREADS];
 static long counter, once_count, destroyed;

@@ -41,7 +41,7 @@ static void on_fault(int)
 int main()
 {
     unsigned digest = 0;
-    for (int i = 0; i < 12000; i++) {
+    for (int i = 0; i < 4000; i++) {
         try {
             middle(i % 20);
         } catch (const std::exception &e) {
@@ -53,7 +53,7 @@ int main()
 
     std::signal(SIGSEGV, on_fault);
     int caught = 0;
-    for (volatile int i = 0; i < 2000; i = i + 1) {
+    for (volatile int i = 0; i < 700; i = i + 1) {
         try {
             guard g;
             *reinterpret_cast<volatile int *>(8L + i) = 1;
