@@ -40,13 +40,18 @@ struct name {
     struct name *next;
 };
 
+struct symbol {
+    GElf_Addr low, high; /* as libdwfl is asked */
+    const char *name;    /* mangled */
+    int rank;            /* of two at the same place the lower one is shown */
+};
+
 struct symbols_image {
     Dwfl *dwfl;
     Dwfl_Module *module;
     Elf *elf;              /* of the vDSO; else libdwfl's */
     GElf_Addr bias;        /* of symbols, and of addresses that libdwfl is asked about */
     Dwarf_Addr debug_bias; /* of debug information */
-    int dynamic_only;
     char build_id[2 * 64 + 1];
     char base[256]; /* file name without folders */
     struct unit *units;
@@ -54,6 +59,8 @@ struct symbols_image {
     struct unit_range *ranges;
     size_t nranges, ranges_room;
     struct name *names;
+    struct symbol *symbols; /* by low */
+    size_t nsymbols;
 };
 
 static char *debuginfo_path; /* NULL: the default */
@@ -120,6 +127,36 @@ static void find_units(struct symbols_image *image)
         qsort(image->ranges, image->nranges, sizeof *image->ranges, compare_ranges);
 }
 
+static int compare_symbols(const void *a, const void *b)
+{
+    const struct symbol *x = a, *y = b;
+    if (x->low != y->low)
+        return x->low < y->low ? -1 : 1;
+    return y->rank - x->rank; /* the last one is found */
+}
+
+/* Functions of the symbol table, and of the dynamic one. libdwfl's own look-up walks through all of them. */
+static void find_symbols(struct symbols_image *image)
+{
+    int n = dwfl_module_getsymtab(image->module);
+    if (n <= 0 || (image->symbols = calloc((size_t)n, sizeof *image->symbols)) == NULL)
+        return;
+    for (int i = 0; i < n; i++) {
+        GElf_Sym symbol;
+        GElf_Addr address;
+        const char *name = dwfl_module_getsym_info(image->module, i, &symbol, &address, NULL, NULL, NULL);
+        int type = GELF_ST_TYPE(symbol.st_info);
+        if (name == NULL || *name == '\0' || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 ||
+            (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))
+            continue;
+        int rank = 4 * (GELF_ST_BIND(symbol.st_info) == STB_LOCAL) + 2 * (name[0] == '_') +
+                   (GELF_ST_BIND(symbol.st_info) == STB_WEAK);
+        image->symbols[image->nsymbols++] = (struct symbol){address, address + symbol.st_size, name, rank};
+    }
+    if (image->nsymbols > 0)
+        qsort(image->symbols, image->nsymbols, sizeof *image->symbols, compare_symbols);
+}
+
 static struct symbols_image *open_vdso(struct symbols_image *image)
 {
     /* Ours is the same as the target's: both are the kernel's. Its size is that of its mapping, two pages at
@@ -166,6 +203,7 @@ struct symbols_image *symbols_image_open(const char *path)
         return NULL;
     }
     note_build_id(image);
+    find_symbols(image);
     if (dwfl_module_getdwarf(image->module, &image->debug_bias) != NULL)
         find_units(image);
     return image;
@@ -179,6 +217,7 @@ void symbols_image_close(struct symbols_image *image)
         scopes_free(image->units[i].scopes);
     free(image->units);
     free(image->ranges);
+    free(image->symbols);
     for (struct name *name = image->names, *next; name != NULL; name = next) {
         next = name->next;
         free(name->text);
@@ -355,12 +394,17 @@ static const char *symbol_of(struct symbols_image *image, uint64_t address)
 {
     if (image->module == NULL)
         return vdso_symbol(image->elf, address);
-    GElf_Off offset;
-    GElf_Sym symbol;
-    const char *name = dwfl_module_addrinfo(image->module, address, &offset, &symbol, NULL, NULL, NULL);
-    if (name == NULL || GELF_ST_TYPE(symbol.st_info) == STT_OBJECT ||
-        (symbol.st_size != 0 && offset >= symbol.st_size))
+    size_t low = 0, high = image->nsymbols;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (image->symbols[middle].low <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || address >= image->symbols[low - 1].high)
         return NULL;
+    const char *name = image->symbols[low - 1].name;
     return keep(image, symbols_demangle(name));
 }
 

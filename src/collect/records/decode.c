@@ -478,22 +478,36 @@ static inline void put_plain(struct decoder *d, const struct block *b, const uin
     d->used = (size_t)(out - d->batch);
 }
 
-/* The same, with sites. */
-static void put_plain_sites(struct decoder *d, const struct block *b, const uint64_t *record,
-                            const uint64_t base[2])
+/* The same, with sites; of a block whose sites have a number each. */
+static inline void put_plain_sites(struct decoder *d, const struct block *b, const uint64_t *record,
+                                   const uint64_t base[2])
 {
-    uint64_t id = b->header & WIRE_ID_MASK;
-    uint32_t next = 0;
-    note_execution(d->noted, id);
+    unsigned shift = d->line_shift;
+    uint64_t *out = d->batch + d->used;
+    uint32_t *sites = d->batch_sites + d->used;
+    uint32_t site = DECODE_SITE(b->header & WIRE_ID_MASK, 0);
     for (const struct plain_ref *p = b->plain, *end = p + b->nrefs; p < end; p++) {
         uint64_t address = (p->disp + record[p->slot] + base[p->fs]) & ADDRESS_MASK;
-        for (unsigned times = 0; times <= p->twice; times++) {
-            size_t before = d->used;
-            d->site = site_of(id, next++);
-            put_span(d, address, (uint64_t)p->last + 1);
-            note_touches(d, d->used - before - 1);
+        uint64_t line = address >> shift, last = (address + p->last) >> shift;
+        unsigned times = 1u + p->twice;
+        out[0] = out[1] = line;
+        sites[0] = site;
+        sites[1] = site + 1; /* counts if it is read and written */
+        if (__builtin_expect(line == last, 1)) {
+            out += times;
+            sites += times;
+            site += times;
+            continue;
+        }
+        for (; times > 0; times--, site++) {
+            for (uint64_t at = line; at <= last; at++) {
+                *out++ = at;
+                *sites++ = site;
+            }
+            d->noted->more(d->noted->ctx, site, last - line);
         }
     }
+    d->used = (size_t)(out - d->batch);
 }
 
 int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
@@ -545,10 +559,17 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             if (status >= 0)
                 status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
         } else {
-            if (d->noted != NULL)
+            if (d->noted != NULL && 2 * b->nrefs <= LAST_REFERENCE) {
+                note_execution(d->noted, id);
                 put_plain_sites(d, b, record, base);
-            else if (sink != NULL)
+            } else if (d->noted != NULL && status >= 0) {
+                uint64_t loads = counts->loads, stores = counts->stores;
+                status = put_record(d, b, record, b->nwords, UINT32_MAX, desc->fs_base);
+                counts->loads = loads;
+                counts->stores = stores;
+            } else if (sink != NULL) {
                 put_plain(d, b, record, base);
+            }
             counts->loads += b->loads;
             counts->stores += b->stores;
         }
