@@ -70,7 +70,7 @@ class Outcome:
 def process_stat(pid):
     """Fields of /proc/PID/stat behind the name; empty if it is gone."""
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
 
@@ -94,11 +94,11 @@ def where_they_hang(pids):
             said = [str(task)]
             for name in ("comm", "wchan", "syscall", "stat"):
                 try:
-                    said.append((task / name).read_text().strip()[:160])
+                    said.append((task / name).read_text(errors="replace").strip()[:160])
                 except OSError as error:
                     said.append(str(error))
             try:
-                status = (task / "status").read_text()
+                status = (task / "status").read_text(errors="replace")
                 said += re.findall(r"(?:State|Sig\w+|ShdPnd):\s*\S+", status)
             except OSError:
                 pass

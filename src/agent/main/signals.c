@@ -123,6 +123,10 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
 {
     struct kernel_sigaction act = signals_target[sig];
     int raised_by_kernel = info->si_code > 0;
+    /* The kernel calls the agent for such a signal only if there was a handler. Another thread has removed it
+     * since: natively it would still be called. */
+    if (!is_fault(sig) && (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN))
+        act = signals_last_handler[sig];
     if (t) /* its handler is recorded, or the process ends here */
         t->burst.must_return = 0;
     /* What the target believes to be blocked. Some of it is not blocked in the kernel, because of watching or

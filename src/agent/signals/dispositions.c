@@ -14,7 +14,7 @@
 #include "agent/thread.h"
 #include "agent/threads/threads.h"
 
-struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
+struct kernel_sigaction signals_target[LAST_SIGNAL + 1], signals_last_handler[LAST_SIGNAL + 1];
 static int uninstalled = 1; /* the kernel has the target's own dispositions: before the start, or again */
 static unsigned long known_flags; /* flags that the kernel stores; it clears others */
 
@@ -42,6 +42,7 @@ static void note(int sig, const struct kernel_sigaction *k)
     signals_target[sig] = *k;
     signals_target[sig].flags |= SA_RESTORER_FLAG;
     signals_target[sig].restorer = (void *)(uintptr_t)signal_restorer;
+    signals_last_handler[sig] = signals_target[sig];
 }
 
 /* The flags that the kernel stores, found by setting all of them while SIGSYS is not in use. */
@@ -210,6 +211,7 @@ static long install(int sig, const struct kernel_sigaction *new, int is_ours)
     signals_target[sig] = *new;
     if (!handled)
         return kernel_action(sig, new, NULL);
+    signals_last_handler[sig] = *new;
     return take_over(sig, new->flags);
 }
 

@@ -32,6 +32,8 @@ struct kernel_sigaction {
 
 /* The disposition that the target has requested for each signal. */
 extern struct kernel_sigaction signals_target[LAST_SIGNAL + 1];
+/* The last handler that it has installed for each signal but those that are always the agent's. */
+extern struct kernel_sigaction signals_last_handler[LAST_SIGNAL + 1];
 
 /* rt_sigaction of the kernel. */
 static inline long kernel_action(int sig, const struct kernel_sigaction *new, struct kernel_sigaction *old)
