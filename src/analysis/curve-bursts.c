@@ -88,7 +88,6 @@ struct loaded {
     struct curve_time *times; /* of bursts */
     uint64_t *hits;           /* of bursts: within string instructions */
     struct clock *clock;
-    double persistence; /* rates.h */
 };
 
 static void loaded_clear(struct loaded *l)
@@ -136,8 +135,7 @@ static int smooth_rates(struct loaded *l, struct error *err)
     return code;
 }
 
-/* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. The
- * persistence is estimated from the rates as measured, before they are bounded. */
+/* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. */
 static int bound_weights(struct loaded *l, struct error *err)
 {
     struct rates_pair *near = calloc(l->nlist + 1, sizeof *near);
@@ -145,7 +143,6 @@ static int bound_weights(struct loaded *l, struct error *err)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++)
         near[i] = (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns};
-    l->persistence = rates_persistence(near, l->nlist);
     int code = rates_bound(near, l->nlist);
     if (code < 0)
         error_set(err, code, "out of memory computing the curve");
@@ -251,7 +248,6 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         curve->references += b->references;
         b->thread = thread_number(list, i);
         b->start_refs = list[i].start_refs;
-        b->persistence = l->persistence;
         b->watches = l->watches + curve->watches;
         b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->clock, b->thread,
                                    (double)list[i].cpu_end_ns, l->watches + curve->watches);

@@ -74,10 +74,9 @@ struct curve_burst {
     uint64_t references;
     double weight;
     /* For watched.h only: */
-    uint32_t thread;    /* bursts of the same thread are on the same clock */
-    double start_refs;  /* its beginning on that clock, in references; NaN: not known */
-    double log_rate;    /* if its weight has a measured rate in it: log(rate / mean rate); else 0 */
-    double persistence; /* T of docs/methods.md, section 6; 0 or less: not known */
+    uint32_t thread;   /* bursts of the same thread are on the same clock */
+    double start_refs; /* its beginning on that clock, in references; NaN: not known */
+    double log_rate;   /* if its weight has a measured rate in it: log(rate / mean rate); else 0 */
     const struct curve_watch *watches;
     size_t nwatches;
     const struct curve_sets *sets; /* NULL: not counted in this burst */

@@ -16,7 +16,7 @@
  * burst's own reuses up to half its length, and beyond that in proportion to the ES pooled over all bursts
  * and watched lines. Where the bursts' positions are not known, the pooled ES is used alone. The farther from
  * a burst, the less the program resembles it: at t references from the burst's beginning ES_b counts with
- * exp(-t / T) and the pooled ES with the rest; T is estimated for the program (rates.h) or is FADE.
+ * exp(-t / T) and the pooled ES with the rest; T is FADE.
  *
  * Example: p = 3, a = 5, reused 10 references after the burst's end, all within the burst's own part, where
  * F(6) .. F(15) = 1/2: x = 3 + 10/2 = 8.
@@ -30,7 +30,7 @@
 /* Beyond half a burst's length only few origins, near the burst's beginning, are observed long enough. */
 #define OWN_PART 0.5
 /*
- * T if it is not known. (Bursts are a hundred times as far apart.) Without fading, distances spread too
+ * T. (Bursts are a hundred times as far apart.) Without fading, distances spread too
  * widely and miss ratios of large caches are too high: mean error over 512 KB to 8 MB of thirteen programs in
  * three recordings 0.105, 0.118, 0.082 percentage points; with 3e6 references 0.090, 0.113, 0.079; with 1e6
  * 0.082, 0.104, 0.075; with 3e5 0.086; with 1e5 0.105. Smaller caches hardly depend on it.
@@ -48,7 +48,6 @@
 /* A burst and the part of the run around it. */
 struct stretch {
     double start, end; /* references; end: half way to the next burst of the thread */
-    double fade;       /* T */
     uint32_t thread;
     size_t burst;
 };
@@ -84,10 +83,7 @@ static void find_stretches(struct path *p, const struct curve_burst *bursts, siz
         if (isnan(bursts[b].start_refs) || bursts[b].references == 0)
             continue;
         p->stretch[p->nstretches++] =
-            (struct stretch){.start = bursts[b].start_refs,
-                             .fade = bursts[b].persistence > 0 ? bursts[b].persistence : FADE,
-                             .thread = bursts[b].thread,
-                             .burst = b};
+            (struct stretch){.start = bursts[b].start_refs, .thread = bursts[b].thread, .burst = b};
     }
     qsort(p->stretch, p->nstretches, sizeof *p->stretch, compare_stretches);
     for (size_t i = 0; i < p->nstretches; i++) {
@@ -139,10 +135,10 @@ static double depth_growth(const struct path *p, const struct stretch *of, doubl
     double distance = 0;
     while (from < to) {
         double off = fabs(from - start), step = from + fmax(FADE_LEAST, FADE_PART * off);
-        if (off > FADED * of->fade)
-            step = from > start ? to : start - FADED * of->fade;
+        if (off > FADED * FADE)
+            step = from > start ? to : start - FADED * FADE;
         step = fmin(fmax(step, from + FADE_LEAST), to);
-        double left = exp(-fabs((from + step) / 2 - start) / of->fade);
+        double left = exp(-fabs((from + step) / 2 - start) / FADE);
         distance +=
             left * (growth_lines(own, age + step) - growth_lines(own, age + from)) +
             (1 - left) * (growth_lines(&p->pooled, age + step) - growth_lines(&p->pooled, age + from));

@@ -17,11 +17,6 @@
  * program that is slow most of the time would be the rate of its slow code). 11 programs, 72 runs of 50 to
  * 320 bursts at a budget of 5%: mean error over 32 KB to 8 MB 0.239 percentage points against 0.276 without
  * bounds, over 1-16 KB 0.427 against 0.541. Bounds between 2 and 4 make little difference.
- *
- * Persistence. If a program stays the same for long, the rate right before a burst equals that of the 0.1 ms
- * before it. If the correlation of their logarithms falls as exp(-t / T) with the t references in between, T
- * is about t / (1 - correlation). bzip2 has correlations of 0.67 to 0.86; bunzip2, which runs in phases,
- * 0.98.
  */
 #include "model/rates.h"
 #include <errno.h>
@@ -37,18 +32,6 @@
 /* Bounds of a weight; see above. */
 #define MOST_OF_STRETCH 3.
 #define MOST_OF_MEDIAN 2.5
-/*
- * t: references between the two rates, and bounds for T. Mean error over 512 KB to 8 MB of thirteen programs,
- * seven recordings of 15 to 60 seconds: 0.070, 0.070, 0.069, 0.070, 0.073 percentage points with 1, 2, 3, 5,
- * 8 times 10,000; 0.077 with the same T for all programs (8e5, the best).
- */
-#define BETWEEN 25000.
-#define PERSISTS_LEAST 1e5
-#define PERSISTS_MOST 1e7
-/* Fewest bursts for a correlation: the standard error of 0.8 is 0.07 with 30. */
-#define PERSISTENCE_BURSTS 30u
-/* A variance of the rates' logarithms below this is rounding. */
-#define NO_DIFFERENCE 1e-9
 
 void rates_traits(struct rates_burst *b, double references, double lines, double blocks, double instructions,
                   double stores)
@@ -121,27 +104,6 @@ int rates_smooth(struct rates_burst *bursts, size_t n)
         bursts[i].refs_per_ns = rate[i];
     free(rate);
     return 0;
-}
-
-double rates_persistence(const struct rates_pair *near, size_t n)
-{
-    double x = 0, y = 0, xx = 0, yy = 0, xy = 0, used = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!(near[i].near_per_ns > 0) || !(near[i].refs_per_ns > 0))
-            continue;
-        double right_before = log(near[i].near_per_ns), around = log(near[i].refs_per_ns);
-        used++;
-        x += right_before;
-        y += around;
-        xx += right_before * right_before;
-        yy += around * around;
-        xy += right_before * around;
-    }
-    if (used < PERSISTENCE_BURSTS)
-        return NAN;
-    double both = sqrt(fmax(0, xx - x * x / used) * fmax(0, yy - y * y / used)),
-           differs = both > NO_DIFFERENCE * used ? 1 - (xy - x * y / used) / both : 1;
-    return fmax(PERSISTS_LEAST, fmin(PERSISTS_MOST, BETWEEN / fmax(differs, BETWEEN / PERSISTS_MOST)));
 }
 
 static int compare_rates(const void *a, const void *b)

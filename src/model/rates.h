@@ -38,10 +38,4 @@ struct rates_pair {
  */
 int rates_bound(struct rates_pair *rates, size_t n);
 
-/*
- * T of docs/methods.md, section 6: references over which the program stays as it is at a burst, from the
- * correlation of the two rates as measured. NaN if too few bursts have both.
- */
-double rates_persistence(const struct rates_pair *rates, size_t n);
-
 #endif

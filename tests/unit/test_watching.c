@@ -134,35 +134,6 @@ static void clock_integrates_rates(void **state)
     clock_free(c);
 }
 
-static void alike_rates_tell_how_long_a_program_goes_on(void **state)
-{
-    (void)state;
-    enum { MANY = 200 };
-    struct rates_pair near[MANY];
-    for (size_t i = 0; i < MANY;
-         i++) { /* fast and slow by turns; every eighth began in the other kind of code */
-        double fast = i % 2 ? 4 : 1, other = i % 2 ? 1 : 4;
-        near[i] = (struct rates_pair){fast, i % 16 < 2 ? other : fast};
-    }
-    /* A correlation of 3/4: 25,000 references are a quarter of a T. */
-    assert_true(fabs(rates_persistence(near, MANY / 16 * 16) - 1e5) < 1);
-    for (size_t i = 0; i < MANY; i++)
-        near[i].refs_per_ns = i % 64 < 2 ? near[i].refs_per_ns : near[i].near_per_ns;
-    double longer = rates_persistence(near, MANY / 64 * 64); /* 15/16 */
-    assert_true(fabs(longer - 4e5) < 1);
-    near[0].near_per_ns = NAN;
-    near[1].refs_per_ns = NAN;
-    near[0].refs_per_ns = near[1].near_per_ns = 1e9; /* told of by one rate only: left out */
-    assert_true(fabs(rates_persistence(near, MANY / 64 * 64) - 25000 / (2 * 4 / 190.)) < 1);
-    for (size_t i = 2; i < MANY; i++)
-        near[i].refs_per_ns = near[i].near_per_ns;
-    assert_true(rates_persistence(near, MANY) == 1e7);
-    for (size_t i = 2; i < MANY; i++)
-        near[i].refs_per_ns = near[i].near_per_ns = 3; /* nothing to be alike in */
-    assert_true(rates_persistence(near, MANY) == 1e5);
-    assert_true(isnan(rates_persistence(near, 31)) && isnan(rates_persistence(near, 0)));
-}
-
 static void rates_are_those_of_similar_bursts(void **state)
 {
     (void)state;
@@ -214,7 +185,6 @@ int main(void)
         cmocka_unit_test(finds_mappings),
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
-        cmocka_unit_test(alike_rates_tell_how_long_a_program_goes_on),
         cmocka_unit_test(rates_are_those_of_similar_bursts),
         cmocka_unit_test(no_burst_stands_for_half_of_the_run),
     };
