@@ -53,7 +53,7 @@ static void leave_cache(volatile char *memory)
         memory[i]++;
 }
 
-/* Some faults on the closed page behind FAULT_APART bytes of memory. */
+/* Some faults of the protected page after FAULT_APART bytes of memory. */
 static void measure_faults(char *memory, uint64_t *ns, uint64_t *entry_ns)
 {
     closed_page = memory + FAULT_APART;

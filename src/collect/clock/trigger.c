@@ -189,8 +189,8 @@ static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uin
     set_period(t, i, w, (uint64_t)wanted, (uint64_t)wanted);
 }
 
-/* Opens it and says so, if it is still wanted: whoever gives it up and then finds no HELD here relies on
- * that. */
+/* Opens the event and sets `armed`, if it is still requested. A thread that withdraws its request and then
+ * does not find WIRE_TRIGGER_OPENING here relies on that. */
 static void open_wanted(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
 {
     struct wire_trigger *w = &proc->trigger[i];

@@ -2,10 +2,10 @@
 /*
  * choose.h - draws the survivors of a burst that are watched.
  *
- * To watch a line costs a fault whenever any line of its page is touched after a pause. A page that was
- * touched again and again in the burst will be so afterwards; so lines of such pages are drawn more rarely,
- * and each stands for more: its weight is the inverse of its chance to be drawn (Horvitz and Thompson). What
- * is drawn remains representative, at a lower price.
+ * Watching a line costs a fault whenever any line of its page is touched after a pause. A page that was
+ * touched often in the burst will be touched often afterwards. So lines of such pages are drawn more
+ * rarely, and with a larger weight, the inverse of the probability of being drawn (Horvitz and Thompson).
+ * The sample stays unbiased at a lower cost.
  */
 #ifndef CACHEGRAM_CHOOSE_H
 #define CACHEGRAM_CHOOSE_H
@@ -19,7 +19,7 @@ struct chooser; /* scratch memory */
 
 struct choice {
     size_t survivor; /* its index */
-    double weight;   /* survivors that it stands for */
+    double weight;   /* weight: number of survivors that it represents */
 };
 
 /* NULL when memory is short. */

@@ -9,7 +9,7 @@
 
 static int has_sharer(uint32_t pid, uint32_t tid)
 {
-    char path[64], text[4096]; /* of more children than that the rest is not asked */
+    char path[64], text[4096]; /* further children are not examined */
     snprintf(path, sizeof(path), "/proc/%u/task/%u/children", pid, tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -74,7 +74,7 @@ void vmas_refresh(struct vmas *v)
     v->used = 0;
 }
 
-/* The list as text, with a 0 behind it. NULL if it cannot be had. */
+/* The list as a string. NULL: it cannot be read. */
 static const char *read_all(struct vmas *v)
 {
     if (v->used != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vma.h - what lies at an address of another process, as /proc/PID/maps tells it. */
+/* vma.h - mappings of another process, from /proc/PID/maps. */
 #ifndef CACHEGRAM_VMA_H
 #define CACHEGRAM_VMA_H
 
@@ -22,10 +22,8 @@ void vmas_refresh(struct vmas *v);
 /* The mapping that holds the address: 0, or -ENOENT. Quick from Linux 6.11 on; before, a refresh costs 0.1
  * ms. */
 int vmas_find(struct vmas *v, uint64_t address, struct vma *found);
-/*
- * Pages of the address space that are not private and writable: shared ones, code, constants. A shared
- * mapping made or gone changes it, while a growing heap does not. 0: cannot be told. Quick.
- */
+/* Number of pages of the address space that are not private and writable: shared ones, code, constants. It
+ * changes when a shared mapping is made or removed, but not when a heap grows. 0: unknown. Quick. */
 uint64_t vmas_pages(struct vmas *v);
 /*
  * Nonzero if the kernel, a device or a hypervisor may access the process' memory on its own at any time:

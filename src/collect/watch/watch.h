@@ -40,7 +40,7 @@ struct watch_request {
     uint64_t burst;    /* id in the profile */
     uint64_t address;  /* the line's first byte */
     uint64_t position; /* p: distinct lines that the burst touched after its last touch of this one */
-    uint64_t age;      /* a: touches that the burst made after that */
+    uint64_t age;      /* a: touches that the burst made after the survivor */
 };
 
 /* A burst that is over and stored. */
@@ -74,14 +74,14 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
 /* What became of a watch, between its burst's end and that moment. */
 struct watch_outcome {
     enum profile_outcome outcome; /* not PROFILE_OPEN */
-    /* References by the reference clock, not counting the reusing one; 0 or more, need not be whole; NaN: not
-     * known, to be told from cpu_ns and translated_refs later. */
+    /* References by the reference clock, without the reusing one; 0 or more, need not be whole; NaN:
+     * unknown, to be calculated from cpu_ns and translated_refs later. */
     double refs;
-    double cpu_ns; /* CPU time that the process used for code of its own, run natively; NaN: not known */
-    double translated_refs; /* references that it made besides, in translated code; NaN: not known */
-    double clock_error;     /* how far refs may be off, as a share of it (.2: by 20%); NaN: not known */
+    double cpu_ns;          /* CPU time of the process in native code of its own; NaN: unknown */
+    double translated_refs; /* references that it made in translated code in addition; NaN: unknown */
+    double clock_error;     /* relative error of refs (0.2: ±20%); NaN: unknown */
 };
-/* What became of watch `id` (watch_request.id), told once. 0, or negative with err filled. */
+/* Stores the outcome of watch `id` (watch_request.id), once. 0, or negative with err filled. */
 int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err);
 /* Watches that were requested and have no outcome yet. */
 uint64_t watches_open(const struct watches *w);

@@ -20,13 +20,13 @@
 
 #define FILTER_BITS 4096u
 
-/* CPU time of the process' own, and references that it made besides, in translated code, all bursts
+/* CPU time of the process in native code, and references that it made in translated code, all bursts
  * included. */
 struct moment {
     uint64_t ns, refs;
 };
 
-/* Each requested line, from its burst on until its outcome is told. */
+/* Each requested line, from its burst until its outcome is stored. */
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
@@ -130,7 +130,7 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
     return status;
 }
 
-/* What was seen of lines[i] outside of bursts; nonzero if that is the end of it. */
+/* The state of lines[i] as the agent reports it; nonzero: that is its outcome. */
 static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outcome, struct moment *at)
 {
     const struct line *l = &w->lines[i];
@@ -218,7 +218,7 @@ static void take_request(struct watcher *w, const struct watch_request *request)
 
 /* --- what may be watched --- */
 
-/* The protection of a page that is closed because of another line; PROT_NONE if there is none. */
+/* Rights of a page that is protected because of another watched line; PROT_NONE: there is none. */
 static int protection_beside(const struct watcher *w, const struct line *l)
 {
     for (unsigned i = 0; i < w->n; i++)
@@ -238,7 +238,7 @@ static int may_watch(struct watcher *w, struct line *l)
     uint64_t fs = w->desc.fs_base, last = l->address + w->line_bytes;
     if (vmas_find(w->vmas, l->address, &vma) < 0 || last > vma.end)
         return 0;
-    if (vma.protection == PROT_NONE) /* closed: other threads of the program are running */
+    if (vma.protection == PROT_NONE) /* protected already: other threads of the program are running */
         vma.protection = protection_beside(w, l);
     l->protection = vma.protection;
     return (vma.protection & (PROT_READ | PROT_EXEC)) == PROT_READ && !vma.shared &&
@@ -263,7 +263,7 @@ static int process_is_fit(struct watcher *w)
     struct wire_watching *shared = &w->proc->watching;
     if (__atomic_load_n(&shared->off, __ATOMIC_RELAXED) != 0 || !has_threads(w->pid, shared->threads))
         return 0;
-    if (sharers_exist(w->pid, w->desc.tid)) /* faults of theirs would be nobody's */
+    if (sharers_exist(w->pid, w->desc.tid)) /* nobody would handle that process's faults */
         return 0;
     if (w->vmas == NULL && (w->vmas = vmas_new(w->pid)) == NULL)
         return 0;
@@ -282,7 +282,7 @@ static int process_is_fit(struct watcher *w)
 
 /* --- answers --- */
 
-/* Gives up lines at random, whichever they are, until so many are left. */
+/* Censors lines at random, whichever they are, until so many are left. */
 static int censor_half(struct watcher *w, unsigned left, struct error *err)
 {
     int status = 0;
@@ -319,11 +319,9 @@ static int goes_on(struct watcher *w, struct line *l, int is_new)
     return may_watch(w, l) && (is_new || l->protection == protection);
 }
 
-/*
- * The agent waits; its table is ours until the turn is its own again, but for lines that its other threads
- * touch meanwhile. One of these may look at a slot that was freed just now and not know: it is not used again
- * before the next answer.
- */
+/* The agent waits, and the table belongs to the collector until the question is answered, except lines that
+ * the agent's other threads touch meanwhile. Such a thread may be looking at a slot that was freed just
+ * now: the slot is not reused before the next answer. */
 static int answer(struct watcher *w, struct error *err)
 {
     struct wire_watching *shared = &w->proc->watching;
@@ -335,7 +333,7 @@ static int answer(struct watcher *w, struct error *err)
             i++;
         else if (is_new)
             status = record_outcome(w, i, PROFILE_REFUSED, burst_end(w), err);
-        else /* unmapped, or something else by now, and the burst did not tell */
+        else /* unmapped or replaced, unnoticed in the burst */
             status = record_outcome(w, i, fit ? PROFILE_UNMAPPED : PROFILE_DROPPED, burst_end(w), err);
     }
     if (status == 0)
@@ -352,7 +350,7 @@ static int answer(struct watcher *w, struct error *err)
     return status;
 }
 
-static int take_turn(struct watcher *w)
+static int begin_answer(struct watcher *w)
 {
     uint32_t asked = w->desc.question;
     return asked != 0 && __atomic_compare_exchange_n(&w->proc->watching.question, &asked,
@@ -360,8 +358,8 @@ static int take_turn(struct watcher *w)
                                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Tells of all lines whose fate is known by now. turn: the agent waits. */
-static int record_ended(struct watcher *w, int turn, struct error *err)
+/* Stores the outcomes of all lines that have one. agent_waits: it is waiting for the answer. */
+static int record_ended(struct watcher *w, int agent_waits, struct error *err)
 {
     int status = 0;
     for (unsigned i = 0; i < w->n && status == 0;) {
@@ -369,7 +367,7 @@ static int record_ended(struct watcher *w, int turn, struct error *err)
         struct moment at = w->lines[i].touched;
         if (at.ns == 0 && !ended(w, i, &outcome, &at) && w->position[i] != 0)
             at = w->lines[i].touched = touch_of(w, i);
-        if (at.ns != 0 && (turn || w->lines[i].slot < 0)) /* else its slot is not ours to free */
+        if (at.ns != 0 && (agent_waits || w->lines[i].slot < 0)) /* else its slot cannot be freed now */
             status = record_outcome(w, i, outcome, at, err);
         else
             i++;
@@ -379,16 +377,16 @@ static int record_ended(struct watcher *w, int turn, struct error *err)
 
 static int end_burst(struct watcher *w, struct error *err)
 {
-    int turn = take_turn(w), status = record_ended(w, turn, err);
-    if (!turn) /* nobody waits: the burst's own are not watched */
+    int agent_waits = begin_answer(w), status = record_ended(w, agent_waits, err);
+    if (!agent_waits) /* no thread waits: the burst's survivors are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
             if (w->lines[i - 1].slot < 0)
                 status = record_outcome(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
-    if (turn && status == 0)
+    if (agent_waits && status == 0)
         status = answer(w, err);
     w->burst_refs += w->touches;
     w->touches = 0;
-    if (!turn)
+    if (!agent_waits)
         return status;
     __atomic_store_n(&w->proc->watching.question, WIRE_QUESTION_NONE, __ATOMIC_RELEASE);
     syscall(SYS_futex, &w->proc->watching.question, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

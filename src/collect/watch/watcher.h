@@ -17,7 +17,7 @@
 struct watcher;
 
 struct watch_setting {
-    struct watches *watches; /* where outcomes are told; not owned */
+    struct watches *watches; /* where outcomes are stored; not owned */
     unsigned line_bytes;
     uint64_t seed;
 };
@@ -26,20 +26,16 @@ struct watch_setting {
  * proc: the process' slot, mapped as long as the watcher lives; not owned. NULL when memory is short.
  */
 struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct watch_setting *setting);
-/*
- * The process is gone, or will not be looked at any more: tells the outcomes of all its lines; frees.
- * cpu_ns: what CPU time it had used, in all. ended: it is gone, so that its lines are never touched again.
- */
+/* The process has ended, or is not observed any more: stores the outcomes of all its lines; frees. cpu_ns:
+ * total CPU time of the process. ended: it has ended, so its lines are never touched again. */
 int watcher_finish(struct watcher *w, uint64_t cpu_ns, int ended, struct error *err);
 
 /* At most so many lines at a time from the next answer on, and so much CPU time until the one after it. */
 void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns);
 
-/*
- * A burst of the process is over: these lines it touched, once each (n of them), and these of its survivors
- * are to be watched. Tells the outcomes of lines whose fate is known by now, and answers the agent if it
- * asks. 0, or negative with err.
- */
+/* A burst of the process has ended: it touched these lines, once each (n of them), and these of its
+ * survivors shall be watched. Stores the outcomes of lines that have one, and answers the agent if it asks.
+ * 0, or negative with err. */
 int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct stackdist_survivor *lines,
                   size_t n, const struct watch_request *requests, size_t nrequests, struct error *err);
 
