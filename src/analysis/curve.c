@@ -77,6 +77,78 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
     return code;
 }
 
+/* Full mode on a sample of lines. */
+static int compute_lines(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
+                         struct error *err)
+{
+    double touches = 0;
+    if (model != ANALYSIS_MODEL_LRU)
+        return error_set(err, -EINVAL,
+                         "the profile '%s' is of a sample of lines, for the lru model only: record without "
+                         "--lines",
+                         curve->profile);
+    struct hist *h = calloc(1 + CURVE_SAMPLE_GROUPS, sizeof *h);
+    if (!h)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    struct curve_sample sample = {.rate = curve->lines_rate, .stack = h};
+    int code = profile_get_number(p, "touches", &touches, err);
+    if (code == 0)
+        code = profile_get_hist(p, 0, PROFILE_HIST_STACK, h, err);
+    for (unsigned g = 0; g < CURVE_SAMPLE_GROUPS && code == 0; g++) {
+        struct hist *group = &h[1 + g];
+        code = profile_get_group(p, g, group, err);
+        sample.group_stack[g] = group;
+        sample.group_cold[g] = group->count[HIST_BINS - 1];
+        sample.cold += sample.group_cold[g];
+        group->total -= sample.group_cold[g];
+        group->count[HIST_BINS - 1] = 0;
+    }
+    if (code == -ENOENT)
+        error_set(err, code, "the profile '%s' holds no distances yet: the recording was killed too early",
+                  curve->profile);
+    if (code == 0 && !(touches >= 1 && touches < 0x1p63))
+        code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
+    if (code == 0) {
+        double references;
+        sample.touches = (uint64_t)touches;
+        code = curve_sampled(&sample, curve->line_bytes, curve->points, curve->n, err);
+        curve->references = sample.touches;
+        if (code == 0 && profile_get_number(p, "references", &references, NULL) == 0 && references > 0 &&
+            references < 0x1p63)
+            curve->references = (uint64_t)references;
+    }
+    free(h);
+    return code;
+}
+
+int analysis_lines_rate(struct profile *p, const char *name, double *rate, struct error *err)
+{
+    char mode[16] = "";
+    *rate = 1;
+    int code = profile_get(p, "mode", mode, sizeof mode, err);
+    if (code != 0 && code != -ENOENT)
+        return code;
+    if (strcmp(mode, "lines") != 0)
+        return 0;
+    code = profile_get_number(p, "lines_rate", rate, err);
+    if (code == 0 && !(*rate > 0 && *rate < 1))
+        code =
+            error_set(err, -EINVAL, "the profile '%s' is damaged: its share of the lines is %g", name, *rate);
+    return code;
+}
+
+int analysis_refuse_lines(struct profile *p, const char *name, struct error *err)
+{
+    double rate;
+    int code = analysis_lines_rate(p, name, &rate, err);
+    if (code == 0 && rate < 1)
+        code = error_set(err, -EINVAL,
+                         "the profile '%s' is of a sample of lines, for mrc and report only: record without "
+                         "--lines",
+                         name);
+    return code;
+}
+
 double analysis_missed_percent(struct profile *p)
 {
     double percent;
@@ -93,6 +165,8 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
         return code;
     if ((code = get_line_bytes(p, &curve->line_bytes, err)) != 0)
         return code;
+    if ((code = analysis_lines_rate(p, curve->profile, &curve->lines_rate, err)) != 0)
+        return code;
     curve->full = strcmp(mode, "full") == 0;
     curve->missed_percent = analysis_missed_percent(p);
     curve->model = names[question->model];
@@ -103,12 +177,12 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->watches = curve->unfollowed = curve->dropped = 0;
     curve->user_seconds = curve->sampled_seconds = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
-    if (curve->full && question->tid)
+    if ((curve->full || curve->lines_rate < 1) && question->tid)
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not distinguish threads: record in burst mode");
     if (question->ways && question->model != ANALYSIS_MODEL_LRU)
         return error_set(err, -EINVAL, "cache sets are for the lru model only");
-    if (question->ways && (curve->full || strcmp(mode, "sparse") == 0))
+    if (question->ways && (curve->full || curve->lines_rate < 1 || strcmp(mode, "sparse") == 0))
         return error_set(err, -EINVAL,
                          "the profile '%s' does not hold distances within cache sets: record in burst mode",
                          curve->profile);
@@ -117,6 +191,8 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
             return error_set(err, -EINVAL, "samples of single references do not distinguish threads");
         return analysis_curve_sparse(p, question->model, curve, err);
     }
+    if (curve->lines_rate < 1)
+        return compute_lines(p, question->model, curve, err);
     return curve->full ? compute_full(p, question->model, curve, err)
                        : analysis_curve_bursts(p, question, curve, err);
 }

@@ -4,6 +4,7 @@
  * its mode. The results are numbers; src/report formats them.
  *
  *  - full mode: histograms of every reference; the curve is exact (curve.c)
+ *  - full mode with --lines: histograms of a sample of lines; an estimate with intervals (curve.c)
  *  - burst mode: histograms of bursts, their rates, watched lines; an estimate with intervals
  * (curve-bursts.c)
  *  - sparse mode: reuse distances of sampled references, by windows; StatStack or StatCache (curve-sparse.c)
@@ -25,6 +26,11 @@
 /* Share of the references that a profile of full mode misses; 0: none, or not told (older profiles). */
 double analysis_missed_percent(struct profile *p);
 
+/* Share of the lines that distances were measured of (record --lines); 1: all. 0, or negative with err. */
+int analysis_lines_rate(struct profile *p, const char *name, double *rate, struct error *err);
+/* -EINVAL with err filled if the profile is of a sample of lines. Else 0, or negative with err. */
+int analysis_refuse_lines(struct profile *p, const char *name, struct error *err);
+
 enum analysis_model { ANALYSIS_MODEL_LRU, ANALYSIS_MODEL_RANDOM, ANALYSIS_MODEL_STATSTACK };
 
 /* What the curve is to be of. */
@@ -38,6 +44,7 @@ struct analysis_curve {
     const char *profile;   /* file name */
     const char *model;     /* "lru", "random", "statstack" */
     int full;              /* full mode: the profile holds every reference, but for those that are missing */
+    double lines_rate;     /* share of the lines that distances were measured of; 1 in other profiles */
     double missed_percent; /* of the references, about; 0: none, or not told */
     unsigned line_bytes;
     uint64_t references; /* recorded ones that the curve is made from */

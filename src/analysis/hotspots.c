@@ -246,6 +246,8 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code != 0 && code != -ENOENT)
         return code;
+    if ((code = analysis_refuse_lines(p, name, err)) != 0)
+        return code;
     if (strcmp(mode, "sparse") == 0)
         return error_set(err, -EINVAL, "the profile '%s' was sampled from a trace: it holds no code", name);
     h->full = strcmp(mode, "full") == 0;

@@ -146,6 +146,8 @@ int analysis_program_load(const char *profile, int paper, struct analysis_progra
     program->full = strcmp(mode, "full") == 0;
     program->exact = program->full && analysis_missed_percent(p) <= ANALYSIS_EXACT_PERCENT;
     if (code == 0)
+        code = analysis_refuse_lines(p, profile, err);
+    if (code == 0)
         code = program->full ? load_full(p, paper, program, err) : load_sampled(p, program, err);
     profile_close(p, 0, NULL);
     return code;

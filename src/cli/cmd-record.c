@@ -22,6 +22,8 @@
 #define BURST_REFS_MIN 1000u
 #define BURST_REFS_MAX 100000000u
 #define WATCH_LINES_MAX 64u
+/* Of fewer lines no program has enough. */
+#define LINES_MOST 65536u
 #define GAP_US_MAX UINT64_C(3600000000)
 
 static const char usage_text[] =
@@ -31,6 +33,7 @@ static const char usage_text[] =
     "\n"
     "  -o, --output FILE   the profile (default cachegram.db; an older one is kept as FILE.old)\n"
     "      --mode MODE     burst: short stretches, little overhead (default); full: every reference\n"
+    "      --lines 1/N     full mode: measure a sample of one in N lines, an estimate for less CPU time\n"
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
@@ -56,6 +59,7 @@ enum {
     OPTION_GAP,
     OPTION_OVERHEAD,
     OPTION_LINE,
+    OPTION_LINES,
     OPTION_SEED,
     OPTION_TRACE,
     OPTION_WATCH,
@@ -74,6 +78,7 @@ static const struct option options_table[] = {
     {"gap-us", required_argument, NULL, OPTION_GAP},
     {"overhead", required_argument, NULL, OPTION_OVERHEAD},
     {"line", required_argument, NULL, OPTION_LINE},
+    {"lines", required_argument, NULL, OPTION_LINES},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"watch", required_argument, NULL, OPTION_WATCH},
@@ -129,6 +134,22 @@ static int parse_percent(const char *option, const char *text, double *value)
     return 0;
 }
 
+/* 1/N, N a whole number. */
+static int parse_lines(const char *text, double *rate)
+{
+    uint64_t n = 0;
+    char *end = NULL;
+    errno = 0;
+    if (strncmp(text, "1/", 2) == 0 && text[2] >= '1' && text[2] <= '9')
+        n = strtoull(text + 2, &end, 10);
+    if (n == 0 || *end != '\0' || errno != 0 || n > LINES_MOST) {
+        cli_misuse("record", "--lines %s: must be 1/N, N a whole number from 1 to %u", text, LINES_MOST);
+        return -1;
+    }
+    *rate = 1 / (double)n;
+    return 0;
+}
+
 /* 0, or -1 after a message. */
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
@@ -160,6 +181,8 @@ static int parse_option(int option, const char *value, struct collect_options *o
         }
         o->line_bytes = (unsigned)number;
         return 0;
+    case OPTION_LINES:
+        return parse_lines(value, &o->lines_rate);
     case OPTION_SEED:
         return parse_number("--seed", value, 0, UINT64_MAX, &o->seed);
     case OPTION_TRACE:
@@ -269,6 +292,7 @@ int cmd_record(int argc, char **argv)
         .burst_refs = COLLECT_BURST_REFS,
         .overhead_percent = COLLECT_OVERHEAD_PERCENT,
         .line_bytes = 64,
+        .lines_rate = 1,
         .follow = 1,
         .reduce = COLLECT_REDUCE_DISTANCES,
     };
@@ -276,7 +300,7 @@ int cmd_record(int argc, char **argv)
         o.seed = (uint64_t)time(NULL);
     o.seed &= UINT32_MAX; /* short enough to be typed again */
 
-    int option;
+    int option, lines = 0;
     /* "+": what follows the command belongs to the command. */
     while ((option = getopt_long(argc, argv, "+:o:", options_table, NULL)) != -1) {
         if (option == OPTION_HELP) {
@@ -285,12 +309,15 @@ int cmd_record(int argc, char **argv)
         }
         if (option == '?' || option == ':')
             return cli_misuse_option("record", option, argv);
+        lines |= option == OPTION_LINES;
         if (parse_option(option, optarg, &o) < 0)
             return 2;
     }
     if (optind >= argc)
         return cli_misuse("record", "no command to run");
     o.argv = argv + optind;
+    if (lines && !o.full)
+        return cli_misuse("record", "--lines is for --mode full");
     if (o.trace != NULL && same_file(o.trace, o.output))
         return cli_misuse("record", "--trace %s: that is the profile's file; name another", o.trace);
 

@@ -127,7 +127,9 @@ static int describe(struct run *r, struct error *err)
     const struct {
         const char *key, *value;
     } words[] = {{"command", command},
-                 {"mode", o->full ? "full" : "burst"},
+                 {"mode", !o->full            ? "burst"
+                          : o->lines_rate < 1 ? "lines"
+                                              : "full"},
                  {"watch", watches_lines(o) ? "page" : "none"},
                  {"trigger", r->session.map->perf ? "perf" : "timer"},
                  {"version", o->version},
@@ -145,6 +147,8 @@ static int describe(struct run *r, struct error *err)
         status = profile_set(r->profile, words[i].key, words[i].value, err);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && status >= 0; i++)
         status = profile_set_number(r->profile, numbers[i].key, numbers[i].value, err);
+    if (status >= 0 && o->full && o->lines_rate < 1)
+        status = profile_set_number(r->profile, "lines_rate", o->lines_rate, err);
     if (status >= 0 && !o->full) {
         status = profile_set_number(r->profile, "burst_refs", (double)o->burst_refs, err);
         if (status >= 0)
@@ -217,7 +221,8 @@ static int prepare(struct run *r, struct error *err)
         return status;
     int distances = o->reduce == COLLECT_REDUCE_DISTANCES;
     if (o->reduce != COLLECT_REDUCE_NONE &&
-        (r->reducer = reducer_new(o->full, distances, o->line_bytes, r->start_ns, err)) == NULL)
+        (r->reducer = reducer_new(o->full, o->lines_rate, distances, o->line_bytes, r->start_ns, err)) ==
+            NULL)
         return -ENOMEM;
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
     if (r->drain == NULL)

@@ -35,6 +35,7 @@ struct collect_options {
     const char *trace;  /* NULL, or a file for the references themselves */
     const char *version;
     int full;                /* every reference; else bursts */
+    double lines_rate;       /* full mode: share of the lines that is looked at, 0 < rate <= 1 */
     uint64_t burst_refs;     /* room of a burst */
     uint64_t gap_us;         /* mean CPU time between a thread's bursts; 0: as overhead_percent allows */
     double overhead_percent; /* budget: CPU time that profiling may add, of the program's own */

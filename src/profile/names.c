@@ -30,6 +30,12 @@ const char *profile_outcome_name(enum profile_outcome outcome)
     return names[outcome];
 }
 
+const char *profile_group_name(unsigned group, char name[PROFILE_SETS_NAME])
+{
+    snprintf(name, PROFILE_SETS_NAME, "group%u", group);
+    return name;
+}
+
 const char *profile_sets_name(unsigned sets, char name[PROFILE_SETS_NAME])
 {
     snprintf(name, PROFILE_SETS_NAME, "sets%u", sets);

@@ -13,8 +13,10 @@ const char *profile_end_name(uint32_t end);
 /* "stack", "reuse", "first", "age". */
 const char *profile_hist_name(enum profile_hist kind);
 
-/* "sets64" for 64 sets; returns name. */
 #define PROFILE_SETS_NAME 24
+/* "group3" for group 3; returns name. */
+const char *profile_group_name(unsigned group, char name[PROFILE_SETS_NAME]);
+/* "sets64" for 64 sets; returns name. */
 const char *profile_sets_name(unsigned sets, char name[PROFILE_SETS_NAME]);
 /* "open", "reused", "dropped", "dangling", "unmapped", "refused". */
 const char *profile_outcome_name(enum profile_outcome outcome);

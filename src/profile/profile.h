@@ -148,6 +148,11 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
  * if there is no such watch. */
 int profile_set_outcome(struct profile *p, const struct profile_watch *watch, struct error *err);
 /*
+ * Of a sample of lines: the distances of the lines of one group (0 .. 7), 1 and more, and in the last bin
+ * their first touches; a histogram of kind "groupN".
+ */
+int profile_put_group(struct profile *p, unsigned group, const struct hist *h, struct error *err);
+/*
  * Per-set distances in `sets` sets (a power of two), a histogram of kind "setsN": not all bursts have them.
  */
 int profile_put_sets(struct profile *p, uint64_t burst, unsigned sets, const struct hist *h,
@@ -183,6 +188,8 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
 /* Of all sizes, largest available first, by `by`; malloc'ed, the caller frees. *n is 0 where there are none.
  */
 int profile_pirates(struct profile *p, struct profile_pirate **rows, size_t *n, struct error *err);
+/* As profile_get_hist, of profile_put_group. */
+int profile_get_group(struct profile *p, unsigned group, struct hist *h, struct error *err);
 /* As profile_get_hist, of profile_put_sets. */
 int profile_get_sets(struct profile *p, uint64_t burst, unsigned sets, struct hist *h, struct error *err);
 /* Calls each(ctx, ...) for every counter, summed over processes. */

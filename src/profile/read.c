@@ -489,6 +489,12 @@ int profile_get_sets(struct profile *p, uint64_t burst, unsigned sets, struct hi
     return get_hist(p, burst, profile_sets_name(sets, kind), h, err);
 }
 
+int profile_get_group(struct profile *p, unsigned group, struct hist *h, struct error *err)
+{
+    char kind[PROFILE_SETS_NAME];
+    return get_hist(p, 0, profile_group_name(group, kind), h, err);
+}
+
 int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name, uint64_t value), void *ctx,
                      struct error *err)
 {

@@ -462,6 +462,12 @@ int profile_put_sets(struct profile *p, uint64_t burst, unsigned sets, const str
     return put_hist(p, burst, profile_sets_name(sets, kind), h, err);
 }
 
+int profile_put_group(struct profile *p, unsigned group, const struct hist *h, struct error *err)
+{
+    char kind[PROFILE_SETS_NAME];
+    return put_hist(p, 0, profile_group_name(group, kind), h, err);
+}
+
 int profile_commit(struct profile *p, struct error *err)
 {
     /* After a full disk or the like SQLite has rolled back on its own, and no transaction is open. */

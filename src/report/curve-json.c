@@ -23,12 +23,15 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
     fputs("{\n  \"profile\": ", out);
     report_json_string(out, curve->profile);
     fprintf(out, ",\n  \"mode\": \"%s\",\n  \"model\": \"%s\",\n  \"line_bytes\": %u,\n",
-            curve->full      ? "full"
-            : curve->windows ? "sparse"
-                             : "burst",
+            curve->lines_rate < 1 ? "lines"
+            : curve->full         ? "full"
+            : curve->windows      ? "sparse"
+                                  : "burst",
             curve->model, curve->line_bytes);
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
-    if (curve->full)
+    if (curve->lines_rate < 1)
+        fprintf(out, "  \"lines_rate\": %.6g,\n", curve->lines_rate);
+    if (curve->full || curve->lines_rate < 1)
         fprintf(out, "  \"missed_percent\": %.3g,\n", curve->missed_percent);
     if (curve->windows)
         fprintf(out, "  \"windows\": %zu,\n  \"samples\": %zu,\n", curve->windows, curve->samples);

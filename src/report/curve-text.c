@@ -17,7 +17,11 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
     if (curve->ways)
         fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
     fprintf(out, "%u-byte lines\n", curve->line_bytes);
-    if (curve->full && curve->missed_percent > ANALYSIS_MISSED_PERCENT)
+    if (curve->lines_rate < 1)
+        fprintf(out, "from a sample of 1/%g of the lines, %" PRIu64 " references%s\n\n",
+                1 / curve->lines_rate, curve->references,
+                curve->missed_percent > ANALYSIS_EXACT_PERCENT ? "; references are missing" : "");
+    else if (curve->full && curve->missed_percent > ANALYSIS_MISSED_PERCENT)
         fprintf(out, "from %" PRIu64 " references; about %.*f%% of all are missing\n\n", curve->references,
                 curve->missed_percent < 10, curve->missed_percent);
     else if (curve->full)
@@ -49,7 +53,9 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
             fputs("  not enough samples", out);
         putc('\n', out);
     }
-    if (unknown)
+    if (unknown && curve->lines_rate < 1)
+        fputs("\nNot enough samples: these sizes are fewer than eight lines of the sample.\n", out);
+    else if (unknown)
         fputs("\nNot enough samples: neither bursts nor watched lines reach these sizes; only the bounds are "
               "known.\n",
               out);

@@ -132,7 +132,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
                          const struct report_style *style)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
-    int measured = strcmp(s->mode, "pirate") == 0;
+    int measured = strcmp(s->mode, "pirate") == 0, lines = strcmp(s->mode, "lines") == 0;
     fputs("  command     ", out);
     report_plain(out, *s->command ? s->command : "(unknown)");
     fputs("\n  started     ", out);
@@ -140,6 +140,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     fprintf(out, "\n  mode        %s\n",
             full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
             : full                                             ? "full: every reference"
+            : lines    ? "full, on a sample of lines: every reference was seen, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured beside a Pirate, not recorded"
                        : "burst: samples of the run");
@@ -151,6 +152,9 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     }
     if (sparse) {
         fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
+    } else if (lines) {
+        fprintf(out, "  lines       1 in %g was measured\n  processes   %zu\n", 1 / curve->lines_rate,
+                s->processes);
     } else if (!full && !measured) {
         fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads,
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");

@@ -6,39 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
-
 /* So many distinct lines of a stretch, one in eight references, are no help: each is touched three times. */
 #define DENSE_LINES (STRETCH * STACKSET_BATCH / 8)
-
-static uint64_t hash(uint64_t line)
-{
-    return random_splitmix64(&line);
-}
-
-/* Touches the lines of the sample among w->lines[0 .. n). */
-static int touch_sample(const struct worker *w, struct unit *u, size_t n, uint64_t threshold)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t h = hash(w->lines[i]);
-        if (h >= threshold)
-            continue;
-        struct group *group = &u->groups[h % STACKSET_GROUPS]; /* low bits: the high ones chose it */
-        struct stackdist_result result;
-        int status = stackdist_touch(u->distances, w->lines[i], &result);
-        if (status < 0)
-            return status;
-        u->sampled++;
-        if (result.stack == STACKDIST_COLD) {
-            u->cold++;
-            group->cold++;
-        } else {
-            hist_add(&u->hist, result.stack, 1);
-            hist_add(&group->hist, result.stack, 1);
-        }
-    }
-    return 0;
-}
 
 static int touch_apart(struct worker *w, size_t n)
 {
@@ -66,7 +35,7 @@ static int flush(struct worker *w, struct unit *u, size_t n, enum compute how, u
         return touch_apart(w, n);
     u->touches += n;
     if (how == COMPUTE_SAMPLE)
-        return touch_sample(w, u, n, threshold);
+        return linesample_touch(u->sample, u->distances, threshold, 0, w->lines, n);
     u->sampled += n;
     return stackdist_touch_many(u->distances, w->lines, n, &u->hist, NULL, NULL, &u->cold);
 }

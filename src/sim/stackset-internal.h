@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "sim/linesample.h"
 #include "sim/stackdist.h"
 #include "sim/stackset.h"
 
@@ -12,12 +13,6 @@
 #define STRETCH 16u
 /* Line ids are handed on in parts that stay in a first-level cache. */
 #define LINES_BATCH 2048u
-
-/* A part of the lines of the sample, and their distances in the sample. */
-struct group {
-    struct hist hist;
-    uint64_t cold;
-};
 
 /* A stack. */
 struct unit {
@@ -27,7 +22,7 @@ struct unit {
     uint64_t touches, sampled, cold;
     struct stackdist *distances;
     struct hist hist;
-    struct group *groups; /* STACKSET_GROUPS of them, NULL without a sample */
+    struct linesample *sample; /* instead of sampled, cold and hist; NULL without a sample */
     /* Of stretches. */
     uint64_t turn; /* the stretch that comes next */
     int dense;     /* stretches have too many lines to be worth a stack of their own */

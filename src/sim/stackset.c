@@ -71,7 +71,7 @@ static void unit_free(struct unit *u)
     if (u == NULL)
         return;
     stackdist_free(u->distances);
-    free(u->groups);
+    free(u->sample);
     free(u);
 }
 
@@ -91,7 +91,7 @@ static int add_units(struct stackset *s, uint32_t thread, struct error *err)
         int status = u != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");
         if (status == 0 && (u->distances = stackdist_new(0, err)) == NULL)
             status = -ENOMEM;
-        if (status == 0 && s->sampled && (u->groups = calloc(STACKSET_GROUPS, sizeof(*u->groups))) == NULL)
+        if (status == 0 && s->sampled && (u->sample = calloc(1, sizeof(*u->sample))) == NULL)
             status = error_set(err, -ENOMEM, "out of memory for stack distances");
         if (status < 0) {
             unit_free(u);
@@ -383,13 +383,13 @@ struct stackset_result stackset_result(const struct stackset *s, size_t i)
     struct stackset_result r = {.line_bytes = 1u << u->shift,
                                 .thread = u->thread,
                                 .touches = u->touches,
-                                .sampled = u->sampled,
-                                .cold = u->cold,
+                                .sampled = u->sample != NULL ? u->sample->sampled : u->sampled,
+                                .cold = u->sample != NULL ? u->sample->cold : u->cold,
                                 .lines = stackdist_lines(u->distances),
-                                .stack = &u->hist};
-    for (unsigned g = 0; u->groups != NULL && g < STACKSET_GROUPS; g++) {
-        r.group_stack[g] = &u->groups[g].hist;
-        r.group_cold[g] = u->groups[g].cold;
+                                .stack = u->sample != NULL ? &u->sample->stack : &u->hist};
+    for (unsigned g = 0; u->sample != NULL && g < STACKSET_GROUPS; g++) {
+        r.group_stack[g] = &u->sample->groups[g].stack;
+        r.group_cold[g] = u->sample->groups[g].cold;
     }
     return r;
 }
@@ -403,8 +403,8 @@ size_t stackset_memory_bytes(const struct stackset *s)
     for (size_t i = 0; i < s->nunits; i++) {
         const struct unit *u = s->units[i];
         bytes += sizeof(*u) + stackdist_memory_bytes(u->distances);
-        if (u->groups != NULL)
-            bytes += STACKSET_GROUPS * sizeof(*u->groups);
+        if (u->sample != NULL)
+            bytes += sizeof(*u->sample);
     }
     return bytes;
 }

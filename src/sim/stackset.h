@@ -10,11 +10,12 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/hist.h"
+#include "sim/linesample.h"
 
 /* References of one call of stackset_add at most. */
 #define STACKSET_BATCH 8192u
 /* With a sample, its lines are divided into that many equal groups; their differences give the error. */
-#define STACKSET_GROUPS 8u
+#define STACKSET_GROUPS LINESAMPLE_GROUPS
 
 struct stackset_options {
     const unsigned *line_bytes; /* powers of two, 8 .. 4096; copied */
@@ -50,7 +51,7 @@ struct stackset_result {
     uint64_t lines;           /* distinct ones, in the sample */
     const struct hist *stack; /* distances in the sample: divide them by the rate */
     /* Sampled only, else NULL: the share that each group's lines have in those (distances in the whole
-     * sample). */
+     * sample, 1 and more). */
     const struct hist *group_stack[STACKSET_GROUPS];
     uint64_t group_cold[STACKSET_GROUPS];
 };

@@ -12,6 +12,9 @@
 struct reducer {
     int full;
     int distances;
+    double lines_rate; /* full mode: share of the lines that is looked at */
+    uint64_t threshold;
+    struct linesample *sample; /* if that is not all */
     unsigned line_bytes;
     uint64_t start_ns;
     struct burst *burst;  /* burst mode */
@@ -36,12 +39,13 @@ struct sink {
     struct reduce_window *window; /* likewise */
     struct decoder *decoder;
     struct sites *sites; /* NULL: not counted */
+    uint64_t process;
     uint64_t cold;
     uint64_t room; /* burst mode: touches that are still looked at */
 };
 
-struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64_t start_ns,
-                            struct error *err)
+struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
+                            uint64_t start_ns, struct error *err)
 {
     struct reducer *r = calloc(1, sizeof(*r));
     if (r == NULL) {
@@ -50,12 +54,18 @@ struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64
     }
     r->full = full;
     r->distances = distances;
+    r->lines_rate = full && distances ? lines_rate : 1;
     r->line_bytes = line_bytes;
     r->start_ns = start_ns;
     r->sites_every = 1;
     int failed = distances && (r->code = code_new(err)) == NULL;
     if (!failed && !full && distances)
         failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(err)) == NULL;
+    if (!failed && r->lines_rate < 1) {
+        r->threshold = linesample_threshold(r->lines_rate);
+        if ((failed = (r->sample = calloc(1, sizeof(*r->sample))) == NULL))
+            error_set(err, -ENOMEM, "out of memory for the histograms");
+    }
     if (failed) {
         reducer_free(r);
         return NULL;
@@ -67,6 +77,7 @@ void reducer_free(struct reducer *r)
 {
     if (r == NULL)
         return;
+    free(r->sample);
     burst_free(r->burst);
     sites_free(r->sites);
     code_free(r->code);
@@ -98,6 +109,10 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
         failed = (process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8)) == NULL;
     if (r->full && r->distances) {
         process->stack = stackdist_new(0, err);
+    }
+    if (r->full && r->distances && r->sample != NULL) { /* no reuse distances, no sites */
+        failed |= process->stack == NULL;
+    } else if (r->full && r->distances) {
         process->window = calloc(1, sizeof(*process->window));
         process->sites = sites_new(err);
         failed |= process->stack == NULL || process->window == NULL || process->sites == NULL;
@@ -123,7 +138,7 @@ static void close_window(struct reducer *r, struct reduce_window *w)
 
 void reduce_process_clear(struct reducer *r, struct reduce_process *process)
 {
-    if (process->stack != NULL) {
+    if (process->window != NULL) {
         stackdist_ages(process->stack, &r->hist[PROFILE_HIST_AGE]);
         close_window(r, process->window);
     }
@@ -157,6 +172,9 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         s->room -= n < s->room ? n : s->room;
         return code == 0 && s->room == 0 ? -ECANCELED : code;
     }
+    if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, for the hash, too */
+        return linesample_touch(s->reducer->sample, s->stack, s->reducer->threshold, s->process << 48, lines,
+                                n);
     int status = stackdist_touch_far(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
                                      &h[PROFILE_HIST_FIRST], &cold, far);
     if (status == 0 && far != NULL)
@@ -225,6 +243,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
                         .stack = process->stack,
                         .window = process->window,
                         .decoder = process->decoder,
+                        .process = process->id,
                         .sites = process->sites};
     struct decode_counts counts = {0};
 
@@ -268,7 +287,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     t->decoded.instructions += counts.instructions;
     t->decoded.records += counts.records;
     t->decoded.bad_records += counts.bad_records;
-    t->cold += sink.cold;
+    t->cold = r->sample != NULL ? r->sample->cold : t->cold + sink.cold;
     /* Bounded, since a wrong pair of times must not spoil the sum: no burst takes an hour. */
     uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
     if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
@@ -323,11 +342,32 @@ const struct code *reduce_code(const struct reducer *r)
     return r->code;
 }
 
+/* First touches of a group's lines are counted as distances that no cache reaches. */
+static int store_sample(const struct reducer *r, struct profile *p, struct error *err)
+{
+    const struct linesample *sample = r->sample;
+    struct hist *h = malloc(sizeof(*h));
+    int status = h != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for the histograms");
+    if (status == 0)
+        status = profile_put_hist(p, 0, PROFILE_HIST_STACK, &sample->stack, err);
+    for (unsigned g = 0; g < LINESAMPLE_GROUPS && status == 0; g++) {
+        *h = sample->groups[g].stack;
+        hist_add(h, UINT64_MAX, sample->groups[g].cold);
+        status = profile_put_group(p, g, h, err);
+    }
+    if (status == 0)
+        status = profile_set_number(p, "touches", (double)r->totals.decoded.touches, err);
+    free(h);
+    return status;
+}
+
 int reduce_store(const struct reducer *r, struct profile *p, struct error *err)
 {
     int status = 0;
     if (!r->full || !r->distances)
         return 0;
+    if (r->sample != NULL)
+        return store_sample(r, p, err);
     for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0; kind++)
         status = profile_put_hist(p, 0, (enum profile_hist)kind, &r->hist[kind], err);
     return status;

@@ -22,6 +22,7 @@
 #include "collect/reduce/code.h"
 #include "collect/reduce/sites.h"
 #include "profile/profile.h"
+#include "sim/linesample.h"
 #include "sim/stackdist.h"
 
 struct reducer;
@@ -40,7 +41,7 @@ struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
     struct stackdist *stack;        /* full mode with distances */
-    struct reduce_window *window;   /* likewise: the references not yet seen by StatStack */
+    struct reduce_window *window;   /* likewise, of all lines: the references not yet seen by StatStack */
     struct refclock *clock;         /* owned */
     struct sites *sites;            /* full mode with distances: of its whole life; owned */
     uint8_t *site_blocks;           /* bit: counts of that block's sites were stored; owned */
@@ -58,11 +59,12 @@ struct reduced {
 };
 
 /*
- * distances 0: references are counted, and there are no histograms. start_ns: CLOCK_MONOTONIC at the run's
- * start.
+ * lines_rate: full mode measures distances of a sample of lines, this share of them (sim/linesample.h), and
+ * no other results; 1: of all lines. distances 0: references are counted, and there are no histograms.
+ * start_ns: CLOCK_MONOTONIC at the run's start.
  */
-struct reducer *reducer_new(int full, int distances, unsigned line_bytes, uint64_t start_ns,
-                            struct error *err);
+struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
+                            uint64_t start_ns, struct error *err);
 void reducer_free(struct reducer *r);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
