@@ -68,8 +68,8 @@
 #define RETIRE_MS 2000
 /* CPU time after which a preempted thread has certainly reached user mode. */
 #define RAN_SINCE_NS 100000u
-/* And for other threads to leave their bursts: enough for those that compute; a thread in a system call may
- * wait forever. */
+/* And for other threads to leave their bursts if none of them computes: a thread in a system call may wait
+ * forever. */
 #define RETIRE_BURSTS_MS 100
 /* How long a thread waits at a burst's end for the collector to choose lines: decoding takes 1-2 ms. */
 #define ANSWER_WAIT_NS 20000000

@@ -29,7 +29,7 @@ static volatile int go;
 static uint64_t work(uint64_t x, int rounds)
 {
     static uint64_t table[65536];
-    for (int i = 0; i < rounds * 1000000; i++) {
+    for (int i = 0; i < rounds * 300000; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         table[x >> 48] += x;
     }

@@ -123,13 +123,25 @@ void threads_forked(void)
     t->signals.app_altstack = altstack;
 }
 
+/* Whether another thread computes, or would if it had a processor. */
+static int others_run(const struct thread *self)
+{
+    struct thread *t;
+    for (uint32_t at = threads_next(0, &t); at; at = threads_next(at, &t))
+        if (t != self && task_state(t->tid) == 'R')
+            return 1;
+    return 0;
+}
+
 int threads_await_native(void)
 {
     struct timespec moment = {0, 1000000};
     struct thread *self = thread_self();
-    for (int waited = 0; waited < RETIRE_BURSTS_MS; waited++) {
+    for (int waited = 0; waited < RETIRE_MS; waited++) {
         if (burst_none_active() && !watch_calls_in_progress(self))
             return 1;
+        if (waited >= RETIRE_BURSTS_MS && !others_run(self))
+            break;
         sys2(SYS_nanosleep, &moment, 0);
     }
     return 0;
@@ -183,6 +195,7 @@ static void retire(struct thread *t)
 int threads_retire(int *quiesced)
 {
     *quiesced = await_attaching();
+    threads_await_native(); /* before the alarms by which threads stop counting are gone */
     threads_each(retire);
     *quiesced = *quiesced && triggers_await_closed() && await_event_delivery();
     return threads_await_native();
