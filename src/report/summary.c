@@ -172,8 +172,8 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         fprintf(out, "  overhead    %.2f%% of CPU time, cold caches after bursts included\n",
                 s->overhead_percent);
     if (s->start_cpu_seconds > STARTS_TOLD * s->cpu_seconds)
-        fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu processes\n",
-                s->start_cpu_seconds, s->processes);
+        fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu process%s\n",
+                s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
     if (s->memory_bytes > 0)
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
     if (!isnan(s->exit_status))

@@ -107,7 +107,8 @@ def test_bursts_add_up_to_the_curve(profiles, cachegram):
         curve = run([cachegram, "mrc", "--format", "csv", "--sizes", size, db]).out.decode().splitlines()[1].split(",")
         data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", size, db]).out)
         if curve[1]:
-            assert data["miss_ratio"] == pytest.approx(float(curve[1]), abs=1e-6)
+            # Blocks are counted whole, also the one in which a burst ended.
+            assert data["miss_ratio"] == pytest.approx(float(curve[1]), rel=1e-3)
 
 
 @pytest.fixture(scope="module")
