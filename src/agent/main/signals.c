@@ -496,7 +496,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
         calls_diverted(t, uc, info->si_arch != arch_audit_value());
         return 0;
     }
-    if (sig == SIGSEGV &&
+    if (sig == SIGSEGV && info->si_code > 0 &&
         ((t && calls_returned(t, uc)) ||
          (info->si_code == SEGV_ACCERR && watch_fault(t, (uint64_t)info->si_addr, arch_fault_writes(uc),
                                                       t && in_handler(t, uc) ? NULL : uc))))
