@@ -27,13 +27,13 @@ def counters(db):
         return dict(con.execute("select name, sum(value) from counter group by name"))
 
 
-def same(record, argv, **how):
+def same(record, argv, faults=50, **how):
     native = run(argv, **how)
     result, db = record(HARD, argv, **how)
     err = b"".join(line for line in result.err.splitlines(True) if not line.startswith(b"cachegram: "))
     assert (result.status, result.out, err) == (native.status, native.out, native.err), result.summary
     count = counters(db)
-    assert count["watch_faults"] > 50, "nothing was watched, so nothing was tested"
+    assert count["watch_faults"] > faults, "nothing was watched, so nothing was tested"
     return native, count
 
 
@@ -58,7 +58,8 @@ def test_memory(built, record, what):
 
 @pytest.mark.parametrize("what", ["fork", "programs", "threads", "sharing", "unseen", "dispatch"])
 def test_processes(built, record, what):
-    native, _ = same(record, [built / "watched_processes", what])
+    # Once it is seen that others use the memory or the dispatch, which is a matter of chance, watching ends.
+    native, _ = same(record, [built / "watched_processes", what], faults=0 if what in ("unseen", "dispatch") else 50)
     assert b"wrong 0" in native.out
 
 

@@ -101,10 +101,10 @@ static int signals(unsigned others)
     sigaction(SIGSYS, &action, NULL);
     sigaction(SIGTRAP, &action, NULL);
     setitimer(ITIMER_REAL, &each, NULL);
-    uint64_t digest = work(1, 30);
+    uint64_t digest = work(1, 100);
     allow_few(others);
     first = hits;
-    digest = work(digest, 60);
+    digest = work(digest, 200);
     if (others == SECCOMP_RET_TRAP)
         syscall(SYS_getppid);
     __asm__ volatile("int3");
