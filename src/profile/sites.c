@@ -15,7 +15,7 @@ static int done(struct profile *p, sqlite3_stmt *s, struct error *err)
     return code;
 }
 
-/* 0 stands for none. */
+/* 0: none. */
 static void bind_id(sqlite3_stmt *s, int column, uint64_t id)
 {
     if (id != 0)

@@ -21,7 +21,7 @@ static const char *image_name(const struct profile_image *image)
     return *image->path ? base_name(image->path) : "unknown";
 }
 
-/* A function's name, or what stands for it. */
+/* A function's name, or the module and offset if it has none. */
 static void put_function(const struct analysis_hotspot *row, const struct profile_frame *frame,
                          char text[NAME_ROOM])
 {

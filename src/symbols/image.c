@@ -5,7 +5,7 @@
  * An offset in the file becomes an address by the program headers; libdwfl moves addresses of shared objects
  * by a bias of its own. Which unit an address is in is looked up in a table of all units' ranges, made at
  * first: compilers other than gcc write no .debug_aranges. Which functions, inlined ones included, is looked
- * up in a table of the unit's scopes (scopes.h), made when the unit is met first.
+ * up in a table of the unit's scopes (scopes.h), made at the first lookup in that unit.
  */
 #include "symbols/image.h"
 

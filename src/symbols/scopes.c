@@ -87,7 +87,7 @@ static int compare(const void *a, const void *b)
     const struct range *x = a, *y = b;
     if (x->low != y->low)
         return x->low < y->low ? -1 : 1;
-    return x->scope < y->scope ? -1 : x->scope > y->scope; /* outer ones were met first */
+    return x->scope < y->scope ? -1 : x->scope > y->scope; /* outer ones were read first */
 }
 
 struct scopes *scopes_new(Dwarf_Die *unit)
