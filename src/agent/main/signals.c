@@ -573,8 +573,19 @@ static void resend_held_signals(const ucontext_t *uc)
     signals_resend_held(t);
 }
 
+/* safe_copy may fault in the handler of a fault or trap. The mask of that handler leaves these signals out, but
+ * the target may have blocked them itself, and the kernel kills for a fault whose signal is blocked. One that
+ * somebody sent arrives now and is held. */
+static void unblock_memory_faults(int sig, const ucontext_t *uc)
+{
+    static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
+    if (is_fault(sig) && mask_of(uc) & faults && thread_self())
+        sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, 0, 8);
+}
+
 static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
+    unblock_memory_faults(sig, uc);
     uint64_t handler = handle(sig, info, uc, d);
     resend_held_signals(uc);
     struct thread *t = agent_active && agent_always_translated() ? thread_self() : NULL;
