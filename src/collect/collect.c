@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * collect.c - one recorded run from start to end. Whatever goes wrong once the command runs, it
- * runs on and its exit status is passed on; what went wrong is told at the end.
+ * collect.c - one recorded run from start to end. Once the command runs, any failure lets it run on; its exit
+ * status is passed on, and the failure is reported at the end.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,10 +36,10 @@ enum { STATUS_FAILED = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127,
 static const struct {
     const char *name;
     enum wire_clock wire;
-    double error; /* how far rates may be off, as a share; NaN: there are none */
+    double error; /* relative error of rates; NaN: unknown */
 } clocks[] = {
     [COLLECT_CLOCK_AUTO] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
-    /* The counters' error is not known: they were not compared with exact counts yet. */
+    /* The counters' error is unknown: they have not been compared with exact counts. */
     [COLLECT_CLOCK_PMU] = {"pmu", WIRE_CLOCK_CPUTIME, NAN},
     [COLLECT_CLOCK_COUNT] = {"count", WIRE_CLOCK_COUNT, COLLECT_COUNT_ERROR},
     [COLLECT_CLOCK_COUNT_ALWAYS] = {"count-always", WIRE_CLOCK_COUNT_ALWAYS, 0},
@@ -105,8 +105,8 @@ static void cpu_name(char *text, size_t size)
         fclose(f);
 }
 
-/* A page opened by a fault is closed again once its thread runs native code, which it hardly does when it
- * always counts. */
+/* A page that a fault unprotected is protected again once its thread is in native code, which it hardly ever
+ * is while it always counts. */
 static int watches_lines(const struct collect_options *o)
 {
     return !o->full && o->watch != COLLECT_WATCH_NONE && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
@@ -140,7 +140,7 @@ static int describe(struct run *r, struct error *err)
         const char *key;
         double value;
     } numbers[] = {{"line_bytes", o->line_bytes}, {"follow", o->follow}};
-    char seed[32]; /* as a word: a double would round it */
+    char seed[32]; /* as text: a double would round it */
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)o->seed);
     int status = profile_set(r->profile, "seed", seed, err);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && status >= 0; i++)
@@ -163,7 +163,7 @@ static int describe(struct run *r, struct error *err)
     return status < 0 ? status : profile_commit(r->profile, err);
 }
 
-/* Counters are used where they are, and have to be there if they were asked for. */
+/* The counters are used if they exist; if the user asked for them, they must. */
 static int choose_clock(struct run *r, struct error *err)
 {
     struct error why = {""};
@@ -258,7 +258,7 @@ static void clear(struct run *r)
     session_clear(&r->session);
 }
 
-/* The command was not started after all: the folder looks as it did before. */
+/* The command could not be started: undoes all changes in the folder. */
 static void take_back_files(struct run *r)
 {
     tee_abandon(r->tee);
@@ -288,11 +288,11 @@ static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
     }
 }
 
-/* When to commit again. A slow disk or large histograms must not eat the time for draining, nor the budget.
- */
+/* Commits; returns when to commit again. A slow disk or large histograms must not take the time for draining,
+ * nor the budget. */
 static uint64_t commit(struct run *r)
 {
-    uint64_t before_ns = own_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are packed by others */
+    uint64_t before_ns = own_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are compressed by other threads */
     drain_commit(r->drain);
     uint64_t pause_ns = COLLECT_COMMIT_PAUSE * (own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
     if (pause_ns < COLLECT_COMMIT_MS * UINT64_C(1000000))
@@ -315,8 +315,8 @@ static void collect(struct run *r, uint64_t own_before_ns)
         uint64_t taken = drain_pass(r->drain);
         uint64_t now = monotonic_ns();
         if (drain_fresh(r->drain) && look_ms > COLLECT_FIRST_LOOK_MS) {
-            /* New ones are looked at soon, then less and less often: most that execute another program, which
-             * may have no agent, do it early. */
+            /* New processes are checked soon, then less and less often: most programs that execute another
+             * one, which may lack the agent, do so early. */
             look_ms = COLLECT_FIRST_LOOK_MS;
             next_look = now + look_ms * UINT64_C(1000000);
         }
@@ -335,7 +335,7 @@ static void collect(struct run *r, uint64_t own_before_ns)
         siginfo_t end = {0};
         int failed = waitid(P_PID, (id_t)r->command, &end, WEXITED | WNOHANG | WNOWAIT) != 0;
         if (failed ? errno != EINTR : end.si_pid == r->command) {
-            drain_look(r->drain); /* while its own CPU time, without its children's, can be asked for */
+            drain_look(r->drain); /* while its CPU time, without that of its children, can still be read */
             while (wait4(r->command, &r->wait_status, 0, &r->usage) < 0 && errno == EINTR)
                 ;
             return;
@@ -345,7 +345,7 @@ static void collect(struct run *r, uint64_t own_before_ns)
     }
 }
 
-/* What the command and those of its children that have ended left behind. */
+/* Drains what the command, and those of its children that have ended, left in the buffers. */
 static void collect_rest(struct run *r)
 {
     uint64_t until = monotonic_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
@@ -379,11 +379,11 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     double watching = (double)use.watch_ns * 1e-9, starts = (double)use.start_ns * 1e-9;
     double added = bursts + watching + starts;
 
-    /* Without a reducer only the trace has looked at what was handed over. */
+    /* Without a reducer only the trace was written, which counts references. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
     result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : use.bursts;
-    /* All of a burst counts as overhead, though part of it is the program's own work; but not what the agent
-     * knows to be none of its doing (system calls). In full mode there is no rest to compare with. */
+    /* All of a burst counts as overhead, although part of it is the program's own work, except what the agent
+     * knows not to be overhead (system calls). In full mode there is nothing to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
     double own = r->options->full ? target : target - added;
     result->recorder_overhead_percent = own > 0 ? 100 * own_seconds / own : NAN;
@@ -428,7 +428,8 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     return status;
 }
 
-/* Programs that the agent could not be loaded into, among the command's children or in its place. */
+/* Warns of programs that the agent could not be loaded into, among the command's children or executed by the
+ * command. */
 static void tell_unprofiled_time(struct run *r, int named, struct error *err)
 {
     double all = cpu_seconds(&r->usage), profiled = (double)drain_agent_ns(r->drain) * 1e-9;
@@ -444,7 +445,7 @@ static void tell_unprofiled_time(struct run *r, int named, struct error *err)
              named ? "" : ": programs that are " UNPROFILED_KINDS);
 }
 
-/* Burst mode: why there are no bursts, or far fewer than there were to be. */
+/* Burst mode: why there are no bursts, or far fewer than planned. */
 static void tell_few(struct run *r, struct error *err)
 {
     static const struct reduce_totals nothing;
@@ -456,7 +457,7 @@ static void tell_few(struct run *r, struct error *err)
         (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || met > COLLECT_FEW_SHARE * cpu)))
         return;
     struct refusals refused = *drain_refusals(r->drain);
-    if (t->bursts != 0) /* a thread that waits for an answer of ours blocks everything, too */
+    if (t->bursts != 0) /* a thread that waits for an answer of the collector blocks all signals, too */
         refused.blocked_ns = 0;
     refusals_reason(&refused, (uint64_t)(cpu * 1e9), why, sizeof(why));
     if (why[0] != '\0' && t->bursts != 0) {
@@ -472,7 +473,7 @@ static void tell_few(struct run *r, struct error *err)
     }
 }
 
-/* Full mode, and counting always: of what was to be recorded, or counted, what is missing and why. */
+/* Full mode, and counting always: how much could not be recorded or counted, and why. */
 static void tell_missed(struct run *r, int named, struct error *err)
 {
     int counted = !r->options->full;
@@ -482,7 +483,7 @@ static void tell_missed(struct run *r, int named, struct error *err)
         return;
     struct missed m = *drain_missed(r->drain);
     double elsewhere = 0;
-    if (named) /* there are such programs, so that all the rest is theirs */
+    if (named) /* programs without the agent are known: the remaining time is theirs */
         elsewhere = cpu_seconds(&r->usage) - (double)drain_agent_ns(r->drain) * 1e-9;
     else if (profile_get_number(r->profile, "unprofiled_cpu_seconds", &elsewhere, NULL) < 0)
         elsewhere = 0;
@@ -500,7 +501,7 @@ static void tell_missed(struct run *r, int named, struct error *err)
          percent < 10, percent, why);
 }
 
-/* Names code while its files are there. All else is committed before: it may take a moment. */
+/* Names code while its files exist. Everything else is committed before, since this may take a moment. */
 static void name_code(struct run *r)
 {
     struct error err;
@@ -561,7 +562,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         result->trouble = *trouble;
         warn(result, "recording ended early: %s", trouble->text);
     }
-    /* Tried in any case: if memory was short the file is still writable. */
+    /* Attempted in any case: if only memory was short, the file can still be written. */
     int status = store_results(r, exit_status, own_seconds, &err);
     if (profile_close(r->profile, trouble == NULL && status >= 0, status >= 0 ? &err : NULL) < 0)
         status = -EIO;
@@ -577,7 +578,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     sigset_t mask, all;
 
     *result = (struct collect_result){0};
-    /* The start of this process is for the first recording, too. */
+    /* The start of this process counts for the first recording. */
     static int has_recorded;
     struct rusage before = {0}, after;
     uint64_t own_before_ns = has_recorded ? own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) : 0;
@@ -610,8 +611,8 @@ int collect_run(const struct collect_options *options, struct collect_result *re
         signals_end();
         take_back_files(&r);
         clear(&r);
-        return failed < 0          ? STATUS_FAILED /* before the program had a part in it */
-               : status == -ENOENT ? STATUS_NOT_FOUND
+        return failed < 0                               ? STATUS_FAILED /* before the program took part */
+               : status == -ENOENT                      ? STATUS_NOT_FOUND
                : status == -EAGAIN || status == -ENOMEM ? STATUS_FAILED
                                                         : STATUS_NOT_EXECUTABLE;
     }
@@ -619,7 +620,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     profile_keep(r.profile);
     if (r.tee != NULL)
         tee_keep(r.tee);
-    /* A trace whose reader has gone must not end the recording. */
+    /* A trace's reader that exits must not end the recording. */
     signal(SIGPIPE, SIG_IGN);
     if (r.obstacle == NULL && options->follow)
         drain_command(r.drain, r.command);

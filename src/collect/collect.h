@@ -7,23 +7,23 @@
 #include <stdint.h>
 #include "base/error.h"
 
-/* How lines left behind by bursts are watched. */
+/* How survivors of bursts are watched. */
 enum collect_watch {
     COLLECT_WATCH_AUTO, /* PAGE */
     COLLECT_WATCH_PAGE,
     COLLECT_WATCH_NONE
 };
 
-/* What becomes of the references; all but the last are there to measure what recording alone costs. */
+/* What is done with the references; all but the last exist to measure the cost of recording alone. */
 enum collect_reduce {
-    COLLECT_REDUCE_NONE,     /* buffers are thrown away unread */
+    COLLECT_REDUCE_NONE,     /* buffers are discarded unread */
     COLLECT_REDUCE_COUNTS,   /* they are counted */
     COLLECT_REDUCE_DISTANCES /* histograms of distances */
 };
 
 /* How references are counted between bursts (wire.h). */
 enum collect_clock {
-    COLLECT_CLOCK_AUTO, /* the best that there is */
+    COLLECT_CLOCK_AUTO, /* the best available one */
     COLLECT_CLOCK_PMU,
     COLLECT_CLOCK_COUNT,
     COLLECT_CLOCK_COUNT_ALWAYS,
@@ -34,16 +34,17 @@ struct collect_options {
     const char *output; /* the profile */
     const char *trace;  /* NULL, or a file for the references themselves */
     const char *version;
-    int full;                /* every reference; else bursts */
-    double lines_rate;       /* full mode: share of the lines that is looked at, 0 < rate <= 1 */
-    uint64_t burst_refs;     /* room of a burst */
-    uint64_t gap_us;         /* mean CPU time between a thread's bursts; 0: as overhead_percent allows */
-    double overhead_percent; /* budget: CPU time that profiling may add, of the program's own */
+    int full;            /* every reference; else bursts */
+    double lines_rate;   /* full mode: share of the lines for which distances are measured, 0 < rate <= 1 */
+    uint64_t burst_refs; /* burst length */
+    uint64_t gap_us;     /* mean CPU time between a thread's bursts; 0: from overhead_percent */
+    double overhead_percent; /* budget: additional CPU time, relative to the program's own */
     unsigned line_bytes;
     uint64_t seed;
     enum collect_watch watch;
-    unsigned count_vector; /* for tests: count in that vector register; 0: the best */
-    unsigned watch_lines;  /* for tests: so many after each burst, whatever that costs; 0: as is best */
+    unsigned count_vector; /* for tests: count in that vector register; 0: chosen by the agent */
+    unsigned watch_lines;  /* for tests: lines watched after each burst, whatever the cost; 0: chosen by the
+                              budget */
     int follow;            /* children too */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
@@ -51,14 +52,15 @@ struct collect_options {
 };
 
 struct collect_result {
-    int ran; /* the command was started; else only the returned status means something */
+    int ran; /* the command was started; if not, only the returned status is valid */
     uint64_t references, bursts;
-    uint64_t watched, reused;         /* lines watched to an end, and those that were touched again */
+    uint64_t watched,
+        reused; /* watched lines with a known outcome, and those of them that were touched again */
     double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
     char warning[2048];               /* what limits the profile, one warning per line; or "" */
-    char nothing[256];         /* burst mode: why there are no bursts; "": there are, or the warning tells */
-    uint64_t trace_references; /* in the trace, if one was asked for */
+    char nothing[256]; /* burst mode: why there are no bursts; "": there are, or the warning says why */
+    uint64_t trace_references; /* in the trace, if there is one */
     struct error trouble;      /* why the profile is incomplete, or "" */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent-time.c - a process may leave the agent behind: it executes a program that is statically linked, or
- * without our environment, or as a user who may not open the session. Its CPU time goes on all the same, so
- * it counts as long as the agent's memory is seen to be there. In between, where that is not known, it is
- * taken to have run all the time, on all of its threads.
+ * without our environment, or as a user who may not open the session. Its CPU time still grows. So that time
+ * counts only while the agent's memory is found in the process. Where this is not known for an interval, the
+ * process is assumed to have run during all of it, on all of its threads.
  */
 #include "collect/clock/agent-time.h"
 
@@ -13,10 +13,10 @@
 #include <sys/uio.h>
 #include "collect/launch/process-time.h"
 
-/* The dynamic loader's part, before the agent was there. */
+/* CPU time of the dynamic loader before the agent's constructor ran. */
 #define BEFORE_AGENT_NS UINT64_C(5000000)
 
-/* 1: the agent is in the process; 0: another program is; -1: not to be known, or it has ended. */
+/* 1: the agent is in the process; 0: another program is; -1: unknown, or the process has ended. */
 static int agent_there(const struct wire_proc *proc, pid_t pid)
 {
     uint64_t there = 0, cookie_at = proc->mapped_at + offsetof(struct wire_proc, cookie);
@@ -58,7 +58,7 @@ void agent_time_look(struct agent_time *t, const struct wire_proc *proc, pid_t p
         uint64_t grown = cpu_ns > t->ns ? cpu_ns - t->ns : 0;
         t->ns += t->there == 1 || grown < most ? grown : most;
     } else if ((t->there != 0 && before != 0) || did != t->activity) {
-        /* Ended meanwhile, or not ours to look into; or the process has numbers of its own (a container). */
+        /* It has ended, or may not be inspected, or is in another PID namespace (a container). */
         t->ns += most;
     }
     t->at_ns = now_ns;

@@ -19,14 +19,14 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* By what bursts cost, not by how far apart they are: where watching is dear these are far apart. */
+/* From the cost of bursts, not from the gap between them: where watching is expensive the gap is long. */
 uint64_t budget_watch_allowance_ns(const struct budget *b)
 {
     return (uint64_t)clamp(BUDGET_ALLOWANCE * b->other_cost_ns, BUDGET_LEAST_ALLOWANCE_NS,
                            BUDGET_MOST_ALLOWANCE_SHARE * b->share * BUDGET_HORIZON_NS);
 }
 
-/* More lines cost more faults, and those tell less than more bursts would: not over about a third. */
+/* More watched lines cause more faults, and are worth less than more bursts: at most about a third. */
 static void choose_watch(struct budget *b, double watch_ns, double spent_ns)
 {
     if (!(spent_ns > 0))
@@ -48,12 +48,13 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
         choose_watch(b, watch, (double)(spent_ns - b->spent_ns));
         b->watch_ns = use->watch_ns;
         double cost = (double)(spent_ns - b->spent_ns) / (double)(use->bursts - b->bursts);
-        /* The first bursts are dear, since all code is still to be translated: soon forgotten. One that says
-         * nothing of the next would leave seconds of the program unseen (python3: 35 ms). */
+        /*
+         * The first bursts are expensive, since all code is still to be translated: forgotten soon. If the
+         * first one (python3: 35 ms) determined the gap, seconds of the program would pass without a burst.
+         */
         if (b->bursts < BUDGET_FIRST_BURSTS)
             cost = fmin(cost, BUDGET_FIRST_COST_NS);
-        else /* nor does one that the host took the processor from in the middle; what it cost is owed all the
-                same */
+        else /* Nor should a burst whose CPU time the host stole; but what it cost counts as spent. */
             cost = fmin(cost, BUDGET_MOST_RISE * b->burst_cost_ns);
         double weight = b->burst_cost_ns == 0 ? 1 : cost < b->burst_cost_ns ? .7 : .3;
         b->burst_cost_ns += weight * (cost - b->burst_cost_ns);
@@ -63,15 +64,15 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
     uint64_t in_target_ns = use->burst_ns + use->watch_ns + use->start_ns;
     double app_cpu_ns = use->target_ns > in_target_ns ? (double)(use->target_ns - in_target_ns) : 0;
     if (b->burst_cost_ns > 0) {
-        /* What may be spent over the next stretch, debts and savings included; savings only in part, since a
-         * program's later half should not be sampled twice as densely as its first; debts too, as bursts must
-         * not stop for what no gap changes. In the beginning the stretch is short: who runs for a fifth of a
-         * second cannot pay back over a whole one. */
+        /* What may be spent over the horizon, including an excess or a saving so far. A saving counts only in
+         * part, since a program's later half should not be sampled twice as densely as its first half; an
+         * excess too, since bursts must not stop for a cost that no gap changes. In the beginning the horizon
+         * is short: a program that runs for 0.2 s cannot compensate over a second. */
         double horizon_ns = clamp(app_cpu_ns, BUDGET_LEAST_HORIZON_NS, BUDGET_HORIZON_NS);
         double allowed = b->share * (app_cpu_ns + horizon_ns) - (double)(spent_ns + use->start_ns);
         double share = clamp(allowed / horizon_ns, b->share * BUDGET_LEAST_SHARE, b->share * 1.25);
         double gap_ns = b->burst_cost_ns / share, debt_ns = (double)spent_ns - b->share * app_cpu_ns;
-        if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* nothing before that is paid back */
+        if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* the part above this is never compensated */
             gap_ns = fmax(gap_ns, debt_ns / b->share);
         b->gap_ns = (uint64_t)clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);
     }

@@ -6,14 +6,14 @@
 #include "collect/tunables.h"
 
 #define STEPS 2000
-/* Of a multiplication and an addition, each waiting for the last: 3 and 1 on all processors of these years.
- */
+/* Latency of a multiplication and an addition that depend on each other: 3 and 1 cycles on current
+ * processors. */
 #define STEP_CYCLES 4.0
 #define TRIES 16
 #define CYCLE_LEAST_NS .1
 #define CYCLE_MOST_NS 2.
 
-/* How long a cycle of the processor is: the shortest of several tries (60 us in all, at the first call). */
+/* Duration of a processor cycle: the shortest of several tries (60 us in all, at the first call). */
 static double cycle_ns(void)
 {
     static double ns;

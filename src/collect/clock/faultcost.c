@@ -13,12 +13,12 @@
 #define FAULTS 15
 #define FAULT_PAGE 4096u
 #define FAULT_APART (256u << 10)
-/* Should there be no memory to try it with. */
+/* Used if there is no memory to measure with. */
 #define FAULT_TYPICAL_NS 4000
 #define PAGE_TYPICAL_NS 1000
 #define ALARMS 9
 #define ALARM_AFTER_NS 30000
-/* Should the alarm not come; and what is told then. */
+/* Timeout if the alarm does not come, and the result then. */
 #define ALARM_PATIENCE_NS UINT64_C(10000000)
 #define ALARM_TYPICAL_NS 5000
 
@@ -46,14 +46,14 @@ static void on_fault(int sig)
     handler_to = cpu_ns();
 }
 
-/* Faults come apart, with other code in between: not out of a first-level cache. */
+/* Evicts the first-level cache: between real faults other code runs. */
 static void leave_cache(volatile char *memory)
 {
     for (size_t i = 0; i < FAULT_APART; i += 64)
         memory[i]++;
 }
 
-/* Some faults of the protected page after FAULT_APART bytes of memory. */
+/* Measures faults on the protected page that follows FAULT_APART bytes of memory. */
 static void measure_faults(char *memory, uint64_t *ns, uint64_t *entry_ns)
 {
     closed_page = memory + FAULT_APART;
@@ -63,7 +63,7 @@ static void measure_faults(char *memory, uint64_t *ns, uint64_t *entry_ns)
         mprotect(closed_page, FAULT_PAGE, PROT_NONE);
         uint64_t before = cpu_ns();
         *(volatile char *)closed_page = 1;
-        uint64_t after = cpu_ns(), clock = cpu_ns() - after; /* what asking takes */
+        uint64_t after = cpu_ns(), clock = cpu_ns() - after; /* clock: what reading the clock takes */
         uint64_t took = after - before, own = handler_to - handler_from + clock;
         ns[i] = took > own ? took - own : 1;
         entry_ns[i] = handler_from > before + clock ? handler_from - before - clock : 1;
@@ -108,7 +108,7 @@ static uint64_t touch_pages(size_t pages)
 
 uint64_t page_cost_ns(size_t pages)
 {
-    touch_pages(pages); /* the first ones take longer: the kernel's code is not at hand */
+    touch_pages(pages); /* the first ones take longer: the kernel's code is not in the caches */
     return touch_pages(pages);
 }
 
@@ -119,7 +119,7 @@ static void on_alarm(int sig)
     handler_to = monotonic_ns();
 }
 
-/* From the last look at the clock to the handler, and from there to the next look. 0: no alarm came. */
+/* From the last reading of the clock to the handler, and from there to the next reading. 0: no alarm came. */
 static uint64_t one_alarm(timer_t timer)
 {
     struct itimerspec when = {.it_value = {0, ALARM_AFTER_NS}};
@@ -132,7 +132,7 @@ static uint64_t one_alarm(timer_t timer)
     }
     if (handler_to == 0)
         return 0;
-    /* The handler may have run before the last look or behind it. */
+    /* The handler may have run before the last reading or after it. */
     if (now < handler_from)
         before = now, now = monotonic_ns();
     return handler_from - before + now - handler_to;

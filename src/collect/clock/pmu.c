@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include "wire/wire.h"
 
-/* One page of records, of which an overflow takes 64 bytes, behind the page that describes them. */
+/* One page of records, of 64 bytes per overflow, after the page that describes them. */
 #define RING_BYTES WIRE_PAGE
 
-/* What a group's read() gives, and a record of an overflow ends with. */
+/* What read() of a group returns, and the end of an overflow's record. */
 struct group {
     uint64_t n, running_ns, count[COUNTERS_MAX];
 };
@@ -33,7 +33,7 @@ int pmu_open(struct pmu *p, const struct counters *counters, uint32_t tid, uint6
             .read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_RUNNING,
             .exclude_kernel = 1,
             .exclude_hv = 1,
-            .use_clockid = 1, /* all of a group the same */
+            .use_clockid = 1, /* the same for all events of a group */
             .clockid = CLOCK_MONOTONIC,
         };
         if (i == 0) {
@@ -52,7 +52,8 @@ int pmu_open(struct pmu *p, const struct counters *counters, uint32_t tid, uint6
         }
     }
     void *ring = mmap(NULL, WIRE_PAGE + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd[0], 0);
-    if (ring != MAP_FAILED) /* a user may lock only so much memory: then there is the trigger, and no clock */
+    if (ring != MAP_FAILED) /* a user may lock only so much memory: without the ring there is a trigger, but
+                               no clock */
         p->ring = ring;
     return 0;
 }
@@ -89,7 +90,7 @@ void pmu_begin(struct pmu *p)
     struct group g;
     if (p->counting || p->ring == NULL)
         return;
-    /* The time first: of a stretch that seems to begin in a burst nothing is believed (refclock.c). */
+    /* The time first: a stretch that seems to begin inside a burst is rejected (refclock.c). */
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (read(p->fd[0], &g, group_bytes(p)) != (ssize_t)group_bytes(p))
         return;
@@ -97,7 +98,7 @@ void pmu_begin(struct pmu *p)
     p->counting = 1;
 }
 
-/* Bytes of the ring from `at` on, which may go round its end. */
+/* Copies n bytes of the ring from `at` on; they may wrap around its end. */
 static void take(const struct pmu *p, uint64_t at, void *to, size_t n)
 {
     const char *bytes = (const char *)p->ring + WIRE_PAGE;
@@ -105,8 +106,8 @@ static void take(const struct pmu *p, uint64_t at, void *to, size_t n)
         ((char *)to)[i] = bytes[(at + i) % RING_BYTES];
 }
 
-/* Whether a reading is later than the other: a sample may be taken between that one's clock and its counts.
- */
+/* Whether a reading is later than the other, by time and by counts: an overflow may fall between the other
+ * one's time and its counts. */
 static int is_later(const struct pmu *p, const struct pmu_reading *a, const struct pmu_reading *than)
 {
     int later = a->at_ns > than->at_ns && a->cpu_ns >= than->cpu_ns;
@@ -133,7 +134,7 @@ int pmu_ended(struct pmu *p, struct refclock_stretch *s, double *first)
         if (header.type == PERF_RECORD_SAMPLE && header.size >= sizeof(header) + body && p->counting) {
             take(p, tail + sizeof(header), &record, body);
             struct pmu_reading to = reading_of(p, record.time_ns, &record.group);
-            /* Those from before are of triggers that are over, or of the burst itself. */
+            /* Earlier ones belong to previous triggers, or to the burst itself. */
             if (is_later(p, &to, &p->from)) {
                 *s = (struct refclock_stretch){.start_ns = p->from.at_ns,
                                                .end_ns = to.at_ns,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refclock.c - from counted stretches to places of bursts.
+ * refclock.c - positions of bursts, from counted stretches.
  *
- * The agent tells with the burst what it counted. Counters outside tell of stretches, which begin some time
- * after a burst, when the collector came to read them, and end with the interrupt that begins the next one:
- * nothing of bursts, in which translated code and the agent run, is in them. What lies between a burst's end
- * and the stretch's beginning went at the stretch's rate, too:
+ * With each burst the agent reports what it counted. Counters outside report stretches. A stretch begins some
+ * time after a burst, when the collector has read the counters, and ends with the interrupt that begins the
+ * next burst. So it contains no burst, in which translated code and the agent run. Between a burst's end and
+ * the stretch's beginning, the stretch's rate is assumed:
  *
  *     references before = those before the last burst + its own + rate * CPU time since its end
  *
- * Example: a burst of 100 references that began after 5,000 ended at 3,000 ns of the thread's CPU time; the
- * next one begins at 13,000 ns; from 3,500 ns on 19,000 references were counted. The rate is 2 a ns, and the
- * burst begins after 5,000 + 100 + 2 * 10,000 = 25,100 references.
+ * Example: a burst of 100 references that began after 5,000 references ended at 3,000 ns of the thread's CPU
+ * time. The next one begins at 13,000 ns; from 3,500 ns on, 19,000 references were counted. The rate is 2 per
+ * ns, and the burst begins after 5,000 + 100 + 2 * 10,000 = 25,100 references.
  */
 #include "collect/clock/refclock.h"
 
@@ -22,19 +22,19 @@
 #include "collect/clock/faultcost.h"
 #include "collect/tunables.h"
 
-/* Bursts of a thread that may lie in buffers, not yet reduced, while newer stretches are counted. */
+/* Bursts of a thread that may wait in buffers while newer stretches are counted. */
 #define STRETCHES WIRE_MAX_BUFFERS
 
 struct thread {
     uint32_t tid;
     uint64_t references; /* in its bursts so far */
-    /* Counted from outside, from here on. */
+    /* Counted from outside, and not used yet. */
     struct refclock_stretch stretch[STRETCHES]; /* a ring */
     uint32_t first, n;
     double refs_per_ns;    /* of the last stretch; NaN: none yet */
-    double trigger_per_ns; /* likewise; 0 */
-    double start_refs;     /* of the thread, when its last burst ended */
-    uint64_t cpu_end_ns;   /* likewise; 0: it had none yet */
+    double trigger_per_ns; /* likewise; 0: none, or bursts are placed by time */
+    double start_refs;     /* of the thread, at the end of its last burst */
+    uint64_t cpu_end_ns;   /* likewise; 0: it had no burst yet */
     uint64_t end_ns;
 };
 
@@ -91,7 +91,8 @@ int refclock_counted(struct refclock *c, const struct refclock_stretch *stretch)
     return 0;
 }
 
-/* Takes the stretches that ended before the burst began. One that began in the burst before is spoilt. */
+/* Uses the stretches that ended before the burst began. A stretch that began inside the previous burst is
+ * invalid. */
 static void take_stretches(struct thread *t, uint64_t start_ns)
 {
     double references = 0, cpu_ns = 0;
@@ -109,8 +110,8 @@ static void take_stretches(struct thread *t, uint64_t start_ns)
 }
 
 /*
- * A stretch begins where native code is met at a moment of its time in user mode, and goes on in counting
- * code's time: how much of the former there is in the latter, from the trigger to the burst.
+ * Native execution is interrupted at a moment of its user-mode time; the counting stretch then goes on in the
+ * time of counting code. Returns the ratio of the two, from the trigger to the burst.
  */
 static double triggered_share(const struct wire_desc *desc)
 {
@@ -120,15 +121,15 @@ static double triggered_share(const struct wire_desc *desc)
     return fmax(native_ns - (double)desc->paging_ns, native_ns * COLLECT_USER_LEAST) / ns;
 }
 
-/* References per nanosecond in native code, from those counted before the burst: of CPU time; and the near
- * ones as bursts are placed. */
+/* References per nanosecond of CPU time in native code, from those counted before the burst; and the same for
+ * the last part of the stretch, in which the burst's start was drawn. */
 static void native_rates(const struct wire_desc *desc, struct refclock_burst *out)
 {
     if (desc->count_refs == 0 || desc->count_ns == 0)
         return;
     double refs = (double)desc->count_refs, ns = (double)desc->count_ns;
     if (desc->near_refs == 0)
-        ns -= fmin((double)alarm_cost_ns(), ns / 2); /* by which it ended */
+        ns -= fmin((double)alarm_cost_ns(), ns / 2); /* for the alarm that ended the stretch */
     double native_ns = counting_native_ns(ns, (double)desc->count_blocks, (double)desc->count_turns);
     out->refs_per_ns = refs / (native_ns + (double)desc->count_call_ns);
     if (desc->near_refs > 0 && desc->near_ns > 0)

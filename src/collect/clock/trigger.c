@@ -16,20 +16,21 @@
 #include "collect/tunables.h"
 
 struct triggers {
-    uint32_t changes; /* of the process, that have been dealt with */
+    uint32_t changes; /* changes of the process' requests that were served */
     uint64_t random;
     const struct counters *counters;
     struct refclock *clock;
-    double references, first, cpu_ns; /* counted so far; of the first counter; the CPU time they took */
-    uint32_t used;                    /* of[] from here on was never used */
+    double references, first,
+        cpu_ns;    /* counted so far, of all and of the first counter; and the CPU time of that */
+    uint32_t used; /* elements of of[] that were ever used */
     struct {
         uint32_t tid;          /* 0: no event */
         uint32_t wanted;       /* last request that was served */
         int fd;                /* -1: could not be opened */
         struct pmu pmu;        /* if there are counters; fd is its first */
-        double trigger_per_ns; /* references for a nanosecond of the gap that is running */
-        uint64_t tick_ns;      /* 0: it does not tick */
-        uint64_t ticks_from;   /* CLOCK_MONOTONIC, when it was made to */
+        double trigger_per_ns; /* references per ns of the current gap */
+        uint64_t tick_ns;      /* period; 0: it does not tick */
+        uint64_t ticks_from;   /* CLOCK_MONOTONIC, when ticking began */
     } of[WIRE_MAX_TRIGGERS];
 };
 
@@ -54,11 +55,11 @@ int triggers_available(void)
 {
     struct utsname u;
     int major = 0, minor = 0;
-    /* Earlier kernels have the option, but kill a thread that happens to block SIGTRAP. */
+    /* Earlier kernels accept the option, but kill a thread that happens to block SIGTRAP. */
     if (uname(&u) != 0 || sscanf(u.release, "%d.%d", &major, &minor) != 2 || major < 5 ||
         (major == 5 && minor < 18))
         return 0;
-    /* Far away: this tries whether it may be opened, not whether it fires. */
+    /* In an hour: this checks whether the event can be opened, not whether it fires. */
     int fd = open_event(0, UINT64_C(3600000000000));
     if (fd < 0)
         return 0;
@@ -99,8 +100,8 @@ static uint64_t bounded_gap(uint64_t gap_ns)
     return gap_ns < TRIGGER_LEAST_NS ? TRIGGER_LEAST_NS : gap_ns > most ? most : gap_ns;
 }
 
-/* Nonzero if the thread still runs the program that asked: asked once the event is there, which an exec from
- * then on would remove. */
+/* Nonzero if the thread still runs the program that made the request. Called once the event exists: a later
+ * exec removes the event. */
 static int same_program(uint32_t tid, uint64_t address, uint64_t cookie)
 {
     uint64_t there = 0;
@@ -108,7 +109,7 @@ static int same_program(uint32_t tid, uint64_t address, uint64_t cookie)
     return process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0) == sizeof(there) && there == cookie;
 }
 
-/* Of thread i: a stretch that its overflow ended. 0 or -ENOMEM. */
+/* Counts the stretch of thread i that its overflow ended. 0 or -ENOMEM. */
 static int count(struct triggers *t, uint32_t i)
 {
     struct refclock_stretch s;
@@ -131,11 +132,10 @@ int triggers_count(struct triggers *t)
     return status;
 }
 
-/* Events of the first counter in a gap, at the rate that the process has had; and that rate, of references.
- */
+/* Events of the first counter in a gap, at the process' rate so far; *per_ns: that rate, of references. */
 static uint64_t period_of(const struct triggers *t, uint64_t gap_ns, double *per_ns)
 {
-    /* Until something was counted: what is usual, and one kind of reference of two. */
+    /* Before anything was counted: a typical rate, and half of the references of the first counter's kind. */
     int known = t->cpu_ns > 0 && t->references > 0 && t->first > 0;
     *per_ns = known ? t->references / t->cpu_ns : 1;
     double events = (double)gap_ns * (known ? t->first / t->cpu_ns : 1.0 / t->counters->n);
@@ -158,7 +158,7 @@ static void set_period(struct triggers *t, uint32_t i, struct wire_trigger *w, u
     __atomic_store_n(&w->tick_ns, tick_ns, __ATOMIC_RELEASE);
 }
 
-/* A new gap, from now on. */
+/* Starts a new gap now. */
 static void set_gap(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t gap_ns)
 {
     uint64_t period = gap_ns;
@@ -169,13 +169,13 @@ static void set_gap(struct triggers *t, uint32_t i, struct wire_trigger *w, uint
         pmu_begin(&t->of[i].pmu);
 }
 
-/* Whether the event of thread i is to tick at this mean gap. */
+/* Whether the event of thread i should tick at this mean gap. */
 static int may_tick(const struct triggers *t, uint64_t mean_gap_ns)
 {
     return t->counters == NULL && mean_gap_ns >= TICKS_IN_GAP * TICK_LEAST_NS;
 }
 
-/* Sets how often the event of thread i ticks, if that is not as it should be. */
+/* Sets the period of thread i's event, if it is wrong. */
 static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t mean_gap_ns,
                      uint64_t now_ns)
 {
@@ -183,14 +183,14 @@ static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uin
     if (off > 1 / TICK_MOST_OFF && off < TICK_MOST_OFF &&
         now_ns - t->of[i].ticks_from < TICK_GAPS * mean_gap_ns)
         return;
-    /* What the program does as regularly would be met always, or never. */
+    /* Random, since activity of the program at the same period would always be hit, or never. */
     wanted *= 1 + TICK_SPREAD * (2 * (double)(random_splitmix64(&t->random) >> 11) * 0x1p-53 - 1);
     t->of[i].ticks_from = now_ns;
     set_period(t, i, w, (uint64_t)wanted, (uint64_t)wanted);
 }
 
-/* Opens the event and sets `armed`, if it is still requested. A thread that withdraws its request and then
- * does not find WIRE_TRIGGER_OPENING here relies on that. */
+/* Opens the event and sets `armed`, if it is still requested. A thread that withdraws its request, and then
+ * does not find WIRE_TRIGGER_OPENING here, relies on this order. */
 static void open_wanted(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
 {
     struct wire_trigger *w = &proc->trigger[i];
@@ -202,8 +202,8 @@ static void open_wanted(struct triggers *t, uint32_t i, struct wire_proc *proc, 
         __atomic_store_n(&w->armed, tid, __ATOMIC_SEQ_CST);
 }
 
-/* A new thread's event. Not for one that is about to execute another program; should that fail, it asks
- * anew. */
+/* Opens a new thread's event, unless the thread is about to execute another program. Should exec fail, it
+ * asks again. */
 static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, uint32_t tid, uint64_t gap_ns)
 {
     struct wire_trigger *w = &proc->trigger[i];
@@ -215,7 +215,7 @@ static void open_held(struct triggers *t, uint32_t i, struct wire_proc *proc, ui
                                      __ATOMIC_RELAXED))
         return;
     open_wanted(t, i, proc, tid, gap_ns);
-    expected = WIRE_TRIGGER_OPENING; /* who waited for long may have left all the same */
+    expected = WIRE_TRIGGER_OPENING; /* the thread stops waiting after a time */
     __atomic_compare_exchange_n(&w->hold, &expected, WIRE_TRIGGER_FREE, 0, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);
     if (t->of[i].fd >= 0 && t->counters != NULL)
@@ -254,7 +254,7 @@ int triggers_pending(const struct triggers *t, const struct wire_proc *proc)
     return t != NULL && __atomic_load_n(&proc->triggers_changed, __ATOMIC_ACQUIRE) != t->changes;
 }
 
-/* The mean gap may be another by now. */
+/* The mean gap may have changed. */
 static void keep_ticking(struct triggers *t, struct wire_proc *proc, uint64_t mean_gap_ns, uint64_t now_ns)
 {
     int may = may_tick(t, mean_gap_ns);

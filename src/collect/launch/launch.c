@@ -14,7 +14,7 @@
 #include "wire/wire.h"
 
 #define AGENT_NAME "libcachegram-agent.so"
-#define SCRIPT_DEPTH 4 /* interpreters that are scripts themselves; the kernel's own limit */
+#define SCRIPT_DEPTH 4 /* nested script interpreters; the kernel's own limit */
 
 #ifndef CACHEGRAM_LIBDIR
 #define CACHEGRAM_LIBDIR "/usr/local/lib"
@@ -49,7 +49,7 @@ int launch_find(const char *command, char *path, size_t size, struct error *err)
                 result = 0;
                 break;
             }
-            if (status == -EACCES) /* as the shell: go on looking, but remember */
+            if (status == -EACCES) /* as the shell does: search on, but remember */
                 result = -EACCES;
             at = colon != NULL ? colon + 1 : NULL;
         }
@@ -63,8 +63,8 @@ int launch_find(const char *command, char *path, size_t size, struct error *err)
     return result;
 }
 
-/* Is it the dynamic loader itself, by its SONAME? A loader's addresses are offsets into its file up to the
- * end of its strings: they are in the first segment, which begins at 0. */
+/* Is the file the dynamic loader itself, by its SONAME? In a loader, addresses are offsets into the file up
+ * to the end of its strings: these are in the first segment, which begins at 0. */
 static int is_loader(int fd, const Elf64_Phdr *dynamic)
 {
     static const char name[] = "ld-linux";
@@ -84,7 +84,7 @@ static int is_loader(int fd, const Elf64_Phdr *dynamic)
            memcmp(found, name, sizeof(found)) == 0;
 }
 
-/* Does the dynamic loader take part? Unknown counts as yes: then the agent's absence is noticed later. */
+/* Whether the dynamic loader takes part. Unknown counts as yes: the agent's absence is noticed later. */
 static const char *elf_obstacle(int fd, const unsigned char *head)
 {
     if (head[EI_CLASS] != ELFCLASS64)
@@ -109,7 +109,7 @@ static const char *elf_obstacle(int fd, const unsigned char *head)
     return "is statically linked";
 }
 
-/* Rights that the program would have and we have not; NULL: none. */
+/* Privileges that the program would gain at exec; NULL: none. */
 static const char *rights_gained(int fd)
 {
     struct stat st;
@@ -199,7 +199,7 @@ int launch_agent(char *path, size_t size, struct error *err)
     return 0;
 }
 
-/* A program with an address sanitizer of gcc's would refuse to run because the agent comes before it. */
+/* A program built with gcc's address sanitizer would refuse to run because the agent is loaded before it. */
 static int set_asan_options(void)
 {
     const char *old = getenv("ASAN_OPTIONS");
@@ -228,7 +228,7 @@ static int set_preload(const char *agent, const char *session)
 int launch_begin(struct launching *l, char **argv, const char *agent, const char *session,
                  const sigset_t *mask, void (*restore_signals)(void), struct error *err)
 {
-    int report[2]; /* carries exec's errno; closed by exec's success */
+    int report[2]; /* carries exec's errno; closed by a successful exec */
     if (pipe2(report, O_CLOEXEC) != 0)
         return error_set(err, -errno, "cannot start %s: %s", argv[0], strerror(errno));
     pid_t pid = fork();

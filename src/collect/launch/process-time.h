@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* *ns: CPU time of a live process, all of its threads; 0 is the caller. 0, or -ESRCH: *ns is 0. */
+/* *ns: CPU time of a live process, all of its threads; pid 0: the caller. 0, or -ESRCH with *ns 0. */
 int process_cpu_ns(pid_t pid, uint64_t *ns);
 
 /* CLOCK_MONOTONIC. */

@@ -18,8 +18,8 @@ static uint64_t pages(uint64_t bytes)
 }
 
 /*
- * Sizes the file. It is memory, but the limit on the size of files is applied all the same: a soft one is
- * lifted meanwhile. 0, or -1 with errno set, and *limit if that is EFBIG. SIGXFSZ must not be fatal.
+ * Sets the size of the file. It is memory, but the limit on file sizes applies nevertheless: a soft limit is
+ * lifted meanwhile. 0, or -1 with errno set, and *limit if that is EFBIG. The caller must ignore SIGXFSZ.
  */
 static int make_room(int fd, uint64_t bytes, rlim_t *limit)
 {
@@ -38,7 +38,7 @@ static int make_room(int fd, uint64_t bytes, rlim_t *limit)
 
 static_assert(sizeof(struct wire_session) <= WIRE_SESSION_BYTES, "the session page must hold its struct");
 
-/* Whether process numbers mean the same in /proc as to us. */
+/* Whether process ids in /proc are those of our PID namespace. */
 static int proc_is_ours(void)
 {
     char self[16] = "";
@@ -89,7 +89,7 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
         return error_set(err, -errno, "cannot make the memory shared with the program: %s", strerror(errno));
     int status = 0;
     rlim_t limit = RLIM_INFINITY;
-    /* Sealed, so that nobody can shrink it below our mappings and kill us with SIGBUS. */
+    /* Sealed, so that nobody can shrink it below our mappings, which would kill us with SIGBUS. */
     if (make_room(s->fd, w.session_bytes, &limit) != 0)
         status =
             errno == EFBIG
@@ -152,7 +152,7 @@ uint32_t session_slot_state(const struct session *s, uint32_t i)
 void session_release_slot(const struct session *s, uint32_t i)
 {
     __atomic_fetch_and(&s->map->slots_taken, ~(UINT64_C(1) << i), __ATOMIC_SEQ_CST);
-    /* The state last: only then may the next process take the slot. */
+    /* The state last: only then may another process take the slot. */
     off_t page = (off_t)WIRE_PAGE, bytes = (off_t)s->layout.slot_bytes;
     fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, slot_at(s, i) + page, bytes - page);
     fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, slot_at(s, i), page);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.h - the memory file that agents and collector share (wire.h): made, laid out, removed. */
+/* session.h - the memory file that agents and collector share (wire.h): creation, layout, removal. */
 #ifndef CACHEGRAM_SESSION_H
 #define CACHEGRAM_SESSION_H
 
@@ -15,20 +15,21 @@ struct session {
 };
 
 /*
- * burst_refs: room that a burst has; used in burst mode. gap_us: mean CPU time between a thread's
- * bursts. Takes no memory until something is written. 0 or negative errno.
+ * burst_refs: longest burst; used in burst mode. gap_us: mean CPU time between a thread's bursts. Uses no
+ * memory until something is written. 0 or negative errno.
  */
 int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
                  int follow, struct error *err);
 void session_clear(struct session *s);
-/* Maps slot i whole, NULL if that fails; munmap(slot, layout.slot_bytes) when done. */
+/* Maps slot i completely; NULL on failure; munmap(slot, layout.slot_bytes) when done. */
 struct wire_proc *session_map_slot(const struct session *s, uint32_t i);
-/* State of slot i's process, without mapping all of it. */
+/* State of slot i's process, without mapping the slot. */
 uint32_t session_slot_state(const struct session *s, uint32_t i);
-/* Gives slot i's memory back to the system; reads as zeros, so its state is WIRE_PROC_FREE. */
+/* Returns slot i's memory to the system. It then reads as zeros, which is state WIRE_PROC_FREE. */
 void session_release_slot(const struct session *s, uint32_t i);
 
-/* Wakes the collector, as agents do: ends a drain_wait, also one that is about to begin. Async-signal-safe.
+/*
+ * Wakes the collector, as agents do: ends a drain_wait, also one that is about to begin. Async-signal-safe.
  */
 void session_ring(struct wire_session *session);
 

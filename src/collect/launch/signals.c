@@ -6,9 +6,9 @@
 #include "collect/launch/signals.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ANCESTORS 64 /* generations looked at between a sender and the command */
+#define ANCESTORS 64 /* generations examined between a sender and the command */
 
-/* SIGXFSZ: a limit on the size of files is an error like a full disk, not the end of us. */
+/* SIGXFSZ: a limit on file sizes is an error like a full disk, and must not kill the recorder. */
 static const int ignored[] = {SIGINT, SIGQUIT, SIGXFSZ};
 static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
@@ -21,7 +21,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
     for (size_t i = 0; i < COUNT(forwarded); i++)
-        /* The kernel's own (a closed terminal) go to the whole process group already. */
+        /* The kernel's own (a closed terminal) already reach the whole process group. */
         if (forwarded[i] == number && info->si_code <= 0) {
             sender[i] = info->si_pid;
             pending[i] = 1;
@@ -88,8 +88,8 @@ void signals_forward(pid_t command)
     for (size_t i = 0; i < COUNT(forwarded); i++)
         if (pending[i]) {
             pending[i] = 0;
-            /* The command, or a child of it, signalled its process group (kill 0): we only happen to
-             * be in it, the others have it already. */
+            /* The command, or a child of it, signalled its process group (kill 0), which contains us: the
+             * others have received it already. */
             if (!signals_descends(sender[i], command))
                 kill(command, forwarded[i]);
         }

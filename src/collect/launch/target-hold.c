@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target-hold.c - a program held between its start and the place from which it is measured.
+ * target-hold.c - holds a program between its start and the place from which it is measured.
  *
- * It is traced from before its exec to target_let_go, its first thread only: all that it needs of ptrace is
- * to be stopped at its first instruction, and then at one or two places at which a debug register stops it.
- * Signals are handed on.
+ * Its first thread is traced from before exec until target_let_go. Of ptrace only this is used: the thread is
+ * stopped at its first instruction, then at one or two places by a debug register. Signals are passed on.
  *
- * A debug register outlives its tracer, and with nobody there to take its trap the program would die of it.
- * For the milliseconds of its start our death ends it, as if it had not begun. Where it may take longer, the
- * guardian (target.c) clears the register after our death; where it may not trace (Yama), this is not done.
+ * A debug register outlives the tracer, and without a tracer its trap would kill the program. During the
+ * milliseconds of the program's start, our death kills it as if it had not begun. Where a hold may take
+ * longer, the guardian (target.c) clears the register after our death; where the guardian may not trace
+ * (Yama), such a hold is refused.
  */
 #include "collect/launch/target.h"
 
@@ -62,7 +62,7 @@ int target_hold_begin(struct target *t, struct error *err)
                      strerror(errno));
 }
 
-/* A stop of the first thread, taken. What ptrace itself had to say has no signal to hand on. */
+/* The status is a stop of the first thread. Whether it is ptrace's own event, without a signal to pass on. */
 static int is_event(int status)
 {
     return status >> 16 != 0;
@@ -85,7 +85,7 @@ int target_hold_at_start(struct target *t)
     }
 }
 
-/* May a process that is not its parent trace it? Yama's scope 1 allows its ancestors only. */
+/* May a process trace it that is not its ancestor? Yama's scope 1 forbids it. */
 static int others_may_trace(void)
 {
     char line[256];
@@ -115,23 +115,23 @@ int target_may_hold(struct error *err)
                            "(kernel.yama.ptrace_scope)");
 }
 
-/* 1 if the stop is that of our breakpoint; else the program goes on. */
+/* Returns 1 if the stop is at our breakpoint; otherwise lets the program continue. */
 static int go_on_unless_there(pid_t pid, int status)
 {
     siginfo_t info;
     if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP) {
-        ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* stopped as by Ctrl-Z: it stays so till SIGCONT */
+        ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* stopped as by Ctrl-Z: stays so until SIGCONT */
         return 0;
     }
     if (!is_event(status) && WSTOPSIG(status) == SIGTRAP &&
         ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_code == TRAP_HWBKPT)
         return 1;
-    /* Of a stop signal that SIGCONT has undone meanwhile (Ctrl-Z, fg) the kernel takes care. */
+    /* A stop signal that SIGCONT has undone meanwhile (Ctrl-Z, fg) is handled by the kernel. */
     ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)(is_event(status) ? 0 : WSTOPSIG(status)));
     return 0;
 }
 
-/* The program runs, with a breakpoint. 0: it is there; 1: it has ended. */
+/* Runs the program until the breakpoint. 0: it is there; 1: it has ended. */
 static int wait_till_there(struct target *t)
 {
     struct rusage usage;
@@ -152,7 +152,7 @@ static int wait_till_there(struct target *t)
     return code;
 }
 
-/* What the guardian is to do if we die. Nothing can be done about a guardian that is gone. */
+/* Tells the guardian what to do if we die. If the guardian is gone, nothing can be done. */
 static void order_guardian(const struct target *t, char word)
 {
     if (write(t->guard[1], &word, 1) != 1)
@@ -189,7 +189,7 @@ void target_hold_rescue(pid_t pid)
 {
     const struct timespec pause = {0, RESCUE_PAUSE_NS};
     int status, signal = 0;
-    /* Our pipe is closed some moments before the kernel takes the tracer away. */
+    /* Our pipe is closed some moments before the kernel detaches us as the tracer. */
     for (int i = 0; ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0; i++) {
         if (errno != EPERM || i == RESCUE_TRIES)
             return;
@@ -199,7 +199,7 @@ void target_hold_rescue(pid_t pid)
         !WIFSTOPPED(status))
         return;
     if (!is_event(status))
-        signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status); /* it may just have come to it */
+        signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status); /* it may have just arrived there */
     clear_breakpoint(pid);
     ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)signal);
 }

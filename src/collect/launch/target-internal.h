@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target-internal.h - what the files of target.h share: target-process.c is at the bottom, target.c at the
- * top. */
+/* target-internal.h - what the files of target.h share. Lowest: target-process.c; highest: target.c. */
 #ifndef CACHEGRAM_TARGET_INTERNAL_H
 #define CACHEGRAM_TARGET_INTERNAL_H
 
@@ -8,26 +7,26 @@
 
 #include "collect/launch/target.h"
 
-/* R, S, T (stopped by a signal), ... as in proc(5); 0 if there is no such thread. */
+/* State letter as in proc(5): R, S, T (stopped by a signal), ...; 0 if there is no such thread. */
 char target_thread_state(pid_t pid, pid_t tid);
-/* Signals are read from t->signals from now on; target_give_signals_back: as before. */
+/* From now on signals are read from t->signals; target_give_signals_back undoes this. */
 void target_take_signals(struct target *t);
 void target_give_signals_back(struct target *t);
-/* A child's end, as wait4 told it. */
+/* Stores how a child ended, as wait4 returned it. */
 void target_note_end(struct target *t, int status, const struct rusage *usage);
-/* 1 if it has ended; takes a child's status then. */
+/* 1 if it has ended; reaps a child then. */
 int target_see_end(struct target *t);
-/* Waits for signals, or its end, till `until_ns`, and passes signals on. As target_wait; 0 at each signal. */
+/* Waits until `until_ns` for signals or its end, and passes signals on. As target_wait; 0 at each signal. */
 int target_wait_once(struct target *t, uint64_t until_ns);
 
-/* target-hold.c: the first half of a start, for a child that waits to be allowed to execute its command. */
+/* target-hold.c: first part of a start, for a child that waits for permission to execute its command. */
 int target_hold_begin(struct target *t, struct error *err);
-/* The second: it has executed it, and is stopped. 0, or -ECANCELED if it has ended instead. */
+/* Second part: it has executed the command and is stopped. 0, or -ECANCELED if it has ended. */
 int target_hold_at_start(struct target *t);
-/* In the guardian, after our death: a breakpoint of ours must not be left in it. */
+/* In the guardian, after our death: removes our breakpoint. */
 void target_hold_rescue(pid_t pid);
 /* Orders to the guardian. */
-#define TARGET_RESCUE 'r' /* if we die, target_hold_rescue */
-#define TARGET_FREE 'f'   /* not any more */
+#define TARGET_RESCUE 'r' /* if we die, call target_hold_rescue */
+#define TARGET_FREE 'f'   /* no longer */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target-process.c - a target's threads and CPU time, its end, and the signals that it and we get: what
- * starting it (target.c), stopping it (target-stop.c) and holding it at a place (target-hold.c) are made of.
+ * target-process.c - a target's threads and CPU time, its end, and the signals that it and we receive. Used
+ * for starting it (target.c), stopping it (target-stop.c) and holding it at a place (target-hold.c).
  */
 #include "collect/launch/target-internal.h"
 
@@ -20,9 +20,10 @@
 #include "collect/launch/process-time.h"
 #include "collect/launch/signals.h"
 
-/* The keyboard's reach a child by themselves; others that are sent to us are meant for it. */
+/* Signals from the keyboard reach a child directly; others that are sent to us are meant for it. */
 static const int keyboard[] = {SIGINT, SIGQUIT}, forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-/* Its end or its stops, breakpoints, and that we were stopped and go on: all that is told by looking. */
+/* Its end or stops, breakpoints, and our own stop and continuation: each means that its state must be
+ * examined. */
 static const int news[] = {SIGCHLD, SIGIO, SIGCONT};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -83,7 +84,9 @@ void target_take_signals(struct target *t)
 void target_give_signals_back(struct target *t)
 {
     struct signalfd_siginfo info;
-    /* Those that came after the last look would kill us now; the target is gone, so they are nobody's. */
+    /*
+     * Signals that arrived after the last read would kill us now. The target is gone, so they are discarded.
+     */
     while (t->signals >= 0 && read(t->signals, &info, sizeof info) == sizeof info)
         ;
     if (t->signals >= 0)
@@ -109,7 +112,7 @@ int target_see_end(struct target *t)
     if (poll(&end, 1, 0) != 1)
         return 0;
     if (t->child)
-        target_cpu_ns(t, &t->own_cpu_ns); /* it is there till its status is taken */
+        target_cpu_ns(t, &t->own_cpu_ns); /* readable until its status is reaped */
     if (!t->child)
         t->ended = 1;
     else if (wait4(t->pid, &status, WNOHANG, &usage) == t->pid && !WIFSTOPPED(status))
@@ -125,7 +128,7 @@ static int is_one_of(const int *list, size_t n, int number)
     return 0;
 }
 
-/* Has a child been stopped or continued? Its parent is told; of other processes nobody tells us. */
+/* Counts stops and continuations. The kernel reports them for a child only. */
 static void note_stops(struct target *t)
 {
     siginfo_t info = {0};
@@ -136,7 +139,7 @@ static void note_stops(struct target *t)
     }
 }
 
-/* -EINTR if one of them is to end our work. */
+/* -EINTR if one of the signals asks us to end. */
 static int pass_signals_on(struct target *t)
 {
     struct signalfd_siginfo info;

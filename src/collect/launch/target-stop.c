@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target-stop.c - holds the threads that run, for the milliseconds in which the Pirate brings in its set.
+ * target-stop.c - stops the running threads for the milliseconds in which the Pirate fetches its set.
  *
- * Attached at each stop and detached at its end, so that between them nothing is traced: our death, whenever
- * it comes, leaves a program that goes on.
+ * ptrace is attached at each stop and detached at its end. In between nothing is traced, so that our death at
+ * any time leaves a program that runs on.
  */
 #include "collect/launch/target.h"
 
@@ -16,11 +16,11 @@
 
 #include "collect/launch/target-internal.h"
 
-#define STOP_PAUSE_NS 20000 /* a running thread stops at its next interrupt, at the latest */
+#define STOP_PAUSE_NS 20000 /* a running thread stops at its next interrupt at the latest */
 
 /*
- * Threads that were stopped and have been killed since (another one called exit) must be reaped by us, their
- * tracer, before their process can end.
+ * We are the tracer of the stopped threads. Those that were killed since (another thread called exit) must be
+ * reaped by us before their process can end.
  */
 static void reap_killed(const struct target *t)
 {
@@ -48,7 +48,8 @@ static int wait_for_stop(struct target *t, pid_t tid, int *signal)
             target_note_end(t, status, &usage);
         return 0;
     }
-    /* A stop of ours carries an event; without one, a signal was about to be delivered, and still has to be.
+    /*
+     * A stop of ours carries an event. Without one, a signal was about to be delivered; it still has to be.
      */
     *signal = status >> 16 ? 0 : WSTOPSIG(status);
     return 1;
@@ -83,7 +84,7 @@ int target_stop(struct target *t)
 {
     size_t before;
     int code;
-    do { /* threads may be born meanwhile */
+    do { /* threads may be created meanwhile */
         before = t->nstopped;
         code = target_each_thread(t->pid, stop_one, t);
     } while (code == 0 && t->nstopped > before);
@@ -100,15 +101,15 @@ void target_continue(struct target *t)
     int leader_was_killed = 0, status;
     for (size_t i = 0; i < t->nstopped; i++) {
         struct stopped *s = &t->stopped[i];
-        /* Only SIGKILL takes a thread out of its stop, so what cannot be detached is dying, and ours to reap.
-         */
+        /* Only SIGKILL takes a thread out of its stop. So a thread that cannot be detached is dying, and must
+         * be reaped by us. */
         if (ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)s->signal) == 0)
             continue;
         leader_was_killed |= s->tid == t->pid;
         while (s->tid != t->pid && waitpid(s->tid, &status, __WALL) < 0 && errno == EINTR)
             ;
     }
-    /* The first thread ends last; of a child, see_end takes its status. */
+    /* The first thread ends last; of a child, target_see_end reaps it. */
     while (leader_was_killed && !t->child && waitpid(t->pid, &status, __WALL) < 0 && errno == EINTR)
         ;
     t->nstopped = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target.c - see target.h for what a target notices of all this: nothing, if it does not look for it. */
+/* target.c - see target.h. A target notices nothing of this unless it looks for it. */
 #include "collect/launch/target.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int confine(void *ctx, pid_t tid)
     return 0;
 }
 
-/* Each thread gets what it had; one that we do not know, what the first had. */
+/* A known thread gets its former CPUs; an unknown one, those of the first thread. */
 static int set_free(void *ctx, pid_t tid)
 {
     const struct cpus_before *b = ctx;
@@ -60,8 +60,8 @@ static int set_free(void *ctx, pid_t tid)
 }
 
 /*
- * A process that waits till we let go of the target, or die: either closes the pipe. Then it gives the target
- * its CPUs back, so that not even SIGKILL leaves it confined.
+ * A process that waits until we release the target or die: both close the pipe. Then it gives the target its
+ * CPUs back, so that not even SIGKILL leaves the target confined.
  */
 static int start_guardian(struct target *t, const struct cpus_before *before, struct error *err)
 {
@@ -75,7 +75,7 @@ static int start_guardian(struct target *t, const struct cpus_before *before, st
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
-        setpgid(0, 0); /* what a terminal, or a kill of the group, does is not for it */
+        setpgid(0, 0); /* not reached by signals of the terminal or to the group */
         if (pipe_end > 0)
             close_range(0, (unsigned)pipe_end - 1, 0);
         close_range((unsigned)pipe_end + 1, ~0u, 0);
@@ -117,7 +117,9 @@ static void prepare_child(void)
     }
 }
 
-/* Starts the program and holds it at its first instruction. If we may not, it is not executed. */
+/*
+ * Starts the program and holds it at its first instruction. If holding is not permitted, it is not executed.
+ */
 static int launch_held(struct target *t, char **argv, struct error *err)
 {
     struct launching l;
@@ -173,7 +175,7 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
         code = error_set(err, -errno, "cannot watch process %d: %s", t->pid, strerror(errno));
     else
         code = start_guardian(t, &before, err);
-    if (code != 0) { /* it runs all the same, and as it would alone: see it to its end */
+    if (code != 0) { /* it runs on, unconfined: wait for its end */
         target_each_thread(t->pid, set_free, &before);
         target_let_go(t);
         while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
@@ -183,7 +185,7 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
     return code;
 }
 
-/* /proc/PID/mem opens exactly for those who may ptrace. */
+/* /proc/PID/mem can be opened by exactly those who may ptrace. */
 int target_may_attach(pid_t pid, struct error *err)
 {
     char path[64];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode-avx512.c - records decoded a group of references at a time: one permutation fetches their words,
- * and a block without straddling references has no branch but that for the next record. Blocks are
- * short (2 references, in the middle), and a loop over each would end wrongly guessed every time.
+ * decode-avx512.c - decodes records a group of references at a time. One permutation fetches the words of a
+ * group; a block without straddling references has no branch except that for the next record. Blocks are
+ * short (median: 2 references), so that a loop over the references of each would mispredict its end every
+ * time.
  *
  * Compiled for any machine; decode_has_avx512 says whether decode_groups may be called.
  */
@@ -22,7 +23,7 @@ int decode_has_avx512(void)
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
 }
 
-/* Puts p into g if it goes there. Whether it does. */
+/* Adds p to g if it fits. Whether it did. */
 static int add_to_group(struct group *g, const struct plain_ref *p, unsigned window, int load)
 {
     int absolute = p->slot == 0 && !p->fs;
@@ -60,14 +61,14 @@ int decode_make_groups(struct block *b, struct group *first)
         if (i % 2 != 0 && !p.twice)
             continue;
         if (p.slot == 0)
-            p.disp += b->header; /* of which plain_ref has it that it is read with the rest */
+            p.disp += b->header; /* plain_ref's displacement assumes that the header is added */
         if (p.last <= UINT8_MAX && add_to_group(g, &p, window, load))
             continue;
         g = &others[groups++ - 1];
         window = p.slot;
         *g = (struct group){.window = p.slot};
         if (p.last > UINT8_MAX || !add_to_group(g, &p, window, load)) {
-            free(others); /* too large, or too far from what its word is: one by one, then */
+            free(others); /* too large, or too far from its word: decoded one by one */
             return 0;
         }
     }
@@ -82,14 +83,14 @@ int decode_make_groups(struct block *b, struct group *first)
     return 0;
 }
 
-/* Where the lines of a group go, and what is needed for them. */
+/* Output position, and what is needed to write there. */
 struct target {
     uint64_t *lines;
-    uint32_t *sites; /* NULL: not noted */
+    uint32_t *sites; /* NULL: not counted */
     struct decode_sites *noted;
 };
 
-/* A group with a reference that straddles lines, one by one. */
+/* Writes a group one by one, since a reference in it straddles lines. */
 static COLD struct target put_straddling(const struct group *g, const uint64_t *address, unsigned shift,
                                          uint32_t site, struct target out)
 {
@@ -106,7 +107,8 @@ static COLD struct target put_straddling(const struct group *g, const uint64_t *
     return out;
 }
 
-/* The lines of a group; window: its words; site: of its first reference. Where they end. */
+/* Writes the lines of a group. window: its words; site: of its first reference. Returns the end of the
+ * output. */
 AVX512_INLINE struct target put_group(const struct group *g, const uint64_t *window, __m512i fs,
                                       unsigned shift, uint32_t site, struct target out)
 {
@@ -121,7 +123,7 @@ AVX512_INLINE struct target put_group(const struct group *g, const uint64_t *win
     address = _mm512_and_si512(_mm512_mask_add_epi64(address, g->with_fs, address, fs), mask);
     __m512i line = _mm512_srl_epi64(address, _mm_cvtsi32_si128((int)shift));
     last = _mm512_srl_epi64(_mm512_add_epi64(address, last), _mm_cvtsi32_si128((int)shift));
-    /* Behind the last reference all is 0, and never straddles. */
+    /* Elements after the last reference are 0, which never straddles. */
     if (__builtin_expect(_mm512_cmpneq_epi64_mask(line, last) != 0, 0)) {
         uint64_t addresses[8];
         _mm512_storeu_si512(addresses, address);
@@ -138,8 +140,8 @@ AVX512_INLINE struct target put_group(const struct group *g, const uint64_t *win
     return out;
 }
 
-/* The same for all groups but the first, which has n references. Out of the loop, which needs the registers.
- */
+/* The same for all groups except the first, which has n references. Separate, since the loop needs the
+ * registers. */
 static AVX512 COLD struct target put_others(const struct block *b, unsigned groups, unsigned n,
                                             const uint64_t *record, uint64_t fs_base, unsigned shift,
                                             struct decode_counts *counts, struct target out)
@@ -164,7 +166,7 @@ AVX512_INLINE uint64_t decode_all_groups(struct decoder *d, const uint64_t *word
     uint64_t *const full = d->batch + BATCH_LINES;
     uint64_t records = 0, instructions = 0, loads = 0, references = 0;
 
-    /* Windows must not reach over the end, and the last record may be incomplete. */
+    /* A window must not extend beyond the buffer, and the last record may be incomplete. */
     while (at + UINT8_MAX + WINDOW < n && out.lines < full) {
         uint64_t header = words[at], id = header & WIRE_ID_MASK, nwords = header >> WIRE_ID_BITS;
         const struct group *g = &first[id];

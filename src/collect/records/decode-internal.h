@@ -5,16 +5,16 @@
 
 #include "collect/records/decode.h"
 
-/* Line ids gathered before the sink is called: large enough to make the call free, small enough to
- * stay in a second-level cache beside the buffer that is being read. */
+/* Line ids gathered before the sink is called: enough that the call costs nothing, and few enough that they
+ * stay in the second-level cache together with the buffer that is being read. */
 #define BATCH_LINES 8192u
-/* Room for one block, or one reference, beyond that; a template that needs more is refused. */
+/* Additional space for one block or one reference; a template that needs more is refused. */
 #define BATCH_MARGIN 8192u
-/* decode_groups stores whole vectors. */
+/* decode_groups writes whole vectors. */
 #define BATCH_OVERHANG 8u
-/* User addresses; the kernel half and non-canonical values can only come from damage. */
+/* User addresses; the kernel half and non-canonical values can only be corrupt. */
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
-/* A repeated string instruction that claims more than that is damage. */
+/* A repeated string instruction with more elements is corrupt. */
 #define REP_MAX_ELEMENTS (UINT64_C(1) << 34)
 
 struct plain_ref {
@@ -27,23 +27,23 @@ struct plain_ref {
 };
 
 /*
- * Up to 8 plain references, in program order, whose words lie in a window of 8; one that is read and
- * written counts as two. One cache line, and the first of a block says all that most blocks need: large
- * programs have more blocks than any cache holds. All zero: no group.
+ * Up to 8 plain references in program order whose words are within a window of 8; one that is read and
+ * written counts as two. One cache line; the first group of a block contains all that most blocks need, since
+ * large programs have more blocks than any cache holds. All zero: no group.
  */
 struct group {
     int32_t disp[8];
-    uint64_t base;                         /* address that references without a word are near to */
+    uint64_t base;                         /* base address for references without a word */
     uint8_t last[8];                       /* size - 1 */
     uint8_t word[8];                       /* within the window */
-    uint8_t with_word, with_base, with_fs; /* bit i: what reference i's address is the sum of, beside disp */
+    uint8_t with_word, with_base, with_fs; /* bit i: what is added to the displacement of reference i */
     uint8_t n;
     uint8_t loads;
     uint8_t ninsns; /* of the block; 0 in all groups but its first */
-    uint8_t more;   /* the block's other groups: that many, in block.groups */
+    uint8_t more;   /* number of the block's other groups, in block.groups */
     union {
-        uint8_t nwords; /* of the record: of the first group, whose window is the record's start */
-        uint8_t window; /* first word: of the others */
+        uint8_t nwords; /* first group: words of the record, whose start is the window */
+        uint8_t window; /* other groups: first word of the window */
     };
 } __attribute__((aligned(64)));
 
@@ -52,13 +52,13 @@ struct block {
     uint32_t nwords;
     uint32_t nrefs;
     uint32_t ninsns;
-    uint32_t loads, stores; /* if all is plain */
+    uint32_t loads, stores; /* if all references are plain */
     uint8_t special;        /* some reference is not plain */
     uint8_t bad;
     uint32_t module;
     uint64_t pc;
-    struct wire_ref *refs; /* as sent: for special blocks and incomplete records */
-    struct group *groups;  /* but for the first, or NULL */
+    struct wire_ref *refs; /* a copy of the template's: for special blocks and incomplete records */
+    struct group *groups;  /* all except the first, or NULL */
     struct plain_ref plain[];
 };
 
@@ -67,21 +67,22 @@ struct decoder {
     unsigned line_shift;
     unsigned line_bytes;
     struct block **blocks; /* by id */
-    uint32_t ids;          /* those from here on were never seen: their memory was never touched */
-    struct group *first;   /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
+    uint32_t
+        ids; /* blocks with this id or a higher one were never seen, and their table entries never written */
+    struct group *first; /* by id: the block's first group; NULL if the CPU lacks AVX-512 */
     uint64_t *batch;
-    uint32_t *batch_sites; /* of each line, if sites are noted */
+    uint32_t *batch_sites; /* of each line, if sites are counted */
     size_t used;
-    struct decode_sites *sites; /* NULL: not noted */
+    struct decode_sites *sites; /* NULL: not counted */
     struct decode_sites *noted; /* in this call: sites, if there is a sink */
-    uint32_t site;              /* of what is put one by one */
+    uint32_t site;              /* of references written one by one */
     int skip_string_hits;
     decode_sink *sink; /* of the call in progress, with its ctx and what it counts */
     void *ctx;
     struct decode_counts *counts;
 };
 
-/* A complete record of a block was decoded in which every site made one touch. */
+/* Counts a complete record of a block in which every site made one touch. */
 static inline void note_execution(struct decode_sites *sites, uint64_t block)
 {
     sites->executed[sites->nexecuted] = (uint32_t)block;
@@ -90,11 +91,11 @@ static inline void note_execution(struct decode_sites *sites, uint64_t block)
 
 /* Whether this machine runs decode_groups. */
 int decode_has_avx512(void);
-/* Divides b's plain references into groups, if they allow it. 0, or -ENOMEM. */
+/* Divides b's plain references into groups, if possible. 0, or -ENOMEM. */
 int decode_make_groups(struct block *b, struct group *first);
 /*
- * Decodes complete records from words[at] on, as long as they are grouped and there is room in the
- * batch. Where it stopped: at a record that decode_buffer has to see.
+ * Decodes complete records from words[at] on, as long as they are grouped and the batch has space. Returns
+ * where it stopped: at a record that decode_buffer must handle.
  */
 uint64_t decode_groups(struct decoder *d, const uint64_t *words, uint64_t at, uint64_t n, uint64_t fs_base);
 

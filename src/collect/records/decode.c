@@ -2,18 +2,17 @@
 /*
  * decode.c - the collector's hot loop.
  *
- * A record is a header and the values of the registers that its block's addresses are made of; the
- * block's template says how. On its first use a template is checked and compiled into a private
- * copy (the target could change the shared one under our hands), in which a plain reference is
- *
+ * A record is a header and the values of the registers from which its block's addresses are calculated; the
+ * block's template says how. A template is checked on first use and compiled into a private copy (the target
+ * could change the shared one at any time). In the copy, a plain reference is
  *     address = disp + record[slot] + base[fs]
  *
- * without a branch: references without a register use slot 0, the header, whose value is known
- * beforehand and is taken off their displacement. Example, 64-byte lines: header 0x2_00007 (block 7,
- * 2 words), `mov 8(%rax)` is {disp 8, slot 1}, `mov var` at 0x4010 is {disp 0x4010 - 0x200007, slot 0};
- * the record [0x200007, 0x5000] gives 0x5008 and 0x4010: lines 0x140 and 0x100.
+ * without a branch. References without a register use slot 0, the header, whose known value is subtracted
+ * from their displacement. Example, 64-byte lines: header 0x2_00007 (block 7, 2 words), `mov 8(%rax)` is
+ * {disp 8, slot 1}, `mov var` at 0x4010 is {disp 0x4010 - 0x200007, slot 0}; the record [0x200007, 0x5000]
+ * gives 0x5008 and 0x4010: lines 0x140 and 0x100.
  *
- * With AVX-512 up to eight such references are one group (decode-avx512.c).
+ * With AVX-512, up to eight such references form one group (decode-avx512.c).
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,8 +26,8 @@
 #define LAST_REFERENCE ((1u << DECODE_SITE_BITS) - 1)
 #define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
 
-/* A table of which only the pages of blocks that there are cost memory. calloc would fill all of it where
- * another process' was freed before, which takes milliseconds. */
+/* A table of which only the used pages take memory. calloc would clear all of it where a freed table was
+ * before, which takes milliseconds. */
 static void *table_new(size_t bytes)
 {
     void *table =
@@ -126,7 +125,7 @@ int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint
     return -ENOENT;
 }
 
-/* Bytes that a reference may span at most, or 0 if its description is broken. */
+/* Most bytes that a reference may span, or 0 if its description is corrupt. */
 static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
 {
     if (r->slot >= nwords)
@@ -154,7 +153,7 @@ static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
     }
 }
 
-/* Checks and copies the template of `header`'s block. NULL: out of memory. */
+/* Checks and copies the template of block `id`. NULL: out of memory. */
 static struct block *compile(struct decoder *d, uint32_t id)
 {
     struct wire_block head = {0};
@@ -230,14 +229,14 @@ static int flush(struct decoder *d)
     return d->sink(d->ctx, d->batch, n);
 }
 
-/* One line of d->site; the caller has made sure of the room. */
+/* Writes one line of d->site; the caller has checked the space. */
 static inline void put_line(struct decoder *d, uint64_t line)
 {
     d->batch_sites[d->used] = d->site;
     d->batch[d->used++] = line;
 }
 
-/* All lines of [address, address + bytes), once; the caller has made sure of the room. */
+/* Writes all lines of [address, address + bytes), once; the caller has checked the space. */
 static inline void put_span(struct decoder *d, uint64_t address, uint64_t bytes)
 {
     address &= ADDRESS_MASK;
@@ -251,10 +250,10 @@ static void count_rw(struct decode_counts *c, unsigned rw)
     c->stores += (rw & WIRE_STORE) != 0;
 }
 
-/* The lines of the elements chosen by mask, each line once: parts of one reference. */
+/* Writes the lines of the elements chosen by mask, each line once: they are parts of one reference. */
 static void put_masked(struct decoder *d, uint64_t address, uint64_t mask, unsigned elem_bytes)
 {
-    uint64_t next = 0; /* lines below have been put */
+    uint64_t next = 0; /* lower lines have been written */
     address &= ADDRESS_MASK;
     for (; mask != 0; mask &= mask - 1) {
         uint64_t start = address + (uint64_t)__builtin_ctzll(mask) * elem_bytes;
@@ -273,14 +272,14 @@ struct string_operand {
     int used;
 };
 
-/* How many elements, from the next one on, lie wholly in its first line; or 1. */
+/* How many elements, from the next one on, lie completely in its first line; at least 1. */
 static uint64_t elements_of_line(const struct decoder *d, const struct string_operand *o, uint64_t step)
 {
     uint64_t n = (int64_t)step < 0 ? 0 : (d->line_bytes - (o->address & (d->line_bytes - 1))) / step;
     return n > 0 ? n : 1;
 }
 
-/* Lines of the next element that are not the last one touched. */
+/* Writes lines of the next element, except the last one touched. */
 static void put_element(struct decoder *d, struct string_operand *o, uint64_t bytes)
 {
     uint64_t address = o->address & ADDRESS_MASK;
@@ -289,7 +288,7 @@ static void put_element(struct decoder *d, struct string_operand *o, uint64_t by
             put_line(d, o->last = line);
 }
 
-/* The lines of so many elements, without those that were touched last. Returns how many elements came. */
+/* Writes the lines of so many elements, except those touched last. Returns how many elements were decoded. */
 static uint64_t put_string_lines(struct decoder *d, struct string_operand *source,
                                  struct string_operand *target, uint64_t elements, uint64_t step,
                                  uint64_t bytes, int *status)
@@ -313,7 +312,7 @@ static uint64_t put_string_lines(struct decoder *d, struct string_operand *sourc
     return i;
 }
 
-/* words: rcx, rsi, rdi before; rcx and a pointer after. */
+/* words: rcx, rsi, rdi before the instruction; rcx and a pointer after it. */
 static int put_rep(struct decoder *d, const struct wire_ref *r, const uint64_t *words, uint64_t fs_base)
 {
     uint64_t elements = words[0] - words[3];
@@ -359,7 +358,7 @@ static void put_gather(struct decoder *d, const struct wire_ref *r, const uint64
     uint64_t room = (uint64_t)(nwords - r->slot3) * 8 / r->index_bytes;
     uint64_t mask = record[r->slot2];
     unsigned elements = r->elem_bytes != 0 ? (unsigned)r->size / r->elem_bytes : 0;
-    if (elements < 64) /* the register has more bits than the instruction has elements */
+    if (elements < 64) /* the mask register has more bits than the instruction has elements */
         mask &= (UINT64_C(1) << elements) - 1;
     for (; mask != 0; mask &= mask - 1) {
         unsigned i = (unsigned)__builtin_ctzll(mask);
@@ -391,8 +390,8 @@ static void note_touches(struct decoder *d, uint64_t touches)
 }
 
 /*
- * One record, reference by reference, any kind: those of instructions below `insns`. Only `have` words
- * of it are there.
+ * Decodes one record reference by reference, of any kind: those of instructions below `insns`. Only `have`
+ * words of it exist.
  */
 static int put_record(struct decoder *d, const struct block *b, const uint64_t *record, uint32_t have,
                       uint32_t insns, uint64_t fs_base)
@@ -430,7 +429,7 @@ static int put_record(struct decoder *d, const struct block *b, const uint64_t *
             note_touches(d, d->used - before);
             continue;
         }
-        /* MASKED without a size in whole elements keeps its mask as it is. */
+        /* MASKED without whole elements: all bits of the mask are used. */
         unsigned elements = r->elem_bytes != 0 ? (unsigned)r->size / r->elem_bytes : 0;
         uint64_t mask = 0;
         if (r->kind != WIRE_REF_PLAIN) {
@@ -456,7 +455,7 @@ static int put_record(struct decoder *d, const struct block *b, const uint64_t *
     return 0;
 }
 
-/* A complete record of plain references only: nearly all of them. */
+/* A complete record of plain references only: nearly all records are. */
 static inline void put_plain(struct decoder *d, const struct block *b, const uint64_t *record,
                              const uint64_t base[2])
 {
@@ -466,7 +465,7 @@ static inline void put_plain(struct decoder *d, const struct block *b, const uin
         uint64_t address = (p->disp + record[p->slot] + base[p->fs]) & ADDRESS_MASK;
         uint64_t line = address >> shift, last = (address + p->last) >> shift;
         out[0] = line;
-        out[1] = line; /* counts if it is read and written */
+        out[1] = line; /* counts only if it is read and written */
         if (__builtin_expect(line == last, 1)) {
             out += 1 + p->twice;
             continue;
@@ -478,7 +477,7 @@ static inline void put_plain(struct decoder *d, const struct block *b, const uin
     d->used = (size_t)(out - d->batch);
 }
 
-/* The same, with sites; of a block whose sites have a number each. */
+/* The same with sites, for a block in which each site has its own number. */
 static inline void put_plain_sites(struct decoder *d, const struct block *b, const uint64_t *record,
                                    const uint64_t base[2])
 {
@@ -492,7 +491,7 @@ static inline void put_plain_sites(struct decoder *d, const struct block *b, con
         unsigned times = 1u + p->twice;
         out[0] = out[1] = line;
         sites[0] = site;
-        sites[1] = site + 1; /* counts if it is read and written */
+        sites[1] = site + 1; /* counts only if it is read and written */
         if (__builtin_expect(line == last, 1)) {
             out += times;
             sites += times;

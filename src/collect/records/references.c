@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * references.c - one loop over the references of each record, any kind.
+ * references.c - one loop over the references of each record, of any kind.
  *
- * decode.c has another for line ids, written for speed; the two share no code, and a test compares them.
+ * decode.c has another one for line ids, written for speed. They share no code, and a test compares them.
  */
 #include "collect/records/references.h"
 
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* User addresses; the kernel half and non-canonical values can only come from damage. */
+/* User addresses; the kernel half and non-canonical values can only be corrupt. */
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
-/* A repeated string instruction that claims more than that is damage. */
+/* A repeated string instruction with more elements is corrupt. */
 #define REP_MAX_ELEMENTS (UINT64_C(1) << 34)
 
-/* A private copy of a template: the target could change the shared one under our hands. */
+/* A private copy of a template: the target could change the shared one at any time. */
 struct block {
     uint64_t pc;
-    uint32_t nwords; /* 0: broken */
+    uint32_t nwords; /* 0: corrupt */
     uint32_t nrefs, ninsns;
     struct wire_ref refs[];
 };
@@ -32,14 +32,14 @@ struct references {
     size_t used;
     references_sink *sink; /* of the call in progress, with its ctx */
     void *ctx;
-    int status; /* what it returned, once negative */
+    int status; /* the sink's result, once negative */
 };
 
-/* One execution of a block: where its references' values are. */
+/* One execution of a block: the record of its reference values. */
 struct record {
     const struct block *block;
     const uint64_t *words;
-    uint32_t have; /* words of it that are there */
+    uint32_t have; /* words of it that exist */
     uint64_t fs_base;
 };
 
@@ -122,7 +122,7 @@ static inline void put_both(struct references *r, uint64_t address, uint64_t pc,
         put(r, address, pc, size, TRACE_STORE);
 }
 
-/* Five words from the slot on: rcx, rsi, rdi before; rcx and a pointer after. */
+/* Five words from the slot on: rcx, rsi, rdi before the instruction; rcx and a pointer after it. */
 static void put_rep(struct references *r, const struct record *record, const struct wire_ref *ref,
                     uint64_t pc)
 {
@@ -153,7 +153,7 @@ static void put_gather(struct references *r, const struct record *record, const 
     uint64_t room = (uint64_t)(record->have - ref->slot3) * 8 / ref->index_bytes;
     uint64_t mask = record->words[ref->slot2];
     unsigned elements = (unsigned)ref->size / ref->elem_bytes;
-    if (elements < 64) /* the register has more bits than the instruction has elements */
+    if (elements < 64) /* the mask register has more bits than the instruction has elements */
         mask &= (UINT64_C(1) << elements) - 1;
     for (; mask != 0; mask &= mask - 1) {
         unsigned i = (unsigned)__builtin_ctzll(mask);
@@ -171,14 +171,14 @@ static void put_gather(struct references *r, const struct record *record, const 
     }
 }
 
-/* MASKED and PACKED: what the mask leaves of the operand. */
+/* MASKED and PACKED: the part of the operand that the mask selects. */
 static void put_masked(struct references *r, const struct record *record, const struct wire_ref *ref,
                        uint64_t address, uint64_t pc)
 {
     if (ref->elem_bytes == 0)
         return;
     uint64_t mask = record->words[ref->slot2];
-    unsigned elements = (unsigned)ref->size / ref->elem_bytes; /* 0: the mask is to be taken as it is */
+    unsigned elements = (unsigned)ref->size / ref->elem_bytes; /* 0: all bits of the mask are used */
     if (elements != 0 && elements < 64)
         mask &= (UINT64_C(1) << elements) - 1;
     if (mask == 0)
@@ -192,7 +192,7 @@ static void put_masked(struct references *r, const struct record *record, const 
              (uint64_t)(last - first + 1) * ref->elem_bytes, ref->rw);
 }
 
-/* All words that the reference needs are among those. */
+/* Whether all words that the reference needs exist. */
 static int is_there(const struct wire_ref *ref, uint32_t have)
 {
     return ref->slot < have && (ref->kind != WIRE_REF_REP || ref->slot + 4u < have) &&
@@ -200,7 +200,7 @@ static int is_there(const struct wire_ref *ref, uint32_t have)
            (ref->kind != WIRE_REF_GATHER || ref->slot3 < have);
 }
 
-/* The references of the record's instructions below `insns`. */
+/* Decodes the references of the record's instructions below `insns`. */
 static void put_record(struct references *r, const struct record *record, uint32_t insns)
 {
     const struct block *b = record->block;
@@ -209,7 +209,7 @@ static void put_record(struct references *r, const struct record *record, uint32
         if (ref->insn >= insns)
             continue;
         if (!is_there(ref, record->have))
-            return; /* words are in the order of the references: what follows is not there either */
+            return; /* words are in the order of the references: the following ones do not exist either */
         uint64_t pc = b->pc + ref->pc_offset;
         uint64_t address = (uint64_t)ref->disp + (ref->slot != 0 ? record->words[ref->slot] : 0) +
                            ((ref->flags & WIRE_FS) != 0 ? record->fs_base : 0);
@@ -245,7 +245,7 @@ int references_decode(struct references *r, const struct wire_desc *desc, const 
         uint64_t header = __atomic_load_n(&words[at], __ATOMIC_RELAXED);
         uint64_t id = header & WIRE_ID_MASK, nwords = header >> WIRE_ID_BITS;
         if (id == 0 || id >= WIRE_MAX_BLOCKS || nwords == 0)
-            break; /* where the next one starts is unknown */
+            break; /* where the next record starts is unknown */
         struct block *b = r->blocks[id];
         if (b == NULL && (b = copy_block(r, (uint32_t)id)) == NULL)
             return -ENOMEM;

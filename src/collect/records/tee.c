@@ -14,7 +14,7 @@ struct tee {
     int full;
     int failed;
     struct error why;
-    struct moves moves;           /* that made way for it */
+    struct moves moves;           /* an existing file that was renamed */
     struct trace_segment segment; /* of the buffer in progress */
 };
 
@@ -91,7 +91,7 @@ void tee_flush(struct tee *t)
 
 int tee_finish(struct tee *t, struct error *err)
 {
-    /* What failed in writing fails again in finishing, with the same sentence. */
+    /* An error in writing is reported again by finishing, with the same message. */
     int status = trace_finish(t->writer, NULL, err);
     if (status == 0 && t->failed)
         status = error_set(err, -ENOMEM, "%s", t->why.text);

@@ -6,7 +6,7 @@
 
 struct burst {
     struct stackdist *stack;
-    struct setdist *sets; /* NULL as long as no burst wanted it */
+    struct setdist *sets; /* NULL until the first burst with sets */
     int with_sets;
     struct stackdist_survivor *survivors; /* since burst_end */
     size_t room;
@@ -38,7 +38,7 @@ void burst_free(struct burst *b)
     free(b);
 }
 
-/* No distance and no age is as large as the number of touches: the rest of the bins, most of them, is 0. */
+/* Distances and ages are smaller than the number of touches: higher bins, which are most, are 0 already. */
 static void clear_hist(struct hist *h, uint64_t touches)
 {
     memset(h->count, 0, (hist_bin(touches) + 1) * sizeof(h->count[0]));
@@ -76,7 +76,7 @@ size_t burst_memory_bytes(const struct burst *b)
     return stackdist_memory_bytes(b->stack);
 }
 
-/* Before the first touch of each of so many lines 0, 1, 2, ... others had been seen. */
+/* Before the first touches of the lines, 0, 1, 2, ... other lines had been seen. */
 static void count_firsts(struct hist *h, uint64_t lines)
 {
     for (uint32_t bin = 0; hist_edge(bin) < lines; bin++) {
@@ -109,7 +109,7 @@ int burst_end(struct burst *b, struct burst_summary *summary)
     return 0;
 }
 
-/* Reuses that are not counted at any distance are too far away: all of them go into the bin above. */
+/* Reuses that are counted at no distance are too far apart: all of them go into the highest bin. */
 static int store_sets(const struct burst_summary *s, struct profile *p, uint64_t id, struct error *err)
 {
     uint64_t reuses = s->hist[PROFILE_HIST_STACK].total;
@@ -131,7 +131,7 @@ int burst_store(const struct burst_summary *summary, struct profile *p, struct p
     row->lines = summary->lines;
     int status = profile_add_burst(p, row, err);
     for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0 && summary->hist != NULL; kind++)
-        if (kind != PROFILE_HIST_EXPECTED) /* full mode's */
+        if (kind != PROFILE_HIST_EXPECTED) /* full mode only */
             status = profile_put_hist(p, row->id, (enum profile_hist)kind, &summary->hist[kind], err);
     if (status == 0 && summary->sets != NULL)
         status = store_sets(summary, p, row->id, err);

@@ -6,7 +6,7 @@
 #include "base/leb128.h"
 
 #define FIRST_SITES 4096u
-#define NO_IMAGE UINT32_MAX /* of a module: not looked for yet */
+#define NO_IMAGE UINT32_MAX /* of a module: not looked up yet */
 #define SITES_OF_BLOCK (1u << DECODE_SITE_BITS)
 
 struct code {
@@ -14,7 +14,7 @@ struct code {
     size_t nimages, images_room;
     struct symbols_site *sites;
     uint32_t nsites, room;
-    uint32_t *slots; /* number of a site, + 1; 0: empty; 2 * room, a power of two */
+    uint32_t *slots; /* number of a site, + 1; 0: empty. Their number, 2 * capacity, is a power of two */
     uint8_t *bytes;
     size_t used, bytes_room;
 };
@@ -56,7 +56,7 @@ struct symbols_code code_found(const struct code *c)
                                  .nsites = c->nsites};
 }
 
-/* The image of that path, as a number; NO_IMAGE when memory is short. */
+/* Number of the image with that path; NO_IMAGE when memory is short. */
 static uint32_t find_image(struct code *c, const char *path)
 {
     for (size_t i = 0; i < c->nimages; i++)
@@ -114,17 +114,17 @@ static int64_t find_site(struct code *c, struct symbols_site site)
     return *slot - 1;
 }
 
-/* A process while it is added. */
+/* Data for adding one process. */
 struct adding {
     const struct decoder *decoder;
     const struct wire_module *modules;
     uint32_t nmodules;
     uint32_t image[WIRE_MAX_MODULES];
-    uint64_t base[WIRE_MAX_MODULES]; /* what an address is more than its offset in the file */
+    uint64_t base[WIRE_MAX_MODULES]; /* address - offset in the file */
     uint32_t unknown;
 };
 
-/* The modules are the target's memory: what is read of them once does not change later. */
+/* The modules are in the target's memory: each is read only once, so that later changes have no effect. */
 static int find_module(struct code *c, struct adding *a, uint32_t module)
 {
     char path[sizeof(a->modules[0].path)];

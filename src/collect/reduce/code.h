@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * code.h - the instructions that made references, of all processes of a run. A site of a process (decode.h)
- * is a number of a translated block; the same instruction can be in several blocks, and in several processes.
- * Here it is one, known by its file and its place in there.
+ * is a reference of a translated block; the same instruction can be in several blocks and several processes.
+ * Here it is one, identified by its file and its offset in the file.
  */
 #ifndef CACHEGRAM_CODE_H
 #define CACHEGRAM_CODE_H
@@ -19,13 +19,13 @@ struct code *code_new(struct error *err);
 void code_free(struct code *c); /* NULL is allowed */
 /*
  * Finds the instructions of all sites of those blocks (bits of used[]) of a process. *bytes: for each block
- * its sites' instructions, in the form of table `block` (docs/format.md); the code's own until the next call.
- * 0, or -ENOMEM.
+ * the instructions of its sites, in the form of table `block` (docs/format.md); valid until the next call. 0,
+ * or -ENOMEM.
  */
 int code_add_process(struct code *c, const struct decoder *d, const uint8_t *used,
                      const struct wire_module *modules, uint32_t nmodules, const uint8_t **bytes,
                      size_t *size);
-/* All that was found so far; the code's own until the next call of code_add_process. */
+/* Everything found so far; valid until the next call of code_add_process. */
 struct symbols_code code_found(const struct code *c);
 
 #endif

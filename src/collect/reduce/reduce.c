@@ -12,27 +12,27 @@
 struct reducer {
     int full;
     int distances;
-    double lines_rate; /* full mode: share of the lines that is looked at */
+    double lines_rate; /* full mode: share of the lines whose distances are measured */
     uint64_t threshold;
-    struct linesample *sample; /* if that is not all */
+    struct linesample *sample; /* NULL: all lines */
     unsigned line_bytes;
     uint64_t start_ns;
     struct burst *burst;  /* burst mode */
     struct sites *sites;  /* likewise */
-    unsigned sites_every; /* likewise: in one of so many bursts sites are counted */
+    unsigned sites_every; /* likewise: sites are counted in one of so many bursts */
     uint64_t sites_bytes; /* stored so far */
     struct code *code;
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct reduce_totals totals;
 };
 
-/* Some COLLECT_STATSTACK_WINDOW touches of a process. */
+/* COLLECT_STATSTACK_WINDOW touches of a process. */
 struct reduce_window {
     struct hist reuse;
     uint64_t cold;
 };
 
-/* Where the lines of a buffer go. */
+/* Destination of a buffer's lines. */
 struct sink {
     struct reducer *reducer;
     struct stackdist *stack;      /* full mode, else NULL */
@@ -41,7 +41,7 @@ struct sink {
     struct sites *sites; /* NULL: not counted */
     uint64_t process;
     uint64_t cold;
-    uint64_t room; /* burst mode: touches that are still looked at */
+    uint64_t room; /* burst mode: touches that are still analysed */
 };
 
 struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
@@ -103,7 +103,7 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
         process->decoder = NULL;
         return error_set(err, -ENOMEM, "out of memory for the clock of a process");
     }
-    /* A stack for each process, so that equal addresses of two processes are two lines. */
+    /* One stack per process, so that equal addresses of two processes are two lines. */
     int failed = 0;
     if (r->distances)
         failed = (process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8)) == NULL;
@@ -172,7 +172,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         s->room -= n < s->room ? n : s->room;
         return code == 0 && s->room == 0 ? -ECANCELED : code;
     }
-    if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, for the hash, too */
+    if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, also for the hash */
         return linesample_touch(s->reducer->sample, s->stack, s->reducer->threshold, s->process << 48, lines,
                                 n);
     int status = stackdist_touch_far(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
@@ -192,9 +192,9 @@ static uint64_t since(uint64_t start_ns, uint64_t ns)
 }
 
 /*
- * Nothing is known of the references between bursts; but where the budget set bursts further apart, each
- * stands for more. By steps, so that a burst cut short counts for less, and one with a string instruction of
- * millions of elements does not outweigh all others.
+ * References between bursts are unknown; but where the budget chose a longer gap, each reference represents
+ * more. Counted in steps, so that a burst that was cut short counts for less, and a string instruction of
+ * millions of elements does not outweigh all other bursts.
  */
 static double weight_of(const struct decode_counts *counts, uint64_t gap_ns)
 {
@@ -261,7 +261,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
     status =
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
-    if (status == -ECANCELED) /* one string instruction made more than all else: the burst ends within it */
+    if (status == -ECANCELED) /* the burst ends within a string instruction of very many elements */
         status = 0;
     if (in_burst && status >= 0)
         status = burst_end(r->burst, &reduced->summary);
@@ -288,7 +288,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     t->decoded.records += counts.records;
     t->decoded.bad_records += counts.bad_records;
     t->cold = r->sample != NULL ? r->sample->cold : t->cold + sink.cold;
-    /* Bounded, since a wrong pair of times must not spoil the sum: no burst takes an hour. */
+    /* Bounded, since an invalid pair of times must not spoil the sum: no burst takes an hour. */
     uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
     if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
         t->burst_cpu_ns += cpu_ns;
@@ -300,7 +300,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     return make_row(r, process, desc, &counts, n, &reduced->row, err);
 }
 
-/* Sites of fewer and fewer bursts are kept, so that they do not fill the disk. */
+/* Keeps sites of fewer and fewer bursts, to bound the profile's size. */
 static int thin_sites(struct reducer *r, struct profile *p, struct error *err)
 {
     r->sites_every *= 2;
@@ -342,7 +342,7 @@ const struct code *reduce_code(const struct reducer *r)
     return r->code;
 }
 
-/* First touches of a group's lines are counted as distances that no cache reaches. */
+/* First touches of a sampled line count as distances larger than any cache. */
 static int store_sample(const struct reducer *r, struct profile *p, struct error *err)
 {
     const struct linesample *sample = r->sample;

@@ -2,11 +2,10 @@
 /*
  * reduce.h - from buffers of records to histograms.
  *
- * Burst mode: every buffer is a burst with stack distances of its own. reduce_buffer returns it as a value,
- * and stores nothing: whether it is stored, and which of its survivors are watched, is for the caller to
- * decide (drain/drain.c). Full mode: every process has one stack over its whole life, and the run's
- * histograms, summed over processes, are the profile's "burst 0" (reduce_store).
- *
+ * Burst mode: every buffer is a burst with its own stack distances. reduce_buffer returns it as a value and
+ * stores nothing: the caller (drain/drain.c) decides whether it is stored, and which of its survivors are
+ * watched. Full mode: every process has one stack for its whole life, and the run's histograms, summed over
+ * processes, are the profile's "burst 0" (reduce_store).
  *     records --decode--> line touches --burst.h--> histograms, survivors
  *        |                                                             \
  *        +------------------clock/refclock.h--> references, rates -----> struct reduced
@@ -30,38 +29,39 @@ struct reduce_window;
 
 struct reduce_totals {
     struct decode_counts decoded;
-    uint64_t bursts;       /* kept, with at least one reference */
-    uint64_t cold;         /* first touches: of the burst, or of the process in full mode */
+    uint64_t bursts;       /* stored, with at least one reference */
+    uint64_t cold;         /* first touches: in the burst, or in full mode in the process */
     uint64_t burst_cpu_ns; /* thread CPU time inside bursts */
-    uint64_t stand_for_ns; /* CPU time between bursts, as it was planned when each of them was */
+    uint64_t stand_for_ns; /* CPU time that the bursts represent: the gap planned for each */
 };
 
-/* One process' part: its templates, and in full mode its stack. */
+/* State of one process: its templates, and in full mode its stack. */
 struct reduce_process {
     uint64_t id; /* in the profile */
     struct decoder *decoder;
-    struct stackdist *stack;        /* full mode with distances */
-    struct reduce_window *window;   /* likewise, of all lines: the references not yet seen by StatStack */
-    struct refclock *clock;         /* owned */
-    struct sites *sites;            /* full mode with distances: of its whole life; owned */
-    uint8_t *site_blocks;           /* bit: counts of that block's sites were stored; owned */
-    uint64_t ended[WIRE_END_COUNT]; /* bursts by why they ended */
+    struct stackdist *stack; /* full mode with distances */
+    struct reduce_window
+        *window;            /* likewise, of all lines: references that StatStack has not processed yet */
+    struct refclock *clock; /* owned */
+    struct sites *sites;    /* full mode with distances: of its whole life; owned */
+    uint8_t *site_blocks;   /* bit: the block's sites occur in stored counts; owned */
+    uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
     uint64_t bad_records;
 };
 
-/* What a buffer comes to. */
+/* Result of a buffer. */
 struct reduced {
-    int is_burst;                 /* burst mode, with at least one reference; else the rest means nothing */
+    int is_burst;                 /* burst mode, with at least one reference; otherwise the rest is invalid */
     struct profile_burst row;     /* ready to be stored, with summary (burst_store) */
     struct burst_summary summary; /* valid until the next buffer */
-    const uint8_t *sites; /* counts of its sites, for profile_put_sites; NULL: not counted in this one */
+    const uint8_t *sites; /* counts of its sites, for profile_put_sites; NULL: not counted in this burst */
     size_t sites_bytes;   /* valid until the next buffer */
 };
 
 /*
  * lines_rate: full mode measures distances of a sample of lines, this share of them (sim/linesample.h), and
- * no other results; 1: of all lines. distances 0: references are counted, and there are no histograms.
- * start_ns: CLOCK_MONOTONIC at the run's start.
+ * nothing else; 1: of all lines. distances 0: references are counted, without histograms. start_ns:
+ * CLOCK_MONOTONIC at the run's start.
  */
 struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err);
@@ -69,12 +69,12 @@ void reducer_free(struct reducer *r);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         struct error *err);
 /*
- * Stores the counts of sites that are left (full mode), and which instructions the stored ones belong to. Of
- * the process' modules, as the agent tells them. 0, or negative with err.
+ * Stores the remaining counts of sites (full mode), and which instructions the sites of all stored counts
+ * belong to, from the process' modules as the agent reported them. 0, or negative with err.
  */
 int reduce_process_code(struct reducer *r, struct reduce_process *process, struct profile *p,
                         const struct wire_module *modules, uint32_t nmodules, struct error *err);
-/* Puts what is left of it into the run's histograms (full mode), frees. */
+/* Adds the rest of its data to the run's histograms (full mode), and frees it. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
 /* words: checked to be within the buffer. 0, or -ENOMEM with err. */
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sites.c - every reference of every burst is attributed to its instruction here, so it must cost little.
+ * sites.c - attributes every reference of every burst to its instruction, at low cost.
  *
- * Most touches hit in the smallest cache that anybody asks about. Those are only counted, by block: one
- * increment for all references of an executed block (decode.h). A touch at a distance of OCTAVES_LEAST lines
- * or more, or the first one of its line, is an event; the stack distances list them (stackdist_touch_far).
- * Events are counted in a hash table by site and bin. Entries of one block form a list, so that the burst's
- * end can write block after block without sorting.
+ * Most touches hit in the smallest cache of interest. These are only counted by block: one increment for all
+ * references of an executed block (decode.h). A touch at a distance of OCTAVES_LEAST lines or more, or the
+ * first touch of its line, is an event; stackdist_touch_far lists them. Events are counted in a hash table by
+ * site and bin. Entries of one block form a list, so that the end of the burst can write block after block
+ * without sorting.
  */
 #include "collect/reduce/sites.h"
 #include <errno.h>
@@ -23,25 +23,25 @@ struct entry {
     uint64_t count;
     uint32_t site;
     uint32_t what; /* site-counts.h */
-    uint32_t next; /* entry of the same block, + 1; 0: none */
-    uint32_t slot; /* where it is in slots */
+    uint32_t next; /* next entry of the same block, + 1; 0: none */
+    uint32_t slot; /* its index in slots */
 };
 
-/* By block. Memory of blocks that were never seen is never touched. */
+/* By block. Memory of blocks that were never seen is never written. */
 struct tables {
     uint32_t executions[WIRE_MAX_BLOCKS];
     uint32_t executed[WIRE_MAX_BLOCKS + 1];
-    uint32_t head[WIRE_MAX_BLOCKS]; /* its first entry, + 1; 0: none */
+    uint32_t head[WIRE_MAX_BLOCKS]; /* first entry, + 1; 0: none */
     uint32_t listed[WIRE_MAX_BLOCKS];
 };
 
 struct sites {
     struct tables *tables;
     struct decode_sites noted;
-    size_t nlisted; /* blocks with entries: tables->listed */
+    size_t nlisted; /* number of blocks with entries, in tables->listed */
     struct entry *entries;
     uint32_t nentries, room;
-    uint32_t *slots; /* number of an entry, + 1; 0: empty; a power of two of them */
+    uint32_t *slots; /* number of an entry, + 1; 0: empty. Their number is a power of two */
     uint32_t nslots;
     uint64_t lines; /* first touches so far */
     struct stackdist_far far;
@@ -227,7 +227,7 @@ static int make_room(struct sites *s)
     return s->bytes != NULL ? 0 : -ENOMEM;
 }
 
-/* A block and its entries, after block `previous`. Where the bytes end. */
+/* Writes a block and its entries, after block `previous`. Returns the end of the bytes. */
 static size_t put_block(struct sites *s, uint32_t block, uint32_t previous, size_t at)
 {
     uint64_t executions = s->tables->executions[block], n = 0;

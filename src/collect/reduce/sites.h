@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sites.h - how many touches each site (decode.h) made, and at what distances the far ones were: of one
- * burst, or in full mode of a process' whole life.
+ * sites.h - how many touches each site (decode.h) made, and the distances of the far ones: of one burst, or
+ * in full mode of a process' whole life.
  */
 #ifndef CACHEGRAM_SITES_H
 #define CACHEGRAM_SITES_H
@@ -19,19 +19,18 @@ struct sites *sites_new(struct error *err);
 void sites_free(struct sites *s); /* NULL is allowed */
 /* For decoder_note_sites. */
 struct decode_sites *sites_noted(struct sites *s);
-/* For stackdist_touch_far; with room for n lines in one call. NULL when memory is short. */
+/* For stackdist_touch_far; with space for n lines in one call. NULL when memory is short. */
 struct stackdist_far *sites_far(struct sites *s, size_t n);
-/* What was listed in there: touches of the lines whose sites are those. 0, or -ENOMEM. */
+/* Counts the touches listed there; line_sites: the sites of the call's lines. 0, or -ENOMEM. */
 int sites_take(struct sites *s, const uint32_t *line_sites);
-/* Between two buffers of the same burst: counts cannot overflow then. 0, or -ENOMEM. */
+/* To be called between two buffers of the same burst, so that counts cannot overflow. 0, or -ENOMEM. */
 int sites_next_buffer(struct sites *s);
 /*
- * All that was counted, in the form of table burst_site (docs/format.md); then all is 0 again. Sets the bits
- * of the blocks in it in used[], of WIRE_MAX_BLOCKS bits. The bytes are s' own until the next call. 0, or
- * -ENOMEM.
+ * Writes all counts in the form of table burst_site (docs/format.md) and resets them. Sets the bits of their
+ * blocks in used[] (WIRE_MAX_BLOCKS bits). The bytes are valid until the next call. 0, or -ENOMEM.
  */
 int sites_end(struct sites *s, uint8_t *used, const uint8_t **bytes, size_t *size);
-/* Forgets what was counted. */
+/* Discards the counts. */
 void sites_forget(struct sites *s);
 
 #endif

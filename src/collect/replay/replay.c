@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay.c - samplers side by side on one stream.
+ * replay.c - several samplers process one stream side by side.
  *
- * Between its bursts a sampler only waits for its watched lines. All samplers' watched lines are in one hash
- * table, with a bit for every bucket in use that stays in the cache: a reference costs one look at the
- * bits, however many samplers there are.
+ * Between its bursts, a sampler only waits for its watched lines. The watched lines of all samplers are in
+ * one hash table. A bit for every used bucket, in an array that stays in the cache, makes a reference cost
+ * one look-up, however many samplers there are.
  */
 #include "collect/replay/replay.h"
 #include <errno.h>
@@ -33,9 +33,9 @@ struct sampler {
     struct watches *watches;
     struct random_state random;
     uint64_t process;
-    double phase;    /* of the clock's error */
+    double phase;    /* of the clock error's waves */
     uint64_t *start; /* of every burst */
-    uint64_t index;  /* of the burst that is going on, or comes next */
+    uint64_t index;  /* of the current burst, or the next one */
     int active;
     uint64_t loads;
 };
@@ -50,7 +50,8 @@ struct replay {
     uint64_t bits[BUCKETS / 64];
     uint32_t bucket[BUCKETS];
     uint64_t lines[3 * REPLAY_BATCH];
-    uint16_t of[3 * REPLAY_BATCH]; /* the reference that touched lines[i], from the start of the stretch */
+    uint16_t
+        of[3 * REPLAY_BATCH]; /* number, within the current call, of the reference that touched lines[i] */
 };
 
 struct replay *replay_new(struct error *err)
@@ -87,7 +88,7 @@ void replay_free(struct replay *r)
     free(r);
 }
 
-/* What the sampler's clock shows at a reference: its error changes in three waves over the run. */
+/* Reading of the sampler's clock at a reference: its error varies in three waves over the run. */
 static double clock_at(const struct sampler *s, uint64_t reference)
 {
     double wave = (double)s->options.references / (6 * acos(-1)); /* a third of the run, over 2 pi */
@@ -120,7 +121,7 @@ static uint32_t new_watched(struct replay *r)
     return r->nwatched++;
 }
 
-/* The burst in which the line will be dropped begins at the reference returned. */
+/* Draws the burst in which the line will be dropped; returns its first reference. */
 static uint64_t draw_drop(struct sampler *s)
 {
     if (s->options.drop_rate <= 0)
@@ -171,7 +172,7 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
     return watches_outcome(s->watches, w->id, &told, err);
 }
 
-/* Every watch of the line ends with its touch by reference number `now`. */
+/* Ends all watches of the line, which reference number `now` touched. */
 static int touch_watched(struct replay *r, uint64_t line, uint64_t now, struct error *err)
 {
     uint32_t bucket = bucket_of(line), *link = &r->bucket[bucket];
@@ -232,7 +233,7 @@ int replay_add(struct replay *r, const struct replay_options *o, struct profile 
     random_seed(&s->random, o->seed);
     s->phase = random_unit(&s->random) * 2 * acos(-1);
     for (uint64_t i = 0; i < o->bursts; i++) {
-        /* Part i of the stream, to the reference. */
+        /* Part i of the stream, to the exact reference. */
         uint64_t begin = (uint64_t)((unsigned __int128)o->references * i / o->bursts);
         uint64_t end = (uint64_t)((unsigned __int128)o->references * (i + 1) / o->bursts);
         s->start[i] = begin + random_below(&s->random, end - begin - o->burst_refs + 1);
@@ -291,7 +292,7 @@ static int end_burst(struct sampler *s, struct error *err)
     return status;
 }
 
-/* Begins and ends bursts at the present reference; *until: where the next one begins or ends, if sooner. */
+/* Begins and ends bursts at the current reference. *until: lowered to the next begin or end. */
 static int turn(struct sampler *s, uint64_t now, uint64_t *until, struct error *err)
 {
     int status = 0;
@@ -309,7 +310,7 @@ static int turn(struct sampler *s, uint64_t now, uint64_t *until, struct error *
     return status;
 }
 
-/* Lines of references [0, n); their number. */
+/* Lists the lines of references [0, n); returns their number. */
 static size_t list_lines(struct replay *r, uint32_t space, const uint64_t *address, const uint16_t *size,
                          size_t *n)
 {
@@ -318,7 +319,7 @@ static size_t list_lines(struct replay *r, uint32_t space, const uint64_t *addre
     for (i = 0; i < *n; i++) {
         uint64_t first = address[i] >> r->line_shift;
         uint64_t last = (address[i] + size[i] - 1) >> r->line_shift;
-        if (last < first) /* around the end of the address space */
+        if (last < first) /* wraps around the end of the address space */
             last = first;
         if (used + (last - first) >= sizeof(r->lines) / sizeof(r->lines[0])) {
             if (i > 0)
@@ -334,7 +335,7 @@ static size_t list_lines(struct replay *r, uint32_t space, const uint64_t *addre
     return used;
 }
 
-/* References that all fall between two turns. */
+/* References between two begins or ends of bursts. */
 static int stretch(struct replay *r, size_t nlines, const uint8_t *rw, size_t n, struct error *err)
 {
     for (uint32_t k = 0; k < r->nsamplers; k++) {
