@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curve-bursts.c - the curve of a profile of bursts: loads what the models want. */
+/* curve-bursts.c - the curve of a profile of bursts: loads what the models need. */
 #include "analysis/burst-weights.h"
 #include "analysis/curve-internal.h"
 
@@ -12,14 +12,14 @@
 #include "model/rates.h"
 #include "model/watched.h"
 
-/* The bootstrap's seed where the profile names none: the same profile gives the same curve. */
+/* Seed of the bootstrap if the profile has none: the same profile gives the same curve. */
 #define DEFAULT_SEED 1
-/* More of one burst's are none. */
+/* A larger number for one burst is corrupt. */
 #define MOST_STRING_HITS 1e15
 
 /*
- * Add a stored histogram to one that is all zero. Only bins in use are touched: untouched pages of the
- * large zeroed array cost nothing, and most bins of most bursts are empty.
+ * Adds a stored histogram to one that is all zero. Only used bins are written: most bins of most bursts are
+ * empty, and unused pages of the large zeroed array take no time.
  */
 static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch,
                     struct hist *into, struct error *err)
@@ -39,7 +39,8 @@ static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
     [PROFILE_ENDED] = CURVE_ENDLESS, [PROFILE_UNMAPPED] = CURVE_ENDLESS, [PROFILE_REFUSED] = CURVE_CENSORED,
 };
 
-/* Watches of a burst, which ended at end_ns, from the list of all (by burst): how many; *next goes past. */
+/* Takes the watches of a burst, which ended at end_ns, from the list of all (sorted by burst). Returns their
+ * number; *next is moved behind them. */
 static size_t take_watches(const struct profile_watch *list, size_t n, size_t *next, uint64_t burst,
                            const struct clock *clock, uint32_t thread, double end_ns,
                            struct curve_watch *into)
@@ -67,7 +68,7 @@ static size_t take_watches(const struct profile_watch *list, size_t n, size_t *n
     return used;
 }
 
-/* A number for the burst's thread, the same for all of its bursts: that of the first of them. */
+/* A number for the burst's thread, equal for all its bursts: the index of the first one. */
 static uint32_t thread_number(const struct profile_burst *list, size_t i)
 {
     size_t first = 0;
@@ -76,13 +77,13 @@ static uint32_t thread_number(const struct profile_burst *list, size_t i)
     return (uint32_t)first;
 }
 
-/* What one profile's curve is made of; all arrays are malloc'ed. */
+/* Data for the curve of one profile; all arrays are malloc'ed. */
 struct loaded {
     struct profile_burst *list; /* of the profile */
     size_t nlist;
     struct profile_watch *watched;
     size_t nwatched;
-    struct curve_burst *bursts; /* those asked for; curve->bursts of them */
+    struct curve_burst *bursts; /* the selected ones; curve->bursts of them */
     struct curve_watch *watches;
     struct curve_sets *sets;
     struct curve_time *times; /* of bursts */
@@ -102,7 +103,7 @@ static void loaded_clear(struct loaded *l)
     clock_free(l->clock);
 }
 
-/* How fast each thread was around its bursts. */
+/* Creates the clock: each thread's rates at its bursts. */
 static int make_clock(struct loaded *l, struct error *err)
 {
     struct clock_knot *knots = calloc(l->nlist + 1, sizeof *knots);
@@ -114,7 +115,7 @@ static int make_clock(struct loaded *l, struct error *err)
     return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
-/* Rates that were measured in single stretches give way to those of similar bursts. */
+/* Replaces rates that were measured in single stretches by those of similar bursts. */
 static int smooth_rates(struct loaded *l, struct error *err)
 {
     struct rates_burst *rates = calloc(l->nlist + 1, sizeof *rates);
@@ -172,7 +173,7 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
     return code != 0 ? code : make_clock(l, err);
 }
 
-/* Distances within sets, if the burst has them: 1, else 0, or an error. */
+/* Loads distances within sets: 1, or 0 if the burst has none, or an error. */
 static int load_sets(struct profile *p, uint64_t burst, struct hist *scratch, struct curve_sets *sets,
                      struct error *err)
 {
@@ -199,17 +200,18 @@ static void note_watches(const struct loaded *l, size_t from, size_t to, struct 
 
 static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
 {
-    if (isnan(b->string_hits)) /* nothing was counted: its own */
+    if (isnan(b->string_hits)) /* not counted: the burst's own */
         return b->references > touches ? b->references - touches : 0;
     double hits = b->string_hits * (double)b->steps;
-    return hits > 0 && hits < MOST_STRING_HITS ? (uint64_t)(hits + .5) : 0; /* else the file is damaged */
+    return hits > 0 && hits < MOST_STRING_HITS ? (uint64_t)(hits + .5) : 0; /* else the file is corrupt */
 }
 
 /*
- * Elements of repeated string instructions that lie in the line of the element before hit in any cache, and
- * are neither in the burst's distances nor in what counts time and weights. There are as many of them as were
- * counted before the burst: that saw far more of the program than the burst, and such instructions are few
- * and have many elements. With them, the burst's weight is in references, not in steps.
+ * Elements of repeated string instructions that lie in the same line as the element before hit in any cache.
+ * They are not contained in the burst's distances, nor in the counts for time and weights. Their number is
+ * estimated from those counted before the burst, since the counting saw far more of the program than the
+ * burst, and such instructions are rare and have many elements. Including them, the burst's weight is in
+ * references, not in steps.
  */
 static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time,
                             uint64_t *hits)
@@ -255,9 +257,9 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         note_watches(l, next - b->nwatches, next, curve);
         for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
             code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
-        /* One that straddles two lines touches both: the curve is of touches, of which there are more. */
+        /* A reference that straddles two lines touches both: the curve is of touches, which are more. */
         uint64_t touches = b->stack.total + b->first.total;
-        int in_steps = list[i].steps > 0 && touches > 0; /* none: distances were not asked for */
+        int in_steps = list[i].steps > 0 && touches > 0; /* 0: distances were not recorded */
         if (touches > b->references || in_steps)
             b->references = touches;
         if (in_steps)
@@ -273,7 +275,7 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
 }
 
 /*
- * Means over the run: each burst represents `weight` references at its own rate and with its own share of
+ * Means over the run: each burst represents `weight` references, at its own rate and with its own share of
  * instructions. Without a known rate there is no time. l->bursts are the selected ones of l->list, in its
  * order.
  */
@@ -302,8 +304,8 @@ static void find_speed(const struct loaded *l, uint32_t tid, struct analysis_cur
         curve->ns_per_instruction = ns / timed;
 }
 
-/* Reuse distances, and what random replacement makes of them, are those of references that are no hits within
- * string instructions. */
+/* Reuse distances, and the results of random replacement, exclude hits within string instructions. This
+ * includes them. */
 static void add_string_hits_to_random(const struct loaded *l, struct analysis_curve *curve)
 {
     double all = 0, hits = 0;
@@ -333,8 +335,8 @@ static void add_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, con
     ++*(size_t *)ctx;
 }
 
-/* Why there are no bursts: a run that was recorded to its end was too short; otherwise the profile's warning,
- * which is shown too, has the reason. */
+/* Why there are no bursts. A run that was recorded to its end was too short; otherwise the reason is in the
+ * profile's warning, which is printed too. */
 static int no_bursts(struct profile *p, const char *name, struct error *err)
 {
     char complete[8] = "", list[768];
@@ -374,8 +376,8 @@ static int no_bursts(struct profile *p, const char *name, struct error *err)
     return error_set(err, -ENODATA, "the profile '%s' holds no bursts: its recording ended early", name);
 }
 
-/* The CPU time that the bursts represent, if there are several processes. (A single process is either sampled
- * many times or too short.) */
+/* Finds the CPU time that the bursts represent, if there are several processes. (A single process is either
+ * sampled many times or too short.) */
 static void find_sampled(struct profile *p, struct analysis_curve *curve)
 {
     static const char *const added[] = {"burst_cpu_seconds", "watch_cpu_seconds", "start_cpu_seconds",
@@ -393,7 +395,7 @@ static void find_sampled(struct profile *p, struct analysis_curve *curve)
     curve->sampled_seconds = sampled;
 }
 
-/* Of bursts that have been placed. */
+/* For bursts with weights and positions. */
 static int model(const struct analysis_question *question, const struct loaded *l, uint64_t seed,
                  struct analysis_curve *curve, struct error *err)
 {

@@ -8,7 +8,7 @@
 /* Mode "sparse": random by StatCache, the others by StatStack. line_bytes and profile are set. */
 int analysis_curve_sparse(struct profile *p, enum analysis_model model, struct analysis_curve *curve,
                           struct error *err);
-/* Mode "burst". line_bytes and profile are set, what is counted is 0. */
+/* Mode "burst". line_bytes and profile are set, counts are 0. */
 int analysis_curve_bursts(struct profile *p, const struct analysis_question *question,
                           struct analysis_curve *curve, struct error *err);
 

@@ -7,7 +7,7 @@
 
 #include "model/windows.h"
 
-/* Deals the samples, which are ordered by window, out to windows, ordered by id; distances: room for all. */
+/* Distributes the samples, sorted by window, to windows, sorted by id; distances: space for all. */
 static int deal(const struct profile_window *windows, size_t nwindows, const struct profile_sample *samples,
                 size_t nsamples, struct curve_window *curves, uint64_t *distances, const char *profile,
                 struct error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curve-compute.c - from a profile to its curve: which model gets which histograms. */
+/* curve.c - from a profile to its curve: which model gets which histograms. */
 #include "analysis/curve-internal.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static int get_line_bytes(struct profile *p, unsigned *line_bytes, struct error 
     return 0;
 }
 
-/* First touches of the whole run. During the run, only the histogram of them has their number. */
+/* First touches of the whole run. While the run is in progress, only their histogram has the number. */
 static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, struct error *err)
 {
     double value;
@@ -60,14 +60,15 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
         curve->references = h->total + cold;
         if (curve->references == 0)
             code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
-        /* In a whole run every line has one last reference: as many dangle as were cold. */
+        /* In a complete run every line has one last reference: as many dangle as were cold. */
         else if (model == ANALYSIS_MODEL_RANDOM)
             code = curve_statcache(h, cold, curve->line_bytes, curve->points, curve->n, err);
         else if (whole)
             code = curve_statstack(h, cold, curve->line_bytes, curve->points, curve->n, err);
-        else /* StatStack was asked window by window while recording: what is left are stack distances, too */
+        else /* StatStack was applied window by window while recording, so that these are stack distances, too
+              */
             code = curve_exact(h, cold, curve->line_bytes, curve->points, curve->n, err);
-        /* Distances count touches of lines; a reference that spans two lines is one all the same. */
+        /* Distances count touches of lines; a reference that straddles two lines is still one reference. */
         double references;
         if (code == 0 && profile_get_number(p, "references", &references, NULL) == 0 && references > 0 &&
             references < 0x1p63)

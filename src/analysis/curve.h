@@ -19,21 +19,21 @@
 #include "model/curve.h"
 #include "profile/profile.h"
 
-/* A profile of full mode that misses more than this is not called exact, nor one of all references; and of
- * more than that it is told. */
+/* Percentage of missing references above which a profile of full mode is not called exact; and above which
+ * the report mentions them. */
 #define ANALYSIS_EXACT_PERCENT 1.
 #define ANALYSIS_MISSED_PERCENT .1
-/* Share of the references that a profile of full mode misses; 0: none, or not told (older profiles). */
+/* Percentage of the references that a profile of full mode lacks; 0: none, or unknown (older profiles). */
 double analysis_missed_percent(struct profile *p);
 
-/* Share of the lines that distances were measured of (record --lines); 1: all. 0, or negative with err. */
+/* Share of the lines whose distances were measured (record --lines); 1: all. 0, or negative with err. */
 int analysis_lines_rate(struct profile *p, const char *name, double *rate, struct error *err);
-/* -EINVAL with err filled if the profile is of a sample of lines. Else 0, or negative with err. */
+/* -EINVAL with err filled if the profile has a sample of lines; 0; or negative with err. */
 int analysis_refuse_lines(struct profile *p, const char *name, struct error *err);
 
 enum analysis_model { ANALYSIS_MODEL_LRU, ANALYSIS_MODEL_RANDOM, ANALYSIS_MODEL_STATSTACK };
 
-/* What the curve is to be of. */
+/* Which curve to compute. */
 struct analysis_question {
     enum analysis_model model;
     uint32_t tid;  /* only this thread's bursts; 0: all */
@@ -41,23 +41,23 @@ struct analysis_question {
 };
 
 struct analysis_curve {
-    const char *profile;   /* file name */
-    const char *model;     /* "lru", "random", "statstack" */
-    int full;              /* full mode: the profile holds every reference, but for those that are missing */
-    double lines_rate;     /* share of the lines that distances were measured of; 1 in other profiles */
-    double missed_percent; /* of the references, about; 0: none, or not told */
+    const char *profile; /* file name */
+    const char *model;   /* "lru", "random", "statstack" */
+    int full;            /* full mode: the profile contains every reference, except those that are missing */
+    double lines_rate;   /* share of the lines whose distances were measured; 1 in other profiles */
+    double missed_percent; /* percentage of missing references, estimated; 0: none, or unknown */
     unsigned line_bytes;
-    uint64_t references; /* recorded ones that the curve is made from */
+    uint64_t references; /* recorded ones from which the curve is computed */
     size_t bursts;
     size_t windows, samples; /* of sparse reuse distances; 0 in other profiles */
     unsigned ways;           /* 0: fully associative */
-    size_t watches;          /* survivors of those bursts that were chosen for watching */
-    size_t unfollowed;       /* of those, refused or without an outcome */
-    size_t dropped;          /* of those, censored */
+    size_t watches;          /* survivors of those bursts that were chosen to be watched */
+    size_t unfollowed;       /* of these, refused or without an outcome */
+    size_t dropped;          /* of these, censored */
     /* If there are several processes: their CPU time in user mode without profiling, and the part of it that
      * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;
-    double clock_error; /* of the reference clock, the largest known, as a share; NaN: not known */
+    double clock_error; /* largest known relative error of the reference clock; NaN: not known */
     /* Means over the run, by the weights of its bursts; NaN: not known (always in other modes). */
     double ns_per_instruction, references_per_instruction; /* references: touches of lines, as in the curve */
     struct curve_point *points;                            /* owned by the caller */
@@ -65,9 +65,9 @@ struct analysis_curve {
 };
 
 /*
- * Computes curve->points[].miss_ratio, low and high for the sizes in them, and fills full, model,
- * line_bytes, references and all that follows. -EINVAL if the profile does not have what the model needs,
- * -ENODATA if it holds no references.
+ * Computes miss_ratio, low and high of curve->points[] for their sizes, and sets full, model, line_bytes,
+ * references and all members after it. -EINVAL if the profile lacks what the model needs, -ENODATA if it has
+ * no references.
  */
 int analysis_curve_compute(struct profile *p, const struct analysis_question *question,
                            struct analysis_curve *curve, struct error *err);

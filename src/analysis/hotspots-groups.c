@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids are from 1 on, without gaps (symbols/name.c); in a damaged profile they may be anything. */
+/* Ids are consecutive from 1 on (symbols/name.c); in a corrupt profile they may be anything. */
 #define MOST_SITES (UINT64_C(1) << 26)
 
 static const struct profile_image *image_of(const struct analysis_hotspots *h, uint64_t id)
@@ -21,11 +21,11 @@ static const struct profile_frame *frame_of(const struct analysis_hotspots *h, u
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame)
 {
-    /* Callers have smaller ids: damaged profiles make no endless chains. */
+    /* Callers have smaller ids: corrupt profiles cannot cause endless chains. */
     return frame->caller < frame->id ? frame_of(h, frame->caller) : NULL;
 }
 
-/* A site, with what groups it. */
+/* A site, with its sort key. */
 struct keyed {
     const struct profile_image *image;
     const struct profile_frame *frame, *outer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hotspots-groups.h - which sites of a profile are one row of a table of hotspots. */
+/* hotspots-groups.h - groups the sites of a profile into the rows of a table of hotspots. */
 #ifndef CACHEGRAM_ANALYSIS_HOTSPOTS_GROUPS_H
 #define CACHEGRAM_ANALYSIS_HOTSPOTS_GROUPS_H
 
@@ -14,7 +14,7 @@ struct analysis_groups {
     uint64_t most_site;
 };
 
-/* h has images and frames. Makes h->rows, one for each group, without shares. */
+/* h has images and frames. Makes h->rows, one per group, without shares. */
 int analysis_groups_make(struct analysis_hotspots *h, const struct profile_site *sites, size_t nsites,
                          struct analysis_groups *groups, struct error *err);
 

@@ -14,7 +14,7 @@
 #define DEFAULT_LINE_BYTES 64
 #define MOST_LINE_BYTES (1u << 20)
 
-/* While counts are read. */
+/* State while counts are read. */
 struct reading {
     const struct analysis_hotspots_question *question;
     struct analysis_hotspots *h;
@@ -23,14 +23,15 @@ struct reading {
     struct analysis_groups groups;
     struct site_map *map;
     struct shares *shares;
-    uint64_t *processes; /* that are asked for */
+    uint64_t *processes; /* the selected ones */
     size_t nprocesses;
-    double lines;                    /* of the cache */
-    double decided[2][OCTAVES_BINS]; /* part of a bin that is at `lines` and more: reuses, first touches */
-    uint64_t process;                /* of the row at hand */
+    double lines; /* of the cache */
+    double decided[2]
+                  [OCTAVES_BINS]; /* part of a bin at distances of `lines` and more: reuses, first touches */
+    uint64_t process;             /* of the current row */
 };
 
-/* Within a bin, distances are taken to be spread evenly over the logarithm. */
+/* Within a bin, distances are assumed to be distributed evenly over the logarithm. */
 static double part_above(uint32_t bin, double lines)
 {
     double low = (double)octaves_edge(bin),
@@ -53,7 +54,7 @@ static int get_line_bytes(struct profile *p, unsigned *line_bytes)
     return 0;
 }
 
-/* --- processes asked for --- */
+/* --- selected processes --- */
 
 static void take_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
 {
@@ -110,7 +111,7 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
         return 0;
     }
     int first = what >= SITE_COUNT_FIRST;
-    /* In full mode the first touch of a line is its first one ever, which misses. */
+    /* In full mode a first touch is the first of the whole run, and misses. */
     double sure =
         first && r->h->full ? 1 : r->decided[first][what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK)];
     add(r, sites[reference], 0, sure * n, first ? (1 - sure) * n : 0);
@@ -195,7 +196,7 @@ static void finish_rows(struct reading *r)
     shares_total(r->shares, &r->h->total);
     if (used > 0)
         qsort(r->h->rows, used, sizeof *r->h->rows, compare_rows);
-    if (r->h->full) { /* nothing is drawn by chance */
+    if (r->h->full) { /* no sampling */
         for (size_t i = 0; i <= used; i++) {
             struct shares_result *s = i < used ? &r->h->rows[i].shares : &r->h->total;
             s->share_low = s->share_high = s->misses_share;

@@ -67,7 +67,7 @@ double analysis_pirate_slowdown(const struct analysis_pirate *r, size_t i)
     return base && r->rows[i].valid ? r->rows[i].ns_per_unit / base->ns_per_unit : NAN;
 }
 
-/* All that a program has, private caches and all: what a model's size means. */
+/* Size of all caches that the program has, private ones included: the size in the models. */
 static double whole_size(const struct analysis_pirate *r, size_t i)
 {
     return (double)r->rows[i].available_bytes + (isnan(r->private_bytes) ? 0 : r->private_bytes);

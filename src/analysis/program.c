@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - from a profile to curves that StatCC takes. */
+/* program.c - from a profile to the curves that StatCC takes. */
 #include "analysis/program.h"
 
 #include <errno.h>
@@ -11,14 +11,14 @@
 #include "analysis/curve.h"
 
 /*
- * Sizes at which a sampled curve is asked for: 16 an octave, from a line to 1 GB. Between them straight
- * lines err less than the samples: two neighbours differ by 4% in size.
+ * Sizes at which a sampled curve is computed: 16 per octave, from a line to 1 GB. Linear interpolation
+ * between neighbours, which differ by 4% in size, has a smaller error than the samples.
  */
 #define PER_OCTAVE 16u
 #define OCTAVES 24u
 #define POINTS (PER_OCTAVE * OCTAVES + 1u)
 
-/* Whoever compares several profiles has named them; one that has the default name goes by its command. */
+/* A profile that its user has named keeps this name; one with the default name is called by its command. */
 static void name_program(struct profile *p, struct analysis_program *program)
 {
     char command[4096] = "";
@@ -39,7 +39,7 @@ static void load_rates(struct profile *p, struct analysis_program *program)
 {
     double touches, references, instructions;
     program->references_per_instruction = program->ns_per_instruction = program->clock_error = NAN;
-    /* Curves are of touches of lines; where they are not counted, a reference is one. */
+    /* Curves are of touches of lines; where these are not counted, a reference counts as one. */
     if (profile_get_number(p, "touches", &touches, NULL) != 0)
         touches = 0;
     if (profile_get_number(p, "references", &references, NULL) == 0 && references > touches)
@@ -75,8 +75,8 @@ static int load_full(struct profile *p, int paper, struct analysis_program *prog
 }
 
 /*
- * A curve of samples, which may end before the sizes do. Where there is no estimate, the value lies between
- * low and high; the solver needs some value there, and the middle is marked as unknown by known_lines.
+ * The curve from samples, which may end before the sizes do. Where there is no estimate, the value lies
+ * between low and high. The solver needs some value there: the middle, marked as unknown by known_lines.
  */
 static int load_sampled(struct profile *p, struct analysis_program *program, struct error *err)
 {
@@ -87,7 +87,7 @@ static int load_sampled(struct profile *p, struct analysis_program *program, str
         return error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
     for (uint32_t i = 0; i < POINTS; i++)
         points[i].size_bytes = program->line_bytes * exp2((double)i / PER_OCTAVE);
-    /* Below 16 lines steps are smaller than a line, and sizes must be whole. */
+    /* Below 16 lines the steps would be smaller than a line, and sizes must be whole. */
     size_t n = 0;
     for (uint32_t i = 0; i < POINTS; i++) {
         double size = program->line_bytes * floor(points[i].size_bytes / program->line_bytes);
@@ -97,7 +97,8 @@ static int load_sampled(struct profile *p, struct analysis_program *program, str
     curve.n = n;
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     int code = analysis_curve_compute(p, &question, &curve, err);
-    if (code == 0 && !isnan(curve.references_per_instruction)) /* better than sums, which know no weights */
+    if (code == 0 &&
+        !isnan(curve.references_per_instruction)) /* better than the totals, which are not weighted */
         program->references_per_instruction = curve.references_per_instruction;
     program->ns_per_instruction = code == 0 ? curve.ns_per_instruction : NAN;
     for (size_t i = 0; code == 0 && i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h - what the models of shared caches and of other machines need of a profile. */
+/* program.h - data of a profile for the models of shared caches and of other machines. */
 #ifndef CACHEGRAM_ANALYSIS_PROGRAM_H
 #define CACHEGRAM_ANALYSIS_PROGRAM_H
 
@@ -9,22 +9,23 @@
 
 /* Large: allocate it. */
 struct analysis_program {
-    char name[64];       /* the profile's file name without folder and .db; of cachegram.db, its command's */
+    char name[64]; /* base name of the profile's file without .db; for cachegram.db, the command's name */
     const char *profile; /* file name, the caller's */
-    int full;            /* from a profile of full mode; else the curves are estimates */
-    int exact;           /* and from every reference */
+    int full;            /* from a profile of full mode; otherwise the curves are estimates */
+    int exact;           /* likewise, and from every reference */
     unsigned line_bytes;
     double references_per_instruction; /* NaN: not in the profile */
     double ns_per_instruction;     /* of CPU time in native code, by the reference clock; NaN: not known */
-    double clock_error;            /* share by which that may be wrong; NaN: not known */
-    char clock[16], cpu[128];      /* the clock, and where it was recorded; empty: not known */
-    struct statcc_curve curve;     /* the best there is; beyond known_lines the middle of low and high */
-    struct statcc_curve low, high; /* what the samples allow; equal to curve where that is exact */
+    double clock_error;            /* relative error of that; NaN: unknown */
+    char clock[16], cpu[128];      /* the clock, and the machine's CPU; empty: unknown */
+    struct statcc_curve curve;     /* the best estimate; beyond known_lines the middle of low and high */
+    struct statcc_curve low, high; /* bounds of the confidence interval; equal to curve if that is exact */
 };
 
 /*
- * paper: model reuse distances by StatStack, as the paper does, where the profile has them all (mode full);
- * else the exact curve. 0, -EINVAL or -ENODATA (nothing to model in it), or what opening it returned.
+ * paper: model reuse distances by StatStack, as the paper does, if the profile has all of them (mode full);
+ * otherwise the exact curve is used. 0, -EINVAL or -ENODATA (no data for a model), or the error of opening
+ * the profile.
  */
 int analysis_program_load(const char *profile, int paper, struct analysis_program *program,
                           struct error *err);

@@ -44,7 +44,7 @@ static int load_bursts(struct profile *p, struct analysis_summary *s, struct err
         loads += bursts[i].loads;
         stores += bursts[i].stores;
     }
-    /* Totals are written at the end of the run; before, they are summed over bursts. */
+    /* Totals are written at the end of the run; until then they are summed over bursts. */
     if (s->bursts && isnan(s->references)) {
         s->references = (double)references;
         s->loads = (double)loads;

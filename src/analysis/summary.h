@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary.h - a profile's run: what ran, how it was recorded, what was seen of it. */
+/* summary.h - the run of a profile: what ran, how it was recorded, and the totals. */
 #ifndef CACHEGRAM_ANALYSIS_SUMMARY_H
 #define CACHEGRAM_ANALYSIS_SUMMARY_H
 
@@ -16,18 +16,19 @@ struct analysis_counter {
 
 struct analysis_summary {
     char command[4096], started[64], mode[32], complete[8];
-    char warning[8192]; /* one a line; empty: none */
-    char clock[16];     /* that counts the references between bursts; "": not known */
+    char warning[8192]; /* one per line; empty: none */
+    char clock[16];     /* which counts the references between bursts; "": unknown */
     /* NaN if not in the profile. */
     double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, wall_seconds, overhead_percent,
         exit_status, memory_bytes;
-    double clock_error;      /* share by which rates of references may be wrong; NaN: not known */
-    double missed_percent;   /* full mode, counting always: references missing, about; NaN: not told */
-    char missed[512];        /* why, in words */
-    char few_bursts[300];    /* why there are hardly any bursts; "": there are, or it is not known */
-    double clock_references; /* of the whole run, counted; NaN: they were not */
+    double clock_error;      /* relative error of rates of references; NaN: unknown */
+    double missed_percent;   /* full mode, counting always: percentage of references missing, estimated; NaN:
+                                unknown */
+    char missed[512];        /* why they are missing, in words */
+    char few_bursts[300];    /* why there are too few bursts; "": there are enough, or unknown */
+    double clock_references; /* of the whole run, counted; NaN: not counted */
     size_t bursts, processes, threads;
-    uint64_t end[16]; /* bursts by how they ended (codes of docs/format.md); the last: other codes */
+    uint64_t end[16]; /* bursts by end reason (codes of docs/format.md); the last: other codes */
     size_t ncounters;
     struct analysis_counter counter[64];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli.h - what the commands share. Only here is anything printed to stderr, or the process ended. */
+/* cli.h - shared by the commands. Only this folder prints to stderr or ends the process. */
 #ifndef CACHEGRAM_CLI_H
 #define CACHEGRAM_CLI_H
 
@@ -14,8 +14,7 @@
 int cli_fail(const struct error *err);
 /* "cachegram: COMMAND: ...; see 'cachegram COMMAND --help'", one line on stderr; returns 2. */
 int cli_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After getopt_long returned '?' or ':' (option string beginning with ':'): says what was wrong; returns 2.
- */
+/* After getopt_long returned '?' or ':' (option string beginning with ':'): reports the error; returns 2. */
 int cli_misuse_option(const char *command, int result, char **argv);
 
 /* Options that all commands with results share. */
@@ -34,29 +33,27 @@ enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
     "  --format text|csv|json  output format (default text)\n"                                        \
     "  --color[=auto|always|never]  colour in text; auto (default): on a terminal, unless NO_COLOR\n" \
     "  --help                  this text\n"
-/* Takes the option `result` if it is one of these. 1 taken, 0 not one of them, -1 bad value (message
+/* Handles the option `result` if it is one of these. 1: handled, 0: another option, -1: bad value (message
  * printed). */
 int cli_output_option(const char *command, int result, const char *value, struct cli_output *output);
 /* Prints warnings, one per line of `lines`, as a single line on stderr. */
 void cli_print_warnings(const char *lines);
 
-/* The one file operand at argv[optind], or the default. NULL if there are more (message printed). */
+/* The one file operand at argv[optind], or the default. NULL if there are several (message printed). */
 const char *cli_one_file(const char *command, int argc, char **argv);
 
-/* The one trace at argv[optind]. NULL if there is none or more (message printed). */
+/* The one trace at argv[optind]. NULL if there is none, or several (message printed). */
 const char *cli_one_trace(const char *command, int argc, char **argv);
 
-/*
- * Points with the sizes of a list such as "1K..64M"; malloc'ed, the caller frees. NULL with err filled.
- */
+/* Points for the sizes of a list such as "1K..64M"; malloc'ed, the caller frees. NULL with err filled. */
 struct curve_point *cli_points(const char *sizes, size_t *n, struct error *err);
 
 /*
- * A number of references: 500000, 5e5, 500K (of thousands: these are no bytes), 1 to 2^53; it ends before the
- * character `end`, and *rest, if not NULL, is what follows that. 0, or -1 and *value is untouched.
+ * A number of references, 1 to 2^53: 500000, 5e5, 500K (K is 1000 here, since these are not bytes). It ends
+ * at the character `end`; *rest, if not NULL, is what follows. 0, or -1 with *value unchanged.
  */
 int cli_parse_count(const char *text, char end, uint64_t *value, const char **rest);
-/* Decimal digits only, 0 to `most`. 0, or -1 and *value is untouched. */
+/* Decimal digits only, 0 to `most`. 0, or -1 with *value unchanged. */
 int cli_parse_whole(const char *text, uint64_t most, uint64_t *value);
 
 #endif

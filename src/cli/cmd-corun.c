@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-corun.c - `cachegram corun`: what happens when programs share a cache. */
+/* cmd-corun.c - `cachegram corun`: programs that share a cache. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -44,7 +44,7 @@ static const char usage[] =
     "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
     "wrong_cpi_change,cpi_base,overlap,base_from. Empty: not enough samples; low and high are the bounds.\n";
 
-/* With more programs than this, CPIs are made wrong one at a time, not in all combinations. */
+/* With more programs than this, CPI errors are tried one at a time, not in all combinations. */
 #define ALL_COMBINATIONS 8u
 
 struct corun_options {
@@ -63,7 +63,7 @@ struct corun_job {
     struct statcc_program program[3][STATCC_PROGRAMS]; /* by their best, low and high curves */
     struct statcc_result result[3][STATCC_PROGRAMS], solo[STATCC_PROGRAMS];
     struct statcc_solution solution;
-    double change[STATCC_PROGRAMS]; /* by wrong CPIs */
+    double change[STATCC_PROGRAMS]; /* by CPI errors */
 };
 
 static int parse_option(int opt, const char *value, void *ctx)
@@ -91,7 +91,7 @@ static int parse_option(int opt, const char *value, void *ctx)
     }
 }
 
-/* The i-th item of a list, up to the comma; NULL where the list is too short. */
+/* The i-th item of a list, up to the comma; NULL if the list is too short. */
 static const char *item(const char *list, uint32_t i, char text[64])
 {
     for (; i > 0; i--) {
@@ -132,7 +132,7 @@ static int parse_partition(const char *text, double ways, const struct corun_job
     return 0;
 }
 
-/* 0, 2 after telling what is wrong, or 1 after telling what failed. */
+/* 0; 2 after a message about wrong usage; 1 after another message. */
 static int set_partitions(const struct corun_options *o, struct corun_job *job)
 {
     const struct machine *d = &job->described;
@@ -159,7 +159,7 @@ static int set_partitions(const struct corun_options *o, struct corun_job *job)
     return 0;
 }
 
-/* Solve once more with CPIs that are wrong, and keep the largest change. */
+/* Solves once more with changed CPIs, and keeps the largest change. */
 static int try_wrong(struct corun_job *job, const double *factors, struct error *err)
 {
     struct statcc_program wrong[STATCC_PROGRAMS];
@@ -212,7 +212,7 @@ static int solve(const struct corun_options *o, struct corun_job *job, struct er
     return code;
 }
 
-/* If one curve is not known at its size, no result is known: all speeds depend on each other. */
+/* If one curve is unknown at its size, no result is known: all speeds depend on each other. */
 static int any_unknown(const struct corun_job *job)
 {
     for (uint32_t i = 0; i < job->n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-doctor.c - `cachegram doctor`: what this machine offers, and what `record` would use. */
+/* cmd-doctor.c - `cachegram doctor`: what this machine offers, and what `record` uses. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -60,7 +60,7 @@ static size_t add_program(const struct program *p, struct offer *rows)
     return 2;
 }
 
-/* How record watches lines, by what was offered. */
+/* How record watches lines, given what the machine offers. */
 static struct offer watching(const struct offer *offers, size_t n)
 {
     struct offer row = {.name = "record-watch", .what = "record watches lines by", .state = OFFER_NO};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-export.c - `cachegram export`: a trace in another tool's format. */
+/* cmd-export.c - `cachegram export`: writes a trace in another tool's format. */
 #include "cli/cli.h"
 
 #include <getopt.h>

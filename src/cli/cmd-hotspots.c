@@ -50,7 +50,7 @@ static const char usage[] =
     "miss_ratio_high,enough_samples. object and stall_share are empty; fields that --by does not ask for, "
     "too.\n";
 
-/* The word's place in a list that ends with NULL; -1: it is not in there. */
+/* Index of the word in a list that ends with NULL; -1: not found. */
 static int find_word(const char *text, const char *const *words)
 {
     for (int i = 0; words[i]; i++)
@@ -74,7 +74,7 @@ struct arguments {
     int limited;
 };
 
-/* 0, or the status of wrong usage. */
+/* 0, or the exit status of wrong usage. */
 static int take_option(int opt, const char *value, struct arguments *a)
 {
     static const char *const by[] = {"function", "line", "module", "insn", NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-import.c - `cachegram import`: other tools' traces into the own format. */
+/* cmd-import.c - `cachegram import`: converts other tools' traces to cachegram's format. */
 #include "cli/cli.h"
 
 #include <getopt.h>

@@ -104,7 +104,7 @@ static void list(enum report_format format)
         puts("\n]}");
 }
 
-/* Whole or not at all: written beside, then moved. */
+/* Writes a temporary file and renames it, so that the file is either complete or absent. */
 static int save(const char *path, const struct machine *machine, struct error *err)
 {
     char beside[4096];

@@ -56,7 +56,7 @@ static int parse_number(const char *text, uint32_t most, uint32_t *value)
     return 0;
 }
 
-/* With ways, sizes that have a power of two of sets, from 1K (or one set) to 64M. */
+/* Sizes for a number of ways: a power of two of sets, from 1K (or one set) to 64M. */
 static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size_t *n, struct error *err)
 {
     double line_bytes = 64;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-pirate.c - `cachegram pirate`: a program measured while part of the shared cache is taken away. */
+/* cmd-pirate.c - `cachegram pirate`: measures a program while part of the shared cache is occupied. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ struct pirate_options {
     const char *profile, *results;
     uint64_t *sizes;
     int count;
-    off_t input; /* where standard input begins; -1: no file */
+    off_t input; /* start of standard input; -1: not a file */
 };
 
 static int whole(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
@@ -189,7 +189,7 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
     }
 }
 
-/* What the columns that stay empty would need; on stderr, once. */
+/* Prints on stderr, once, what the columns that stay empty would need. */
 static void tell_what_is_missing(const struct analysis_pirate *r)
 {
     int references = 0, counters = 0;
@@ -221,7 +221,7 @@ static void print(const struct pirate_options *o, FILE *out, struct analysis_pir
     tell_what_is_missing(r);
 }
 
-/* Keeps the results, and prints them. */
+/* Stores the results and prints them. */
 static int finish(struct pirate_options *o, FILE *out, const char *command, struct pirating_result *result)
 {
     struct analysis_pirate r;
@@ -235,10 +235,10 @@ static int finish(struct pirate_options *o, FILE *out, const char *command, stru
         cli_fail(&err);
     for (size_t i = 0; i < result->n && !isnan(references); i++)
         result->rows[i].ns_per_ref = result->rows[i].ns_per_unit / references;
-    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error, like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error, like a full disk */
     if (pirate_profile_save(o->profile, command, &o->run, result, &err) != 0 ||
         pirate_profile_load(o->profile, &r, &curve, &err) != 0) {
-        kept = 0; /* minutes of measuring are not lost with it */
+        kept = 0; /* continue: minutes of measuring must not be lost with it */
         cli_fail(&err);
         curve = (struct analysis_curve){0};
         pirate_profile_unsaved(result, &o->run, &r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-place.c - `cachegram place`: which programs to put together on which shared cache. */
+/* cmd-place.c - `cachegram place`: assigns programs to shared caches. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -103,8 +103,8 @@ struct job {
     double alone[ASSIGNMENT_PROGRAMS]; /* CPI on the largest cache */
 };
 
-/* Slowdowns are against running alone on the largest of the caches, so that a small one counts as what it is.
- */
+/* Slowdowns are relative to running alone on the largest of the caches, so that a small cache counts as a
+ * slowdown. */
 static int slowdowns(void *context, const uint32_t *programs, uint32_t n,
                      const struct assignment_cache *cache, double *slowdown, struct error *err)
 {
@@ -140,7 +140,7 @@ static int find_alone(struct job *job, const struct assignment_problem *problem,
         if (problem->caches[m].size_bytes > largest.size_bytes)
             largest = problem->caches[m];
     for (uint32_t i = 0; i < problem->programs && code == 0; i++) {
-        double cpi; /* alone[i] is 0 as yet: what comes back is the CPI */
+        double cpi; /* alone[i] is still 0, so that the result is the CPI */
         code = slowdowns(job, &i, 1, &largest, &cpi, err);
         job->alone[i] = code == 0 ? cpi : 0;
     }
@@ -149,7 +149,7 @@ static int find_alone(struct job *job, const struct assignment_problem *problem,
 
 static int run(struct place_options *o, char **files, uint32_t nfiles)
 {
-    static struct job job;           /* what it holds is freed below */
+    static struct job job;           /* its members are freed below */
     static struct machine described; /* large */
     struct report_base bases[ASSIGNMENT_PROGRAMS];
     struct assignment_result result;

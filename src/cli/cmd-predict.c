@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-predict.c - `cachegram predict`: a program on another machine. */
+/* cmd-predict.c - `cachegram predict`: estimates a program's speed on another machine. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -52,7 +52,7 @@ static int parse_option(int opt, const char *value, void *ctx)
                : cli_misuse("predict", "--what-if: %s", err.text);
 }
 
-/* By its best, low and high curves. */
+/* For its best, low and high curves. */
 struct prediction {
     struct statcc_program program[3];
     struct statcc_result result[3];
@@ -84,7 +84,7 @@ static double miss_of(const struct statcc_machine *machine, const struct statcc_
     return level < machine->privates ? result->private_miss[level] : result->miss_ratio;
 }
 
-/* What takes the most time, in words. */
+/* What takes most of the time, in words. */
 static const char *bottleneck(const struct report_predict *p)
 {
     static char text[64];

@@ -207,7 +207,7 @@ static int write_profile(const struct sample_options *o, const struct found *fou
     return closed;
 }
 
-/* What another sampler has found, in a profile as of ours. */
+/* Stores samples that another sampler found in a profile, as if they were ours. */
 static int take_samples(const struct sample_options *o, const struct usf_samples *s,
                         const struct error *damage)
 {
@@ -232,7 +232,7 @@ static int take_samples(const struct sample_options *o, const struct usf_samples
         samples[i] = (struct sparse_sample){u->window, u->begin - start,
                                             endless ? SPARSE_DANGLING : u->end - u->begin - 1,
                                             u->address / o->line_bytes};
-        /* The length of a window is not known: at least up to its last sample. */
+        /* The window's length is unknown: at least up to its last sample. */
         w->length = u->begin - s->window[u->window].begin + 1;
         found.references = last - start + 1 > found.references ? last - start + 1 : found.references;
     }

@@ -12,7 +12,7 @@
 #include "cli/sim-source.h"
 #include "sim/spec.h"
 
-/* OPERAND: what getopt_long returns for one if the option string begins with '-'. */
+/* OPERAND: returned by getopt_long for an operand if the option string begins with '-'. */
 enum {
     OPERAND = 1,
     OPT_CACHE,
@@ -159,7 +159,7 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
     }
 }
 
-/* What options mean together. */
+/* Checks and completes the options once all are read. */
 static int settle(struct sim_options *o, size_t ntraces)
 {
     if (ntraces == 0)
@@ -244,7 +244,7 @@ static int run_all(struct sim_source *source, const struct sim_job *jobs, uint32
     return status;
 }
 
-/* --- all of it --- */
+/* --- results --- */
 
 /* Prints warnings after the results; returns the exit status. */
 static int last_words(const struct sim_options *o, const struct sim_source *source, uint64_t references)
@@ -308,7 +308,7 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
     return code;
 }
 
-/* Of `--cache A B C` the later ones arrive as operands, in their place. */
+/* Of `--cache A B C`, B and C arrive as operands, in their order. */
 static int operand(const char *text, struct sim_options *o, const char **traces, size_t *ntraces)
 {
     if (text[0] == 'L' && text[1] >= '1' && text[1] <= '9' && text[2] == ':')

@@ -64,7 +64,7 @@ struct verify_options {
     uint64_t burst_refs, seed;
 };
 
-/* The result of either way. */
+/* Results of both ways of verification. */
 struct result {
     struct analysis_curve estimate;
     struct curve_point *exact;
@@ -132,7 +132,7 @@ static void print(const struct result *r, const char *estimate_of, const struct 
 
 /* --- a command --- */
 
-/* Runs it once, its standard output discarded. 0, or -1 after a message if there is no profile. */
+/* Runs it once, discarding its standard output. 0, or -1 after a message if there is no profile. */
 static int run_once(const struct verify_options *o, int full, const char *file, char **argv,
                     struct collect_result *result, int *exit_status)
 {
@@ -168,7 +168,7 @@ static int run_once(const struct verify_options *o, int full, const char *file, 
     return 0;
 }
 
-/* The second run must read what the first one read. */
+/* The second run must read the same input as the first. */
 static int rewind_stdin(off_t start)
 {
     struct error err;
@@ -178,7 +178,7 @@ static int rewind_stdin(off_t start)
     return cli_fail(&err);
 }
 
-/* *start: where to go back to; -1 if there is nothing to read twice. -1 for a pipe. */
+/* Sets *start, the offset to return to; -1 if nothing needs to be read twice. -1 for a pipe. */
 static int check_stdin(off_t *start)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * commands.h - one function a command. It gets argv[0] = its own name and returns the exit status: 0
- * done, 1 failed, 2 wrong usage (record: the program's own).
+ * commands.h - one function per command. argv[0] is its own name. It returns the exit status: 0 success, 1
+ * failure, 2 wrong usage (record: that of the program).
  */
 #ifndef CACHEGRAM_COMMANDS_H
 #define CACHEGRAM_COMMANDS_H

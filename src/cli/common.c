@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common.c - messages, and options that several commands have. */
+/* common.c - messages, and options that several commands share. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ void cli_print_warnings(const char *lines)
 
 int cli_misuse_option(const char *command, int result, char **argv)
 {
-    /* The option at fault is the last one that getopt_long went past; short ones are in optopt. */
+    /* The option is the last one that getopt_long consumed; short ones are in optopt. */
     const char *option = optind > 0 ? argv[optind - 1] : "";
     if (result == ':')
         return cli_misuse(command, "option '%s' needs a value", option);
@@ -59,7 +59,7 @@ int cli_output_option(const char *command, int result, const char *value, struct
     const char *const *names = result == CLI_OPT_FORMAT ? formats : colors;
     if (result != CLI_OPT_FORMAT && result != CLI_OPT_COLOR)
         return 0;
-    if (!value) /* a bare --color, as in ls */
+    if (!value) /* a --color without value, as in ls */
         value = "always";
     for (int i = 0; i < 3; i++) {
         if (strcmp(value, names[i]) != 0)

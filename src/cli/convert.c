@@ -20,7 +20,7 @@ void convert_list_formats(int written)
             printf("  %-16s %s\n", f->name, f->help);
 }
 
-/* Numbers of the reader's threads in the writer; *known of them are in the table. */
+/* Adds the reader's threads to the writer; *known of them are in the table. */
 static int map_threads(const struct trace_reader *r, struct trace_writer *w, uint32_t **numbers,
                        uint32_t *known, struct error *err)
 {
@@ -40,7 +40,7 @@ static int map_threads(const struct trace_reader *r, struct trace_writer *w, uin
     return 0;
 }
 
-/* Until the end of the input, or an interrupt. 0 or negative. */
+/* Copies until the end of the input, or an interrupt. 0 or negative. */
 static int copy(struct trace_reader *r, struct trace_writer *w, const char *what, struct error *err)
 {
     static struct trace_segment segments[TRACE_BATCH];
@@ -86,7 +86,7 @@ static void tell(const struct convert_options *o, const struct trace_reader *r, 
                 trace_info(r)->skipped);
 }
 
-/* What the input is still good for, after copying: 0, or the exit status after a message. */
+/* Checks after copying whether the input was complete: 0, or the exit status after a message. */
 static int judge(const struct convert_options *o, const struct trace_reader *r, uint64_t references)
 {
     const char *kept = o->partial ? "what was converted until then was kept"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export-samples.h - the samples of a profile in another tool's format. */
+/* export-samples.h - exports the samples of a profile in another tool's format. */
 #ifndef CACHEGRAM_EXPORT_SAMPLES_H
 #define CACHEGRAM_EXPORT_SAMPLES_H
 

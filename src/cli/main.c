@@ -11,7 +11,7 @@
 #define CACHEGRAM_VERSION "unknown"
 #endif
 
-/* The command prints results: see that they arrived (a full disk must not pass for success). */
+/* The command prints results: check that they were written (a full disk must not count as success). */
 #define CHECK_STDOUT 1u
 
 struct command {
@@ -47,12 +47,12 @@ static const struct command commands[] = {
 
 static int check_stdout(int status)
 {
-    /* fclose, not fflush: some file systems report a full disk only at the close. */
+    /* fclose, not fflush: some file systems report a full disk only when the file is closed. */
     int failed = ferror(stdout);
     errno = 0;
     if (fclose(stdout) != 0)
         failed = 1;
-    /* The reader may close the pipe early (cachegram mrc | head): no failure. */
+    /* The reader may close the pipe early (cachegram mrc | head): not a failure. */
     if (!failed || errno == EPIPE || status != 0)
         return status;
     struct error err;

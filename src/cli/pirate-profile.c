@@ -46,7 +46,7 @@ int pirate_profile_load(const char *path, struct analysis_pirate *r, struct anal
     if (code == 0) {
         code = analysis_pirate_load(p, r, err);
         if (code == 0 && analysis_curve_compute(p, &question, curve, NULL) != 0)
-            curve->n = 0; /* nothing was recorded into it */
+            curve->n = 0; /* the profile has no recording */
         profile_close(p, 0, NULL);
     }
     if (code != 0)
@@ -84,7 +84,7 @@ int pirate_count_references(char **argv, double *references, struct error *err)
     rmdir(folder);
     if (!result.ran)
         return -EIO;
-    /* Its warning is that there are no distances, as we asked. */
+    /* Its warning says that there are no distances, as requested here. */
     if (result.trouble.text[0] || result.references == 0)
         return error_set(err, -EIO, "references could not be counted: %s",
                          result.trouble.text[0] ? result.trouble.text : result.warning);

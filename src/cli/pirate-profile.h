@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pirate-profile.h - what `cachegram pirate` measured, for the report; and how many references a run makes.
- */
+/* pirate-profile.h - results of `cachegram pirate` for the report, and the number of references of a run. */
 #ifndef CACHEGRAM_CLI_PIRATE_PROFILE_H
 #define CACHEGRAM_CLI_PIRATE_PROFILE_H
 
@@ -9,14 +8,14 @@
 #include "pirate/saved.h"
 #include "report/pirate.h"
 
-/* As pirate_profile_load, of a result that could not be kept; the rows are the report's from then on. */
+/* As pirate_profile_load, for a result that could not be saved; the rows then belong to the report. */
 void pirate_profile_unsaved(struct pirating_result *result, const struct pirating_options *options,
                             struct analysis_pirate *r);
-/* What a profile holds of it, and the modelled curve beside it, whose points the caller frees; curve->n is 0
- * where the profile has none. */
+/* Loads the results in a profile and the modelled curve next to them, whose points the caller frees; curve->n
+ * is 0 if the profile has none. */
 int pirate_profile_load(const char *path, struct analysis_pirate *r, struct analysis_curve *curve,
                         struct error *err);
-/* Runs the command once more, silently, in full mode; counts. */
+/* Runs the command once more, without output, in full mode; counts its references. */
 int pirate_count_references(char **argv, double *references, struct error *err);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * programs-base.c - what of a program's time its references do not explain, and how far its misses overlap
- * (docs/methods.md, section 8): from an option, from a measured CPI, or from the time in its profile.
+ * programs-base.c - the part of a program's time that its references do not explain, and how far its misses
+ * overlap (docs/methods.md, section 8): from an option, from a measured CPI, or from the time in its profile.
  *
- * A profile has nanoseconds of CPU time per instruction if its reference clock counted (report/report.h).
- * On the machine on which it was recorded, if its clock, sizes and latencies were measured, that is a CPI,
- * and statcc_fit splits it: what is left of it after the misses is the base, first-level hits included, as
- * cores do not wait for those; where nothing would be left, misses overlap. Both go with the program to other
- * machines.
+ * A profile has nanoseconds of CPU time per instruction if its reference clock counted (report/report.h). On
+ * the machine on which it was recorded, if the clock frequency, sizes and latencies were measured, that is a
+ * CPI, and statcc_fit splits it. What remains after the misses is the base; it includes first-level hits, as
+ * cores do not wait for those. Where nothing would remain, misses overlap. Both are properties of the program
+ * and are used for other machines too.
  *
- * Example: 0.2 ns at 4 GHz are 0.8 cycles; 0.5 references an instruction, of which 1% take 40 cycles more
+ * Example: 0.2 ns at 4 GHz are 0.8 cycles; 0.5 references per instruction, of which 1% take 40 cycles more
  * than a first-level hit, explain 0.2 of them: base 0.6.
  */
 #include "cli/programs.h"
@@ -22,7 +22,7 @@
 /* The smallest plausible base: four instructions per cycle. */
 #define LEAST_BASE 0.25
 
-/* The machine on which profiles were recorded; hz 0: not known. */
+/* The machine on which profiles were recorded; hz 0: unknown. */
 struct home {
     struct statcc_machine machine;
     char name[64], cpu[128];
@@ -54,7 +54,7 @@ static int find_home(const struct cli_memory *memory, const struct machine *desc
     return code;
 }
 
-/* A CPI, or two of them with two sizes of the shared cache. */
+/* Fits to a CPI, or to two of them with two sizes of the shared cache. */
 static int fit_curve(const struct statcc_machine *machine, const struct cli_solo *solo, unsigned line_bytes,
                      struct statcc_program *program, struct error *err)
 {
@@ -64,7 +64,7 @@ static int fit_curve(const struct statcc_machine *machine, const struct cli_solo
     return statcc_fit_two(machine, lines, solo->cpi, program, err);
 }
 
-/* By each of the program's curves. 0; negative where nothing fits: then the speed is as it was. */
+/* Fits each of the program's curves. 0; negative if nothing fits: then the speed is unchanged. */
 static int fit(const struct statcc_machine *machine, const struct cli_solo *solo,
                const struct cli_programs *programs, uint32_t i, struct cli_speed *speed, struct error *err)
 {
@@ -83,7 +83,7 @@ static int fit(const struct statcc_machine *machine, const struct cli_solo *solo
     return 0;
 }
 
-/* Why its profile gives no base; NULL: it does. */
+/* Why its profile gives no base; NULL: it gives one. */
 static const char *missing(const struct home *home, const struct analysis_program *p)
 {
     if (isnan(p->ns_per_instruction))

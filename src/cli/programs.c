@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.c - from options and profiles to what the models take. */
+/* programs.c - from options and profiles to the models' input. */
 #include "cli/programs.h"
 
 #include <getopt.h>
@@ -45,7 +45,7 @@ static int latencies(const char *command, const char *text, double *cycles)
     return 1;
 }
 
-/* CPI, or CPI@SIZE:CPI@SIZE; `text` is broken up. 0, or -1 for what is neither. */
+/* Parses CPI, or CPI@SIZE:CPI@SIZE; modifies `text`. 0, or -1 for anything else. */
 static int solo_item(char *text, struct cli_solo *solo)
 {
     char *second = strchr(text, ':'), *part[2] = {text, second ? second + 1 : NULL};
@@ -129,7 +129,7 @@ int cli_memory_option(const char *command, int opt, const char *value, struct cl
     }
 }
 
-/* Of the last level, what counts. */
+/* Size of the last level that is used in models. */
 static uint64_t last_size(const struct machine *m)
 {
     const struct machine_level *last = &m->level[m->levels - 1];
@@ -173,7 +173,7 @@ int cli_machine_model(const struct machine *from, unsigned line_bytes, struct st
         else if (l == outer)
             machine->shared_lines = (double)last_size(from) / line_bytes;
     }
-    /* What many cores read at most; clocks must be known to make it bytes a cycle. */
+    /* The maximum that many cores read; converting it to bytes per cycle needs a known clock frequency. */
     double most = 0;
     for (size_t i = 0; i < from->memory.nbandwidth; i++)
         most = fmax(most, from->memory.bandwidth[i].read_gbps);
@@ -199,7 +199,7 @@ int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, str
             return code;
     }
     if (memory->private_bytes || !isnan(memory->latency_cycles[0])) {
-        /* These speak of one private level. */
+        /* These options assume one private level. */
         if (memory->private_bytes)
             machine->private_lines[0] = (double)memory->private_bytes / line_bytes;
         machine->latency_cycles[1] = machine->latency_cycles[machine->privates];

@@ -10,9 +10,9 @@
 #include "report/base.h"
 #include "analysis/program.h"
 
-/* The memory system; without options that of the paper (statcc_paper). */
+/* The memory system; without options, that of the paper (statcc_paper). */
 struct cli_memory {
-    const char *machine;               /* --machine: a known one's name, or a file */
+    const char *machine;               /* --machine: name of a built-in description, or a file */
     uint64_t llc_bytes, private_bytes; /* --llc, --private; 0: not given */
     double latency_cycles[3];          /* --latency L1,LLC,MEM; [0] NaN: not given */
     double cpi_base;                   /* --cpi-base; NaN: not given */
@@ -68,12 +68,12 @@ enum {
     "machine's)\n"                                                                                           \
     "  --model lru|statstack   exact curves if available (default), or the model of the StatCC paper\n"
 struct cli_memory cli_memory_defaults(void);
-/* 1 taken, 0 not one of them, -1 bad value (message printed). */
+/* 1: handled, 0: another option, -1: bad value (message printed). */
 int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);
 /*
- * Reads the options of a command: those of results, those of the memory system (memory NULL: it has none),
- * --help, and its own, which `parse` takes (0, or 2 after a message). letters, options: as for
- * getopt_long. -1: go on with the operands at optind; else the exit status.
+ * Reads the options of a command: those of results, those of the memory system (memory NULL: none), --help,
+ * and its own, which `parse` handles (0, or 2 after a message). letters, options: as for getopt_long. -1:
+ * continue with the operands at optind; otherwise the exit status.
  */
 struct option;
 struct cli_command_line {
@@ -84,56 +84,59 @@ struct cli_command_line {
 int cli_command_line(const struct cli_command_line *line, int argc, char **argv, struct cli_output *output,
                      struct cli_memory *memory, void *ctx);
 /*
- * The machine as the model takes it: that of --machine, if given; the other options overrule. *described
- * gets the description (levels 0 without --machine). 0 or negative.
+ * The machine for the model: that of --machine, if given; other options override it. *described is set to the
+ * description (levels 0 without --machine). 0 or negative.
  */
 int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
                        struct machine *described, struct error *err);
 
 /*
- * A description as the model takes it: the last level is shared, those before are private. Where measured
- * latencies leave the last level before half of the size that the system reports, the measured size counts.
- * -EINVAL where it lacks a number.
+ * A description for the model: the last level is shared, the others are private. If the measured latencies
+ * show a last level smaller than half of the reported size, the measured size is used. -EINVAL if a number is
+ * missing.
  */
 int cli_machine_model(const struct machine *from, unsigned line_bytes, struct statcc_machine *machine,
                       struct error *err);
 
-/* Where a program's base and overlap are from. */
+/* Origin of a program's base and overlap. */
 enum cli_base { CLI_BASE_DEFAULT, CLI_BASE_OPTION, CLI_BASE_SOLO, CLI_BASE_PROFILE };
 struct cli_speed {
     enum cli_base from;
     double cpi_base[3], overlap[3]; /* with its low, best and high curve */
     int pipelined;
-    char why[128]; /* a clause, for people */
+    char why[128]; /* a clause for the report */
 };
 
-/* The machine in words: its name, and which size of the last level counts where that is not the reported one.
+/*
+ * The machine in words: its name, and the size of the last level that is used if it is not the reported one.
  */
 void cli_machine_words(const struct cli_memory *memory, const struct machine *described, char words[160]);
 
-/* Profiles, each read once. */
+/* Profiles; each is read once. */
 struct cli_programs {
     struct analysis_program **program;
     struct cli_speed *speed;
     uint32_t n;
     unsigned line_bytes;
 };
-/* All of one line size. 0, or negative with err filled and nothing held. Their speeds are the default. */
+/* All must have one line size. 0, or negative with err filled and nothing to free. Speeds are set to the
+ * default. */
 int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                       struct cli_programs *programs, struct error *err);
 /*
- * Fits speeds (programs-base.c): --solo-cpi on `machine`, or --cpi-base, or the profile's time on
- * --recorded-on or on `described`, if that has the CPU it was recorded on. 0, or negative with err filled.
+ * Fits speeds (programs-base.c): from --solo-cpi on `machine`, or --cpi-base, or the profile's time on
+ * --recorded-on or on `described`, if that has the CPU on which it was recorded. 0, or negative with err
+ * filled.
  */
 int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machine *machine,
                      const struct machine *described, struct cli_programs *programs, struct error *err);
-/* All of the above. *described gets --machine's description (levels 0 without); nothing is held on failure.
- */
+/* All of the above. *described is set to --machine's description (levels 0 without); nothing to free on
+ * failure. */
 int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,
                          struct cli_programs *programs, struct statcc_machine *machine,
                          struct machine *described, struct error *err);
 void cli_programs_free(struct cli_programs *programs);
-/* Program i for the model, by which of its curves: 0 the best, -1 the low one, 1 the high one. */
+/* Program i for the model, with one of its curves: 0 the best, -1 the low one, 1 the high one. */
 struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which);
 /* The description of its CPI model; strings belong to `programs`. */
 struct report_base cli_base(const struct cli_programs *programs, uint32_t i);

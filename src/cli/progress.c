@@ -21,7 +21,7 @@ static uint64_t now_ns(void)
 struct progress progress_begin(const char *what)
 {
     uint64_t now = now_ns();
-    /* No bar at first: short work needs none. */
+    /* No bar at first: short work does not need one. */
     return (struct progress){
         .what = what, .shown = isatty(STDERR_FILENO), .start_ns = now, .next_ns = now + INTERVAL_NS};
 }

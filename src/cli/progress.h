@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - what long work shows on a terminal, and how it is interrupted.
- *
+ * progress.h - progress display of long work, and its interruption.
  *     cli_catch_interrupts();
  *     struct progress p = progress_begin("stack");
  *     while (... && !cli_interrupted())
@@ -23,8 +22,8 @@ struct progress {
 
 struct progress progress_begin(const char *what);
 /*
- * Draws a bar at most some times a second, and only on a terminal. share: what is done, 0..1, NaN if not
- * known; references: done so far.
+ * Draws a bar at most a few times per second, and only on a terminal. share: part that is done, 0..1, NaN if
+ * unknown; references: done so far.
  */
 void progress_show(struct progress *p, double share, uint64_t references);
 /* Removes the bar. */
@@ -32,11 +31,11 @@ void progress_end(struct progress *p);
 
 /*
  * From now on the first SIGINT or SIGTERM only sets what cli_interrupted returns, so that the work can be
- * ended in order; the second one kills as usual.
+ * ended properly; the second one kills as usual.
  */
 void cli_catch_interrupts(void);
 int cli_interrupted(void);
-/* The same as a flag, for library code that looks at it now and then. */
+/* The same as a flag, which library code can poll. */
 const volatile int *cli_interrupt_flag(void);
 /* The exit status for the shell, 128 + the signal's number. */
 int cli_interrupt_status(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample-bursts.c - the burst method on a trace, into profiles as `cachegram record` writes them; to measure
- * its errors where the exact curve is known (`cachegram stack`).
+ * sample-bursts.c - applies the burst method to a trace and writes profiles as `cachegram record` does, to
+ * measure its errors where the exact curve is known (`cachegram stack`).
  */
 #define _GNU_SOURCE
 #include "cli/sample-bursts.h"
@@ -162,7 +162,7 @@ static int parse_option(int opt, const char *value, struct settings *o)
 
 /* --- the trace --- */
 
-/* References of the trace, by reading it if the number is not in it. */
+/* References of the trace; reads it if the number is not stored in it. */
 static int count_references(const char *file, const char *from, uint64_t *references, struct error *err)
 {
     struct trace_batch batch;
@@ -186,8 +186,7 @@ static int count_references(const char *file, const char *from, uint64_t *refere
     return status < 0 ? status : 0;
 }
 
-/* Processes have memory of their own each. The space of a thread's: the number of its process' first thread.
- */
+/* Each process has its own memory. The space of a thread: the number of its process' first thread. */
 static uint32_t space_of(const struct trace_reader *r, uint32_t thread)
 {
     uint32_t first = 0;
@@ -294,7 +293,7 @@ static int add_samplers(struct replay *replay, const struct settings *o, const c
     return status;
 }
 
-/* Of an incomplete replay nothing is left, and earlier profiles are back. */
+/* An incomplete replay is deleted, and earlier profiles are restored. */
 static int close_profiles(struct sampled *list, size_t n, int complete, struct error *err)
 {
     int status = 0;

@@ -3,9 +3,9 @@
 #ifndef CACHEGRAM_SAMPLE_BURSTS_H
 #define CACHEGRAM_SAMPLE_BURSTS_H
 
-/* Whether --bursts is among the arguments: then cmd_sample_bursts takes all of them. */
+/* Whether --bursts is among the arguments: then cmd_sample_bursts handles all of them. */
 int sample_wants_bursts(int argc, char **argv);
-/* As a command: returns the exit status. */
+/* A command: returns the exit status. */
 int cmd_sample_bursts(int argc, char **argv);
 
 #endif

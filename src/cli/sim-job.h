@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim-job.h - what `cachegram sim` was asked for, and how results are printed. */
+/* sim-job.h - options of `cachegram sim`, and how results are printed. */
 #ifndef CACHEGRAM_SIM_JOB_H
 #define CACHEGRAM_SIM_JOB_H
 
@@ -20,7 +20,7 @@ struct sim_options {
     const char *from;
 };
 
-/* One hierarchy; what of the three is not asked for is NULL. */
+/* One hierarchy; simulations that were not requested are NULL. */
 struct sim_job {
     struct sim *exact;
     struct setsample *sets;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim-results.c - from simulations to rows. */
+/* sim-results.c - from simulations to rows of the result. */
 #include "cli/sim-job.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static size_t sets_rows(const struct sim_options *o, uint32_t i, const struct si
 static size_t time_rows(const struct sim_options *o, uint32_t i, const struct sim_job *job,
                         struct report_sim_row *row)
 {
-    timesample_cut(job->time); /* the last burst ends here */
+    timesample_cut(job->time); /* ends the last burst */
     struct timesample_result r = timesample_result(job->time);
     *row = new_row(&o->config[i], i, 0, -1);
     row->accesses = (double)r.accesses;
@@ -111,7 +111,7 @@ static double simulated_share(const struct sim_options *o, const struct sim_job 
     if (!job->time)
         return 1;
     if (o->bursts)
-        return NAN; /* all of the trace; what share of the run that is, is not known */
+        return NAN; /* all of the trace; its share of the run is unknown */
     struct timesample_result r = timesample_result(job->time);
     return (double)r.accesses / (double)r.seen;
 }

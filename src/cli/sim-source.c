@@ -9,8 +9,8 @@
 #include "sim/cache.h"
 #include "trace/trace.h"
 
-/* Where address spaces are distinguished: above all lines of user programs (57-bit addresses, lines of at
- * least 16 bytes). Beyond 511 processes and traces, some are not distinguished. */
+/* Bits that distinguish address spaces: above all lines of user programs (57-bit addresses, lines of at least
+ * 16 bytes). Beyond 511 processes and traces, some share a space. */
 #define SPACE_SHIFT 53u
 #define SPACES 512u
 
@@ -21,7 +21,7 @@ struct input {
     struct trace_batch batch;
     size_t at, segment; /* within the batch */
     int ended;
-    /* The reference before, for merge_rmw; last_rw 0: none. */
+    /* The previous reference, for merge_rmw; last_rw 0: none. */
     uint64_t last_address, last_pc;
     uint32_t last_thread;
     uint16_t last_size;
@@ -39,11 +39,11 @@ struct sim_source {
     size_t turn;
     struct space space[SPACES];
     uint32_t nspaces, newest;
-    /* References taken from a trace; the first `done` of n were handed out. */
+    /* References taken from a trace; the first `done` of n were returned. */
     size_t n, done;
     uint32_t core;
     int burst;
-    uint64_t memory;         /* what to add to their accesses */
+    uint64_t memory;         /* added to their accesses */
     const uint64_t *address; /* in the trace's batch, or in kept_ */
     const uint16_t *size;
     uint8_t store[TRACE_BATCH];
@@ -83,7 +83,7 @@ void sim_source_close(struct sim_source *s)
     free(s);
 }
 
-/* What to add to the lines of a process. */
+/* Added to the lines of a process. */
 static uint64_t space_of(struct sim_source *s, size_t input, uint32_t pid)
 {
     for (uint32_t tried = 0; tried < s->nspaces; tried++) {
@@ -98,7 +98,7 @@ static uint64_t space_of(struct sim_source *s, size_t input, uint32_t pid)
     return (uint64_t)s->newest << (SPACE_SHIFT + SIM_LINE_SHIFT);
 }
 
-/* Takes the references in->at .. end-1, of one segment. */
+/* Takes the references in->at .. end-1, which are of one segment. */
 static void take(struct sim_source *s, const struct input *in, size_t end)
 {
     const uint8_t *rw = in->batch.rw + in->at;
@@ -109,7 +109,7 @@ static void take(struct sim_source *s, const struct input *in, size_t end)
         s->store[i] = rw[i] == TRACE_STORE;
 }
 
-/* As take, but for the stores of read-modify-writes. */
+/* The same without the stores of read-modify-writes. */
 static void take_merged(struct sim_source *s, struct input *in, size_t end)
 {
     const struct trace_batch *b = &in->batch;
@@ -134,7 +134,8 @@ static void take_merged(struct sim_source *s, struct input *in, size_t end)
     s->n = n;
 }
 
-/* The next references of one input: their number, left out ones included; 0 at its end; negative. */
+/* Fetches the next references of one input. Returns their number, skipped ones included; 0 at its end;
+ * negative on errors. */
 static int64_t refill(struct sim_source *s, size_t index, struct error *err)
 {
     struct input *in = &s->inputs[index];

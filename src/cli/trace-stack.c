@@ -6,7 +6,7 @@
 
 #include "cli/progress.h"
 
-/* Processes in order of appearance: each has memory of its own. */
+/* Processes in order of appearance; each has its own memory. */
 struct spaces {
     uint32_t *pid;
     uint32_t n, room;
@@ -30,7 +30,7 @@ static int64_t space_of(struct spaces *s, uint32_t pid)
     return s->newest = s->n++;
 }
 
-/* Hands a batch on, in stretches that are one thread's, or one process' if threads are together. */
+/* Passes a batch on in stretches of one thread, or of one process if threads are not separate. */
 static int add_batch(struct stackset *set, const struct trace_reader *r, struct spaces *spaces, int separate,
                      const struct trace_batch *batch, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace-stack.h - from a trace into stack distances: what the commands stack and verify share. */
+/* trace-stack.h - stack distances of a trace, for the commands stack and verify. */
 #ifndef CACHEGRAM_TRACE_STACK_H
 #define CACHEGRAM_TRACE_STACK_H
 
@@ -10,8 +10,8 @@
 
 /*
  * Reads the trace to its end, or until an interrupt (cli_interrupted), shows the progress of `what` on a
- * terminal, and waits until all is computed. separate: as the set was made. *references: how many were read.
- * 0 or more, or negative with err filled.
+ * terminal, and waits until all is computed. separate: as for the set. *references: number read. 0 or more,
+ * or negative with err filled.
  */
 int trace_stack_read(const char *what, struct stackset *set, struct trace_reader *r, int separate,
                      uint64_t *references, struct error *err);

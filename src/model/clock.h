@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * References per nanosecond if no rate is known: in the middle of what programs make natively (one every
- * 0.19 to 0.76 ns). The estimator is insensitive to a clock that is wrong by a constant factor.
+ * References per nanosecond where no rate is known: in the range of native programs (one every 0.19 to 0.76
+ * ns). The estimator is insensitive to a clock that is wrong by a constant factor.
  */
 #define CLOCK_NOMINAL_RATE 3.0
 

@@ -36,8 +36,8 @@
  * 0.082, 0.104, 0.075; with 3e5 0.086; with 1e5 0.105. Smaller caches hardly depend on it.
  */
 #define FADE 1e6
-/* Step of the numerical integration: this part of the distance to the burst, and at least so many references.
- */
+/* Step of the numerical integration: FADE_PART of the distance to the burst, and at least FADE_LEAST
+ * references. */
 #define FADE_PART .25
 #define FADE_LEAST 4096.
 /* Distance in units of T beyond which only the pooled ES counts. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of what callers hand in, shared by all curves. */
+/* points.c - checks of the callers' arguments, shared by all curves. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,9 @@
 /*
  * rates.c - medians of rates over similar bursts, and bounds for single weights.
  *
- * Problem. A rate comes from about 50 us of counting before a burst. Other activity of the machine, and that
- * the counted code is not exactly the burst's, can make it wrong by half; bursts are weighted with it.
+ * Problem. A rate comes from about 50 us of counting before a burst, and bursts are weighted with it. It can
+ * be wrong by half, because of other activity of the machine, and since the counted code differs from the
+ * burst's.
  *
  * Method. Bursts of the same code have the same traits: lines touched, and blocks, instructions and stores
  * per reference. The rate of a burst is the median over the NEIGHBOURS bursts nearest in these; a median,

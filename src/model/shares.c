@@ -13,7 +13,7 @@
  *
  *     var q = n/(n-1) * sum w^2 (m_g - q m)^2 / M^2
  *
- * References of one burst are alike, and bursts are not: this counts bursts, so it is not fooled. The error
+ * References of one burst are alike, and bursts are not: so the variance is taken over bursts. The error
  * of `far` is common to all bursts; q moves by (U_g - q U) / M for a unit of it, where U sums undecided
  * touches.
  *

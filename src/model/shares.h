@@ -13,14 +13,14 @@
 
 struct shares;
 
-/* Of n groups. far: chance that a first touch of a line in its burst misses if the burst does not decide it,
- * and its interval. NULL when memory is short. */
+/* n: groups. far: probability that a first touch of a line in its burst misses where the burst does not
+ * decide it, with its interval. NULL when memory is short. */
 struct shares *shares_new(size_t n, double far, double far_low, double far_high);
 void shares_free(struct shares *s); /* NULL is allowed */
-/* Of the burst at hand, a part of what the group did: references, those that miss for certain, and those that
- * may miss (first touches). */
+/* Adds, for the current burst, a part of the group's references: their number, those that certainly miss, and
+ * those that may miss (first touches). */
 void shares_add(struct shares *s, size_t group, double references, double misses, double perhaps);
-/* The burst is complete; weight: of one of its references. */
+/* Ends the burst; weight: of one of its references. */
 void shares_burst(struct shares *s, double weight);
 
 struct shares_result {

@@ -46,7 +46,7 @@ double model_statcache_solve(const struct model_spectrum *spectrum, double endle
             if (gone < 1)
                 slope -= spectrum->share[i] * distance * decay * (1 - gone);
         }
-        if (value >= 0 || slope >= 0) /* there, within rounding */
+        if (value >= 0 || slope >= 0) /* converged, within rounding */
             break;
         double next = ratio - value / slope;
         if (next <= 0)

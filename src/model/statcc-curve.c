@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What StatCC needs of a program: how its miss ratio falls with the size of its share, and how fast
+ * What StatCC needs to know about a program: how its miss ratio falls with the size of its share, and how
+ * fast it fills a share.
  * it fills a share.
  *
- * Both are one thing seen from two sides. In a stretch of r references a program touches, as StatStack
+ * Both follow from the same function. In a stretch of r references a program touches, as StatStack
  * expects, ES(r) distinct lines, and the next reference adds a line with the chance that its own has not been
  * touched for r references, which is the miss ratio of a cache that holds just those ES(r) lines:
  *
@@ -49,7 +50,7 @@ int statcc_curve_exact(const struct hist *stack, const struct hist *reuse, uint6
     int code = statcc_curve_statstack(reuse, cold, curve, err);
     if (code != 0)
         return code;
-    /* The counts that hist_at_least adds up again for each size, from the end. */
+    /* The sums that hist_at_least would calculate for each size, from the end. */
     double total = (double)stack->total + (double)cold, misses = (double)cold;
     curve->miss[HIST_BINS] = misses / total;
     for (uint32_t b = HIST_BINS; b-- > 0;) {
@@ -146,7 +147,7 @@ double statcc_curve_lines(const struct statcc_curve *curve, double refs)
             high = middle;
     }
     if (isinf(curve->refs[high])) {
-        /* The miss ratio falls to 0 on a straight line: what is still to come decays. */
+        /* The miss ratio falls linearly to 0: the remaining lines decay exponentially. */
         double width = (double)(hist_edge(high) - hist_edge(low));
         return (double)hist_edge(low) + width * -expm1(-(refs - curve->refs[low]) * curve->miss[low] / width);
     }

@@ -22,10 +22,10 @@
  * A program alone. Index b means hist_edge(b) lines; between edges all is linear. Large: allocate it.
  */
 struct statcc_curve {
-    double miss[HIST_BINS + 1]; /* miss ratio of an LRU cache of so many lines; [0], of none: 1 */
+    double miss[HIST_BINS + 1]; /* miss ratio of an LRU cache of so many lines; [0], without lines: 1 */
     double
         refs[HIST_BINS + 1]; /* references that touch so many distinct lines, as expected; INFINITY: never */
-    double known_lines;      /* the curve is not known beyond; INFINITY: it is known everywhere */
+    double known_lines;      /* the curve is unknown for larger caches; INFINITY: it is known everywhere */
 };
 
 /* As in the paper: both arrays from reuse distances, by StatStack. miss[] equals curve_statstack's result. */

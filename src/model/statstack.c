@@ -2,8 +2,8 @@
 /*
  * StatStack: LRU miss ratios from reuse distances alone (docs/methods.md, section 3).
  *
- * Problem. A reuse distance counts references between two touches of a line, an LRU cache cares for
- * distinct lines. Many references between may go to one line.
+ * Problem. A reuse distance counts references between two touches of a line; whether an LRU cache hits
+ * depends on the number of distinct lines. Many of the references may be to one line.
  *
  * Method. Of the references between the two touches, count for each line only the last. The reference
  * that is j steps before the closing one (j = 1 .. r, r the reuse distance) is the last of its line there

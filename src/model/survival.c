@@ -41,7 +41,7 @@ void model_survival_add(struct model_survival *s, const struct hist *event, cons
 
 void model_survival_estimate(struct model_survival *s)
 {
-    /* From above, so that each bin's risk is a sum of what is left, not a difference. */
+    /* From the last bin, so that each bin's risk is a sum and not a difference. */
     double risk = 0, count = 0;
     uint32_t known = HIST_BINS;
 

@@ -116,7 +116,7 @@ static uint32_t estimate(struct work *w, size_t nbursts, unsigned line_bytes, st
         points[i].low = points[i].miss_ratio = points[i].high;
         if (d.beyond <= d.endless)
             continue;
-        struct model_spectrum early = d.spectrum; /* its arrays have room for one more */
+        struct model_spectrum early = d.spectrum; /* its arrays have space for one more */
         early.distance[early.n] = d.horizon;
         early.share[early.n++] = d.beyond;
         points[i].low = model_statcache_solve(&early, 0, lines);

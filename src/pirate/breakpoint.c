@@ -46,23 +46,24 @@ static int open_thread(void *ctx, pid_t tid)
 
 int breakpoint_open(struct breakpoint *b, pid_t pid, uint64_t address, int enabled, struct error *err)
 {
-    struct opening o = {.b = b,
-                        .attr = {.size = sizeof o.attr,
-                                 .type = PERF_TYPE_BREAKPOINT,
-                                 .bp_type = HW_BREAKPOINT_X,
-                                 .bp_addr = address,
-                                 .bp_len = sizeof(long), /* as the kernel wants it for instructions */
-                                 .sample_period = 1,
-                                 .wakeup_events = 1,
-                                 .disabled = !enabled,
-                                 .exclude_kernel = 1,
-                                 .exclude_hv = 1,
-                                 .inherit = 1,
-                                 .inherit_thread = 1, /* threads, not children */
-                                 .remove_on_exec = 1}};
+    struct opening o = {
+        .b = b,
+        .attr = {.size = sizeof o.attr,
+                 .type = PERF_TYPE_BREAKPOINT,
+                 .bp_type = HW_BREAKPOINT_X,
+                 .bp_addr = address,
+                 .bp_len = sizeof(long), /* required by the kernel for instruction breakpoints */
+                 .sample_period = 1,
+                 .wakeup_events = 1,
+                 .disabled = !enabled,
+                 .exclude_kernel = 1,
+                 .exclude_hv = 1,
+                 .inherit = 1,
+                 .inherit_thread = 1, /* threads, not children */
+                 .remove_on_exec = 1}};
     int code;
     *b = (struct breakpoint){0};
-    do { /* threads may be born by those that had none yet */
+    do { /* threads may be created by those without a breakpoint yet */
         o.before = b->n;
         code = target_each_thread(pid, open_thread, &o);
     } while (code == 0 && b->n > o.before);

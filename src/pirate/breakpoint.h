@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * breakpoint.h - tells that a process has executed an instruction, without stopping it: a debug register, set
- * through the kernel's performance events in all of its threads, those to come included. It is gone when we
- * are. Each time SIGIO comes (target_wait_news), and each costs the thread some microseconds.
+ * breakpoint.h - detects that a process executed an instruction, without stopping it: a debug register, set
+ * through perf events in all of its threads, including later ones. It vanishes with our process. Each
+ * execution sends us SIGIO (target_wait_news) and takes the thread some microseconds.
  */
 #ifndef CACHEGRAM_BREAKPOINT_H
 #define CACHEGRAM_BREAKPOINT_H
@@ -13,21 +13,21 @@
 #include "base/error.h"
 
 struct breakpoint {
-    int *fd; /* one for each thread that was there */
+    int *fd; /* one per thread that existed at opening */
     pid_t *tid;
     size_t n;
 };
 
 /*
- * enabled: it counts from now on; else from breakpoint_enable. 0; -EPERM where the kernel does not allow it
- * (kernel.perf_event_paranoid, a container), -ENODEV where it cannot be had or all debug registers are taken;
- * -ESRCH; each with a sentence.
+ * enabled: count from now on; otherwise from breakpoint_enable on. 0; -EPERM if the kernel does not allow it
+ * (kernel.perf_event_paranoid, a container), -ENODEV if it is not supported or all debug registers are in
+ * use; -ESRCH; each with err filled.
  */
 int breakpoint_open(struct breakpoint *b, pid_t pid, uint64_t address, int enabled, struct error *err);
 void breakpoint_enable(struct breakpoint *b);
 /* How often it was executed; 0 when closed. */
 uint64_t breakpoint_count(const struct breakpoint *b);
-/* {0} is closed. */
+/* {0} is a closed one. */
 void breakpoint_close(struct breakpoint *b);
 
 #endif

@@ -15,17 +15,17 @@
 
 #define MODULES 1024
 
-/* A file that the process has mapped, and what of it may be executed. */
+/* A file that the process has mapped, and its executable part. */
 struct module {
     char *path;
-    uint64_t start;            /* where its first byte is; 0: it is not mapped */
+    uint64_t start;            /* address of its first byte; 0: not mapped */
     uint64_t from, to, offset; /* its code */
 };
 
 struct modules {
     struct module list[MODULES];
     size_t n;
-    size_t own, loader; /* the program's, the dynamic loader's; n: not there */
+    size_t own, loader; /* indices of the program and of the dynamic loader; n: none */
 };
 
 static int is_number(const char *text, uint64_t *value)
@@ -49,7 +49,7 @@ int code_place_check(const char *text, struct error *err)
     return 0;
 }
 
-/* A value of the auxiliary vector, which the kernel gave the program at its start; 0: none. */
+/* A value of the auxiliary vector, which the kernel passed to the program at its start; 0: none. */
 static uint64_t auxiliary(pid_t pid, uint64_t type)
 {
     char path[64];
@@ -133,7 +133,7 @@ static int modules_read(pid_t pid, struct modules *m, struct error *err)
     return 0;
 }
 
-/* The function in one file. 0, -ENOENT, -EINVAL. */
+/* Finds the function in one file. 0, -ENOENT, -EINVAL. */
 static int find_in(pid_t pid, const struct modules *m, size_t i, const char *name, uint64_t *address,
                    struct error *err)
 {
@@ -195,8 +195,8 @@ static int find_in_file(pid_t pid, const struct modules *m, const char *text, co
 }
 
 /*
- * The program's own first; then libraries, in the order in which the loader looks through them: later ones
- * are mapped below earlier ones; the loader itself comes last.
+ * Searches the program first, then libraries in the order of the loader's search: later ones are mapped below
+ * earlier ones; the loader itself comes last.
  */
 static int find_by_name(pid_t pid, const struct modules *m, const char *name, int own_only, uint64_t *address,
                         struct error *err)

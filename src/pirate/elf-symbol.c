@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VERSION_HIDDEN 0x8000 /* not the one that programs are linked to by default */
+#define VERSION_HIDDEN 0x8000 /* not the version that programs are linked with by default */
 
-/* The file, mapped; every offset in it is checked against `size` before it is followed. */
+/* The file, mapped. Every offset in it is checked against `size` before use. */
 struct file {
     const unsigned char *bytes;
     uint64_t size;
@@ -31,7 +31,7 @@ static const Elf64_Shdr *section(const struct file *f, const Elf64_Ehdr *elf, un
                : NULL;
 }
 
-/* The versions of a table's symbols, an Elf64_Half each; NULL: it has none. *n: how many. */
+/* The versions of a table's symbols, an Elf64_Half each; NULL: none. *n: their number. */
 static const unsigned char *versions_of(const struct file *f, const Elf64_Ehdr *elf, unsigned table,
                                         uint64_t *n)
 {

@@ -2,15 +2,15 @@
 /*
  * hold.c - the threshold between cache and memory, and the verdict.
  *
- * Calibration gives two distributions of times. Each has a long tail to the right (refreshes of the memory,
- * interrupts), and neither has one to the left. So the threshold goes between a high quantile of the hits
- * and a low one of the misses, at their geometric mean, and what lies on the wrong side is kept: misses taken
- * for hits make the fetch ratio too small, so the judge divides by the share that is seen; hits taken for
- * misses only make it too large, which errs on the safe side.
+ * Calibration gives two distributions of times. Each has a long tail to the right (memory refresh,
+ * interrupts) and none to the left. So the threshold is the geometric mean of a high quantile of the hits and
+ * a low quantile of the misses, and the shares on the wrong side are stored. Misses that look like hits make
+ * the fetch ratio too small, so it is divided by the share that is detected; hits that look like misses only
+ * make it too large, which is safe.
  *
- * Worked example: hits at 100 ticks (p95 150), misses at 440 (p5 380): threshold sqrt(150 * 380) = 239.
- * 3 slow of 1000 probes: fetch ratio 0.3%, interval up to 0.88%: proven at the limit of 1%. 3 of 500: 0.6%,
- * up to 1.75%: not proven.
+ * Example: hits at 100 ticks (p95 150), misses at 440 (p5 380): threshold sqrt(150 * 380) = 239. 3 slow of
+ * 1000 probes: fetch ratio 0.3%, interval up to 0.88%: proven at the limit of 1%. 3 of 500: 0.6%, up to
+ * 1.75%: not proven.
  */
 #include "pirate/hold.h"
 
@@ -18,11 +18,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* So much slower must memory be; less is not safe against the changes of a day's load. */
+/* Least factor between the two; a smaller one is not safe against changing load. */
 #define APART 1.25
-/* And so few may be taken for the other kind. */
+/* Largest share of each that may be on the wrong side. */
 #define CONFUSED 0.05
-/* A load never takes so many times as long as one from memory usually does: something else ran. */
+/* A load that takes longer than so many typical loads from memory was interrupted. */
 #define INTERRUPTED 10.0
 #define NORMAL_95 1.96
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hold.h - does the Pirate hold its set? Told from how long single loads take, without counters: pure.
+ * hold.h - whether the Pirate holds its set, from the duration of single loads, without counters: pure.
  *
- * A load that the last-level cache serves and one that memory serves differ by a factor of three or so. The
- * Pirate times one load in a few hundred, always of a line that it has left alone longest, and counts the
- * slow ones: their share is its fetch ratio (Eklov's thesis, III.3.1), in samples.
+ * Loads from the last-level cache and from memory differ by a factor of about three. The Pirate times one
+ * load in a few hundred, always of the line that it has not touched for longest, and counts the slow ones.
+ * Their share is its fetch ratio (Eklov's thesis, III.3.1), sampled.
  */
 #ifndef CACHEGRAM_MACHINE_HOLD_H
 #define CACHEGRAM_MACHINE_HOLD_H
@@ -13,38 +13,38 @@
 #include <stdint.h>
 #include "base/error.h"
 
-/* What separates hits of the last level from memory on this machine. Times in ticks of the time stamp
+/* Separates hits in the last level from memory accesses on this machine. Times in ticks of the time stamp
  * counter. */
 struct hold_scale {
     double threshold; /* slower than this: from memory */
     double hit_median, hit_p95, miss_p5, miss_median;
-    double slow_hits;   /* share of known hits above the threshold: taken for misses */
-    double fast_misses; /* share of known misses below it: taken for hits */
-    double longest;     /* slower than this was interrupted, and tells nothing */
+    double slow_hits;   /* share of known hits above the threshold */
+    double fast_misses; /* share of known misses below the threshold */
+    double longest;     /* slower loads were interrupted, and are not counted */
 };
 
 /*
- * Finds the threshold from loads known to hit and loads known to miss; sorts both arrays. -ENOTSUP where the
- * two overlap too much for a proof, with a sentence that says so; -EINVAL for fewer than HOLD_CALIBRATION of
- * either.
+ * Determines the threshold from loads known to hit and loads known to miss; sorts both arrays. -ENOTSUP with
+ * err filled if the two overlap too much for a proof; -EINVAL for fewer than HOLD_CALIBRATION of either.
  */
 #define HOLD_CALIBRATION 1000u
 int hold_calibrate(uint32_t *hit_ticks, size_t hits, uint32_t *miss_ticks, size_t misses,
                    struct hold_scale *scale, struct error *err);
 
-/* What one Pirate thread, or all together, saw in a stretch of time. Differences of two readings are one,
- * too. */
+/*
+ * Observations of one Pirate thread, or of all, in an interval. The difference of two readings is one, too.
+ */
 struct hold_count {
-    uint64_t probes, slow; /* timed loads that count, and those above the threshold */
-    uint64_t interrupted;  /* timed loads that were cut into, and do not */
-    uint64_t ticks,
-        lost_ticks; /* time, and how much of it the Pirate did not run (another program, the host) */
-    uint64_t lines; /* swept */
+    uint64_t probes, slow;      /* timed loads that count, and those of them above the threshold */
+    uint64_t interrupted;       /* timed loads that were interrupted, and do not count */
+    uint64_t ticks, lost_ticks; /* duration, and the part of it in which the Pirate did not run (another
+                                   program, the host) */
+    uint64_t lines;             /* swept */
 };
 
 struct hold_verdict {
     double fetch_ratio;       /* of the Pirate; NaN: no probes */
-    double fetch_ratio_upper; /* upper end of its 95% interval (Wilson), where probes are independent */
+    double fetch_ratio_upper; /* upper end of its 95% interval (Wilson), assuming independent probes */
     double lost_share;        /* of the time */
     int proven;               /* fetch_ratio_upper and lost_share are both below the limit */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llc.c - asked of hwloc, but for the cache's inclusion, which only CPUID tells. */
+/* llc.c - the last-level cache, from hwloc, except whether it is inclusive, which only CPUID tells. */
 #include "pirate/llc.h"
 
 #include <cpuid.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * Does the outermost data cache hold all that is in inner ones? CPUID's word for it (Intel: leaf 4, AMD: leaf
- * 8000001D, the same layout: EDX bit 1). 0 where it does not say.
+ * Is the outermost data cache inclusive of inner ones? From CPUID (Intel: leaf 4, AMD: leaf 8000001D, the
+ * same layout: EDX bit 1). 0 if unknown.
  */
 static int last_level_is_inclusive(void)
 {
@@ -20,12 +20,12 @@ static int last_level_is_inclusive(void)
     if (vendor_ecx == signature_AMD_ecx)
         leaf = 0x8000001d;
     for (unsigned i = 0; i < 16 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 31) != 0; i++)
-        if ((a & 31) != 2) /* an instruction cache; later ones are further out */
+        if ((a & 31) != 2) /* an instruction cache; later entries are outer caches */
             inclusive = (d >> 1) & 1;
     return inclusive;
 }
 
-/* By what the description of the machine says, which need not be that of this one; else by CPUID. */
+/* From hwloc's description of the machine, which need not be the current one; otherwise from CPUID. */
 static int is_inclusive(hwloc_obj_t cache)
 {
     const char *told = hwloc_obj_get_info_by_name(cache, "Inclusive");
@@ -48,7 +48,7 @@ static int may_run_in(hwloc_const_cpuset_t set, const cpu_set_t *may)
     return CPU_COUNT(&both) > 0;
 }
 
-/* The outermost data cache above an object, and the one inside it. */
+/* The outermost data cache above an object, and the next inner one. */
 static hwloc_obj_t outermost(hwloc_obj_t from, hwloc_obj_t *inner)
 {
     hwloc_obj_t found = NULL;
@@ -105,7 +105,7 @@ static void describe(hwloc_topology_t topology, hwloc_obj_t cache, hwloc_obj_t i
     }
 }
 
-/* The cache to use: that of the CPU, or the one with most cores. NULL with err filled. */
+/* The cache to use: that of the given CPU, or the one with most cores. NULL with err filled. */
 static int choose(hwloc_topology_t topology, int cpu, const cpu_set_t *may, struct llc *best,
                   struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llc.h - the last-level cache that the Pirate and its Target share, and which CPUs are whose. */
+/* llc.h - the last-level cache that Pirate and Target share, and the CPUs of each. */
 #ifndef CACHEGRAM_MACHINE_LLC_H
 #define CACHEGRAM_MACHINE_LLC_H
 
@@ -10,33 +10,33 @@
 #include <stdint.h>
 #include "base/error.h"
 
-#define LLC_PIRATES 8u /* threads, at most; Eklov's machine was saturated by three (III.4.4) */
+#define LLC_PIRATES 8u /* most threads; three saturated Eklov's machine (III.4.4) */
 
 struct llc {
     uint64_t size_bytes;
     unsigned ways, line_bytes;
     /*
-     * Bytes of a core's own caches that are not in the last level as well: those of its outermost private
-     * cache where the last level is a victim cache or the like (it says so of itself, CPUID 4 or 8000001D),
-     * 0 where it is inclusive. A Pirate thread's set has to be that much larger than what it is to steal, and
-     * a Target has that much more than what is left to it.
+     * Bytes of a core's private caches that are not also in the last level. Where the last level is not
+     * inclusive, for example a victim cache (CPUID 4 or 8000001D), this is the size of the outermost private
+     * cache; 0 where it is inclusive. A Pirate thread's set must be larger by this than what it takes of the
+     * last level, and a Target has this in addition to what is left to it.
      */
     uint64_t private_bytes;
-    int inclusive;               /* it holds all that its cores' own caches hold */
-    uint64_t inner_bytes;        /* of a core's outermost private cache; 0: it has none */
-    unsigned cores;              /* that share it, and that we may run on */
-    int pirate_cpu[LLC_PIRATES]; /* one on each core, not on the Target's first; the last cores first */
+    int inclusive;                      /* it contains all lines of its cores' private caches */
+    uint64_t inner_bytes;               /* of a core's outermost private cache; 0: it has none */
+    unsigned cores;                     /* that share it, and on which we may run */
+    int pirate_cpu[LLC_PIRATES];        /* one per core, not the Target's first one; highest cores first */
     cpu_set_t pirate_core[LLC_PIRATES]; /* all CPUs of that core, which shares its inner caches */
-    unsigned pirates;                   /* how many of those there are */
-    cpu_set_t cpus;                     /* all CPUs that share it and that we may run on */
+    unsigned pirates;                   /* number of those */
+    cpu_set_t cpus;                     /* all CPUs that share it and on which we may run */
 };
 
 /*
- * The last-level cache of `cpu`; or (cpu < 0) that with the most cores that this process may run on.
- * -ENOTSUP, with a sentence, where fewer than two cores share it: then there is no place for a Pirate.
+ * The last-level cache of `cpu`; or (cpu < 0) the one with most cores on which this process may run. -ENOTSUP
+ * with err filled if fewer than two cores share it: a Pirate needs a core of its own.
  */
 int llc_find(int cpu, struct llc *llc, struct error *err);
-/* What is left to the Target when the first `threads` Pirate cores are taken. */
+/* CPUs that are left to the Target when the first `threads` Pirate cores are in use. */
 void llc_target_cpus(const struct llc *llc, unsigned threads, cpu_set_t *cpus);
 
 #endif

@@ -118,7 +118,7 @@ int meter_read(const struct meter *m, pid_t pid, double *units)
 
 void meter_read_events(const struct meter *m, double sums[PERF_KINDS])
 {
-    perf_count_read(&m->count, sums); /* of nothing, else */
+    perf_count_read(&m->count, sums); /* not METER_EVENT: all NaN */
 }
 
 const char *meter_unit(const struct meter *m)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perf-count.c - one event a thread and kind, inherited by threads to come. The kernel maps its general names
- * to the machine's counters. Tried so far with the software kinds alone: no machine with counters was at
- * hand.
+ * perf-count.c - one event per thread and kind, inherited by new threads. The kernel maps its generic names
+ * to the machine's counters. Tested with the software kinds only: no machine with counters was available.
  */
 #include "pirate/perf-count.h"
 

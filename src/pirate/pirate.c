@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pirate.c - sweeps, and the loads among them that are timed.
+ * pirate.c - sweeps, and the timed loads between them.
  *
- * The sweep. The best way to keep a set in an LRU cache is to touch always the line that was left alone
- * longest: a linear sweep, one word a line (Eklov's thesis, III.3.2). The hardware's prefetchers help, so a
- * sweep runs at the bandwidth of the last level.
+ * The sweep. A set is kept in an LRU cache best by always touching the line that was not touched for longest:
+ * a linear sweep, one word per line (Eklov's thesis, III.3.2). Hardware prefetchers help, so that a sweep
+ * runs at the bandwidth of the last level.
  *
- * The proof. For the same reason the time of a sweep tells little: prefetched from memory it is hardly
- * slower. So after every CHUNK of lines a single load is timed, of a line too far ahead for the prefetchers
- * to have fetched it, but so near that it has been left alone for all but two chunks of a sweep: it is about
- * the next to be evicted. Where in its chunk it lies is random, lest a stride of the Target's be met always
- * or never.
+ * The proof. For the same reason the duration of a sweep says little: prefetched from memory, it is hardly
+ * slower. So after every CHUNK of lines a single load is timed. Its line is too far ahead to have been
+ * prefetched, but near enough that it was not touched for all but two chunks of a sweep: it would be evicted
+ * among the first. Its position in its chunk is random, so that a stride of the Target hits it neither always
+ * nor never.
  *
- * Time in which the thread did not run (the scheduler, an interrupt, the host of a virtual machine) would not
- * be seen by loads that are not made: each chunk reads the clock, and what takes far longer than a chunk from
- * memory is lost time. Its share bounds how long the Target had the cache for itself.
+ * Intervals in which the thread did not run (scheduler, interrupts, the host of a virtual machine) contain no
+ * loads to time. So each chunk reads the clock, and a duration far beyond that of a chunk from memory is lost
+ * time. Its share bounds how long the Target had the cache for itself.
  */
 #include "pirate/pirate.h"
 
@@ -31,41 +31,40 @@
 
 #include "base/random.h"
 
-#define CHUNK_BYTES                                                                        \
-    16384u /* 256 lines between timed loads: the timing costs a tenth of the sweep's speed \
-            */
+/* 256 lines between timed loads: the timing costs a tenth of the sweep's speed. */
+#define CHUNK_BYTES 16384u
 #define HUGE_BYTES (UINT64_C(2) << 20)
-/* A chunk from memory, one line after the other, takes 50 us at worst. */
+/* A chunk from memory, one line after the other, takes at most 50 us. */
 #define LOST_NS 100000.0
-/* Known hits: a set well beyond private caches, well inside the last level. */
+/* Set for known hits: well beyond private caches, well inside the last level. */
 #define CALIBRATION_SHARE 0.125
 #define CALIBRATION_LOADS 20000u
-#define CALIBRATION_TRIES 8 /* another program's turn on this core can spoil one */
+#define CALIBRATION_TRIES 8 /* another program on this core can spoil a try */
 
-/* Written by the thread alone, read by anybody: single words, no order between them is needed. */
+/* Written only by the thread, read by any: single words, which need no ordering. */
 struct counters {
     _Atomic uint64_t probes, slow, interrupted, ticks, lost_ticks, lines;
 };
 
-/* pirate_is_shared: batches of which the fastest counts, round trips in each, and when to give up. */
+/* pirate_is_shared: number of batches, of which the fastest counts, round trips in each, and the timeout. */
 #define PING_BATCHES 20u
 #define PING_ROUNDS 20u
 #define PING_NS 20000000.0
 
 struct part {
     char *from;
-    uint64_t bytes; /* 0: rest */
-    int answer;     /* pings */
+    uint64_t bytes; /* 0: idle */
+    int answer;     /* answer pings */
 };
 
 struct thief {
     struct pirate *pirate;
     pthread_t thread;
     int cpu;
-    struct part ordered; /* under the lock */
+    struct part ordered; /* protected by the lock */
     struct random_state random;
     struct counters count;
-    char apart[128]; /* counters of two threads never share a line */
+    char apart[128]; /* padding: counters of two threads never share a line */
 };
 
 struct pirate {
@@ -77,14 +76,14 @@ struct pirate {
     double ticks_per_ns;
     struct thief thief[LLC_PIRATES];
     unsigned threads; /* started */
-    /* The order: under the lock, but for `generation`, which sweeps look at after every chunk. */
+    /* The order: protected by the lock, except `generation`, which sweeps read after every chunk. */
     pthread_mutex_t lock;
     pthread_cond_t ordered, ready;
     _Atomic uint64_t generation;
-    unsigned busy; /* threads that are still bringing in their sets */
+    unsigned busy; /* threads that are still fetching their sets */
     int end;
     char apart[128];
-    _Atomic uint64_t ping; /* odd: the Pirate is to answer */
+    _Atomic uint64_t ping; /* odd: the Pirate must answer */
     char apart_too[128];
     double transfer_ticks;
 };
@@ -109,7 +108,7 @@ static void sweep(const char *from, uint64_t bytes, unsigned line)
         touch(from + at);
 }
 
-/* Ticks that one load takes; fences keep others out of it. */
+/* Ticks of one load; fences exclude other loads. */
 static inline uint32_t timed_load(const char *p)
 {
     unsigned cpu;
@@ -124,7 +123,7 @@ static inline uint32_t timed_load(const char *p)
 
 /* --- calibration --- */
 
-/* The line to time after the chunk at `at`: anywhere in the chunk after the next one. */
+/* The line to time after the chunk at `at`: at a random position of the chunk after the next one. */
 static const char *line_ahead(const char *from, uint64_t bytes, uint64_t at, unsigned line,
                               struct random_state *random)
 {
@@ -141,7 +140,7 @@ static double measure_ticks_per_ns(void)
     return (double)(__rdtsc() - start) / (double)(end_ns - start_ns);
 }
 
-/* Hits as a sweep sees them; then misses: of lines just flushed, in an order that no prefetcher follows. */
+/* Hits as in a sweep; then misses: lines that were just flushed, in an order that no prefetcher follows. */
 static void time_both(struct pirate *p, uint32_t *hits, uint32_t *misses)
 {
     unsigned line = p->llc.line_bytes;
@@ -196,7 +195,7 @@ static inline void count(_Atomic uint64_t *counter, uint64_t by)
                           memory_order_relaxed);
 }
 
-/* Round after round, until there is another order. */
+/* Sweeps until there is another order. */
 static void keep(struct thief *t, struct part part, uint64_t generation)
 {
     struct pirate *p = t->pirate;
@@ -231,7 +230,7 @@ static void bring_in(struct part part, struct part before, unsigned line)
     sweep(part.from, part.bytes, line);
 }
 
-/* A line goes back and forth: whoever finds it the other's adds 1. */
+/* A line goes back and forth: the thread that finds the other's value adds 1. */
 static void answer_pings(struct pirate *p, uint64_t generation)
 {
     while (atomic_load_explicit(&p->generation, memory_order_relaxed) == generation) {
@@ -300,7 +299,7 @@ static int start_thread(struct pirate *p, struct error *err)
     return 0;
 }
 
-/* Are all the memory's pages huge ones? By what the kernel says of the mapping. */
+/* Are all pages of the memory huge ones? According to the kernel. */
 static int in_huge_pages(const char *memory, uint64_t bytes)
 {
     char line[256];
@@ -332,7 +331,7 @@ int pirate_new(const struct llc *llc, unsigned threads, uint64_t largest_bytes, 
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->ordered, NULL);
     pthread_cond_init(&p->ready, NULL);
-    /* One huge page more, to begin at the start of one. */
+    /* One huge page more, for alignment. */
     char *mapped =
         mmap(NULL, p->memory_bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int code = 0;
@@ -347,8 +346,8 @@ int pirate_new(const struct llc *llc, unsigned threads, uint64_t largest_bytes, 
             munmap(mapped + skip + p->memory_bytes, HUGE_BYTES - skip);
         p->memory = mapped + skip;
         madvise(p->memory, p->memory_bytes,
-                MADV_HUGEPAGE);                /* refused: small pages, as calibration will see */
-        memset(p->memory, 1, p->memory_bytes); /* else all pages would be the one of zeros */
+                MADV_HUGEPAGE); /* if refused: small pages, which calibration takes into account */
+        memset(p->memory, 1, p->memory_bytes); /* otherwise all pages would map the zero page */
         p->huge = in_huge_pages(p->memory, p->memory_bytes);
     }
     while (code == 0 && p->threads < threads)
@@ -380,7 +379,7 @@ void pirate_free(struct pirate *p)
     free(p);
 }
 
-/* Hands out orders, and waits until they have been begun. Parts are set, but for `answer`. */
+/* Passes on orders, and waits until they have been started. Parts are set, except `answer`. */
 static void order(struct pirate *p)
 {
     p->busy = p->threads;
@@ -427,7 +426,8 @@ static double ping(struct pirate *p)
 int pirate_is_shared(struct pirate *p)
 {
     pthread_mutex_lock(&p->lock);
-    atomic_store(&p->ping, (atomic_load(&p->ping) + 1) & ~UINT64_C(1)); /* an unanswered one is forgotten */
+    atomic_store(&p->ping,
+                 (atomic_load(&p->ping) + 1) & ~UINT64_C(1)); /* a previous unanswered one is cancelled */
     for (unsigned i = 0; i < p->threads; i++)
         p->thief[i].ordered = (struct part){p->memory, 0, i == 0};
     order(p);

@@ -20,18 +20,18 @@
 #include "pirate/pirating-internal.h"
 #include "collect/launch/process-time.h"
 
-/* The paper's test for more Pirate threads: such a theft must not slow the program (III.4.4). */
+/* The paper's test for another Pirate thread: taking so much must not slow the program (III.4.4). */
 #define TEST_BYTES (UINT64_C(1) << 19)
-#define TEST_SLOWER 1.01 /* and the difference is more than chance */
+#define TEST_SLOWER 1.01 /* and the difference is significant */
 
 /*
- * The program's warm-up at the wrap: to fill 8 MB at a miss after the other takes 20 ms, with reads at random
- * some of its lines come much later (chained reads of 6 MB, measured: 10 ms were too short by far).
+ * The program's warm-up at the wrap. Filling 8 MB by one miss after the other takes 20 ms; with random reads
+ * some of its lines come much later (measured with chained reads of 6 MB: 10 ms were far too short).
  */
 #define WARM_NS UINT64_C(100000000)
-/* How often a program that a signal stopped is looked at. */
+/* How often to check a program that a signal stopped. */
 #define STOPPED_NS UINT64_C(20000000)
-#define SMALL_GAIN 8 /* less than so much of the cache: an interval will do */
+#define SMALL_GAIN 8 /* a smaller part of the cache warms up within an interval */
 
 #define ENDED_EARLY "%s ended before every size had been measured once: give it more work, or fewer sizes"
 
@@ -43,7 +43,7 @@ struct state {
     uint64_t stolen_bytes; /* in the last interval */
     uint64_t stopped_ns, start_ns, end_ns;
     int cannot_stop;
-    int shared; /* the cache, as was found after the last interval */
+    int shared; /* the cache, as measured after the last interval */
 };
 
 struct reading {
@@ -62,7 +62,7 @@ static int read_all(const struct state *s, struct reading *r)
     return code;
 }
 
-/* 1: the program has ended, or what is to be measured of it, or our time is up. */
+/* 1: the program or the span to measure has ended, or the time is up. */
 static int wait_ns(struct state *s, uint64_t ns)
 {
     uint64_t until = monotonic_ns() + ns;
@@ -74,7 +74,7 @@ static int wait_ns(struct state *s, uint64_t ns)
     return code || monotonic_ns() >= s->end_ns;
 }
 
-/* While a signal has stopped the program there is nothing to measure, and nobody to keep cache from. */
+/* While a signal has stopped the program, there is nothing to measure, and the Pirate is idle. */
 static int wait_till_it_runs(struct state *s)
 {
     int code = 0;
@@ -88,8 +88,8 @@ static int wait_till_it_runs(struct state *s)
 }
 
 /*
- * Takes so much away, after the Pirate had a rest; sees to it that whoever gained by the change has warmed
- * up. 1: ended. Negative: failed.
+ * Takes so much cache away, after the Pirate was idle; then lets either the Pirate or the program, whichever
+ * gained cache, warm up. 1: ended. Negative: failed.
  */
 static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, struct error *err)
 {
@@ -112,7 +112,7 @@ static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, stru
     return code;
 }
 
-/* One interval with the cell's size. 1: ended; negative: failed. */
+/* One interval at the cell's size. 1: ended; negative: failed. */
 static int measure(struct state *s, unsigned threads, struct cell *cell, struct error *err)
 {
     struct reading before, after;
@@ -123,7 +123,7 @@ static int measure(struct state *s, unsigned threads, struct cell *cell, struct 
     if (code != 0)
         return code;
     if (read_all(s, &before) != 0 || wait_ns(s, s->p->options->interval_ns) || read_all(s, &after) != 0)
-        return 1; /* a piece of an interval tells nothing */
+        return 1; /* an incomplete interval is discarded */
     int disturbed = s->target.stops != stops || target_is_stopped(&s->target);
     int held = !disturbed && pirating_held(s->p, cell, &before.hold, &after.hold);
     s->shared = pirating_shared(s->p);
@@ -139,7 +139,7 @@ static int measure(struct state *s, unsigned threads, struct cell *cell, struct 
     return 0;
 }
 
-/* Is b slower than a, beyond chance and beyond what matters? */
+/* Is b slower than a, significantly and by more than TEST_SLOWER? */
 static int is_slower(const struct ratio *a, const struct ratio *b)
 {
     double value[2], low[2], high[2];
@@ -158,8 +158,8 @@ unsigned pirating_threads(const struct ratio *rates, unsigned most)
 }
 
 /*
- * How many Pirate threads: as long as one more, at a theft of half a megabyte, does not slow the program.
- * Alone and one thread are measured in turns, for the result; 1: the program has ended.
+ * Finds the number of Pirate threads: as long as another one, with half a megabyte in all, does not slow the
+ * program. Measurements alone and next to one thread alternate, for the result; 1: the program has ended.
  */
 static int find_threads(struct state *s, struct error *err)
 {
@@ -213,7 +213,7 @@ static int measure_all(struct state *s, struct error *err)
 
 /*
  * Starts the program, or attaches to it, and sets breakpoints. 0, or a negative code; then nothing is left to
- * be ended. *status: for the shell, then.
+ * clean up, and *status is the exit status.
  */
 static int begin(struct state *s, int *status, struct error *err)
 {
@@ -243,7 +243,8 @@ static uint64_t own_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* From the first place to the second, or as long as we may. Notes of what was not to be had. */
+/* Measures from the first place to the second, or as long as allowed. Adds notes of what could not be
+ * measured. */
 static void measure_span(struct state *s)
 {
     struct pirating *p = s->p;
@@ -252,7 +253,7 @@ static void measure_span(struct state *s)
     int code = meter_attach(s->meter, s->target.pid, &trouble);
     if (code == 0 && p->resctrl)
         code = resctrl_add(p->resctrl, s->target.pid, &trouble);
-    if (code < 0 && target_wait(&s->target, 0) == 1) { /* no wonder */
+    if (code < 0 && target_wait(&s->target, 0) == 1) { /* the reason for the failure */
         pirating_note(p, ENDED_EARLY, "the program");
         return;
     }
@@ -269,7 +270,7 @@ static void measure_span(struct state *s)
             pirating_note(p, ENDED_EARLY,
                           s->span.over ? "what was to be measured of the program" : "the program");
     }
-    if (code < 0 && code != -EINTR) /* that is: we were told to end */
+    if (code < 0 && code != -EINTR) /* -EINTR: we were asked to end */
         pirating_note(p, "%s", trouble.text);
 }
 
@@ -290,9 +291,9 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
             "the program may not be stopped (another user's rights, or a debugger): the Pirate had to bring "
             "in its set beside it");
     pirating_take(p, 0, 0, NULL);
-    target_let_go(&s.target); /* held still, if it could not be measured */
+    target_let_go(&s.target); /* still held if it could not be measured */
     if (o->argv) {
-        target_wait(&s.target, UINT64_MAX); /* it goes on, alone */
+        target_wait(&s.target, UINT64_MAX); /* it continues, alone */
         p->result->cpu_seconds = s.target.cpu_seconds;
         p->result->wall_seconds = (double)(monotonic_ns() - start_ns) * 1e-9;
     }

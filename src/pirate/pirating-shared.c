@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pirating-shared.c - what whole runs and intervals have in common: taking cache away, and judging afterwards
- * whether a measurement counts.
+ * pirating-shared.c - shared by whole runs and intervals: taking cache away, and checking afterwards whether
+ * a measurement is valid.
  */
 #include "pirate/pirating-internal.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHARED_TRIES 3 /* the other thread may just have lost its turn */
+#define SHARED_TRIES 3 /* the other thread may have been preempted */
 
 void pirating_note(struct pirating *p, const char *format, ...)
 {
@@ -51,11 +51,11 @@ int pirating_held(const struct pirating *p, struct cell *cell, const struct hold
                   const struct hold_count *after)
 {
     if (!p->pirate || cell->stolen_bytes == 0)
-        return 1; /* the hardware's word; and nothing to hold */
+        return 1; /* guaranteed by the hardware; nothing to check */
     struct hold_count seen = hold_since(before, after);
     struct hold_verdict v = hold_judge(&seen, pirate_scale(p->pirate), p->options->limit);
     hold_add(&cell->seen, &seen);
-    if (p->options->limit >= 1) /* nothing is to be proven */
+    if (p->options->limit >= 1) /* no proof was requested */
         return 1;
     cell->dropped += !v.proven;
     cell->unheld += !v.proven && v.lost_share < p->options->limit;
@@ -64,7 +64,7 @@ int pirating_held(const struct pirating *p, struct cell *cell, const struct hold
 
 int pirating_shared(struct pirating *p)
 {
-    if (!p->pirate || p->options->limit >= 1) /* nothing is to be proven */
+    if (!p->pirate || p->options->limit >= 1) /* no proof was requested */
         return 1;
     for (int i = 0; i < SHARED_TRIES; i++) {
         int shared = pirate_is_shared(p->pirate);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pirating-whole.c - one run of the program for each size: the plain way, which needs neither counters nor a
- * clock of the program's progress. The first run has all of the cache and keeps its output; the others do the
- * same work again, silently, beside a Pirate that is there from before their start to after their end.
+ * pirating-whole.c - one run of the program for each size: the simple method, which needs neither counters
+ * nor a measure of the program's progress. The first run has all of the cache, and its output is kept. The
+ * others repeat the same work without output, next to a Pirate that is active from before their start to
+ * after their end.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,7 +16,7 @@
 #include "pirate/pirating-internal.h"
 #include "collect/launch/process-time.h"
 
-/* Every run reads what the first one read. */
+/* Every run must read the same input as the first one. */
 static int rewind_input(off_t start, struct error *err)
 {
     if (start < 0 || lseek(STDIN_FILENO, start, SEEK_SET) >= 0)
@@ -35,23 +36,23 @@ static int check_input(off_t *start, struct error *err)
         "take it from a file (< FILE, < /dev/null)");
 }
 
-/* The keyboard's way of ending it all: then no further run is wanted. */
+/* Interrupted from the keyboard: no further run is wanted. */
 static int was_told_to_end(int status)
 {
     return status == 128 + SIGINT || status == 128 + SIGQUIT || status == 128 + SIGTERM ||
            status == 128 + SIGHUP;
 }
 
-/* What one run told. */
+/* Result of one run. */
 struct run {
     int status;
-    double cpu_seconds;              /* of what is measured */
-    struct hold_count before, after; /* at both ends of that */
+    double cpu_seconds;              /* of the measured part */
+    struct hold_count before, after; /* at both ends of that part */
     int disturbed, begun;
 };
 
-/* From the first place to the second, or to the end. The program's own CPU time; alone, its children's too.
- */
+/* Measures from the first place to the second, or to the end: the program's own CPU time; without a span,
+ * also its children's. */
 static int measure_span(struct pirating *p, struct target *t, struct span *span, struct run *r,
                         struct error *err)
 {
@@ -66,7 +67,7 @@ static int measure_span(struct pirating *p, struct target *t, struct span *span,
         target_cpu_ns(t, &start_ns);
     }
     while (target_wait_news(t, UINT64_MAX) == 0 && !span_is_over(span))
-        if (t->stops != stops) /* it does not count any more, and may be stopped for hours */
+        if (t->stops != stops) /* no longer valid, and the program may be stopped for hours */
             pirating_take(p, 0, 0, NULL);
     span_is_over(span); /* it may have ended right after that place */
     r->after = pirating_count(p);
@@ -117,7 +118,7 @@ static int run_once(struct pirating *p, int silent, struct run *r, struct error 
     return failed ? failed : code;
 }
 
-/* A cell's run, again and again. 1: told to end. */
+/* Repeats a cell's run. 1: asked to end. */
 static int measure(struct pirating *p, struct cell *cell, off_t start, int expected, struct error *err)
 {
     struct run r;
@@ -155,7 +156,7 @@ int pirating_whole_runs(struct pirating *p, struct error *err)
     int code = check_input(&start, err);
     if (code != 0)
         return 125;
-    p->result->threads = p->threads; /* no others were found, so the program gets their CPUs */
+    p->result->threads = p->threads; /* a found number of threads; the program gets the other CPUs */
     if (o->tell)
         o->tell(o->ctx, 0, "alone");
     uint64_t start_ns = monotonic_ns();

@@ -2,8 +2,8 @@
 /*
  * pirating.c - before and after the measurement: the cache, the Pirate, which sizes it can hold; results.
  *
- * Nothing is started before it is clear that there can be a result: the cache is shared, the Pirate has a
- * core of its own, cache and memory can be told apart, and the meter is there.
+ * Nothing is started before all conditions for a result hold: the cache is shared, the Pirate has its own
+ * core, cache and memory can be distinguished, and the meter exists.
  */
 #include "pirate/pirating.h"
 
@@ -21,19 +21,19 @@
 #include "collect/launch/process-time.h"
 
 #define DEFAULT_SIZES 16u
-/* How long the Pirate is watched alone, and how often it may fail before a size is given up: a neighbour's
- * burst of activity, in a virtual machine, lasts some milliseconds. */
+/* How long the Pirate is observed alone, and how often it may fail before a size is rejected. In a virtual
+ * machine, a neighbour's activity lasts some milliseconds. */
 #define ALONE_NS 30000000u
 #define ALONE_TRIES 3
-#define ALONE_STEPS 32 /* of the size: how exactly what can be held alone is found */
-/* Where the Pirate holds so much of the last level, the cache is as good as ours: indices and pages do the
+#define ALONE_STEPS 32 /* of the size: resolution of the largest size that can be held alone */
+/* Share of the last level from which on the cache counts as exclusively ours: indexing and pages explain the
  * rest. */
 #define ENOUGH 0.75
-/* A host moves its guests' CPUs every few seconds, as it looks: how long to wait until two share a cache. */
+/* Hosts migrate their guests' CPUs every few seconds: how long to wait until two share a cache. */
 #define SHARED_WAIT_NS UINT64_C(5000000000)
-#define INTERVALS_LEAST 3u /* for a band that means anything */
+#define INTERVALS_LEAST 3u /* fewest for a meaningful interval */
 #define PIRATES_AUTO \
-    2u /* Eklov: two fit on every machine that they tried, three saturate the cache (III.4.4) */
+    2u /* Eklov: two worked on every machine that they tried, three saturate the cache (III.4.4) */
 
 /* --- sizes --- */
 
@@ -77,7 +77,7 @@ static int make_cells(struct pirating *p, struct error *err)
 
 /* --- set-up --- */
 
-/* The CPU that a process ran on last, -1 if unknown. */
+/* The CPU on which a process ran last, -1 if unknown. */
 static int cpu_of(pid_t pid)
 {
     char path[64], text[1024];
@@ -124,7 +124,7 @@ static int set_up_pirate(struct pirating *p, struct error *err)
     return 0;
 }
 
-/* Does the Pirate hold so much with the program not running? */
+/* Does the Pirate hold so much while the program does not run? */
 static int holds_alone(struct pirating *p, uint64_t stolen_bytes)
 {
     const struct timespec watch = {0, ALONE_NS};
@@ -133,7 +133,7 @@ static int holds_alone(struct pirating *p, uint64_t stolen_bytes)
         struct hold_count before = pirate_count(p->pirate);
         nanosleep(&watch, NULL);
         struct hold_count now = pirate_count(p->pirate), seen = hold_since(&before, &now);
-        /* That it was kept from its CPU says nothing of the cache. */
+        /* Not having had its CPU says nothing about the cache. */
         if (hold_judge(&seen, pirate_scale(p->pirate), p->options->limit).fetch_ratio_upper <
             p->options->limit)
             return 1;
@@ -142,8 +142,8 @@ static int holds_alone(struct pirating *p, uint64_t stolen_bytes)
 }
 
 /*
- * How much of the last level there is to share: what the Pirate, alone, can hold of it. Others' programs use
- * it, too, on the host of a virtual machine as well, and what they hold is nobody's here. By bisection.
+ * Size of the last level that can be shared: what the Pirate alone can hold. Other programs use the cache
+ * too, also on the host of a virtual machine, and their part is not available. By bisection.
  */
 static int find_size(struct pirating *p, struct error *err)
 {
@@ -175,7 +175,8 @@ static int find_size(struct pirating *p, struct error *err)
     return 0;
 }
 
-/* A line that the Pirate pushes out of an inclusive last level leaves the program's own caches with it. */
+/* A line that the Pirate evicts from an inclusive last level is evicted from the program's private caches,
+ * too. */
 static void note_inclusion(struct pirating *p)
 {
     const struct llc *llc = &p->result->llc;
@@ -228,7 +229,7 @@ static int set_up(struct pirating *p, struct error *err)
     return code;
 }
 
-/* On the program's CPUs by now. */
+/* Called when running on the program's CPUs. */
 static int wait_till_shared(struct pirating *p, struct error *err)
 {
     const struct timespec pause = {0, ALONE_NS};
@@ -248,7 +249,7 @@ static int wait_till_shared(struct pirating *p, struct error *err)
 
 /* --- results --- */
 
-/* NaN by nothing. */
+/* NaN for a divisor of 0. */
 static double over(double a, double b)
 {
     return b > 0 ? a / b : NAN;
@@ -286,9 +287,9 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
     }
     ratio_estimate(&cell->rate, &row->ns_per_unit, &row->ns_low, &row->ns_high);
     /*
-     * Intervals that were dropped since the Pirate did not run are a random choice. Those in which it lost
-     * its hold are not: the program fought for its cache there. What is left tells of the program only if it
-     * is most.
+     * Intervals in which the Pirate did not run are dropped at random. Those in which it lost its set are not
+     * random: there the program competed for its cache. The remaining ones represent the program only if they
+     * are the majority.
      */
     row->valid = cell->rate.n >= (p->options->progress ? INTERVALS_LEAST : 1u) &&
                  cell->rate.n >= cell->unheld && !isnan(row->ns_per_unit);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pirating.h - `cachegram pirate` without its command line: a program is measured while a Pirate keeps part
- * of the shared cache from it (Eklov's thesis, Paper III; docs/pirate.md).
+ * pirating.h - `cachegram pirate` without its command line: measures a program while a Pirate occupies part
+ * of the shared cache (Eklov's thesis, Paper III; docs/pirate.md).
  */
 #ifndef CACHEGRAM_PIRATING_H
 #define CACHEGRAM_PIRATING_H
@@ -16,24 +16,24 @@
 #include "profile/profile.h"
 
 struct pirating_options {
-    char **argv; /* the command, NULL-terminated; or NULL and */
+    char **argv; /* the command, NULL-terminated; or NULL, with */
     pid_t pid;   /* the process to attach to */
     const uint64_t
-        *available; /* sizes to be left to the program, in any order; NULL: sixteen, a way or so each */
+        *available; /* sizes to leave to the program, in any order; NULL: sixteen, about a way each */
     size_t n;
-    const char *progress; /* meter_init's `what`: intervals of one run. NULL: whole runs, one for each size */
+    const char *progress; /* `what` of meter_init: intervals of one run. NULL: one whole run for each size */
     const char *from,
         *to;              /* only this part of a run is measured (span.h); NULL: from its start, to its end */
-    unsigned threads;     /* of the Pirate; 0: found by the paper's method, or one */
+    unsigned threads;     /* of the Pirate; 0: determined by the paper's method, or one */
     double limit;         /* HOLD_LIMIT */
     uint64_t interval_ns; /* of a measurement */
     unsigned repeats;     /* runs for each size */
-    double duration_s;    /* stop after so long of measuring; 0: at the program's end */
-    int resctrl;          /* take cache away by partitioning it, not by a Pirate */
+    double duration_s;    /* stop measuring after this time; 0: at the program's end */
+    int resctrl;          /* partition the cache instead of running a Pirate */
     uint64_t
-        llc_bytes; /* size of the last level; 0: as the system reports it, or what the Pirate finds of it */
+        llc_bytes; /* size of the last level; 0: as the system reports it, or as the Pirate determines it */
     int output_fd; /* for the standard output of the (first) run; -1: ours */
-    /* Called before every run and cycle, for a progress bar; NULL: not. done: 0..1, NaN: not known. */
+    /* Called before every run and cycle, for a progress bar, or NULL. done: 0..1, NaN: unknown. */
     void (*tell)(void *ctx, double done, const char *what);
     void *ctx;
 };
@@ -42,34 +42,34 @@ struct pirating_result {
     int ran;    /* the program was started, or attached to */
     int status; /* its exit status for the shell: of the first run */
     struct llc llc;
-    uint64_t llc_bytes; /* what sizes are reckoned from */
+    uint64_t llc_bytes; /* of which available sizes are parts */
     struct hold_scale scale;
     double ticks_per_ns;
     int huge_pages;
     unsigned threads;
-    uint64_t alone_bytes; /* the largest of the thefts that the Pirate holds while the program does not run */
-    const char *unit;     /* of ns_per_unit: "bytes", "steps", "run" */
+    uint64_t alone_bytes;        /* the largest amount that the Pirate holds while the program does not run */
+    const char *unit;            /* of ns_per_unit: "bytes", "steps", "run" */
     struct profile_pirate *rows; /* largest available size first; malloc'ed */
     size_t n;
     uint64_t cycles, runs;
-    uint64_t
-        apart; /* measurements dropped since the two CPUs did not share the cache, whatever the system says */
+    uint64_t apart; /* measurements dropped since the two CPUs did not share the cache, whatever the system
+                       reports */
     uint64_t
         disturbed; /* likewise, since the program, or we, had been stopped (Ctrl-Z) or continued meanwhile */
-    double stopped_share; /* of the time: the program was held while the Pirate brought in its set; NaN: whole
+    double stopped_share; /* of the time: the program was held while the Pirate fetched its set; NaN: whole
                              runs */
-    double own_share;     /* likewise: this process worked, on a CPU that the program could have had; not the
-                             Pirate */
+    double own_share; /* likewise: this process, without the Pirate, ran on a CPU that the program could have
+                         used */
     double alone_ns,
-        interference_ns; /* ns per unit alone, and beside a Pirate of half a megabyte; NaN: not measured */
+        interference_ns; /* ns per unit alone, and next to a Pirate of half a megabyte; NaN: not measured */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one; NaN: it was attached to */
-    char notes[4096];                 /* what the user has to know, a sentence a line */
+    char notes[4096];                 /* for the user, one sentence per line */
 };
 
 /*
  * The exit status for the shell: the program's own; 125, 126, 127 with err filled when it was not started
- * (or, with a pid, 1). A signal that ends our work early (attached: SIGINT, SIGTERM) is no failure: rows hold
- * what was measured.
+ * (or, with a pid, 1). A signal that ends the measurement early (attached: SIGINT, SIGTERM) is no failure:
+ * rows contain what was measured.
  */
 int pirating_run(const struct pirating_options *options, struct pirating_result *result, struct error *err);
 void pirating_clear(struct pirating_result *result);

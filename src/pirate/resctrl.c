@@ -19,12 +19,12 @@
 struct resctrl {
     char group[PATH_MAX];
     uint64_t size_bytes;
-    unsigned bits, least; /* of a mask: as many as ways, in general; how many must be set */
+    unsigned bits, least; /* of a mask: usually the number of ways; the least number of bits to set */
     int domain[DOMAINS];  /* ids of the last-level caches */
     unsigned domains;
 };
 
-/* A small file's text; "" if it cannot be read. */
+/* Reads a small file; "" if it cannot be read. */
 static int read_text(const char *folder, const char *name, char *text, size_t size)
 {
     char path[PATH_MAX];
@@ -38,7 +38,7 @@ static int read_text(const char *folder, const char *name, char *text, size_t si
     return code;
 }
 
-/* In one write: the kernel takes each for a command. */
+/* In one write: the kernel takes each write for a command. */
 static int write_text(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
@@ -141,7 +141,7 @@ int resctrl_add(struct resctrl *r, pid_t pid, struct error *err)
             continue;
         snprintf(tid, sizeof tid, "%d", atoi(entry->d_name));
         code = write_text(r->group, "tasks", tid);
-        if (code == -ESRCH) /* a thread that ended meanwhile */
+        if (code == -ESRCH) /* a thread that has ended */
             code = 0;
     }
     closedir(d);

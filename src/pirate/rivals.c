@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rivals.c - each measurement listens at the first name of sixteen that is free, and then connects once to
- * all others: by that they are seen, and see it. The kernel tells either who the other is. To listen comes
- * first, so that of two that begin together at least one connects to the other.
+ * rivals.c - each measurement listens at the first free one of sixteen names and then connects once to all
+ * others: so it sees them, and they see it. The kernel tells each the other's process id. Since listening
+ * comes first, at least one of two that begin at the same time connects to the other.
  */
 #include "pirate/rivals.h"
 
@@ -15,7 +15,7 @@
 
 #define NAME "cachegram-pirate-%u"
 
-/* The address of a name: its first byte is 0. */
+/* The address of a name: its first byte is 0 (abstract). */
 static socklen_t name_of(unsigned i, struct sockaddr_un *address)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};

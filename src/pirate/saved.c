@@ -35,7 +35,7 @@ void pirate_command(const struct pirating_options *options, char text[PIRATE_COM
     launch_quote(argv, text, PIRATE_COMMAND);
 }
 
-/* Is there a profile of this command? Whatever else is there is for profile_create to judge. */
+/* Is there a profile of this command? Other files are handled by profile_create. */
 static int is_of_command(const char *path, const char *command)
 {
     char there[PIRATE_COMMAND];
@@ -47,7 +47,7 @@ static int is_of_command(const char *path, const char *command)
     return same;
 }
 
-/* What a profile has that `record` did not make. */
+/* Writes what `record` would have written to a new profile. */
 static int begin(struct profile *p, const char *command, const struct pirating_result *r, struct error *err)
 {
     int code = profile_set(p, "command", command, err);
@@ -102,15 +102,16 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
     if (!adds)
         code = begin(p, command, r, err);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && code == 0; i++)
-        code = isnan(numbers[i].value) ? profile_unset(p, numbers[i].key, err) /* of an earlier measurement */
-                                       : profile_set_number(p, numbers[i].key, numbers[i].value, err);
+        code = isnan(numbers[i].value)
+                   ? profile_unset(p, numbers[i].key, err) /* from an earlier measurement */
+                   : profile_set_number(p, numbers[i].key, numbers[i].value, err);
     if (code == 0)
         code = profile_set(p, "pirate_unit", r->unit, err);
     if (code == 0)
         code = profile_set(p, "pirate_notes", r->notes, err);
     if (code == 0)
         code = profile_put_pirates(p, by, r->rows, r->n, err);
-    if (code == 0 && !adds) /* the first one: what fails now leaves no half profile */
+    if (code == 0 && !adds) /* a new profile: later failures must not leave an incomplete one */
         code = profile_commit(p, err);
     if (code != 0 && !adds) {
         profile_abandon(p);

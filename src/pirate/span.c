@@ -27,7 +27,7 @@ int span_check(const struct span *s, const char *path, struct error *err)
     return code;
 }
 
-/* Both places. own_only: as code_place_find. */
+/* Finds both places. own_only: as code_place_find. */
 static int find_both(const struct span *s, pid_t pid, int own_only, uint64_t *from, uint64_t *to,
                      struct error *err)
 {
@@ -35,7 +35,7 @@ static int find_both(const struct span *s, pid_t pid, int own_only, uint64_t *fr
     return code == 0 && s->to ? code_place_find(pid, s->to, own_only, to, err) : code;
 }
 
-/* In the program itself, or, once its libraries are there, in these. */
+/* Finds them in the program itself, or, once its libraries are loaded, in these. */
 static int find_held(const struct span *s, struct target *t, uint64_t *from, uint64_t *to, struct error *err)
 {
     uint64_t entry;
@@ -94,7 +94,7 @@ int span_wait_begin(struct span *s, struct target *t, struct error *err)
             code = target_wait_news(t, UINT64_MAX);
         s->reached = breakpoint_count(&s->begin) > 0;
         breakpoint_enable(&s->end);
-        breakpoint_close(&s->begin); /* else each further time would cost it microseconds */
+        breakpoint_close(&s->begin); /* otherwise each further execution would take microseconds */
     }
     s->begun = code == 0;
     s->reached |= s->begun;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * span.h - the part of a run that is measured: from when the program first comes to one place of its code
- * till it comes to another. The program runs freely in between, with no tracer.
+ * span.h - the part of a run that is measured: from when the program first executes one place of its code
+ * until it executes another. In between the program runs untraced.
  */
 #ifndef CACHEGRAM_SPAN_H
 #define CACHEGRAM_SPAN_H
@@ -13,28 +13,30 @@
 struct span {
     const char *from, *to; /* code-place.h; NULL: its start, its end. Not owned */
     struct breakpoint begin, end;
-    uint64_t traced_to; /* where breakpoints are forbidden: the first thread is traced till there; 0: not */
-    int reached, begun, over; /* reached: the first place, be it too late to measure anything */
+    uint64_t traced_to; /* where breakpoints are forbidden: the first thread is traced up to this address; 0:
+                           not */
+    int reached, begun, over; /* reached: the first place was executed, even if too late for a measurement */
 };
 
-/* All of the run? Then the rest of this file does nothing. */
+/* All of the run? Then nothing else in this file has an effect. */
 int span_is_all(const struct span *s);
 /*
- * Before the command at path is started (NULL: it runs already). -EINVAL for a place that cannot be one,
- * -EPERM for a program with rights that it would lose if it were held; with a sentence.
+ * Checks before the command at path is started (NULL: it runs already). -EINVAL for an invalid place, -EPERM
+ * for a program with privileges that it would lose if it were held; with err filled.
  */
 int span_check(const struct span *s, const char *path, struct error *err);
 /*
- * Of a program that is held at its start, which it leaves, or of one that was attached to. Errors of
- * code_place_find and breakpoint_open, with a sentence; then a program that was held has not begun, and has
- * been killed.
+ * Sets breakpoints in a program that is held at its start, which it then leaves, or in one that was attached
+ * to. Errors of code_place_find and breakpoint_open, with err filled; a held program has then not begun, and
+ * has been killed.
  */
 int span_arm(struct span *s, struct target *t, struct error *err);
-/* 0: it is there; 1: it has ended without; -EINTR as target_wait; -EPERM with a sentence. */
+/* Waits for the first place. 0: reached; 1: ended without reaching it; -EINTR as target_wait; -EPERM with err
+ * filled. */
 int span_wait_begin(struct span *s, struct target *t, struct error *err);
-/* Has it come to the end of the span? To be asked after target_wait_news. */
+/* Has it reached the end of the span? To be called after target_wait_news. */
 int span_is_over(struct span *s);
-/* One sentence, for a run that has ended, if it did not come to where it should have; else "". */
+/* For a run that has ended: one sentence if it did not reach a place; otherwise "". */
 void span_missed(const struct span *s, char *text, size_t size);
 void span_clear(struct span *s);
 
