@@ -10,7 +10,7 @@ int error_set(struct error *err, int code, const char *format, ...)
     if (err == NULL)
         return code;
 
-    /* Formatted aside first: an argument may well be the text of the same error ("%s; ..."). */
+    /* Formatted into a separate buffer first: an argument may be the text of the same error ("%s; ..."). */
     char text[sizeof err->text];
     va_list args;
     va_start(args, format);
@@ -18,7 +18,7 @@ int error_set(struct error *err, int code, const char *format, ...)
     va_end(args);
     if (length < 0)
         text[0] = '\0';
-    else if ((size_t)length >= sizeof text) /* cut short: let it be seen */
+    else if ((size_t)length >= sizeof text) /* truncated: make it visible */
         memcpy(text + sizeof text - 4, "...", 4);
     memcpy(err->text, text, sizeof text);
     return code;

@@ -8,8 +8,8 @@ struct error {
 };
 
 /*
- * Fill err (NULL is allowed) with a formatted sentence and return code, which is a negative errno
- * value, so that library code can write `return error_set(err, -EINVAL, "...")`.
+ * Fills err (NULL is allowed) with a formatted sentence and returns code, which is a negative errno value, so
+ * that library code can write `return error_set(err, -EINVAL, "...")`.
  */
 int error_set(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

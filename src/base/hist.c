@@ -14,10 +14,10 @@
  * 1448 is in bin 1024 + 0 * 256 + 128 = 1152, and 1447 in bin 1151, which holds 1444 (octave[127] >> 37) to
  * 1447.
  *
- * To find the step of v: edge(k, s) <= v is the same as octave[s] < (v + 1) << (47 - k). The eight bits
- * below v's leading one give a cell of 1/256 of the octave, cell[] the last step that starts at or
- * before that cell; as a cell spans at most 1.45 steps, two looks ahead finish it (hist_bin, in the
- * header: every reference that is profiled goes through it).
+ * To find the step of v: edge(k, s) <= v is equivalent to octave[s] < (v + 1) << (47 - k). The eight bits
+ * after v's leading one give a cell of 1/256 of the octave; cell[] has the last step that starts at or before
+ * that cell. As a cell spans at most 1.45 steps, at most two comparisons remain (hist_bin, in the header,
+ * since every profiled reference uses it).
  */
 #include "base/hist.h"
 
@@ -30,7 +30,7 @@
 static_assert(HIST_EXACT == 1u << FIRST_OCTAVE, "exact bins end where the octaves begin");
 static_assert(HIST_BINS == HIST_EXACT + HIST_SUB * (LAST_OCTAVE - FIRST_OCTAVE + 1), "octaves 10 to 47");
 
-/* floor(2^(47 + s/256)), computed with whole-number roots. */
+/* floor(2^(47 + s/256)), computed with integer roots. */
 /* clang-format off */
 const uint64_t hist_octave[HIST_SUB + 1] = {
     0x800000000000, 0x8058d7d2d5e5, 0x80b1ed4fd999, 0x810b40a1d814, 0x8164d1f3bc03,
@@ -132,7 +132,8 @@ void hist_merge(struct hist *into, const struct hist *from)
     into->total += from->total;
 }
 
-/* Values below 2^48, from 0 on: those of bins above the value's, and of its own what is linear within it. */
+/* Number of values below 2^48 that are at least `value`: those of higher bins, and of its own bin a part by
+ * linear interpolation. */
 static double from_above(const struct hist *h, double value, uint32_t bin, uint64_t above)
 {
     double low = (double)hist_edge(bin), high = (double)hist_edge(bin + 1);
@@ -141,11 +142,10 @@ static double from_above(const struct hist *h, double value, uint32_t bin, uint6
 
 void hist_at_least_each(const struct hist *h, const double *values, size_t n, double *at_least)
 {
-    uint32_t from = HIST_BINS; /* the bins from here on have been added up */
+    uint32_t from = HIST_BINS; /* higher bins have been added up */
     uint64_t above = 0;
     for (size_t i = n; i-- > 0;) {
-        /* Values beyond the last edge share the last bin; nothing is known of them but that they reached it.
-         */
+        /* Values beyond the last edge are all in the last bin: they are only known to have reached it. */
         if (!(values[i] > 0) || values[i] >= (double)hist_edge(HIST_BINS)) {
             at_least[i] = values[i] > 0 ? 0 : (double)h->total;
             continue;

@@ -2,9 +2,9 @@
 /*
  * hist.h - histograms of distances with a fixed, universal set of bins.
  *
- * Below 1024 every value has a bin of its own; above, a bin is 1/256 octave wide. Every power of
- * two and every half power of two (floored) is a bin's lower edge, so a share "distance >= edge"
- * is exact there. Bin b holds the values hist_edge(b) <= v < hist_edge(b + 1).
+ * Below 1024 every value has its own bin; above, a bin is 1/256 octave wide. Every power of two and every
+ * half power of two (floored) is a bin's lower edge, so that shares of "distance >= edge" are exact there.
+ * Bin b holds the values hist_edge(b) <= v < hist_edge(b + 1).
  */
 #ifndef CACHEGRAM_HIST_H
 #define CACHEGRAM_HIST_H
@@ -24,11 +24,12 @@ struct hist {
 /* Tables of hist.c. */
 #define HIST_FIRST_OCTAVE 10u /* log2(HIST_EXACT) */
 #define HIST_LAST_OCTAVE 47u
-extern const uint64_t hist_octave[HIST_SUB + 1]; /* where the steps of the last octave start; a sentinel */
+extern const uint64_t
+    hist_octave[HIST_SUB + 1]; /* lower edges of the steps of the last octave, and a sentinel */
 extern const uint8_t hist_cell[256];
 
-/* The value's bin, 0 .. HIST_BINS-1. No branch: which side of HIST_EXACT a distance is on is hard to guess.
- */
+/* The value's bin, 0 .. HIST_BINS-1. No branch: on which side of HIST_EXACT a distance lies is hard to
+ * predict. */
 static inline uint32_t hist_bin(uint64_t value)
 {
     const uint64_t largest = (UINT64_C(1) << (HIST_LAST_OCTAVE + 1)) - 1;
@@ -47,9 +48,9 @@ static inline uint32_t hist_bin(uint64_t value)
 uint64_t hist_edge(uint32_t bin); /* lowest value of the bin; hist_edge(HIST_BINS) = 2^48 */
 void hist_add(struct hist *h, uint64_t value, uint64_t count);
 void hist_merge(struct hist *into, const struct hist *from);
-/* Number of values >= value; exact if value is an edge, else linear within the bin. */
+/* Number of values >= value; exact if value is an edge, otherwise linear within the bin. */
 double hist_at_least(const struct hist *h, double value);
-/* The same for n values, which must not fall, in one pass: at_least[n]. */
+/* The same for n values in descending or equal order, in one pass: at_least[n]. */
 void hist_at_least_each(const struct hist *h, const double *values, size_t n, double *at_least);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leb128.h - numbers of variable length (LEB128, as in DWARF), and signed ones folded into them (zigzag). */
+/* leb128.h - numbers of variable length (LEB128, as in DWARF), and signed numbers mapped to them (zigzag). */
 #ifndef CACHEGRAM_LEB128_H
 #define CACHEGRAM_LEB128_H
 
@@ -17,7 +17,7 @@ static inline size_t leb128_put(uint8_t *to, uint64_t value)
     return n;
 }
 
-/* 0 and *at moves on; -1 if the value is cut off or too large. */
+/* 0 and *at is advanced; -1 if the value is truncated or too large. */
 static inline int leb128_take(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     uint64_t v = 0;

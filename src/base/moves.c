@@ -11,7 +11,7 @@
 
 #define NAMES_TRIED 1000u
 
-/* A name in the folder of `path` that is not taken, short whatever the file's own is; NULL: none. */
+/* An unused name in the folder of `path`, short regardless of the file's own name; NULL: none. */
 static char *spare_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -43,7 +43,7 @@ static int note(struct moves *m, const char *from, char *to, int spare)
     return 0;
 }
 
-/* 1: there is something that may be moved; 0: nothing; or a negative errno. */
+/* 1: there is a file that may be moved; 0: nothing; or a negative errno. */
 static int movable(const char *path)
 {
     struct stat st;

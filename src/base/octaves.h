@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * octaves.h - coarse bins for distances: all below 16 are one bin, above that a bin is half an octave wide.
- * Edges are powers of two and half powers of two, rounded down, as those of hist.h at these places.
+ * octaves.h - coarse bins for distances: values below 16 are one bin, above that a bin is half an octave
+ * wide. Edges are powers of two and half powers of two, rounded down, equal to edges of hist.h.
  */
 #ifndef CACHEGRAM_OCTAVES_H
 #define CACHEGRAM_OCTAVES_H
@@ -10,7 +10,7 @@
 
 #define OCTAVES_FIRST 4u /* log2 of the first edge */
 #define OCTAVES_LEAST (UINT64_C(1) << OCTAVES_FIRST)
-#define OCTAVES_BINS 65u /* the last one is of 2^35.5 and more */
+#define OCTAVES_BINS 65u /* the last one contains 2^35.5 and more */
 
 static inline uint32_t octaves_bin(uint64_t value)
 {
@@ -24,14 +24,14 @@ static inline uint32_t octaves_bin(uint64_t value)
     return 1 + 2 * (k - OCTAVES_FIRST) + half;
 }
 
-/* Lowest value of the bin, below OCTAVES_BINS. */
+/* Lowest value of the bin; bin is below OCTAVES_BINS. */
 static inline uint64_t octaves_edge(uint32_t bin)
 {
     if (bin == 0)
         return 0;
     unsigned k = OCTAVES_FIRST + (bin - 1) / 2;
     uint64_t edge = UINT64_C(1) << k;
-    /* The half power: the first 36 digits of the square root of two are enough. */
+    /* The half power: 36 binary digits of the square root of two are enough. */
     return (bin - 1) % 2 == 0 ? edge : (uint64_t)(((unsigned __int128)edge * UINT64_C(97184015999)) >> 36);
 }
 

@@ -5,8 +5,7 @@
 #include <sys/mman.h>
 
 #define HUGE_BYTES ((size_t)2 << 20)
-/* Below, rounding up to huge pages could waste a quarter; and the second-level TLB reaches that far anyway.
- */
+/* For less, rounding up to huge pages could waste a quarter, and the second-level TLB covers it anyway. */
 #define LARGE_BYTES ((size_t)8 << 20)
 
 void *pages_new(size_t bytes)
@@ -16,7 +15,7 @@ void *pages_new(size_t bytes)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    madvise(memory, bytes, MADV_HUGEPAGE); /* refused: slower, no more */
+    madvise(memory, bytes, MADV_HUGEPAGE); /* if refused, only slower */
     return memory;
 }
 

@@ -23,7 +23,7 @@ static inline uint64_t random_splitmix64(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Any seed will do, 0 too: splitmix64 never yields the all-zero state. */
+/* Any seed is valid, also 0: splitmix64 never yields the all-zero state. */
 static inline void random_seed(struct random_state *r, uint64_t seed)
 {
     for (int i = 0; i < 4; i++)

@@ -11,7 +11,7 @@
 
 static const char units[] = "KMGT";
 
-/* ASCII only, whatever the locale: sizes in scripts mean the same everywhere. */
+/* ASCII only, independent of the locale: sizes in scripts mean the same everywhere. */
 static char upper(char c)
 {
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
@@ -22,7 +22,9 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Reads "", "B", "K", "KB" or "KiB" (and M, G, T) at text[0..length). Shift of the unit, or -1. */
+/*
+ * Reads "", "B", "K", "KB" or "KiB" (and M, G, T) at text[0..length). Returns the shift of the unit, or -1.
+ */
 static int parse_unit(const char *text, size_t length)
 {
     if (length == 0 || (length == 1 && upper(text[0]) == 'B'))
@@ -44,13 +46,13 @@ static int parse_span(const char *text, size_t length, uint64_t *bytes, struct e
 
     for (; i < length && is_digit(text[i]); i++, digits++) {
         if (whole > SIZE_MAX_BYTES)
-            too_large = true; /* go on: a syntax error further on is the better message */
+            too_large = true; /* continue: a later syntax error is the better message */
         else
             whole = whole * 10 + (uint64_t)(text[i] - '0');
     }
     if (i < length && text[i] == '.') {
         for (i++; i < length && is_digit(text[i]); i++, digits++) {
-            if (fraction_scale < 1000000000u) { /* nine digits are more than a byte of 1G */
+            if (fraction_scale < 1000000000u) { /* nine digits resolve a byte of 1G */
                 fraction = fraction * 10 + (uint64_t)(text[i] - '0');
                 fraction_scale *= 10;
             }
@@ -176,7 +178,7 @@ char *size_format(uint64_t bytes, char text[SIZE_TEXT])
 {
     int unit = -1;
     double value = (double)bytes;
-    /* 1023.5 would be shown as 1024: the next unit is more readable. */
+    /* 1023.5 would be printed as 1024: the next unit is more readable. */
     while (unit < (int)sizeof units - 2 && value >= 1023.5) {
         value /= 1024;
         unit++;
@@ -186,7 +188,7 @@ char *size_format(uint64_t bytes, char text[SIZE_TEXT])
     if (digits > 0) { /* "32.0" is 32, "1.50" is 1.5 */
         while (text[length - 1] == '0')
             length--;
-        if (!is_digit(text[length - 1])) /* the decimal point of whatever locale */
+        if (!is_digit(text[length - 1])) /* the locale's decimal point */
             length--;
     }
     if (unit >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bandwidth.c - each thread sweeps a buffer of its own repeatedly, by 16-byte vectors; all start at
- * a barrier and stop by the clock. Rates are by the threads' CPU time, so that time of other threads on a
- * core does not count as slow memory. A private level's buffer fills half of it, a shared one's threads fill
- * half of it together, memory's are four times the outermost level.
+ * bandwidth.c - each thread sweeps its own buffer repeatedly with 16-byte vectors; all start at a barrier and
+ * stop by the clock. Rates are relative to the threads' CPU time, so that time of other threads on a core
+ * does not appear as slow memory. A private level's buffer fills half of it, the buffers of a shared level
+ * together fill half of it, and those for memory are four times the outermost level.
  */
 #define _GNU_SOURCE
 #include "machine/bandwidth.h"
@@ -40,7 +40,7 @@ static double cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Each goes over the buffer once. Four sums, so that loads do not wait for each other. */
+/* Each reads the buffer once. Four sums, so that loads do not wait for each other. */
 static void read_all(const vector *v, size_t n)
 {
     vector a = {0}, b = {0}, c = {0}, d = {0};
@@ -51,7 +51,7 @@ static void read_all(const vector *v, size_t n)
         d |= v[i + 6] | v[i + 7];
     }
     a |= b | c | d;
-    __asm__ volatile("" : : "x"(a)); /* the result is wanted */
+    __asm__ volatile("" : : "x"(a)); /* prevents removal of the loop */
 }
 
 static void write_all(vector *v, size_t n)
@@ -60,7 +60,7 @@ static void write_all(vector *v, size_t n)
     for (size_t i = 0; i < n; i += 8) {
         v[i] = v[i + 1] = v[i + 2] = v[i + 3] = value;
         v[i + 4] = v[i + 5] = v[i + 6] = v[i + 7] = value;
-        __asm__ volatile("" : : : "memory"); /* no call of memset */
+        __asm__ volatile("" : : : "memory"); /* prevents a call of memset */
     }
 }
 
@@ -92,12 +92,12 @@ static void *work(void *context)
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((size_t)w->cpu, &one);
-    sched_setaffinity(0, sizeof one, &one); /* refused: the scheduler will do */
+    sched_setaffinity(0, sizeof one, &one); /* on failure, the scheduler chooses */
     once(w);
     pthread_barrier_wait(w->barrier);
     double start = cpu_s(), end = start;
     uint64_t rounds = 0, step = 1 + (UINT64_C(1) << 20) / (w->vectors * sizeof(vector));
-    while (end - start < w->seconds) { /* the clock is looked at once a megabyte */
+    while (end - start < w->seconds) { /* the clock is read once per megabyte */
         for (uint64_t i = 0; i < step; i++)
             once(w);
         rounds += step;
@@ -107,7 +107,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* All together; NaN where a thread could not be started. */
+/* Runs all together; NaN if a thread could not be started. */
 static double run(struct worker *workers, unsigned n, enum kind kind)
 {
     pthread_barrier_t barrier;
@@ -121,7 +121,8 @@ static double run(struct worker *workers, unsigned n, enum kind kind)
         if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
             break;
     }
-    for (unsigned i = started; i < n && started > 0; i++) /* stand in, lest the others wait for ever */
+    for (unsigned i = started; i < n && started > 0;
+         i++) /* replaces missing threads, so that the others do not wait forever */
         pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < started; i++) {
         pthread_join(workers[i].thread, NULL);
@@ -141,7 +142,7 @@ static uint64_t bytes_each(const struct machine *m, uint32_t level, unsigned cor
     return (all < LARGEST_BYTES ? all : LARGEST_BYTES) / cores;
 }
 
-/* The CPUs that the process may run on, in order. */
+/* Lists the CPUs on which the process may run, in order. */
 static unsigned cpus(int *list, unsigned most)
 {
     cpu_set_t may;
@@ -171,7 +172,7 @@ int bandwidth_measure(struct machine *machine, uint32_t level, unsigned cores, d
         if (memory == MAP_FAILED)
             return error_set(err, -ENOMEM, "no memory for %u buffers of %zu bytes", n, bytes);
         madvise(memory, bytes * n, MADV_HUGEPAGE);
-        memset(memory, 1, bytes * n); /* else all pages would be the one of zeros */
+        memset(memory, 1, bytes * n); /* otherwise all pages would map the zero page */
         for (unsigned i = 0; i < n; i++)
             workers[i] = (struct worker){.buffer = (vector *)(memory + i * bytes),
                                          .vectors = bytes / sizeof(vector),

@@ -2,8 +2,8 @@
 /*
  * counters.c - from names of events to the kernel's encoding.
  *
- * Not tried on a machine with counters yet: names and weights are what the vendors' manuals say. AMD's events
- * count references when they are dispatched, mispredicted paths included.
+ * Not yet tested on a machine with counters: names and weights are those of the vendors' manuals. AMD's
+ * events count references when they are dispatched, including mispredicted paths.
  */
 #define _GNU_SOURCE
 #include "machine/counters.h"
@@ -19,7 +19,7 @@
 
 #define LIBRARY "libpfm.so.4"
 
-/* The first whose events are all known is taken. Newest first. */
+/* The first entry whose events are all known is used. Newest first. */
 static const struct {
     struct {
         const char *name;
@@ -113,7 +113,7 @@ static int find_named(const struct library *l, const char *names, struct counter
     return 0;
 }
 
-/* Whether all can be counted together, of this thread. */
+/* Tests whether all can be counted together, on this thread. */
 static int try(const struct counters *c, struct error *err)
 {
     int fd[COUNTERS_MAX], status = 0;
@@ -137,7 +137,7 @@ static int try(const struct counters *c, struct error *err)
     return status;
 }
 
-/* Cheap, and fails in most virtual machines: tried before the library is loaded. */
+/* Fast, and fails in most virtual machines: checked before the library is loaded. */
 static int any_counters(struct error *err)
 {
     struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.h - which of this machine's counters count references (docs/methods.md, section 1: loads + stores,
- * one each for a read-modify-write), and whether they may be used. Names are looked up through libpfm4, which
- * is loaded when this is asked and need not be installed.
+ * counters.h - hardware counters of this machine that count references (docs/methods.md, section 1: loads +
+ * stores, one each for a read-modify-write), and whether they may be used. Names are looked up through
+ * libpfm4, which is loaded on demand and need not be installed.
  */
 #ifndef CACHEGRAM_COUNTERS_H
 #define CACHEGRAM_COUNTERS_H
@@ -11,9 +11,9 @@
 #include "base/error.h"
 
 #define COUNTERS_MAX 3u
-/* Names events to count instead, with commas between ("MEM_INST_RETIRED:ALL_LOADS,..."): for CPUs that this
- * file does not know; and for tests, on machines without counters, a software event as a stand-in
- * ("task-clock"). */
+/* Environment variable with events to count instead, separated by commas ("MEM_INST_RETIRED:ALL_LOADS,..."):
+ * for CPUs that this file does not know. In tests on machines without counters, a software event replaces
+ * them ("task-clock"). */
 #define COUNTERS_ENV "CACHEGRAM_REFERENCE_EVENTS"
 
 /* References are the sum of weight * count. */
@@ -21,15 +21,15 @@ struct counters {
     unsigned n;
     struct counter {
         char name[64];
-        uint32_t type; /* these four as in struct perf_event_attr */
+        uint32_t type; /* type, config, config1, config2 as in struct perf_event_attr */
         uint64_t config, config1, config2;
         double weight;
-    } event[COUNTERS_MAX]; /* [0]: the one to take interrupts from */
+    } event[COUNTERS_MAX]; /* [0]: the one that interrupts */
 };
 
 /*
- * 0; or -ENODEV, with err naming what is missing: no counters, no libpfm4, an unknown CPU, an unknown name,
- * or counters that may not be used. Tries each by counting with it. *c is untouched on failure.
+ * 0; or -ENODEV, with err saying what is missing: no counters, no libpfm4, an unknown CPU, an unknown name,
+ * or counters that may not be used. Tests each by counting with it. *c is unchanged on failure.
  */
 int counters_find(struct counters *c, struct error *err);
 

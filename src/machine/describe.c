@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* describe.c - descriptions of machines as JSON, read by SQLite's JSON functions (it is linked anyway). */
+/* describe.c - descriptions of machines as JSON, parsed by SQLite's JSON functions (already linked). */
 #define _GNU_SOURCE
 #include "machine/machine.h"
 
@@ -21,7 +21,7 @@ static void put_string(FILE *out, const char *text)
         if (*s == '"' || *s == '\\')
             fprintf(out, "\\%c", *s);
         else if (*s < 0x20 || *s >= 0x7f)
-            fputs("?", out); /* names of CPUs are plain; what is not must not break the file */
+            fputs("?", out); /* names of CPUs are ASCII; other bytes must not corrupt the file */
         else
             putc(*s, out);
     }
@@ -111,7 +111,7 @@ static double number(struct reader *r, const char *at, const char *name)
     return sqlite3_column_double(r->get, 0);
 }
 
-/* What is absent, negative or beyond `most` counts as not known. */
+/* Absent, negative or too large values count as unknown. */
 static uint64_t whole(struct reader *r, const char *at, const char *name, double most)
 {
     double value = number(r, at, name);
@@ -175,7 +175,7 @@ static int get_machine(struct reader *r, const char *path, struct machine *m, st
     text(r, "hypervisor", m->hypervisor, sizeof m->hypervisor);
     m->cores = (unsigned)whole(r, "$", "cores", 1 << 20);
     m->line_bytes = (unsigned)whole(r, "$", "line_bytes", 1 << 20);
-    m->in_order = (int)whole(r, "$", "in_order", 1); /* older descriptions do not have it: 0 */
+    m->in_order = (int)whole(r, "$", "in_order", 1); /* 0 in older descriptions, which lack it */
     m->clock_hz = number(r, "$", "clock_hz");
     m->tsc_hz = number(r, "$", "tsc_hz");
     for (uint32_t l = 0; l < m->levels; l++) {

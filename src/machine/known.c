@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* known.c - machines whose numbers are public, each with where from; and finding one by name or file. */
+/* known.c - machines with published numbers and their sources; and lookup by name or file. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine.h - descriptions of machines: caches, latencies, bandwidths, clocks. Measured here, read from a
- * JSON file, or one of a few known ones.
+ * JSON file, or built in.
  */
 #ifndef CACHEGRAM_MACHINE_H
 #define CACHEGRAM_MACHINE_H
@@ -13,35 +13,36 @@
 
 #define MACHINE_LEVELS 4u
 #define MACHINE_CURVE 64u
-#define MACHINE_CORES 64u /* core counts at which bandwidth is reported */
+#define MACHINE_CORES 64u /* core counts for which bandwidth is reported */
 
 struct machine_bandwidth {
-    unsigned cores;                          /* that run at once */
-    double read_gbps, write_gbps, copy_gbps; /* 10^9 bytes a second, of all together; copy counts both ways */
+    unsigned cores; /* that run at the same time */
+    double read_gbps, write_gbps,
+        copy_gbps; /* 10^9 bytes per second, of all together; copy counts both directions */
 };
 
-/* Numbers that are not known are NaN (doubles) or 0 (whole ones). */
+/* Unknown numbers are NaN (doubles) or 0 (integers). */
 struct machine_level {
     uint64_t size_bytes; /* as the system reports it; of each cache of the level */
     unsigned ways;
     unsigned shared_by;    /* cores that share one */
-    double latency_cycles; /* of a load that depends on the last one, core clock */
+    double latency_cycles; /* of dependent loads, in cycles of the core clock */
     double latency_ns;
-    uint64_t measured_bytes; /* where the measured latency leaves this level */
+    uint64_t measured_bytes; /* largest size with this level's latency, as measured */
     struct machine_bandwidth bandwidth[MACHINE_CORES];
     size_t nbandwidth;
 };
 
 struct machine {
-    char name[64], cpu[128], source[512]; /* source: where the numbers are from, in words */
-    char hypervisor[32];                  /* empty: none that shows */
+    char name[64], cpu[128], source[512]; /* source: origin of the numbers, in words */
+    char hypervisor[32];                  /* empty: none detected */
     unsigned cores, line_bytes;
-    int in_order;            /* its cores wait for every load, hits in the first level too */
+    int in_order;            /* its cores wait for every load, also for first-level hits */
     double clock_hz, tsc_hz; /* clock: of the core while it was measured */
     struct machine_level level[MACHINE_LEVELS];
     uint32_t levels;
     struct machine_level memory; /* latency and bandwidth; size_bytes: installed */
-    /* The latency curve that was measured: a chain of dependent loads through so many bytes. */
+    /* The measured latency curve: a chain of dependent loads through so many bytes. */
     struct machine_curve_point {
         uint64_t size_bytes;
         double ns;
@@ -50,11 +51,11 @@ struct machine {
 };
 
 /* --- descriptions --- */
-/* A known machine's name, or a file. -ENOENT, -EINVAL (not such a description). */
+/* Finds a built-in machine by name, or reads a file. -ENOENT, -EINVAL (not such a description). */
 int machine_find(const char *name_or_file, struct machine *machine, struct error *err);
-/* Known ones: i from 0; NULL after the last. Valid permanently. */
+/* Built-in machines: i from 0; NULL after the last. Never freed. */
 const struct machine *machine_known(size_t i);
-/* As JSON; what is not known is null. machine_read takes it back. */
+/* Writes JSON that machine_read can read; unknown numbers are null. */
 void machine_write(FILE *out, const struct machine *machine);
 int machine_read(const char *path, struct machine *machine, struct error *err);
 
@@ -62,16 +63,17 @@ int machine_read(const char *path, struct machine *machine, struct error *err);
 /* What the system reports: caches, cores, CPU, hypervisor; nothing is measured. */
 int machine_topology(struct machine *machine, struct error *err);
 struct machine_probe {
-    double seconds_a_point; /* of each latency and each bandwidth; the best of its parts counts */
+    double seconds_a_point; /* duration of each latency and each bandwidth measurement; the best of its parts
+                               counts */
     uint64_t largest_bytes; /* of the latency curve; 0: four times the last level's size */
-    unsigned cores;         /* bandwidth from 1 to so many; 0: all that the process may run on */
+    unsigned cores;         /* bandwidth for 1 to so many; 0: all on which the process may run */
 };
-/* Adds clocks, latencies and bandwidths to what machine_topology filled. Takes a while, and two cores'
- * caches. interrupted may be NULL. */
+/* Adds clocks, latencies and bandwidths to what machine_topology filled. Takes a while and disturbs the
+ * caches of all cores that it uses. interrupted may be NULL. */
 int machine_measure(struct machine *machine, const struct machine_probe *probe,
                     const volatile int *interrupted, struct error *err);
-/* Sizes at which a latency curve leaves each level: fills measured_bytes and latencies of levels and memory.
- */
+/* Finds the sizes at which the latency curve leaves each level: fills measured_bytes and latencies of levels
+ * and memory. */
 void machine_find_levels(struct machine *machine);
 
 #endif

@@ -2,13 +2,13 @@
 /*
  * measure.c - clocks, latencies and bandwidths of this machine.
  *
- * Latency: a chain of loads, each of which says where the next one goes, in one random cycle through all
- * lines of a buffer; so there is nothing to prefetch and nothing to overlap. The time of a load as the
- * buffer grows is a staircase with a step where each level of cache ends. Huge pages are asked for; where
- * they are refused, steps of the TLB are in it too.
+ * Latency: a chain of loads in which each loaded word is the address of the next one, in one random cycle
+ * through all lines of a buffer; so nothing can be prefetched or overlapped. The time per load as a function
+ * of the buffer's size is a staircase with a step at the end of each cache level. Huge pages are requested;
+ * without them, steps of the TLB appear too.
  *
- * Other programs and the hypervisor can only make things slower: of many short runs the fastest counts,
- * each timed by the thread's CPU time, which does not include other threads on the core.
+ * Other programs and the hypervisor can only slow a measurement down: the fastest of many short runs counts.
+ * Each is measured in the thread's CPU time, which excludes other threads on the core.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,12 +24,12 @@
 #include "machine/machine.h"
 
 #define SMALLEST_BYTES 4096u
-#define LARGEST_BYTES (UINT64_C(1) << 28) /* unless asked for: 256 MB take seconds to set up */
+#define LARGEST_BYTES (UINT64_C(1) << 28) /* by default: 256 MB take seconds to set up */
 #define RUNS 16
-/* Neighbouring sizes with latencies no further apart than this are on one step of the staircase: noise and
- * the TLB raise them by less from one half octave to the next, caches by more. */
+/* Largest ratio of latencies of neighbouring sizes on the same step: from one half octave to the next, noise
+ * and the TLB raise the latency by less, caches by more. */
 #define PLATEAU_RISES 1.25
-/* A level whose latency is not so much below that of the next one does not show. */
+/* A level whose latency is not lower than that of the next one by this factor cannot be resolved. */
 #define STEP_SMALLEST 1.3
 
 static double now_s(clockid_t clock)
@@ -68,7 +68,7 @@ static double measure_clock(double seconds)
     return (double)n / best;
 }
 
-/* The two clocks at one moment: of several tries the one with the least time between two looks. */
+/* Reads both clocks at one moment: of several tries, the one with the shortest time between two readings. */
 static void both_clocks(uint64_t *tsc, double *time)
 {
     double least = INFINITY;
@@ -120,11 +120,11 @@ static void **chase(void **p, uint64_t n)
         p = *p, p = *p, p = *p, p = *p;
         p = *p, p = *p, p = *p, p = *p;
     }
-    __asm__ volatile("" : : "r"(p)); /* the result is wanted */
+    __asm__ volatile("" : : "r"(p)); /* prevents removal of the loop */
     return p;
 }
 
-/* Loads that do not wait for each other: several times as fast as a chain. */
+/* Loads that do not depend on each other: several times as fast as a chain. */
 static void sweep(const char *buffer, size_t lines, size_t line_bytes)
 {
     for (size_t i = 0; i < lines; i++)
@@ -132,15 +132,15 @@ static void sweep(const char *buffer, size_t lines, size_t line_bytes)
 }
 
 /*
- * A chain that comes back to a line after milliseconds may find it evicted by others, on the host of a
- * virtual machine for instance; then it takes still longer, and never gets to hold what it could. So a sweep
- * brings all lines in before each run.
+ * A chain that returns to a line after milliseconds may find it evicted by other programs, for example on the
+ * host of a virtual machine; then it takes still longer, and never holds as much of the cache as it could. So
+ * a sweep fetches all lines before each run.
  */
 static double measure_chain(char *buffer, size_t lines, size_t line_bytes, double seconds)
 {
     uint64_t n = 1024;
     double best = INFINITY;
-    void **p = chase((void **)buffer, lines + 8); /* pages and all */
+    void **p = chase((void **)buffer, lines + 8); /* also maps the pages */
     for (;;) { /* long enough for the clock: a run is a RUNS-th of the time */
         sweep(buffer, lines, line_bytes);
         double start = cpu_s();
@@ -169,7 +169,7 @@ static int measure_latency(struct machine *m, const struct machine_probe *probe,
     if (buffer == MAP_FAILED || !order) {
         code = error_set(err, -ENOMEM, "no memory for a buffer of %llu bytes", (unsigned long long)largest);
     } else {
-        madvise(buffer, largest, MADV_HUGEPAGE); /* refused: a curve with the TLB in it */
+        madvise(buffer, largest, MADV_HUGEPAGE); /* if refused, the curve includes the TLB */
         random_seed(&random, 1);
         m->ncurve = 0;
         for (int half = 0; m->ncurve < MACHINE_CURVE && code == 0; half++) {
@@ -196,7 +196,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of the curve within two sizes; where there is no point, the nearest one above. */
+/* Median of the curve between two sizes; if there is no point, the next larger one. */
 static double plateau(const struct machine *m, double from, double to)
 {
     double ns[MACHINE_CURVE];
@@ -214,9 +214,9 @@ static double plateau(const struct machine *m, double from, double to)
 }
 
 /*
- * The latency at the first three neighbouring sizes, from `from` to `to`, that have about the same; NaN:
- * there are none. The first: of a level that others use too, on the host of a virtual machine for instance,
- * only the beginning may be left to us, and beyond that latencies are those of memory.
+ * Returns the latency at the first three neighbouring sizes between `from` and `to` that have about the same
+ * latency; NaN if there are none. The first: of a level that others use too, for example on the host of a
+ * virtual machine, only a part may be left to us, and larger sizes have the latency of memory.
  */
 static double first_plateau(const struct machine *m, double from, double to)
 {
@@ -236,7 +236,7 @@ void machine_find_levels(struct machine *m)
     double inner = 0;
     for (uint32_t l = 0; l < m->levels; l++) {
         double size = (double)m->level[l].size_bytes;
-        /* Well inside: beyond the step of the inner level, before its own. */
+        /* Well inside: beyond the step of the inner level, and before its own. */
         m->level[l].latency_ns = first_plateau(m, 1.4 * inner, 0.75 * size);
         if (isnan(m->level[l].latency_ns))
             m->level[l].latency_ns = plateau(m, fmin(2 * inner, size / 2), 0.75 * size);
@@ -253,7 +253,7 @@ void machine_find_levels(struct machine *m)
         m->level[l].measured_bytes = 0;
         if (!(outer > STEP_SMALLEST * m->level[l].latency_ns))
             continue;
-        /* The last point below: what disturbs makes points slower, never faster. */
+        /* The last point below: disturbances make points slower, never faster. */
         for (size_t i = 0; i < m->ncurve; i++)
             if (m->curve[i].ns < step)
                 m->level[l].measured_bytes = m->curve[i].size_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - whether a program's file, or a file beside it, has names of functions and lines. */
+/* names.c - whether a program's file, or a separate file, has names of functions and lines. */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include <unistd.h>
 #include "machine/offers.h"
 
-/* Bytes [at, at + n) of the file, NULL if it does not have them. */
+/* Bytes [at, at + n) of the file; NULL if it is too short. */
 static const void *part(const unsigned char *file, size_t size, uint64_t at, uint64_t n)
 {
     return at <= size && n <= size - at ? file + at : NULL;
 }
 
-/* /usr/lib/debug/.build-id/xx/yyyy.debug, where Debian's -dbgsym packages put it. */
+/* /usr/lib/debug/.build-id/xx/yyyy.debug, where Debian's -dbgsym packages install it. */
 static void look_for_separate(const unsigned char *note, size_t size, char *path, size_t room)
 {
     for (size_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {

@@ -22,7 +22,7 @@
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
 
-/* First line of a small file, without its newline; "" if it cannot be read. */
+/* Reads the first line of a small file, without its newline; "" if it cannot be read. */
 static void read_line(const char *path, char *text, size_t size)
 {
     text[0] = '\0';
@@ -103,7 +103,7 @@ static void find_breakpoints(struct offer *o)
         close(fd[i]);
 }
 
-/* In a child, which would be left with system calls that end in SIGSYS. */
+/* In a child, whose system calls would end in SIGSYS afterwards. */
 static void find_dispatch(struct offer *o)
 {
     static char selector; /* 0: allow */

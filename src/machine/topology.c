@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology.c - what the system reports of this machine, by hwloc; the hypervisor by /proc/cpuinfo and hwloc.
- */
+/* topology.c - this machine as the system reports it, from hwloc; the hypervisor from /proc/cpuinfo and
+ * hwloc. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <hwloc.h>
@@ -24,7 +24,7 @@ static const char *info(hwloc_topology_t topology, const char *name)
     return text ? text : hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), name);
 }
 
-/* A guest sees the flag `hypervisor`; DMI, if available, has its name. */
+/* A guest has the CPU flag `hypervisor`; DMI has its name, if available. */
 static void find_hypervisor(hwloc_topology_t topology, char *name, size_t size)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -43,7 +43,7 @@ static void find_hypervisor(hwloc_topology_t topology, char *name, size_t size)
     snprintf(name, size, "%s", !guest ? "" : vendor && *vendor ? vendor : "yes");
 }
 
-/* The caches on the way from the first core to memory. */
+/* Lists the caches from the first core to memory. */
 static void find_caches(hwloc_topology_t topology, struct machine *m)
 {
     hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, 0);

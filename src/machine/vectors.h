@@ -6,8 +6,8 @@
 #define CACHEGRAM_VECTORS_H
 
 /*
- * Number of the vector register: 31 with AVX-512VL, which programs use least; 15 with AVX2; 0: it cannot, for
- * that takes BMI2, too, and a kernel that saves these registers.
+ * Number of the vector register: 31 with AVX-512VL, which programs use least; 15 with AVX2; 0: not possible
+ * (BMI2 is needed too, and a kernel that saves these registers).
  */
 unsigned vectors_for_counting(void);
 

@@ -67,7 +67,8 @@ int profile_fail(const struct profile *p, struct error *err)
     case SQLITE_CANTOPEN:
         return error_set(err, -EACCES, "cannot open the profile '%s' or its journal (%s)", p->path, why);
     case SQLITE_IOERR:
-        /* SQLite knows of full disks only. Its file does not forget what failed, as errno does meanwhile. */
+        /* SQLite reports full disks only. Its file object remembers what failed, while errno may have
+         * changed. */
         if (p->writing)
             sqlite3_file_control(p->db, "main", SQLITE_FCNTL_LAST_ERRNO, &failed);
         if (failed == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0)
@@ -79,7 +80,7 @@ int profile_fail(const struct profile *p, struct error *err)
         return error_set(err, -EIO, "cannot %s the profile '%s' (%s): check its disk",
                          p->writing ? "write" : "read", p->path, sqlite3_errstr(code));
     default:
-        /* While reading, this is a table or column that is not there. */
+        /* While reading, this is a missing table or column. */
         if (!p->writing)
             return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy",
                              p->path, why);

@@ -36,7 +36,9 @@ static int take(const unsigned char **at, const unsigned char *end, uint64_t *va
     return -EINVAL;
 }
 
-/* The first bin from `bin` on that is not empty; HIST_BINS if there is none. Most are empty: by eights. */
+/*
+ * The first bin from `bin` on that is not empty; HIST_BINS if there is none. Most are empty: eight at a time.
+ */
 static uint32_t next_used(const struct hist *h, uint32_t bin)
 {
     for (; bin < HIST_BINS; bin++) {
@@ -54,7 +56,7 @@ unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
     static_assert(HIST_BINS % 8 == 0, "next_used goes by eights");
     size_t room = 0, n = 0;
     unsigned char *bytes = NULL;
-    uint64_t left = h->total; /* after the last value, thousands of bins are skipped */
+    uint64_t left = h->total; /* thousands of bins after the last value are skipped */
     uint32_t next = 0;
     for (uint32_t bin = 0; left > 0 && (bin = next_used(h, bin)) < HIST_BINS; bin++) {
         if (n + 2 + LEB128_MAX > room) { /* a skip is below 2^14: two bytes */

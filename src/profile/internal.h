@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * internal.h - what the writing and the reading half of the profile share.
- */
+/* internal.h - shared by the writing and the reading half of the profile. */
 #ifndef CACHEGRAM_PROFILE_INTERNAL_H
 #define CACHEGRAM_PROFILE_INTERNAL_H
 
@@ -9,8 +7,7 @@
 #include "base/moves.h"
 #include "profile/profile.h"
 
-/* "Cgrm", in the SQLite header at byte 68: file(1) and we distinguish a profile from other databases by it.
- */
+/* "Cgrm", in the SQLite header at byte 68: distinguishes profiles from other databases, also for file(1). */
 #define PROFILE_APPLICATION_ID 0x4367726d
 
 enum profile_stmt {
@@ -39,29 +36,29 @@ enum profile_stmt {
 
 struct profile {
     sqlite3 *db;
-    char *path; /* as the caller named it, for messages */
+    char *path; /* as the caller gave it, for messages */
     int writing;
-    char *journal;                  /* of a profile that was created */
-    int made;                       /* its file is ours */
-    struct moves moves;             /* that made way for it */
+    char *journal;                  /* of a created profile */
+    int made;                       /* we created the file */
+    struct moves moves;             /* existing files that were renamed */
     sqlite3_stmt *stmt[STMT_COUNT]; /* prepared on first use */
 };
 
-/* Turn SQLite's last trouble with p into a sentence and a negative errno value. */
+/* Converts SQLite's last error of p into a sentence and a negative errno value. */
 int profile_fail(const struct profile *p, struct error *err);
 /* The statement, prepared, reset and unbound; NULL with err filled. */
 sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct error *err);
 /*
- * Runs sql and hands each row to `take`, with a place of `size` bytes for it; *list is malloc'ed, *n its
- * length. 0 or a negative code.
+ * Runs sql and calls `take` for each row with an element of `size` bytes; *list is malloc'ed, *n its length.
+ * 0 or a negative code.
  */
 int profile_read_all(struct profile *p, const char *sql, size_t size,
                      void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err);
-/* Close the database (an open transaction rolls back) and free p. NULL is allowed. */
+/* Closes the database (an open transaction is rolled back) and frees p. NULL is allowed. */
 void profile_free(struct profile *p);
 /*
- * The name to give to SQLite: malloc'ed; "./" before a relative name, so that ":memory:", "file:..."
- * and the empty name are ordinary files. NULL when memory is short.
+ * The file name for SQLite, malloc'ed: with "./" before a relative name, so that ":memory:", "file:..." and
+ * the empty name are ordinary files. NULL when memory is short.
  */
 char *profile_sqlite_name(const char *path);
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* In the order of enum wire_end. The profile does not know the wire, so the codes are repeated here;
- * they are part of the file format and never change their meaning. */
+/* In the order of enum wire_end. The profile does not include wire.h, so the codes are repeated here; they
+ * are part of the file format and never change. */
 static const char *const end_names[] = {"more",  "full",   "syscall", "instruction", "code",
                                         "fault", "signal", "exit",    "space"};
 

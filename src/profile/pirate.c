@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pirate.c - what was measured with part of the cache taken away, written and read. */
+/* pirate.c - measurements with part of the cache occupied: writing and reading. */
 #include "profile/internal.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ int profile_pirates(struct profile *p, struct profile_pirate **rows, size_t *n, 
 {
     sqlite3_stmt *s = NULL;
     void *list = NULL;
-    /* Tables may be missing (docs/format.md). */
+    /* The table may be missing (docs/format.md). */
     if (sqlite3_prepare_v2(p->db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pirate'", -1,
                            &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);

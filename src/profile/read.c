@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read.c - the profile afterwards, or while it is still being written.
+ * read.c - reads a profile, also while it is being written.
  *
- * Every reader sees one state of the file: opening begins a read transaction that lasts until the
- * close. Nothing is written, with one exception: if the writer was killed in the middle of a commit,
- * its journal must be played back before anybody can read. That is done in place where we may, else
- * on a copy that lives no longer than this process.
+ * Every reader sees one state of the file: opening begins a read transaction that lasts until the profile is
+ * closed. Nothing is written, with one exception: if the writer was killed in the middle of a commit, its
+ * journal must be replayed before the file can be read. That is done in place if permitted, otherwise on a
+ * copy that exists as long as this process.
  */
 #define _GNU_SOURCE
 #include "profile/internal.h"
@@ -25,7 +25,7 @@
 
 #define READ_WAIT_MS 10000 /* for a writer in the middle of a commit */
 
-/* The SQLite file header (sqlite.org/fileformat.html): examined here for precise error messages. */
+/* The SQLite file header (sqlite.org/fileformat.html), examined here for precise error messages. */
 #define HEADER_BYTES 100
 #define HEADER_MAGIC "SQLite format 3"
 #define HEADER_USER_VERSION 60
@@ -57,8 +57,8 @@ static int check_is_file(const char *path, struct error *err)
 }
 
 /*
- * Is this a profile of ours, of a version that we read? The bytes are read through SQLite's own file
- * object: to close another descriptor of the file would drop this process's locks on it (POSIX).
+ * Is this a cachegram profile of a version that we read? The bytes are read through SQLite's file object:
+ * closing another descriptor of the file would release this process's locks on it (POSIX).
  */
 static int check_header(struct profile *p, struct error *err)
 {
@@ -130,7 +130,7 @@ static int check_whole(struct profile *p, struct error *err)
     sqlite3_file_control(p->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     if (file->pMethods->xFileSize(file, &size) != SQLITE_OK)
         return error_set(err, -EIO, "cannot read the profile '%s'", p->path);
-    /* SQLite rounds the size up to pages, so it would not miss part of the last one. */
+    /* SQLite rounds the size up to pages, so that it would not notice a truncated last page. */
     if (size < pages * page_bytes)
         return error_set(err, -EINVAL,
                          "the profile '%s' is truncated (%lld bytes of %lld): record again, or use a copy",
@@ -144,7 +144,7 @@ static int check_whole(struct profile *p, struct error *err)
     } else {
         const char *text = (const char *)sqlite3_column_text(s, 0);
         if (!text || strcmp(text, "ok") != 0) {
-            /* The finding may span lines ("*** in database main ***", then the matter). */
+            /* The result may span lines ("*** in database main ***", then the finding). */
             code =
                 error_set(err, -EINVAL, "the profile '%s' is damaged: record again, or use a copy", p->path);
         }
@@ -154,8 +154,8 @@ static int check_whole(struct profile *p, struct error *err)
 }
 
 /*
- * Open the file called `name` and begin to read. 0; or 1: a journal must be played back first; or an
- * error. A header that does not satisfy counts only once no journal is in the way.
+ * Opens the file `name` and begins to read. 0; or 1: a journal must be replayed first; or an error. An
+ * invalid header is an error only if there is no journal.
  */
 static int attach(struct profile *p, const char *name, struct error *err)
 {
@@ -169,7 +169,7 @@ static int attach(struct profile *p, const char *name, struct error *err)
         return code;
     sqlite3_extended_result_codes(p->db, 1);
     sqlite3_busy_timeout(p->db, READ_WAIT_MS);
-    /* The file may come from anywhere: no code hidden in its schema runs. */
+    /* The file may come from anywhere: no code hidden in its schema may run. */
     sqlite3_db_config(p->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(p->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_int64 tables;
@@ -180,7 +180,7 @@ static int attach(struct profile *p, const char *name, struct error *err)
     return rc == SQLITE_OK ? 0 : profile_fail(p, err);
 }
 
-/* Let SQLite play back the journal beside `name`; success shows when the file is read afterwards. */
+/* Lets SQLite replay the journal of `name`; success shows when the file is read afterwards. */
 static void recover(const char *name)
 {
     sqlite3 *db = NULL;
@@ -213,7 +213,7 @@ static int copy_file(const char *from, const char *to)
     return n == 0 ? 0 : -1;
 }
 
-/* The last resort for a profile that we may not write: play its journal back on a copy. */
+/* The last resort for a profile that may not be written: replays its journal on a copy. */
 static int attach_copy(struct profile *p, const char *name, struct error *err)
 {
     const char *tmp = getenv("TMPDIR");
@@ -229,7 +229,7 @@ static int attach_copy(struct profile *p, const char *name, struct error *err)
             recover(copy);
             code = attach(p, copy, err);
         }
-        /* SQLite keeps its descriptor, so the copy needs no name any longer. */
+        /* SQLite keeps its descriptor, so that the copy needs no name. */
         if (copy_journal)
             unlink(copy_journal);
         if (copy)
@@ -280,7 +280,7 @@ int profile_open(const char *path, struct profile **profile, struct error *err)
     return 0;
 }
 
-/* Step to the value of `key`; the statement, or NULL with *code set. */
+/* Finds the value of `key`: the statement, or NULL with *code set. */
 static sqlite3_stmt *find(struct profile *p, const char *key, int *code, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_GET, err);
@@ -306,7 +306,7 @@ int profile_get(struct profile *p, const char *key, char *value, size_t size, st
     if (!s)
         return code;
     const char *text = (const char *)sqlite3_column_text(s, 0);
-    /* A value longer than the buffer is cut, like snprintf: it is for showing. */
+    /* A value longer than the buffer is truncated, as by snprintf: it is only displayed. */
     if (size)
         snprintf(value, size, "%s", text ? text : "");
     sqlite3_reset(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema.h - the tables of a profile, version PROFILE_SCHEMA_VERSION. docs/format.md explains them to
- * those who read the file without us; keep the two together.
+ * schema.h - the tables of a profile, version PROFILE_SCHEMA_VERSION. docs/format.md explains them for other
+ * readers of the file; keep both consistent.
  */
 #ifndef CACHEGRAM_PROFILE_SCHEMA_H
 #define CACHEGRAM_PROFILE_SCHEMA_H

@@ -28,7 +28,7 @@ struct site_map {
     size_t nsites, sites_room;
 };
 
-/* Room for one more element of that size. 0, or -ENOMEM. */
+/* Makes space for one more element of that size. 0, or -ENOMEM. */
 static int make_room(void *list, size_t used, size_t *room, size_t size)
 {
     if (used < *room)

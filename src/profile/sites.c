@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sites.c - code and counts of its references, written and read. */
+/* sites.c - code and counts of its references: writing and reading. */
 #include "profile/sites.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static int done(struct profile *p, sqlite3_stmt *s, struct error *err)
     return code;
 }
 
-/* 0: none. */
+/* Id 0 is stored as NULL. */
 static void bind_id(sqlite3_stmt *s, int column, uint64_t id)
 {
     if (id != 0)

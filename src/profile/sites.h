@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sites.h - the part of a profile that says which instructions made references (docs/format.md, "Code").
+ * sites.h - the part of a profile that attributes references to instructions (docs/format.md, "Code").
  *
- * Counts are of a process' blocks and their references (burst_site); table `block` says which site each of
- * them is; a site is an instruction of an image and has frames: its source lines, inlined functions first.
+ * Counts are of a process' blocks and their references (burst_site). Table `block` maps each of these to a
+ * site. A site is an instruction of an image and has frames: its source lines, inlined functions first.
  */
 #ifndef CACHEGRAM_PROFILE_SITES_H
 #define CACHEGRAM_PROFILE_SITES_H
@@ -15,26 +15,27 @@
 
 struct profile_image {
     uint64_t id;
-    char *path;     /* "": not known */
+    char *path;     /* "": unknown */
     char *build_id; /* hexadecimal, "": none */
 };
 
-/* A line of source, or a function whose lines are not known. */
+/* A line of source, or a function whose lines are unknown. */
 struct profile_frame {
     uint64_t id;
     char *function;  /* demangled */
-    char *file;      /* "": not known */
-    uint32_t line;   /* 0: not known */
-    int guessed;     /* the compiler gave the instruction no line: it is that of the nearest one before */
+    char *file;      /* "": unknown */
+    uint32_t line;   /* 0: unknown */
+    int guessed;     /* the compiler gave the instruction no line: the nearest previous one is used */
     uint64_t caller; /* id of the frame into which this one is inlined; 0: none */
 };
 
 struct profile_site {
     uint64_t id;
     uint64_t image;
-    uint64_t offset; /* in the file; PROFILE_SITE_REST: all sites of the image that are not kept apart */
-    uint64_t frame;  /* id of the innermost one; 0: not known */
-    uint64_t outer;  /* id of the outermost one: the function as it was compiled */
+    uint64_t
+        offset; /* in the file; PROFILE_SITE_REST: all sites of the image that are not stored separately */
+    uint64_t frame;              /* id of the innermost one; 0: unknown */
+    uint64_t outer;              /* id of the outermost one: the compiled function */
     uint64_t references, firsts; /* recorded: touches, and of these first touches of a line in their burst */
 };
 #define PROFILE_SITE_REST UINT64_MAX
@@ -43,41 +44,41 @@ struct profile_site {
 /* burst 0: of a process' whole life (full mode). */
 int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process, const uint8_t *bytes,
                              size_t size, struct error *err);
-/* Keeps the counts of every `every`th burst only, from the first on; *left: the bytes that these have. */
+/* Keeps the counts of every `every`th burst only, from the first on; *left: the bytes of these. */
 int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct error *err);
-/* Replaces what was there. */
+/* Replaces existing rows. */
 int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes, size_t size,
                        struct error *err);
-/* With the ids in them, which must be new. */
+/* The ids in the structures must be new. */
 int profile_add_image(struct profile *p, const struct profile_image *image, struct error *err);
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err);
 int profile_add_site(struct profile *p, const struct profile_site *site, struct error *err);
-/* Touches of a site at `lines` lines and more, up to the next row; kind: "stack" or "first". */
+/* Touches of a site at distances of `lines` or more, up to the next row; kind: "stack" or "first". */
 int profile_add_site_distance(struct profile *p, uint64_t site, const char *kind, uint64_t lines,
                               uint64_t references, struct error *err);
 
 /* --- reading --- */
-/* All of them, by id; the caller frees by the function below. */
+/* All of them, by id; the caller frees them with the function below. */
 int profile_images(struct profile *p, struct profile_image **images, size_t *n, struct error *err);
 void profile_images_free(struct profile_image *images, size_t n);
 int profile_frames(struct profile *p, struct profile_frame **frames, size_t *n, struct error *err);
 void profile_frames_free(struct profile_frame *frames, size_t n);
 /* free() */
 int profile_sites(struct profile *p, struct profile_site **sites, size_t *n, struct error *err);
-/* Calls each for every row of counts, by burst; what is negative ends it and is returned. */
+/* Calls each for every row of counts, by burst; a negative result ends the loop and is returned. */
 int profile_each_site_counts(struct profile *p,
                              int (*each)(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes,
                                          size_t size, struct error *err),
                              void *ctx, struct error *err);
 
-/* --- which site a reference of a block is --- */
+/* --- sites of the references of a block --- */
 struct site_map;
 /* NULL with err filled. */
 struct site_map *site_map_load(struct profile *p, struct error *err);
 void site_map_free(struct site_map *m); /* NULL is allowed */
-/* Site ids of the block's references; their number, 0: no such block. */
+/* Site ids of the block's references. Returns their number; 0: no such block. */
 uint32_t site_map_block(const struct site_map *m, uint64_t process, uint64_t block, const uint32_t **sites);
-/* Stores all again with site i as ids[i]; i below n. */
+/* Stores all again, with site i (below n) replaced by ids[i]. */
 int site_map_store(const struct site_map *m, struct profile *p, const uint32_t *ids, size_t n,
                    struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparse.c - windows and samples of sparse reuse distances, written and read. */
+/* sparse.c - windows and samples of sparse reuse distances: writing and reading. */
 #include "profile/internal.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ int profile_add_sample(struct profile *p, const struct profile_sample *sample, s
     return done(p, s, err);
 }
 
-/* A growing array of elements of `size` bytes; where the next one goes, or NULL. */
+/* Returns the next element of a growing array of elements of `size` bytes, or NULL. */
 static void *next_element(void **list, size_t used, size_t *room, size_t size)
 {
     if (used == *room) {

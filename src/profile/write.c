@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write.c - the profile while the program runs.
+ * write.c - writes the profile while the program runs.
  *
- * The problem: anything may be killed at any moment, and what was seen till then must stay readable,
- * as one file. SQLite's rollback journal gives that: the file always is the state of the last commit,
- * or becomes it when a reader finds the journal of a commit that was cut short and plays it back. A
- * write-ahead log would leave the newest data in a second file that users forget to copy.
+ * Problem: the recorder may be killed at any moment, and everything recorded so far must remain readable, in
+ * one file. SQLite's rollback journal provides that: the file is always in the state of the last commit, or a
+ * reader restores that state from the journal of an interrupted commit. A write-ahead log would leave the
+ * newest data in a second file, which users forget to copy.
  *
- * A transaction is open at all times, begun as IMMEDIATE: readers may read beside it, but a second
- * writer sees that the file is in use (profile_create refuses then). Nothing is spilled from the cache
- * before a commit, since a spill would lock readers out until that commit.
+ * A transaction is open at all times, begun as IMMEDIATE: readers may read meanwhile, but a second writer
+ * sees that the file is in use (then profile_create refuses). Nothing is spilled from the cache before a
+ * commit, since a spill would lock readers out until that commit.
  */
 #define _GNU_SOURCE
 #include "profile/internal.h"
@@ -29,11 +29,12 @@
 #include "profile/names.h"
 #include "profile/schema.h"
 
-/* A commit waits so long for readers, then is left to the next one: the collector must not stall. */
+/* A commit waits so long for readers, then leaves its data to the next one: the collector must not be
+ * delayed. */
 #define COMMIT_WAIT_MS 50
-/* The last commit has no next one. */
+/* There is no commit after the last one. */
 #define CLOSE_WAIT_MS 10000
-/* Another cachegram has the folder for some milliseconds. */
+/* Another cachegram locks the folder for some milliseconds. */
 #define LOCK_WAIT_MS 2000
 
 static int exec(struct profile *p, const char *sql, struct error *err)
@@ -54,15 +55,16 @@ static int in_use(const char *name)
     sqlite3 *db = NULL;
     int busy = 0;
     if (sqlite3_open_v2(name, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
-        /* Also plays back a journal that a killed writer left, so that the old file stands alone. */
+        /* Also replays a journal that a killed writer left, so that the old file is complete without it. */
         busy = (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) & 0xff) == SQLITE_BUSY;
     }
     sqlite3_close(db);
     return busy;
 }
 
-/* Of all that create profiles in a folder, one at a time looks whether a name is free, and takes it. A
- * descriptor of the locked folder, or -1 where that cannot be had: then O_EXCL must do. */
+/* Among all processes that create profiles in a folder, only one at a time checks whether a name is free and
+ * takes it. Returns a descriptor of the locked folder, or -1 if it cannot be locked: then only O_EXCL
+ * protects. */
 static int lock_folder(const char *path)
 {
     char *folder = strdup(path);
@@ -91,8 +93,7 @@ static int cannot_create(const char *path, int code, struct error *err)
     return error_set(err, code, "cannot create the profile '%s': %s", path, strerror(-code));
 }
 
-/* Move what is at `path` out of the way, its journal with it: a journal must never be applied to another
- * file. */
+/* Renames the file at `path` and its journal: a journal must never be applied to another file. */
 static int move_old(struct profile *p, const char *name, struct error *err)
 {
     const char *path = p->path;
@@ -124,7 +125,7 @@ static int move_old(struct profile *p, const char *name, struct error *err)
     }
     if (code == 0) {
         int there = lstat(path, &st) == 0;
-        /* Nothing must be in the journal's way either: SQLite would find out while recording. */
+        /* Nothing may be in the place of the journal either: SQLite would notice only while recording. */
         if (lstat(p->journal, &st) != 0 && errno != ENOENT)
             code = -errno;
         if (code == 0 && there)
@@ -143,7 +144,7 @@ static int move_old(struct profile *p, const char *name, struct error *err)
     return code;
 }
 
-/* The file, empty: on failure, SQLite would report the result of its second, read-only attempt. */
+/* Creates the file, empty. SQLite would report only the error of its second, read-only attempt. */
 static int make_file(struct profile *p, const char *name, struct error *err)
 {
     int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -176,9 +177,9 @@ static int begin(struct profile *p, struct error *err)
              "PRAGMA cache_spill=OFF; BEGIN IMMEDIATE;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d;",
              PROFILE_APPLICATION_ID, PROFILE_SCHEMA_VERSION);
-    /* Schema and header stay in one commit, the caller's first: a file that is not empty is a whole
-     * profile, and a commit costs a millisecond. That one is not flushed to the disk (a kill does no
-     * harm, a power failure takes a profile without data), all later ones are. */
+    /* Schema and header are in one commit, the caller's first: a file that is not empty is a complete
+     * profile, and a commit takes a millisecond. That commit is not flushed to the disk (a kill is harmless,
+     * a power failure costs a profile without data); all later ones are. */
     int code = exec(p, pragmas, err);
     if (code == 0 && (code = exec(p, profile_schema, err)) == 0 &&
         (code = profile_set(p, "started", started, err)) == 0 &&
@@ -187,7 +188,7 @@ static int begin(struct profile *p, struct error *err)
     return code;
 }
 
-/* The folder is locked. */
+/* With the folder locked. */
 static void abandon(struct profile *p)
 {
     struct moves moves = p->moves;
@@ -246,7 +247,7 @@ void profile_abandon(struct profile *p)
 int profile_append(const char *path, struct profile **profile, struct error *err)
 {
     struct profile *p;
-    int code = profile_open(path, &p, err); /* says what is wrong with it, if anything is */
+    int code = profile_open(path, &p, err); /* reports an invalid file */
     if (code != 0)
         return code;
     char *name = profile_sqlite_name(path);
@@ -299,7 +300,7 @@ int profile_set_number(struct profile *p, const char *key, double value, struct 
     if (!s)
         return -EIO;
     sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
-    /* Whole numbers as integers: people who query the file expect 4096, not 4096.0. */
+    /* Integers are stored as integers: people who query the file expect 4096, not 4096.0. */
     if (value >= -0x1p53 && value <= 0x1p53 && value == (double)(sqlite3_int64)value)
         sqlite3_bind_int64(s, 2, (sqlite3_int64)value);
     else
@@ -470,11 +471,11 @@ int profile_put_group(struct profile *p, unsigned group, const struct hist *h, s
 
 int profile_commit(struct profile *p, struct error *err)
 {
-    /* After a full disk or the like SQLite has rolled back on its own, and no transaction is open. */
+    /* After a full disk or the like SQLite has rolled back by itself, and no transaction is open. */
     if (!sqlite3_get_autocommit(p->db)) {
         int rc = sqlite3_exec(p->db, "COMMIT", NULL, NULL, NULL);
         if ((rc & 0xff) == SQLITE_BUSY)
-            return 0; /* somebody is reading: all of it stays for the next commit */
+            return 0; /* a reader is active: everything stays for the next commit */
         if (rc != SQLITE_OK) {
             int code = profile_fail(p, err);
             if (!sqlite3_get_autocommit(p->db))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.c - where CPI models are from. */
+/* base.c - origin of CPI models. */
 #include "report/base.h"
 
 #include <string.h>

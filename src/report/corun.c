@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corun.c - programs side by side: csv, json, text. */
+/* corun.c - programs that share a cache: csv, json, text. */
 #include "report/corun.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/sizes.h"
 
-/* In the order of the columns; the first eight are what scripts rely on. */
+/* In the order of the columns; scripts rely on the first eight. */
 static const char *const columns[] = {
     "solo_miss_ratio",   "shared_miss_ratio", "solo_cpi",        "shared_cpi", "slowdown",
     "cache_share_bytes", "shared_low",        "shared_high",     "cpi_low",    "cpi_high",

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curve-notes.c - the notes below a curve from bursts: what it does not cover. */
+/* curve-notes.c - notes below a curve from bursts: its limitations. */
 #include "report/report.h"
 
 #include <math.h>
 
 #include "model/watched.h"
 
-/* Percent of the run that all bursts may have missed: up to twelve bursts. */
+/*
+ * Percentage of the run that all bursts may have missed above which a note is printed: up to twelve bursts.
+ */
 #define TOO_FEW_BURSTS 25.0
-/* Shares from which on they are reported. */
+/* Shares from which on a note is printed. */
 #define MANY_DROPPED .5
 #define MANY_UNFOLLOWED .1
-/* Part of the CPU time, and standard errors of the number of bursts, below which the bursts miss part of the
- * program not by chance. */
+/* Part of the CPU time, and standard errors of the number of bursts, below which part of the program was
+ * systematically not sampled. */
 #define LITTLE_SAMPLED .7
 #define SAMPLED_ERRORS 2.
 #define LARGE_CLOCK_ERROR .2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
@@ -22,7 +24,7 @@ static double part(size_t some, size_t all)
     return all > 0 ? (double)some / (double)all : 0;
 }
 
-/* Bursts are placed at random: together they represent all CPU time, up to the randomness of some gaps. */
+/* Bursts are placed at random: together they represent all CPU time, up to the randomness of a few gaps. */
 static int little_sampled(const struct analysis_curve *curve)
 {
     if (isnan(curve->user_seconds) || curve->user_seconds <= 0 || curve->bursts == 0)

@@ -21,7 +21,7 @@ static const char *image_name(const struct profile_image *image)
     return *image->path ? base_name(image->path) : "unknown";
 }
 
-/* A function's name, or the module and offset if it has none. */
+/* Prints a function's name, or the module and offset if it has none. */
 static void put_function(const struct analysis_hotspot *row, const struct profile_frame *frame,
                          char text[NAME_ROOM])
 {
@@ -33,7 +33,7 @@ static void put_function(const struct analysis_hotspot *row, const struct profil
         snprintf(text, NAME_ROOM, "[%s]", image_name(row->image));
 }
 
-/* Where the frame was inlined to: "f a.c:7 < g b.c:9"; empty: nowhere. */
+/* Prints into which functions the frame was inlined: "f a.c:7 < g b.c:9"; empty: none. */
 static void put_callers(const struct analysis_hotspots *h, const struct profile_frame *frame,
                         char text[NAME_ROOM])
 {
@@ -194,7 +194,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
 
 /* --- for scripts --- */
 
-/* Without control characters, as CSV is looked at on terminals, too. */
+/* Without control characters, since CSV is also shown on terminals. */
 static void put_csv_name(FILE *out, const char *name)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hotspots.h - tables of who misses. */
+/* hotspots.h - tables of code that misses. */
 #ifndef CACHEGRAM_REPORT_HOTSPOTS_H
 #define CACHEGRAM_REPORT_HOTSPOTS_H
 
@@ -8,17 +8,17 @@
 
 enum report_hotspots_sort { REPORT_SORT_MISSES, REPORT_SORT_RATIO, REPORT_SORT_REFS, REPORT_SORT_NAME };
 
-/* Which rows, in which order. */
+/* Selection and order of rows. */
 struct report_hotspots_view {
     enum report_hotspots_sort sort;
     size_t limit;         /* 0: all */
     double least_percent; /* of the misses */
-    const char *dso;      /* only code of that file, named with or without its folders; NULL: all */
+    const char *dso;      /* only code of that file, given with or without its folders; NULL: all */
 };
 
-/* Reorders and shortens h->rows. */
+/* Sorts and shortens h->rows. */
 void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
-/* left_out: rows that report_hotspots_select took away. */
+/* left_out: rows that report_hotspots_select removed. */
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);
 

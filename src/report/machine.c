@@ -7,7 +7,7 @@
 
 #include "base/sizes.h"
 
-/* Sizes further apart than this are reported: the measured one comes in steps of half an octave. */
+/* Larger ratios of sizes are reported: the measured size has a resolution of half an octave. */
 #define SIZES_DIFFER 1.5
 
 static void level_name(const struct machine *m, uint32_t l, char name[16])
@@ -78,7 +78,7 @@ static void bandwidths(FILE *out, const struct machine *m)
     }
 }
 
-/* What the system reports and what was measured may differ, above all in guests. */
+/* Reported and measured sizes may differ, above all in guests. */
 static void differences(FILE *out, const struct machine *m)
 {
     char a[SIZE_TEXT], b[SIZE_TEXT], name[16];
@@ -88,7 +88,7 @@ static void differences(FILE *out, const struct machine *m)
         if (measured == 0 && m->ncurve > 0) {
             double outer = l + 1 < m->levels ? m->level[l + 1].latency_ns : m->memory.latency_ns;
             if (isnan(outer))
-                continue; /* nothing was measured beyond it */
+                continue; /* no measurement beyond it */
             fprintf(
                 out,
                 "\n%s: the system reports %s, but the latency curve has no step there: its size could not be "

@@ -13,7 +13,7 @@
 
 /* --- for scripts --- */
 
-/* In the order of the columns; the first eight are what scripts rely on. */
+/* In the order of the columns; scripts rely on the first eight. */
 static const char *const columns[] = {"available_bytes",
                                       "ns_per_ref",
                                       "cpi",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pirate.h - a program measured with part of its cache taken away: for people and scripts, beside the model.
- */
+/* pirate.h - measurements with part of the cache occupied, next to the model: for people and scripts. */
 #ifndef CACHEGRAM_REPORT_PIRATE_H
 #define CACHEGRAM_REPORT_PIRATE_H
 
@@ -8,7 +7,7 @@
 #include "analysis/pirate.h"
 #include "report/report.h"
 
-/* curve may be NULL, or empty: no model beside it. */
+/* curve may be NULL or empty: no model. */
 void report_pirate(FILE *out, const struct analysis_pirate *r, const struct analysis_curve *curve,
                    enum report_format format, const struct report_style *style);
 /* "pirate": [...], without braces around it, each line indented by two spaces. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.c - where to put programs: csv, json, text. */
+/* place.c - assignments of programs to caches: csv, json, text. */
 #include "report/place.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.h - where to put programs, for people and scripts. */
+/* place.h - assignments of programs to caches, for people and scripts. */
 #ifndef CACHEGRAM_REPORT_PLACE_H
 #define CACHEGRAM_REPORT_PLACE_H
 
@@ -9,8 +9,8 @@
 #include "report/report.h"
 
 struct report_place {
-    const struct report_base *bases; /* of each program, its name with it */
-    uint32_t profiles;               /* the first so many are of different ones */
+    const struct report_base *bases; /* of each program, including its name */
+    uint32_t profiles;               /* the first so many are of different profiles */
     const struct assignment_problem *problem;
     const struct assignment_result *result;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plot.c - a miss-ratio curve drawn with Unicode.
+ * plot.c - draws a miss-ratio curve with Unicode characters.
  *
- * The curve is drawn in braille characters, each a grid of 2 x 4 dots, so that it is smooth in few
- * rows; the band around it in light shade. Where there is no estimate, only the band is
- * there. The horizontal axis is the logarithm of the size; between two sizes the line is straight.
+ * The curve is drawn with braille characters, each a grid of 2 x 4 dots, so that it is smooth in few rows;
+ * the interval around it in light shade. Where there is no estimate, only the interval is drawn. The
+ * horizontal axis is the logarithm of the size; between two sizes the line is straight.
  */
 #include "report/report.h"
 
@@ -16,15 +16,16 @@
 
 #define MARGIN 7u        /* "100 % ┤" */
 #define MAX_COLUMNS 120u /* a wider drawing is not easier to read */
-#define LABEL_COLUMNS 8u /* room for a size under the axis */
+#define LABEL_COLUMNS 8u /* for a size under the axis */
 
 struct canvas {
     unsigned columns, rows;
-    double top;            /* miss ratio at the upper edge */
-    double first, octaves; /* log2 of the sizes at the left edge, and how many octaves to the right one */
-    unsigned char *dots;   /* columns x rows braille patterns */
-    unsigned char *band;   /* columns x rows */
-    unsigned char *mark;   /* columns x rows */
+    double top; /* miss ratio at the upper edge */
+    double first,
+        octaves;         /* log2 of the size at the left edge, and the number of octaves to the right edge */
+    unsigned char *dots; /* columns x rows braille patterns */
+    unsigned char *band; /* columns x rows */
+    unsigned char *mark; /* columns x rows */
 };
 
 enum field { CENTRE, LOW, HIGH };
@@ -43,11 +44,11 @@ static double value_at(const struct curve_point *points, size_t n, double x, enu
     double x0 = log2(points[i - 1].size_bytes), x1 = log2(points[i].size_bytes);
     double y0 = field_of(&points[i - 1], field), y1 = field_of(&points[i], field);
     double t = x1 > x0 ? (x - x0) / (x1 - x0) : 0;
-    /* At a point itself its neighbour does not matter, even if it is NaN. */
+    /* Exactly at a point its neighbour has no influence, even if it is NaN. */
     return t <= 0 ? y0 : t >= 1 ? y1 : y0 + t * (y1 - y0);
 }
 
-/* The next round ratio that is not below value. */
+/* The next round ratio that is at least value. */
 static double nice_top(double value)
 {
     static const double tops[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, .01, .02, .04, .06,
@@ -71,7 +72,7 @@ static void draw_curve(struct canvas *c, const struct curve_point *points, size_
         }
         long y = lround((1 - value / c->top) * (double)lowest);
         y = y < 0 ? 0 : y > lowest ? lowest : y;
-        /* Fill a steep step, so that the line does not fall apart. */
+        /* Fill a steep step, so that the line has no gaps. */
         long from = y;
         if (before >= 0 && before < y)
             from = before + 1;
@@ -93,7 +94,7 @@ static void draw_band(struct canvas *c, const struct curve_point *points, size_t
         for (unsigned row = 0; row < c->rows; row++) {
             double upper = c->top * (1 - (double)row / c->rows), lower = c->top * (1 - (row + 1.0) / c->rows);
             double overlap = fmin(high, upper) - fmax(low, lower);
-            /* A quarter of a cell is one dot: what is less would not show in the curve either. */
+            /* A quarter of a cell is one dot: less would not be visible in the curve either. */
             c->band[(size_t)row * c->columns + x] = overlap >= (upper - lower) / 4;
         }
     }
@@ -143,7 +144,7 @@ static void put_row(FILE *out, const struct canvas *c, unsigned row, int color)
     putc('\n', out);
 }
 
-/* The axis: a tick and a size at every power of two that has room. */
+/* The axis: a tick and a size at every power of two for which there is space. */
 static void put_axis(FILE *out, const struct canvas *c)
 {
     char labels[MAX_COLUMNS + SIZE_TEXT + 1];

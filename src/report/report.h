@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - results for people and scripts. Writers take what to write and a stream; they do not check
- * the stream for errors (the command line does, once, at the end).
+ * report.h - output of results for people and scripts. Functions write to a stream and do not check it for
+ * errors (the command does so once, at the end).
  */
 #ifndef CACHEGRAM_REPORT_H
 #define CACHEGRAM_REPORT_H
@@ -14,34 +14,35 @@
 #include "analysis/curve.h"
 #include "analysis/summary.h"
 
-/* How text looks on this terminal. */
+/* Properties of the terminal. */
 struct report_style {
     unsigned width; /* columns, at least REPORT_WIDTH_MIN */
-    int color;      /* escape sequences are welcome */
+    int color;      /* escape sequences may be used */
 };
 #define REPORT_WIDTH_MIN 20u
 enum report_color { REPORT_COLOR_AUTO, REPORT_COLOR_ALWAYS, REPORT_COLOR_NEVER };
-/* Width of the terminal that out writes to, else $COLUMNS, else 80. AUTO: colour on a terminal, unless
- * NO_COLOR. */
+/*
+ * Width of the terminal of out, else $COLUMNS, else 80. AUTO: colour on a terminal, unless NO_COLOR is set.
+ */
 struct report_style report_style_of(FILE *out, enum report_color color);
 
 /* --- the curve --- */
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON, REPORT_FORMATS };
-/* One of a kind a file: curve-text.c, curve-csv.c, curve-json.c. */
+/* One format per file: curve-text.c, curve-csv.c, curve-json.c. */
 void report_curve_text(FILE *out, const struct analysis_curve *curve, const struct report_style *style);
 void report_curve_csv(FILE *out, const struct analysis_curve *curve);
 void report_curve_json(FILE *out, const struct analysis_curve *curve);
 /* "points": [...], without braces around it, each line indented by two spaces. */
 void report_points_json(FILE *out, const struct curve_point *points, size_t n);
 /*
- * What to know of a burst profile's curve, in words: nothing, or sentences on one line each that begin with
+ * Prints limitations of a burst profile's curve: nothing, or sentences, one per line, each preceded by
  * `lead`.
  */
 void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead);
-/* The drawing alone: rows lines and the axis below. Draws nothing of fewer than two points. */
+/* The drawing alone: `rows` lines and the axis. Draws nothing for fewer than two points. */
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style);
-/* With single points over the curve: marks[].miss_ratio at marks[].size_bytes; those outside are left out. */
+/* With single points over the curve: marks[].miss_ratio at marks[].size_bytes; those outside are omitted. */
 void report_plot_over(FILE *out, const struct curve_point *points, size_t n, const struct curve_point *marks,
                       size_t nmarks, unsigned rows, const struct report_style *style);
 
@@ -49,8 +50,8 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n, con
 struct analysis_pirate; /* analysis/pirate.h */
 
 /*
- * curve may hold no points (n 0): then why_no_curve is printed instead. Of pirate, miss ratios that were
- * measured are drawn over the curve; the rest of it is report_pirate's.
+ * curve may have no points (n 0): then why_no_curve is printed instead. Measured miss ratios of pirate are
+ * drawn over the curve; report_pirate prints the rest.
  */
 void report_summary_text(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
                          const char *why_no_curve, const struct analysis_pirate *pirate,
@@ -59,15 +60,17 @@ void report_summary_csv(FILE *out, const struct analysis_summary *s);
 void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
                          const struct analysis_pirate *pirate);
 
-/* --- small things --- */
-/* A JSON string, quotes included; what is not UTF-8 becomes U+FFFD. */
+/* --- helpers --- */
+/* Writes a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
 void report_json_string(FILE *out, const char *text);
-/* A number as JSON and CSV have it, with 10 decimals; NaN is `null` there, nothing here. */
+/*
+ * Writes a number for JSON with 10 decimals; NaN becomes null. report_csv_number: NaN becomes an empty field.
+ */
 void report_json_number(FILE *out, double value);
 void report_csv_number(FILE *out, double value);
-/* A CSV field, quoted where it must be (RFC 4180). */
+/* Writes a CSV field, quoted if necessary (RFC 4180). */
 void report_csv_string(FILE *out, const char *text);
-/* Text of foreign origin: control characters, which could steer a terminal, become '?'. */
+/* Writes text of foreign origin: control characters, which could affect a terminal, become '?'. */
 void report_plain(FILE *out, const char *text);
 
 #endif

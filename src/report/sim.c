@@ -8,7 +8,7 @@
 
 static const char *const inclusions[] = {"non-inclusive", "inclusive", "exclusive"};
 
-/* The numbers of a row in the order of the columns from `accesses` on; `config` and words lie between. */
+/* Numbers of a row in the order of the columns from `accesses` on; `config` and words come before. */
 struct column {
     const char *name;
     double value;
@@ -40,7 +40,7 @@ static void more_columns(const struct report_sim_row *row, struct column column[
     column[n++] = (struct column){"miss_ratio_wood", row->wood};
 }
 
-/* Causes are called "cold" and so on in C, and "cold_misses" outside, where "inclusion" is a property. */
+/* Causes are called "cold" etc. internally, and "cold_misses" in columns, where "inclusion" is a property. */
 static const char *suffix_of(size_t i)
 {
     return i >= 2 && i < 2 + SIM_CAUSES ? "_misses" : "";
@@ -127,7 +127,7 @@ static void json(FILE *out, const struct report_sim *report)
     fputs(report->n ? "\n  ]\n}\n" : "]\n}\n", out);
 }
 
-/* Columns that a table with all columns takes. */
+/* Width of a table with all columns. */
 #define WIDE_TABLE 103u
 
 static void text_count(FILE *out, int width, double value)
@@ -138,7 +138,7 @@ static void text_count(FILE *out, int width, double value)
         fprintf(out, "%*.0f", width, value);
 }
 
-/* Below a row: what its misses are made of, or how sure the ratio is. */
+/* Printed below a row: the causes of its misses, or the uncertainty of the ratio. */
 static void text_details(FILE *out, const struct report_sim *report, const struct report_sim_row *row,
                          int wide)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim.h (report) - what simulated caches did, for people and scripts. */
+/* sim.h (report) - results of simulated caches, for people and scripts. */
 #ifndef CACHEGRAM_REPORT_SIM_H
 #define CACHEGRAM_REPORT_SIM_H
 
@@ -10,17 +10,17 @@
 #include "report/report.h"
 #include "sim/cache.h"
 
-/* One core's accesses at one level of one hierarchy. NaN: not known here; then CSV has an empty field. */
+/* One core's accesses at one level of one hierarchy. NaN: unknown; CSV has an empty field then. */
 struct report_sim_row {
-    uint32_t config; /* which hierarchy, 1 the first */
+    uint32_t config; /* number of the hierarchy, from 1 */
     uint32_t level;  /* 0: L1 */
-    int core;        /* -1: all together */
+    int core;        /* -1: sum of all */
     struct sim_level cache;
-    uint64_t ways; /* as a number, for fully associative ones too */
+    uint64_t ways; /* as a number, also for fully associative caches */
     double accesses, misses, miss_ratio, evictions, writebacks, stores, store_misses;
     double cause[SIM_CAUSES];
-    double low, high; /* miss ratio, where only part was simulated */
-    double unknown;   /* time samples: accesses of which nothing is known */
+    double low, high; /* miss ratio, if only part was simulated */
+    double unknown;   /* time samples: accesses whose result is unknown */
     double mu, wood;  /* Wood's estimate of the share of these that miss, and the miss ratio with it */
 };
 
@@ -29,7 +29,7 @@ struct report_sim {
     size_t ntraces;
     uint64_t references;
     uint32_t line_bytes, configs;
-    double share; /* of the sets, or of the references, that was simulated; 1: exact; NaN: not known */
+    double share;         /* of the sets, or of the references, that was simulated; 1: exact; NaN: unknown */
     const char *sampling; /* "sets", "time", "bursts", or NULL */
     int causes;
     const struct report_sim_row *rows;

@@ -12,7 +12,7 @@
 #include "profile/names.h"
 #include "report/pirate.h"
 
-#define STARTS_TOLD .01 /* of the CPU time, before the agent's starts have a line of their own */
+#define STARTS_TOLD .01 /* share of the CPU time from which on the agent's starts have their own line */
 #define END_CODES (sizeof((struct analysis_summary *)0)->end / sizeof(uint64_t))
 
 /* --- text --- */
@@ -25,10 +25,10 @@ static uint64_t counter_of(const struct analysis_summary *s, const char *name)
     return 0;
 }
 
-/* Counters that stay at zero in a good run, and what they mean when they do not. */
+/* Counters that remain 0 in an undisturbed run, and what they mean otherwise. */
 static const struct {
     const char *name, *meaning;
-    double worth_telling; /* share of all triggers from which on it matters; 0: always */
+    double worth_telling; /* share of all triggers from which on it is reported; 0: always */
 } troubles[] = {
     {"skipped_buffer", "triggers ignored, as the recorder had no free buffer: record with fewer bursts", .02},
     {"skipped_code", "triggers ignored, in code that cannot be translated", .02},
@@ -104,7 +104,7 @@ static void put_ends(FILE *out, const struct analysis_summary *s)
     putc('\n', out);
 }
 
-/* A few sizes that caches have, below the drawing. */
+/* Prints some typical cache sizes below the drawing. */
 static void put_sizes(FILE *out, const struct analysis_curve *curve)
 {
     static const double sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p21, 0x1p23, 0x1p25};
@@ -220,7 +220,7 @@ struct field {
     double number;
 };
 
-/* In the order of both formats; new ones at the end. */
+/* In the order of both formats; append new ones. */
 #define FIELDS 19
 static void list_fields(const struct analysis_summary *s, struct field fields[FIELDS])
 {

@@ -8,7 +8,7 @@
 
 static int is_inside(const struct curve_point *estimate, const struct curve_point *exact)
 {
-    /* The exact value itself is printed, and computed, with rounding. */
+    /* The exact value is printed and computed with rounding. */
     double slack = 1e-12;
     return exact->miss_ratio >= estimate->low - slack && exact->miss_ratio <= estimate->high + slack;
 }
@@ -23,13 +23,13 @@ struct report_verify_errors report_verify_errors(const struct report_verify *v)
             continue;
         double error = fabs(v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
         sum += error;
-        if (e.told++ == 0 || error > e.worst) {
+        if (e.estimated++ == 0 || error > e.worst) {
             e.worst = error;
             e.worst_at_size = v->exact[i].size_bytes;
         }
     }
-    if (e.told > 0)
-        e.mean = sum / (double)e.told;
+    if (e.estimated > 0)
+        e.mean = sum / (double)e.estimated;
     return e;
 }
 
@@ -67,7 +67,7 @@ static void print_json(FILE *out, const struct report_verify *v)
     report_json_number(out, e.mean);
     fputs(",\n  \"worst_absolute_error\": ", out);
     report_json_number(out, e.worst);
-    fprintf(out, ",\n  \"estimated\": %zu,\n  \"inside\": %zu,\n  \"points\": [", e.told, e.inside);
+    fprintf(out, ",\n  \"estimated\": %zu,\n  \"inside\": %zu,\n  \"points\": [", e.estimated, e.inside);
     for (size_t i = 0; i < v->n; i++) {
         fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"exact\": ", i ? "," : "", v->exact[i].size_bytes);
         report_json_number(out, v->exact[i].miss_ratio);
@@ -116,15 +116,15 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
         putc('\n', out);
     }
     putc('\n', out);
-    if (e.told == 0)
+    if (e.estimated == 0)
         fputs("No point has an estimate: not enough samples.\n", out);
     else
         fprintf(out,
                 "Mean absolute error %.3f percentage points over %zu sizes, largest %.3f at %s; the interval "
                 "holds "
                 "the exact value at %zu of %zu.\n",
-                100 * e.mean, e.told, 100 * e.worst, size_format((uint64_t)e.worst_at_size, text), e.inside,
-                v->n);
+                100 * e.mean, e.estimated, 100 * e.worst, size_format((uint64_t)e.worst_at_size, text),
+                e.inside, v->n);
 }
 
 void report_verify(FILE *out, const struct report_verify *v, enum report_format format,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write.c - numbers and strings in the three formats, and what the terminal is like. */
+/* write.c - numbers and strings in the three formats, and the terminal's properties. */
 #include "report/report.h"
 
 #include <math.h>

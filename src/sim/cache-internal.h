@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache-internal.h - one cache of a hierarchy, and what a replacement policy has to provide.
+ * cache-internal.h - one cache of a hierarchy, and the interface of a replacement policy.
  *
- * A cache is an array of slots, ways of one set side by side. Two implementations share it: narrow sets,
- * of up to NARROW_WAYS ways, are searched and kept as bits in a word (narrow.h, made once for
- * each policy and for the usual numbers of ways, so that both are constants to the compiler); wide ones
- * find lines through a hash table (wide.c).
+ * A cache is an array of slots in which the ways of a set are adjacent. There are two implementations. Narrow
+ * sets, of up to NARROW_WAYS ways, are searched and managed as bits in a word (narrow.h, instantiated for
+ * each policy and for the usual numbers of ways, so that both are constants for the compiler). Wide sets find
+ * lines through a hash table (wide.c).
  */
 #ifndef CACHEGRAM_SIM_CACHE_INTERNAL_H
 #define CACHEGRAM_SIM_CACHE_INTERNAL_H
@@ -18,7 +18,7 @@
 
 #define NARROW_WAYS 32u
 
-/* What is in a slot: line << KEY_SHIFT and flags, or KEY_NONE. */
+/* Content of a slot: line << KEY_SHIFT and flags, or KEY_NONE. */
 #define KEY_DIRTY UINT64_C(1)
 #define KEY_OWNED UINT64_C(2) /* no other core's private cache holds the line */
 #define KEY_FLAGS (KEY_DIRTY | KEY_OWNED)
@@ -27,19 +27,19 @@
 
 struct slot {
     uint64_t key;
-    uint64_t stamp; /* LRU: last use, FIFO: arrival; in wide caches unused */
+    uint64_t stamp; /* LRU: last use, FIFO: arrival; unused in wide caches */
 };
 
 struct narrow_set {
-    uint64_t signature[NARROW_WAYS / 8]; /* a byte of hash for each way, to search eight at a time */
+    uint64_t signature[NARROW_WAYS / 8]; /* one hash byte per way, searched eight at a time */
     uint32_t valid;                      /* bit for each way */
-    uint32_t bits, bits2;                /* of the policy */
+    uint32_t bits, bits2;                /* used by the policy */
 };
 
 struct cache;
 struct causes;
 
-/* Of one replacement policy on wide sets. Ways are counted within the set, slots over all. */
+/* Operations of one replacement policy on wide sets. Ways are counted within the set, slots over all sets. */
 struct wide_policy {
     int list, tree, state; /* which of struct wide's arrays it uses */
     void (*hit)(struct cache *c, uint64_t set, uint32_t way);
@@ -51,8 +51,8 @@ struct wide_policy {
 struct wide {
     uint32_t *table; /* hash of line -> slot + 1; 0 empty */
     uint64_t table_mask;
-    uint32_t *used;        /* by set: ways below have held lines since the start */
-    uint32_t *holes;       /* by set: how many of them are empty now */
+    uint32_t *used;        /* by set: ways below this have held lines since the start */
+    uint32_t *holes;       /* by set: number of those that are empty now */
     uint32_t *prev, *next; /* by slot: ways in order of use or arrival; WIDE_END ends */
     uint32_t *head, *tail; /* by set: newest and oldest way */
     uint64_t *tree;        /* PLRU: ways / 64 words a set, at least one; bit n: node n of the tree */
@@ -61,21 +61,21 @@ struct wide {
 };
 #define WIDE_END UINT32_MAX
 
-/* One cache's operations; slot: its index in cache.slots. */
+/* Operations of one cache; slot: index in cache.slots. */
 struct cache_ops {
     int64_t (*find)(const struct cache *c, uint64_t line); /* slot, or -1 */
     void (*hit)(struct cache *c, uint64_t slot);
-    /* A line that is absent; the return value is the key of the line that it replaces, or KEY_NONE. */
+    /* Inserts a line that is absent; returns the key of the line that it replaces, or KEY_NONE. */
     uint64_t (*insert)(struct cache *c, uint64_t key);
     void (*remove)(struct cache *c, uint64_t slot);
     /*
-     * Accesses to the first level, misses and all: calls sim_first_miss, sim_first_store and
-     * sim_first_straddle. NULL: only sim_access knows how.
+     * Performs accesses to the first level, including misses: calls sim_first_miss, sim_first_store and
+     * sim_first_straddle. NULL: only sim_access can.
      */
     void (*run)(struct sim *sim, struct cache *c, uint32_t core, const uint64_t *accesses, size_t n);
 };
 
-/* One a file, policy-NAME.c. */
+/* One per file, policy-NAME.c. */
 struct policy {
     const char *name;
     const struct cache_ops *(*narrow)(uint32_t ways); /* ways <= NARROW_WAYS */
@@ -90,14 +90,14 @@ struct cache {
     struct wide wide;
     const struct wide_policy *wide_policy;
     uint64_t nsets;
-    int power_of_two; /* nsets is one */
+    int power_of_two; /* nsets is a power of two */
     uint32_t ways;
-    uint64_t now; /* stamps given */
+    uint64_t now; /* last stamp */
     struct random_state random;
-    struct causes *causes; /* NULL: not asked for */
+    struct causes *causes; /* NULL: not requested */
 };
 
-/* 0 or -ENOMEM. The geometry was checked. c is zeroed storage; cache_clear frees what is in it. */
+/* 0 or -ENOMEM. The geometry was checked. c is zeroed storage; cache_clear frees its contents. */
 int cache_init(struct cache *c, const struct sim_level *level, uint32_t line_bytes, uint64_t seed);
 void cache_clear(struct cache *c);
 extern const struct cache_ops wide_ops;
@@ -109,7 +109,7 @@ static inline uint64_t cache_set_of(const struct cache *c, uint64_t line)
     return c->power_of_two ? line & (c->nsets - 1) : line % c->nsets;
 }
 
-/* --- from the first level's loop into the hierarchy --- */
+/* --- calls from the first level's loop --- */
 void sim_first_miss(struct sim *sim, uint32_t core, uint64_t access);
 /* A store hit a line that other cores may hold. */
 void sim_first_store(struct sim *sim, uint32_t core, uint64_t line);
@@ -118,12 +118,13 @@ void sim_first_straddle(struct sim *sim, uint32_t core, uint64_t access);
 /* --- misses by cause: a fully associative LRU twin of a cache (causes.c) --- */
 struct causes *causes_new(uint64_t lines); /* NULL: memory */
 void causes_free(struct causes *causes);
-/* Why an access to the line would miss, if it does; and that it was accessed. Memory short: -ENOMEM. */
+/* Returns why an access to the line would miss, if it does, and records the access. -ENOMEM if memory is
+ * short. */
 int causes_ask(struct causes *causes, uint64_t line);
-/* The line becomes the twin's most recent one. 0 or -ENOMEM. */
+/* Makes the line the twin's most recent one. 0 or -ENOMEM. */
 int causes_use(struct causes *causes, uint64_t line);
-/* Something else than replacement took the line out; why is SIM_COHERENCE, SIM_INCLUSION, or SIM_CAPACITY
- * for none of these. */
+/* The line was removed for another reason than replacement: why is SIM_COHERENCE, SIM_INCLUSION, or
+ * SIM_CAPACITY for none of these. */
 void causes_remove(struct causes *causes, uint64_t line, enum sim_cause why);
 
 #endif

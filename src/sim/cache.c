@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c - one cache: its memory, and which implementation serves it. */
+/* cache.c - one cache: its memory, and the choice of its implementation. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ const char *sim_cause_name(enum sim_cause cause)
     return names[cause];
 }
 
-/* Zeroed, and so aligned that a narrow set's data do not straddle lines of the machine's own cache. */
+/* Zeroed, and aligned so that a narrow set's data do not straddle lines of the host's cache. */
 static void *zeroed(uint64_t count, size_t size)
 {
     size_t bytes = (count * size + 63) / 64 * 64;

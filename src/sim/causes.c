@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * causes.c - why an access misses: Hill's three Cs, and what other caches take away.
+ * causes.c - the cause of a miss: Hill's three Cs, and removal by other caches.
  *
- * Beside the cache stands a twin of the same size, fully associative with LRU, that sees the same
- * accesses. A miss on a line never seen before is cold; on a line that was taken out for another cache's
- * sake, a coherence or inclusion miss; else it is a capacity miss if the twin misses too, and a conflict
- * miss if not. The twin is a list in order of use, its nodes found by a hash table; nodes are never freed,
- * since they also record which lines were seen: 28 bytes for each line ever accessed, and table space.
+ * Each cache has a twin: a fully associative LRU cache of the same size that sees the same accesses. A miss
+ * on a line never seen before is cold; on a line that was removed because of another cache, a coherence or
+ * inclusion miss; otherwise a capacity miss if the twin misses too, and a conflict miss if not. The twin is a
+ * list in order of use whose nodes are found by a hash table. Nodes are never freed, since they also record
+ * which lines were seen: 28 bytes for each line ever accessed, and the table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ void causes_free(struct causes *causes)
     free(causes);
 }
 
-/* The table's entry for the line, empty if it was never seen. */
+/* The table's entry for the line; empty if it was never seen. */
 static uint32_t *entry_of(const struct causes *causes, uint64_t line)
 {
     uint64_t hash = line * UINT64_C(0x9e3779b97f4a7c15), at = (hash ^ (hash >> 32)) & causes->table_mask;
@@ -90,7 +90,7 @@ static int grow(struct causes *causes)
     return 0;
 }
 
-/* The line's node, made if need be; NULL: memory. */
+/* The line's node, created if necessary; NULL: memory is short. */
 static struct node *node_of(struct causes *causes, uint64_t line)
 {
     uint32_t *entry = entry_of(causes, line);

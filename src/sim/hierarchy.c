@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hierarchy.c - caches put together: misses and write-backs between levels, inclusion, coherence. The
- * rules are in cache.h.
+ * hierarchy.c - the caches together: misses and write-backs between levels, inclusion, coherence. The rules
+ * are in cache.h.
  *
- * Problem. A hundred million references a second leave 10 ns for each, and the rules make for many
- * questions. Method: the questions are asked only on the way of a miss. Hits in the first level stay in
- * one loop that is made for its policy and ways (narrow.h); what a store hit must know, whether others may
- * hold the line, is a flag in the slot (KEY_OWNED), maintained when lines are fetched and invalidated.
+ * Problem. At a hundred million references per second there are 10 ns for each, and the rules require many
+ * checks. Method: they are made only on a miss. Hits in the first level stay in one loop that is instantiated
+ * for its policy and ways (narrow.h). A store hit needs to know whether other cores may hold the line: this
+ * is a flag in the slot (KEY_OWNED), maintained when lines are fetched and invalidated.
  */
 
 #include "sim/hierarchy.h"
 
-/* --- what a level loses --- */
+/* --- evictions --- */
 
 static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key);
 
-/* Takes the line out of the inner caches of a core, below `level`. KEY_DIRTY if one of them was dirty. */
+/* Removes the line from a core's caches inside `level`. Returns KEY_DIRTY if one of them was dirty. */
 static uint64_t take_out(struct sim *sim, uint32_t core, uint32_t level, uint64_t line, enum sim_cause why)
 {
     uint64_t dirty = 0;
@@ -36,13 +36,13 @@ static uint64_t take_out(struct sim *sim, uint32_t core, uint32_t level, uint64_
 
 static uint64_t take_out_inner(struct sim *sim, uint32_t core, uint32_t level, uint64_t line)
 {
-    if (level < sim->private_levels) /* a core's own affair */
+    if (level < sim->private_levels) /* only this core is affected */
         return take_out(sim, core, level, line, SIM_INCLUSION);
     uint64_t dirty = 0;
     for (uint32_t other = 0; other < sim->cores_seen; other++)
         if (sim->private_cache[other])
             dirty |= take_out(sim, other, level, line, SIM_INCLUSION);
-    /* Shared levels further in. */
+    /* Shared levels further inside. */
     for (uint32_t l = sim->private_levels; l < level; l++) {
         struct cache *c = &sim->shared_cache[l];
         int64_t slot = c->ops->find(c, line);
@@ -57,7 +57,7 @@ static uint64_t take_out_inner(struct sim *sim, uint32_t core, uint32_t level, u
     return dirty;
 }
 
-/* A line dropped out of `level`, on behalf of core. */
+/* A line was evicted from `level` because of core. */
 static void evicted(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
 {
     uint64_t line = key >> KEY_SHIFT;
@@ -78,7 +78,7 @@ static void fill(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
         evicted(sim, core, level, victim);
 }
 
-/* A line evicted from the inner level: a write-back, or the fill of an exclusive level. */
+/* Handles a line evicted from the inner level: a write-back, or the fill of an exclusive level. */
 static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
 {
     struct cache *c = cache_at(sim, level, core);
@@ -100,8 +100,8 @@ static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
 /* --- coherence --- */
 
 /*
- * Another core's private caches give the line up (store) or stop owning it. KEY_OWNED if no copy is left
- * elsewhere.
+ * Removes the line from other cores' private caches (store), or ends their ownership. Returns KEY_OWNED if no
+ * other copy is left.
  */
 static uint64_t ask_others(struct sim *sim, uint32_t core, uint64_t line, int store)
 {
@@ -160,7 +160,7 @@ static void count_miss(struct sim *sim, uint32_t core, uint32_t level, int store
         stats->cause[cause]++;
 }
 
-/* The cause of a miss; -1 if causes are not classified. */
+/* Returns the cause of a miss; -1 if causes are not classified. */
 static int ask_causes(struct sim *sim, const struct cache *c, uint64_t line)
 {
     if (!c->causes)
@@ -177,8 +177,8 @@ static void use_causes(struct sim *sim, const struct cache *c, uint64_t line)
 }
 
 /*
- * Gets the line for the core from `level` or beyond. Returns the level that had it;
- * *flags: to be kept with it there.
+ * Fetches the line for the core from `level` or beyond. Returns the level that had it; *flags: to be stored
+ * with the line.
  */
 static uint32_t fetch(struct sim *sim, uint32_t core, uint32_t level, uint64_t line, int store,
                       uint64_t *flags)
@@ -233,7 +233,7 @@ static uint32_t first_miss(struct sim *sim, uint32_t core, uint64_t line, int st
     return from;
 }
 
-/* Lines `line` and `line + 1` as one access. Levels are neither exclusive nor coherent (sim_new). */
+/* Accesses `line` and `line + 1` as one access. Levels are neither exclusive nor coherent (sim_new). */
 static uint32_t straddle(struct sim *sim, uint32_t core, uint32_t level, uint64_t line, int store)
 {
     if (level == sim->config.levels)
@@ -277,7 +277,7 @@ void sim_first_store(struct sim *sim, uint32_t core, uint64_t line)
 
 void sim_first_straddle(struct sim *sim, uint32_t core, uint64_t access)
 {
-    /* The loop counts its accesses in one go. */
+    /* The loop has counted this access already. */
     sim->stats[0][core].accesses--;
     sim->stats[0][core].stores -= access & SIM_STORE;
     straddle(sim, core, 0, access >> SIM_LINE_SHIFT, (int)(access & SIM_STORE));

@@ -8,10 +8,10 @@
 struct sim {
     struct sim_config config;
     uint32_t private_levels; /* the first ones */
-    int coherent;            /* there are other cores to ask */
+    int coherent;            /* coherence with other cores is simulated */
     uint32_t cores_seen;
-    int failed;                             /* memory ran out: counts are no longer right */
-    struct cache *private_cache[SIM_CORES]; /* [core][level], NULL: not seen yet */
+    int failed;                             /* memory was short: counts are wrong from now on */
+    struct cache *private_cache[SIM_CORES]; /* [core][level]; NULL: no access yet */
     struct cache shared_cache[SIM_LEVELS];  /* [level], from private_levels on */
     struct sim_stats stats[SIM_LEVELS][SIM_CORES];
 };
@@ -22,7 +22,7 @@ static inline struct cache *cache_at(const struct sim *sim, uint32_t level, uint
                                        : (struct cache *)&sim->shared_cache[level];
 }
 
-/* One access of a core that has its caches; the level that had the line (cache.h, sim_access). */
+/* Performs one access of a core that has its caches; returns the level that had the line (sim_access). */
 uint32_t hierarchy_access(struct sim *sim, uint32_t core, uint64_t access);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 
-/* Lines that are looked at together; those in the sample stay in a first-level cache. */
+/* Lines processed together; those in the sample stay in a first-level cache. */
 #define CHUNK 1024u
 
 uint64_t linesample_threshold(double rate)
@@ -39,7 +39,7 @@ int linesample_touch(struct linesample *sample, struct stackdist *stack, uint64_
             return status;
         sample->sampled += count;
         for (size_t i = 0; i < far.n; i++) {
-            /* Low bits: the high ones chose the line. */
+            /* Low bits: the high bits selected the line. */
             struct linesample_group *group =
                 &sample->groups[hash(chosen[far.at[i]] ^ mark) % LINESAMPLE_GROUPS];
             if (far.stack[i] == STACKDIST_COLD)

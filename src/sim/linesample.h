@@ -15,7 +15,7 @@
 
 #define LINESAMPLE_GROUPS 8u
 
-/* The part of the sample's distances that belongs to a group's lines. */
+/* The part of the sample's distances that belongs to the lines of a group. */
 struct linesample_group {
     struct hist stack; /* distances of 1 and more */
     uint64_t cold;
@@ -27,11 +27,11 @@ struct linesample {
     struct linesample_group groups[LINESAMPLE_GROUPS];
 };
 
-/* Hashes below this are in a sample of that rate, 0 < rate < 1. */
+/* Upper bound of the hashes in a sample of that rate, 0 < rate < 1. */
 uint64_t linesample_threshold(double rate);
 /*
- * Touches lines[0 .. n) in program order: those in the sample, in `stack`, which belongs to the sample. Sums
- * go to *sample. mark: distinguishes equal line ids, as of several processes. 0, or -ENOMEM.
+ * Touches lines[0 .. n) in program order: those in the sample, in `stack`, which is the sample's. Adds to
+ * *sample. mark: distinguishes equal line ids, for example of several processes. 0, or -ENOMEM.
  */
 int linesample_touch(struct linesample *sample, struct stackdist *stack, uint64_t threshold, uint64_t mark,
                      const uint64_t *lines, size_t n);

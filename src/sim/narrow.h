@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * narrow.h - a cache of sets of up to 32 ways under one policy. A template: the policy's file defines
- * four inline functions and POLICY_REPEATS_COST, and then includes this, which makes its
- * `narrow_ops`. Each operation exists for 1, 2, 4, 8 and 16 ways, and for any number.
+ * narrow.h - a cache with sets of up to 32 ways under one policy. A template: the policy's file defines four
+ * inline functions and POLICY_REPEATS_COST, then includes this file, which defines `narrow_ops`. Each
+ * operation exists for 1, 2, 4, 8 and 16 ways, and for any number.
  *
- * Problem. A reference to a cached line should cost a few nanoseconds, in caches whose tags and
- * orders of replacement may themselves not fit into the first-level cache of the machine that simulates.
+ * Problem. A reference to a cached line should cost a few nanoseconds, even if tags and replacement state do
+ * not fit into the first-level cache of the host.
  *
- * Method. Each way has a byte of hash of its line, the signature; eight of them are compared with the
- * sought one's by a few operations on a 64-bit word. A byte of x = signatures ^ sought is zero where they
- * agree, and (x - 0x0101..) & ~x & 0x8080.. has the top bit of each zero byte set (and, by borrowing, at
- * times of bytes above one, which the comparison of the whole line sorts out). So one or two cache lines of
- * the machine are read for a set of 16 ways, and there is no branch that depends on the way.
+ * Method. Each way has a hash byte of its line, the signature. Eight signatures are compared with that of the
+ * requested line by a few operations on a 64-bit word. A byte of x = signatures ^ requested is zero where
+ * they agree, and (x - 0x0101..) & ~x & 0x8080.. has the top bit of each zero byte set (sometimes also that
+ * of a higher byte, by borrowing, which the comparison of the whole line rules out). So one or two cache
+ * lines of the host are read for a set of 16 ways, and no branch depends on the way.
  *
- * Nine in ten references of real programs hit, and many go to the same line as the one before. Such a repeat
- * changes nothing under most policies and is not even looked up, unless it is the line's first store.
+ * Nine in ten references of real programs hit, and many access the same line as the previous one. Such a
+ * repetition changes nothing under most policies and is not even looked up, unless it is the line's first
+ * store.
  */
 #include <stddef.h>
 
@@ -23,7 +24,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* To be defined before: way of n, all of one set. */
+/* To be defined by the policy. way of n, all in one set. */
 INLINE void policy_hit(struct cache *c, struct narrow_set *set, struct slot *slots, uint32_t way, uint32_t n);
 INLINE void policy_fill(struct cache *c, struct narrow_set *set, struct slot *slots, uint32_t way,
                         uint32_t n);
@@ -103,10 +104,10 @@ INLINE void remove_n(struct cache *c, uint64_t slot, uint32_t n)
 INLINE void run_n(struct sim *sim, struct cache *c, uint32_t core, const uint64_t *accesses, size_t count,
                   uint32_t n)
 {
-    uint64_t last = UINT64_MAX; /* the access before, unless others came between */
+    uint64_t last = UINT64_MAX; /* the previous access, unless others intervened */
     for (size_t i = 0; i < count; i++) {
         uint64_t access = accesses[i];
-        /* To the same line, and no store after a load. */
+        /* The same line, and not a store after a load. */
         if (!POLICY_REPEATS_COST && (access | (last & SIM_STORE)) == last)
             continue;
         last = access;

@@ -19,7 +19,7 @@ size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *st
             continue;
         }
         uint64_t end = address[i] + bytes - 1;
-        /* What would run over the top of the address space ends there. */
+        /* A reference beyond the end of the address space is cut there. */
         uint64_t last = (end < address[i] ? UINT64_MAX : end) >> shift;
         if (once && line != last)
             flag |= SIM_STRADDLE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First in, first out: as LRU, but only the arrival counts as a use. */
+/* First in, first out: as LRU, but only a line's arrival counts as a use. */
 #include "sim/cache-internal.h"
 #include "sim/wide.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy of Nehalem's third-level cache, as reported in the thesis (III.3.2; docs/methods.md, section 5).
- * Each way has an accessed bit, set by every access. The victim is the first way whose bit is unset. When
- * the last unset bit would be set, all others are cleared. So from the first access on the bits are
- * never all set and never all unset (a single way has nothing to choose and keeps no bit; a line that
- * coherence or inclusion removes loses its bit).
+ * Each way has an accessed bit, set by every access. The victim is the first way whose bit is not set. When
+ * the last bit would be set, all others are cleared. So after the first access the bits are never all set and
+ * never all clear. (A single way needs no bit; a line that coherence or inclusion removes loses its bit.)
  *
  * Example, 4 ways, lines a b c d e, each a miss: a b c set bits 1110; d, the last, leaves 0001; e replaces a,
- * the first unset: 1001.
+ * the first that is not set: 1001.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random replacement: once all ways hold lines, any of them with the same chance. */
+/* Random replacement: once all ways hold lines, each of them with the same probability. */
 #include "sim/cache-internal.h"
 
 #define POLICY_REPEATS_COST 0

@@ -10,7 +10,7 @@
 
 #include "sim/cache-internal.h"
 
-#define POLICY_REPEATS_COST 1 /* the second access makes the line a used one */
+#define POLICY_REPEATS_COST 1 /* the second access marks the line as used */
 #include "sim/narrow.h"
 
 INLINE void policy_hit(struct cache *c, struct narrow_set *set, struct slot *slots, uint32_t way, uint32_t n)
@@ -40,7 +40,7 @@ INLINE uint32_t policy_victim(struct cache *c, struct narrow_set *set, const str
 
 INLINE void policy_drop(struct narrow_set *set, uint32_t way)
 {
-    (void)set, (void)way; /* an empty way is filled before a victim is asked for */
+    (void)set, (void)way; /* empty ways are filled first */
 }
 
 static void rrip_hit(struct cache *c, uint64_t set, uint32_t way)

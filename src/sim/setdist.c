@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * setdist.c - one list of lines, most recent first, for each set of each number of sets.
+ * setdist.c - for each set of each number of sets, a list of lines, most recent first.
  *
- * Problem. Thirteen caches at once cost thirteen look-ups a touch.
+ * Problem. Simulating thirteen caches at once would take thirteen look-ups per touch.
  *
- * Method. The sets for twice as many sets are halves of those before (inclusion; Hill & Smith 1989). So the
- * levels are gone through from few sets to many, and as soon as the line is the most recent of its set, it is
- * that on all later levels too: nothing to move there, and the distance is 0. Most touches end at the third
- * or fourth level.
+ * Method. Doubling the number of sets splits each set in two (inclusion; Hill & Smith 1989). Levels are
+ * processed from few sets to many. Once the line is the most recent one of its set, it is so on all later
+ * levels too: nothing changes there, and the distance is 0. Most touches end at the third or fourth level.
  *
- * Lines are known by numbers, given in the order of first touches and never again, so that a list is two
- * vectors of 16 numbers: two comparisons find a line, and all that is in front of it moves back in two
- * stores, without a branch. Since numbers are never given again, nothing needs to be emptied at a reset: what
- * a list still holds from before it matches no line, and lies after all lines touched later.
+ * Lines are identified by numbers, assigned in the order of first touches and never reused, so that a list is
+ * two vectors of 16 numbers. Two comparisons find a line, and two stores move everything in front of it back,
+ * without a branch. Since numbers are never reused, a reset need not empty the lists: older entries match no
+ * line and come after all lines touched later.
  *
- * Measured, ns a touch, bursts of bzip2, sqlite3, python3 and cc1 on a busy EPYC with AVX-512: 19, 12, 15,
+ * Measured, ns per touch, bursts of bzip2, sqlite3, python3 and cc1 on a busy EPYC with AVX-512: 19, 12, 15,
  * 21; lists of whole lines, searched one by one, took 36, 24, 43, 32.
  *
  * Example, lines 0 4 0 at level 1 (two sets) and 3 (eight): both lines are in set 0 of two, so the second
- * touch of 0 has distance 1 there; of eight sets they have one each, and the distance is 0.
+ * touch of 0 has distance 1 there; with eight sets each has its own set, and the distance is 0.
  */
 #include "sim/setdist.h"
 
@@ -38,7 +37,7 @@ static uint64_t slot_of(const struct setdist *s, uint64_t line)
     return line * UINT64_C(0x9e3779b97f4a7c15) >> s->shift;
 }
 
-/* The entry of the line, or the one that it may have: numbers of earlier bursts count as empty. */
+/* The entry of the line, or the empty one for it. Numbers of earlier bursts count as empty. */
 static inline struct setdist_entry *find(const struct setdist *s, uint64_t line)
 {
     uint64_t at = slot_of(s, line);
@@ -94,7 +93,7 @@ void setdist_free(struct setdist *s)
     free(s);
 }
 
-/* Renumbers from the start: once in 2^31 lines. */
+/* Starts numbering anew: once in 2^31 lines. */
 static void start_again(struct setdist *s)
 {
     for (unsigned l = 0; l < SETDIST_LEVELS; l++)
@@ -112,7 +111,7 @@ void setdist_reset(struct setdist *s)
     memset(s->recent, 0, sizeof s->recent);
 }
 
-/* The line's number. 0: no memory. */
+/* The line's number. 0: memory is short. */
 static inline uint32_t number_of(struct setdist *s, uint64_t line)
 {
     struct setdist_entry *e = find(s, line);
@@ -177,7 +176,7 @@ __attribute__((target("avx512f,bmi"))) int setdist_touch_avx512(struct setdist *
             uint32_t moved = (uint32_t)((UINT64_C(2) << at) - 1);
             s->count[l][at]++;
             __m512i back = _mm512_mask_alignr_epi32(high, (__mmask16)(moved >> 16), high, low, 15);
-            /* Whole vectors: what a masked store left, the next load would wait for. */
+            /* Whole vectors: the next load would have to wait for a masked store. */
             _mm512_store_si512(list, _mm512_mask_alignr_epi32(low, (__mmask16)moved, low, here, 15));
             _mm512_store_si512(list + 16, back);
         }

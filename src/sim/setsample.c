@@ -69,7 +69,7 @@ int setsample_new(const struct sim_config *config, double share, struct setsampl
     s->levels = config->levels;
     s->taken = (uint64_t)llround(share * (double)common);
     s->taken = s->taken < 2 ? 2 : s->taken;
-    /* Every choice of so many groups has the same chance (Knuth's algorithm S). */
+    /* All choices of so many groups have the same probability (Knuth's algorithm S). */
     struct random_state random;
     random_seed(&random, config->seed);
     uint64_t wanted = s->taken;

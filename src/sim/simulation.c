@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulation.c - simulations are made, run and asked for their counts. */
+/* simulation.c - creates and runs simulations, and returns their counts. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ void sim_free(struct sim *sim)
     free(sim);
 }
 
-/* Makes a core's private caches when it first shows up. */
+/* Creates a core's private caches at its first access. */
 static int see_core(struct sim *sim, uint32_t core, struct error *err)
 {
     if (core >= sim->config.cores)

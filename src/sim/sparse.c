@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse.c - samplers side by side on one stream. A sampler only acts when a window or hibernation ends and
- * when a sample is due; between such events of any of them, each access asks one hash table, which is all
- * samplers', whether its line is watched. The table is kept three quarters empty, so the answer is nearly
- * always a single look at an empty entry, however many samplers there are. A line has at most one watch of
- * each sampler: the access that could begin another ends the first.
+ * sparse.c - several samplers on one stream. A sampler only acts when a window or hibernation ends and when a
+ * sample is due. Between such events of any sampler, each access looks up in one hash table, shared by all
+ * samplers, whether its line is watched. The table is at least three quarters empty, so that nearly always
+ * one look at an empty entry suffices, however many samplers there are. A line has at most one watch of each
+ * sampler: an access that could begin another one ends the first.
  */
 #include "sim/sparse.h"
 
@@ -25,7 +25,7 @@ struct sampler {
     struct random_state random;
     double log_miss; /* log(1 - probability of a sample) */
     int awake;
-    uint64_t until;       /* the window, or hibernation, ends before this access */
+    uint64_t until;       /* the window or hibernation ends before this access */
     uint64_t next_sample; /* the next access to sample, if before `until` */
     struct sparse_sample *samples;
     size_t nsamples, sample_room;
@@ -41,7 +41,7 @@ struct watch {
 
 struct sparse {
     uint64_t now;        /* accesses so far */
-    uint64_t next_event; /* until then accesses only end watches */
+    uint64_t next_event; /* before this, accesses only end watches */
     struct sampler *samplers;
     size_t nsamplers;
     struct watch *watches;
@@ -50,7 +50,7 @@ struct sparse {
     uint64_t table_mask, watched_lines;
 };
 
-/* Up to the next sample, itself included: at least 1. */
+/* Accesses up to and including the next sample: at least 1. */
 static uint64_t gap(struct sampler *s)
 {
     if (s->log_miss == -INFINITY)
@@ -95,7 +95,7 @@ static void measure_window(struct sampler *s, uint64_t now)
         s->windows[s->nwindows - 1].length = now - s->windows[s->nwindows - 1].start;
 }
 
-/* --- making and freeing --- */
+/* --- creation and removal --- */
 
 static int check(const struct sparse_config *config, struct error *err)
 {
@@ -109,7 +109,8 @@ static int check(const struct sparse_config *config, struct error *err)
     return 0;
 }
 
-/* Begins somewhere in a window, or in hibernation, whose rest is as long as a whole one on average. */
+/* Begins at a random point of a window or of hibernation; the rest of it is as long as a whole one on
+ * average. */
 static int begin(struct sampler *s, const struct sparse_config *config)
 {
     double all = (double)config->window + config->hibernate;
@@ -213,7 +214,7 @@ static int grow_table(struct sparse *s)
     return 0;
 }
 
-/* Removes a line and moves later entries up where possible (no tombstones). */
+/* Removes a line and moves later entries back where possible (no tombstones). */
 static void remove_line(struct sparse *s, uint64_t hole)
 {
     for (uint64_t at = hole;;) {
@@ -230,7 +231,7 @@ static void remove_line(struct sparse *s, uint64_t hole)
     s->watched_lines--;
 }
 
-/* Index + 1 of a watch to fill, or 0: no memory. */
+/* Index + 1 of a free watch, or 0 if memory is short. */
 static uint32_t new_watch(struct sparse *s)
 {
     uint32_t watch = s->free_watch;
@@ -301,7 +302,7 @@ static void check_watch(struct sparse *s, uint64_t line, uint64_t now)
 
 /* --- the stream --- */
 
-/* Accesses that start no sample. */
+/* Processes accesses that start no sample. */
 static void pass(struct sparse *s, const uint64_t *accesses, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -312,7 +313,7 @@ static void pass(struct sparse *s, const uint64_t *accesses, size_t n)
     s->now += n;
 }
 
-/* Windows and hibernations that end before the next access; they may be of no length. */
+/* Processes the ends of windows and hibernations before the next access; they may have length 0. */
 static int turn(struct sampler *s, uint64_t now)
 {
     int code = 0;
@@ -326,7 +327,7 @@ static int turn(struct sampler *s, uint64_t now)
     return code;
 }
 
-/* Something happens before, or at, the access `now`. Those who sample it do: *sampled. */
+/* Processes the events at access `now`. *sampled: whether a sampler sampled it. */
 static int event(struct sparse *s, uint64_t line, int *sampled)
 {
     *sampled = 0;

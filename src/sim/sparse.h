@@ -3,11 +3,11 @@
  * sparse.h - the sampler of the StatCache and StatStack papers on a stream of accesses: sparse reuse
  * distances by watchpoints, in windows (docs/methods.md, section 4).
  *
- * Windows of `window` accesses and hibernation take turns; hibernation lasts a random time, exponential with
- * mean `hibernate`. In a window every access is sampled with the same probability, samples / window, so gaps
- * between samples are geometric. The stream begins at a random point of this alternation, which gives all
- * accesses the same chance. A sample watches its line until the next access to it, hibernation or not; it
- * belongs to the window in which it started.
+ * Windows of `window` accesses alternate with hibernation of a random duration, exponential with mean
+ * `hibernate`. In a window every access is sampled with the same probability, samples / window, so that gaps
+ * between samples are geometric. The stream begins at a random point of this alternation, so that all
+ * accesses have the same probability. A sample watches its line until the next access to it, also during
+ * hibernation; it belongs to the window in which it started.
  */
 #ifndef CACHEGRAM_SIM_SPARSE_H
 #define CACHEGRAM_SIM_SPARSE_H
@@ -36,25 +36,24 @@ struct sparse_sample {
 };
 
 struct sparse_window {
-    uint64_t start, length; /* accesses; the first and the last may be cut by the stream's ends */
+    uint64_t start, length; /* accesses; the ends of the stream may cut the first and the last one */
 };
 
 struct sparse;
 /* 0, -EINVAL or -ENOMEM. */
 int sparse_new(const struct sparse_config *config, struct sparse **sparse, struct error *err);
 /*
- * n samplers (at least 1), numbered in order, side by side on one stream: each finds what it would find
- * alone, for little more than the cost of one. As sparse_new.
+ * n samplers (at least 1), numbered in order, on one stream: each finds what it would find alone, for little
+ * more than the cost of one. As sparse_new.
  */
 int sparse_new_set(const struct sparse_config *configs, size_t n, struct sparse **sparse, struct error *err);
 void sparse_free(struct sparse *sparse); /* NULL is allowed */
 /* The next n accesses, packed (cache.h). 0 or -ENOMEM. */
 int sparse_run(struct sparse *sparse, const uint64_t *accesses, size_t n, struct error *err);
-/* What there is so far, owned by sparse, valid until the next call of sparse_run. Samples in order of start.
- */
+/* Results so far, owned by sparse, valid until the next call of sparse_run. Samples in order of start. */
 const struct sparse_sample *sparse_samples(const struct sparse *sparse, size_t *n);
 const struct sparse_window *sparse_windows(const struct sparse *sparse, size_t *n);
-/* The same of one of a set's samplers, which < n; the two above are those of the first. */
+/* The same for one sampler of a set, which < n; the two above are those of the first one. */
 const struct sparse_sample *sparse_samples_of(const struct sparse *sparse, size_t which, size_t *n);
 const struct sparse_window *sparse_windows_of(const struct sparse *sparse, size_t which, size_t *n);
 uint64_t sparse_seen(const struct sparse *sparse); /* accesses so far */

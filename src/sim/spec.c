@@ -9,7 +9,9 @@
 
 #define FIELD_BYTES 32u
 
-/* The next field, up to a colon or the end; *text moves past the colon, NULL at the end. -1: too long. */
+/*
+ * Reads the next field, up to a colon or the end; *text moves past the colon, NULL at the end. -1: too long.
+ */
 static int next_field(const char **text, char field[FIELD_BYTES])
 {
     size_t length = strcspn(*text, ":");
@@ -35,7 +37,7 @@ static int parse_ways(const char *field, uint32_t *ways)
     return 0;
 }
 
-/* A word after the ways; seen: bits of the kinds of word found so far. */
+/* A word after the ways; seen: bits of the kinds of words so far. */
 static int parse_word(const char *field, struct sim_level *cache, unsigned *seen)
 {
     static const char *const inclusions[] = {"non-inclusive", "inclusive", "exclusive"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stackdist-rare.c - what only few touches need: room for numbers and lines. */
+/* stackdist-rare.c - operations that few touches need: more numbers, a larger table. */
 #include "sim/stackdist-internal.h"
 
 #include <errno.h>
@@ -70,11 +70,11 @@ int stackdist_open_word(struct stackdist *sd)
     }
     for (uint32_t i = 0; i < word - sd->open; i++)
         sd->later.of[i] = (int16_t)(sd->later.of[i] + 64);
-    sd->tail.bits[word] = UINT64_MAX; /* numbers to come: a touch has no bit to set then */
+    sd->tail.bits[word] = UINT64_MAX; /* future numbers: a touch has no bit to set then */
     return 0;
 }
 
-/* Makes the hash table half as large again. */
+/* Makes the hash table larger by half. */
 int stackdist_grow_table(struct stackdist *sd)
 {
     uint64_t capacity = sd->capacity + sd->capacity / 2;
@@ -87,7 +87,9 @@ int stackdist_grow_table(struct stackdist *sd)
     uint64_t old_capacity = sd->capacity;
     sd->entries = entries;
     sd->capacity = capacity;
-    /* Entries are in the order of their homes, nearly: the new table comes into use as the old one goes. */
+    /*
+     * Entries are nearly in the order of their homes: memory of the old table is freed as the new one fills.
+     */
     for (uint64_t i = 0; i < old_capacity; i++) {
         if (old[i].last > sd->start)
             entries[find_entry(sd, old[i].line, hash_line(old[i].line))] = old[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stackdist-touch.c - the loop that every reference goes through. Compiled twice (meson.build), as
+ * stackdist-touch.c - the loop that processes every reference. Compiled twice (meson.build), as
  * stackdist_touch_any and as stackdist_touch_avx2: TOUCH is its name. stackdist.c explains the method.
  */
 #include <errno.h>
@@ -8,23 +8,24 @@
 
 #include "sim/stackdist-internal.h"
 
-/* References that are looked at together; their results fit a first-level cache. */
+/* References processed together; their results fit into a first-level cache. */
 #define CHUNK 512u
-/* So many runs before a line's turn its entries are fetched, if lines are far apart. */
+/* If lines are scattered, a run's entries are prefetched so many runs ahead. */
 #define FETCH_AHEAD 48u
-/* Fewest runs in a chunk for deciding whether that is so. */
+/* Fewest runs in a chunk from which this is decided. */
 #define TELLING 128u
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOT_INLINE static __attribute__((noinline))
 
-/* Touches of one line in a row. */
+/* Runs: consecutive touches of one line. */
 struct runs {
     uint64_t line[CHUNK];
     uint16_t bound[CHUNK + 1]; /* [r]: index of the first reference of run r; [r + 1]: after its last */
 };
 
-/* Splits n <= CHUNK references into runs, without a branch: a third to a half of them repeat the last. */
+/* Splits n <= CHUNK references into runs, without a branch: a third to a half of them repeat the previous
+ * line. */
 INLINE size_t split_runs(const uint64_t *lines, size_t n, struct runs *runs)
 {
     size_t count = 0;
@@ -46,7 +47,7 @@ INLINE void add_distance(struct hist *h, uint64_t distance)
         h->count[__builtin_expect(distance < HIST_EXACT, 1) ? distance : hist_bin(distance)]++;
 }
 
-/* The line has no entry, and gets one. NULL without memory. */
+/* Creates an entry for the line. NULL if memory is short. */
 NOT_INLINE struct entry *new_entry(struct stackdist *sd, uint64_t line, uint64_t at,
                                    const struct stackdist_sums *sums)
 {
@@ -64,8 +65,7 @@ NOT_INLINE struct entry *new_entry(struct stackdist *sd, uint64_t line, uint64_t
     return &sd->entries[at];
 }
 
-/* Where the line's entry is: at its home, or some entries on, and those lie in the next line of memory as
- * often. */
+/* Prefetches the line's entry: at its home, or some entries further, often in the next line of memory. */
 INLINE void fetch_entries(const struct stackdist *sd, uint64_t line)
 {
     const struct entry *home = &sd->entries[home_of(hash_line(line), sd->capacity)];
@@ -74,7 +74,7 @@ INLINE void fetch_entries(const struct stackdist *sd, uint64_t line)
     __builtin_prefetch((const char *)home + 64, 1);
 }
 
-/* Finds the entries of n runs, after they were fetched, and fetches what the tail has of them. */
+/* Finds the entries of n runs, which were prefetched, and prefetches their data in the tail. */
 INLINE void find_entries(const struct stackdist *sd, const uint64_t *line, size_t n, uint64_t *at)
 {
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ INLINE void find_entries(const struct stackdist *sd, const uint64_t *line, size_
     }
 }
 
-/* One less in so many lanes, from the first on. */
+/* Subtracts one from the first `lanes` lanes. */
 INLINE void subtract_one(recent_counts *counts, uint32_t lanes)
 {
     static const int16_t steps[2 * RECENT_WORDS] = {-1, -1, -1, -1, -1, -1, -1, -1,
@@ -96,9 +96,9 @@ INLINE void subtract_one(recent_counts *counts, uint32_t lanes)
 }
 
 /*
- * Touches n runs, no more than there are numbers left in the word; bound: of those. before: time before the
- * chunk, in which it is the caller's touches from index `base` on. at: where their entries were a moment ago,
- * or NULL. Returns how many were touched: less if memory was short. *result: of the last one.
+ * Touches n runs, not more than there are numbers left in the word; bound: of those. before: time before the
+ * chunk, which contains the caller's touches from index `base` on. at: where their entries were found, or
+ * NULL. Returns how many were touched: fewer if memory is short. *result: of the last one.
  */
 INLINE size_t touch_word(struct stackdist *sd, const uint64_t *line, const uint16_t *bound, size_t n,
                          uint64_t before, size_t base, const uint64_t *at, const struct stackdist_sums *sums,
@@ -172,7 +172,7 @@ touched:
     return r;
 }
 
-/* Touches the first `count` runs. How many were touched: less if memory was short. */
+/* Touches the first `count` runs. Returns how many were touched: fewer if memory is short. */
 INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t count, size_t base,
                          const struct stackdist_sums *sums, struct stackdist_result *result)
 {
@@ -199,7 +199,7 @@ INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t c
     return r;
 }
 
-/* n runs were touched, and their finite distances are in the histograms; their totals, and the repeats. */
+/* Adds totals and repetitions of n touched runs, whose finite distances are in the histograms. */
 INLINE void add_up(struct hist *h, uint64_t finite, uint64_t repeats)
 {
     if (!h)

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact LRU stack distances and reuse distances, one pass.
+ * stackdist.c - exact LRU stack distances and reuse distances, one pass.
  *
- * Problem. The stack distance of a reference is the number of distinct lines touched since its line
- * was last touched: the line's depth in a list kept in order of recency. Walking such a list costs
- * time in proportion to the depth; a tree over last-touch times (Bennett & Kruskal 1975) costs a
- * logarithm, but for every reference, also for the 95% that come back to a line used a moment ago.
+ * Problem. The stack distance of a reference is the number of distinct lines touched since its line was last
+ * touched: the line's depth in a list in order of recency. Walking such a list takes time in proportion to
+ * the depth; a tree over last-touch times (Bennett & Kruskal 1975) takes a logarithm, but for every
+ * reference, including the 95% that return to a recently used line.
  *
- * Method. References in a row to one line are one touch: all but the first have distance 0. Touches are
- * numbered, and a row of bits has a bit for each number: set while it is its line's last touch. The lines
- * touched since touch n are the bits set after n. These are counted by popcount in the word of n, and
- *
+ * Method. Consecutive references to one line are one touch: all but the first have distance 0. Touches are
+ * numbered, and an array of bits has a bit for each number, which is set while it is its line's last touch.
+ * The number of lines touched since touch n is the number of bits set after n. These are counted by popcount
+ * in the word of n, and
  *  - for the most recent RECENT_WORDS words by an array that holds, for each of them, the number of bits set
  *    in later words. A touch clears the bit of its line's last touch and sets its own. The bits of the last
- *    word are set beforehand, for touches to come, and subtracted when they are counted; so a touch only
- *    clears a bit, and the array changes by one vector subtraction.
+ *    word are set in advance, for future touches, and subtracted when counting. So a touch only clears a bit,
+ *    and the array changes by one vector subtraction.
  *
- *  - for older words by a tree of counts (tail.h), into which a word goes when it is not recent any more.
- * Less than one touch in ten needs it.
+ *  - for older words by a tree of counts (tail.h), which a word enters when it is no longer recent. Less than
+ *    one touch in ten needs it.
  *
  * When the numbers run out, the lines are renumbered without gaps.
  *
- * A hash table over all lines has the number of each line's last touch, and its time. Hints (hash of the line
- * -> index in the table), checked against the line, spare searching it. Where most lines are far apart,
- * what touches will need of the table and the tree is prefetched, so that the misses of many overlap.
+ * A hash table over all lines has the number and time of each line's last touch. Hints (hash of the line ->
+ * index in the table), checked against the line, avoid searching it. Where most lines are scattered, the
+ * parts of the table and of the tree that touches will need are prefetched, so that the misses overlap.
  *
- * Entries are never removed. Time (the count of references) continues through stackdist_reset, so that an
- * entry from before the reset is known by its time, counts as empty, and costs the reset nothing.
+ * Entries are never removed. Time (the number of references) continues through stackdist_reset: an entry from
+ * before the reset is recognised by its time and counts as empty, so that the reset is cheap.
  *
  * Example, with words of four numbers; touches a b c a b b:
- *   a b c  cold, numbers 0 1 2     bits 111(1)    a:0 b:1 c:2; the last bit is for a touch to come
- *   a      bits set after 0: 3 - 1 to come = 2    bits 0111       b:1 c:2 a:3
- *   b      bits set after 1: in its word 2, in later ones 4, to come 4: 2     bits 0011 1(111)    c:2 a:3 b:4
+ *   a b c  cold, numbers 0 1 2     bits 111(1)    a:0 b:1 c:2; the last bit is for a future touch
+ *   a      bits set after 0: 3 - 1 future = 2    bits 0111       b:1 c:2 a:3
+ *   b      bits set after 1: in its word 2, in later ones 4, future 4: 2     bits 0011 1(111)    c:2 a:3 b:4
  *   b      again: 0
  *
- * Measured, ns a reference, 20 M references each of real programs, on a busy EPYC without AVX-512 (in
- * brackets the former method, the 256 most recent lines ranked by vector comparisons and a tree for the
- * others): bzip2 10.5 (14.0), perl 11.6 (19.8), sqlite3 13.4 (21.9), cc1 13.6 (21.6), xz 15.3 (26.6),
- * python3 15.8 (24.9). A third to a half of the references are repeats; of the other touches 0.5-9% go past
- * the recent words.
+ * Measured, ns per reference, 20 M references each of real programs, on a busy EPYC without AVX-512 (in
+ * brackets a previous method, in which the 256 most recent lines were ranked by vector comparisons and the
+ * others by a tree): bzip2 10.5 (14.0), perl 11.6 (19.8), sqlite3 13.4 (21.9), cc1 13.6 (21.6), xz 15.3
+ * (26.6), python3 15.8 (24.9). A third to a half of the references are repetitions; of the other touches
+ * 0.5-9% go beyond the recent words.
  */
 #include "sim/stackdist-internal.h"
 

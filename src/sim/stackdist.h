@@ -22,37 +22,37 @@ struct stackdist_result {
 /* NULL when memory is short (err says so). expected_lines may be 0. */
 struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err);
 void stackdist_free(struct stackdist *sd);
-/* Forget everything; keeps the memory. Cheap: cost in proportion to the lines seen since the last one. */
+/* Forgets everything; keeps the memory. Time in proportion to the lines seen since the last reset. */
 void stackdist_reset(struct stackdist *sd);
 /* One reference to `line`. 0, or -ENOMEM: then the state is unchanged. */
 int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result *result);
 /*
- * As n calls of stackdist_touch, results summed straight into histograms: stack_hist and
- * reuse_hist (either may be NULL) get the finite distances, *cold the number of first touches;
- * first_hist (may be NULL) gets, for each first touch, the number of distinct lines seen before it.
+ * As n calls of stackdist_touch, with the results added to histograms: stack_hist and reuse_hist (either may
+ * be NULL) get the finite distances, *cold the number of first touches; first_hist (may be NULL) gets, for
+ * each first touch, the number of distinct lines seen before it.
  */
 struct hist;
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold);
 /*
- * Single touches whose stack distance is large: of each, its index in lines[] and the distance, in order.
- * First touches are among them, as STACKDIST_COLD.
+ * Touches whose stack distance is large: of each, its index in lines[] and the distance, in order. First
+ * touches are included, as STACKDIST_COLD.
  */
 struct stackdist_far {
-    uint64_t least;  /* the smallest distance that is listed, at least 1 */
-    uint32_t *at;    /* the caller's: room for n + STACKDIST_FAR_ROOM */
+    uint64_t least;  /* smallest distance that is listed, at least 1 */
+    uint32_t *at;    /* the caller's: n + STACKDIST_FAR_ROOM elements */
     uint64_t *stack; /* likewise */
     size_t n;        /* listed by the last call */
 };
 #define STACKDIST_FAR_ROOM 16u
-/* As stackdist_touch_many, and lists the touches at large distances. n < 2^32. */
+/* As stackdist_touch_many; also lists the touches at large distances. n < 2^32. */
 int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
                         struct stackdist_far *far);
 /*
- * As stackdist_touch_many with a stack_hist only; the lines that are touched for the first time go to
- * cold_lines[*ncold
- * ..], in order, and *ncold counts them. The caller's, with room for n more.
+ * As stackdist_touch_many with a stack_hist only. Lines that are touched for the first time are stored in
+ * cold_lines[*ncold ..], in order, and *ncold is increased by their number. The array is the caller's, with
+ * space for n more.
  */
 int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          uint64_t *cold_lines, size_t *ncold);
@@ -61,18 +61,18 @@ uint64_t stackdist_references(const struct stackdist *sd); /* touches so far */
 size_t stackdist_memory_bytes(const struct stackdist *sd);
 struct stackdist_survivor {
     uint64_t line;
-    uint64_t age; /* touches since its last one; no two lines have the same */
+    uint64_t age; /* touches since its last one; different for all lines */
 };
 /*
- * Every line seen, in no particular order: out[0 .. stackdist_lines(sd)), the caller's. The distinct lines
- * touched after a line's last touch are those of smaller age.
+ * Lists every line seen, in no particular order: out[0 .. stackdist_lines(sd)), the caller's. The distinct
+ * lines touched after a line's last touch are those of smaller age.
  */
 void stackdist_survivors(const struct stackdist *sd, struct stackdist_survivor *out);
-/* Every line seen, in the order of their last touches: out[0 .. stackdist_lines(sd)), the caller's. */
+/* Lists every line seen, in the order of their last touches: out[0 .. stackdist_lines(sd)), the caller's. */
 void stackdist_oldest_first(const struct stackdist *sd, uint64_t *out);
 /*
- * For every line seen: the number of references since its last touch (0: it was the last one) goes
- * into hist. These are the survivors' ages: their forward reuse distance is at least that.
+ * Adds, for every line seen, the number of references since its last touch (0: it was the last one) to the
+ * histogram. These are the survivors' ages: lower bounds of their forward reuse distances.
  */
 void stackdist_ages(const struct stackdist *sd, struct hist *age_hist);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stackset-compute.c - what a worker does with references. stackset.c explains the method. */
+/* stackset-compute.c - how a worker processes references. stackset.c explains the method. */
 #include "sim/stackset-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* So many distinct lines of a stretch, one in eight references, are no help: each is touched three times. */
+/* With so many distinct lines in a stretch, one in eight references, a stack of its own does not pay: each
+ * line is touched three times. */
 #define DENSE_LINES (STRETCH * STACKSET_BATCH / 8)
 
 static int touch_apart(struct worker *w, size_t n)
@@ -43,13 +44,13 @@ static int flush(struct worker *w, struct unit *u, size_t n, enum compute how, u
 int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, enum compute how,
                      uint64_t threshold)
 {
-    /* User addresses have 47 bits; the rest distinguishes address spaces. */
+    /* User addresses have 47 bits; the higher bits distinguish address spaces. */
     uint64_t mark = (uint64_t)b->space << 48 >> u->shift;
     size_t n = 0;
     int status = 0;
     for (size_t i = 0; i < b->n && status == 0; i++) {
         uint64_t line = b->address[i] >> u->shift;
-        /* An access that wraps around the end of memory stops there. */
+        /* An access that wraps around the end of memory is cut there. */
         uint64_t last_byte = b->address[i] + (uint64_t)(b->size[i] - 1);
         uint64_t last = last_byte < b->address[i] ? line : last_byte >> u->shift;
         w->lines[n++] = line ^ mark;

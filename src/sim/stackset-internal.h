@@ -9,23 +9,23 @@
 #include "sim/stackdist.h"
 #include "sim/stackset.h"
 
-/* Batches of a stretch: 131,072 references. Longer ones have fewer first touches, but take more memory. */
+/* Batches of a stretch: 131,072 references. Longer ones have fewer first touches, but use more memory. */
 #define STRETCH 16u
-/* Line ids are handed on in parts that stay in a first-level cache. */
+/* Line ids are passed on in parts that stay in a first-level cache. */
 #define LINES_BATCH 2048u
 
 /* A stack. */
 struct unit {
     unsigned shift;
     uint32_t thread;
-    unsigned worker; /* who computes it, if one does */
+    unsigned worker; /* which computes it, if a single one does */
     uint64_t touches, sampled, cold;
     struct stackdist *distances;
     struct hist hist;
-    struct linesample *sample; /* instead of sampled, cold and hist; NULL without a sample */
-    /* Of stretches. */
-    uint64_t turn; /* the stretch that comes next */
-    int dense;     /* stretches have too many lines to be worth a stack of their own */
+    struct linesample *sample; /* replaces sampled, cold and hist; NULL without a sample */
+    /* For stretches. */
+    uint64_t turn; /* the next stretch in order */
+    int dense;     /* stretches have too many lines for a stack of their own to pay */
 };
 
 struct batch {
@@ -49,20 +49,20 @@ struct worker {
     size_t distinct, room;
 };
 
-/* How a batch's lines are dealt with. */
+/* How the lines of a batch are processed. */
 enum compute { COMPUTE_ALL, COMPUTE_SAMPLE, COMPUTE_APART };
 
 /*
- * Touches the lines of a batch: of all of them or of those below the threshold in the unit's stack, or, as
- * the next part of a stretch, in the worker's. 0 or -ENOMEM.
+ * Touches the lines of a batch: all of them, or those below the threshold, in the unit's stack; or, as the
+ * next part of a stretch, in the worker's stack. 0 or -ENOMEM.
  */
 int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, enum compute how,
                      uint64_t threshold);
 /* Before the first batch of a stretch. 0 or -ENOMEM. */
 int stackset_begin_apart(struct worker *w);
-/* After the last batch of a stretch, before its turn. */
+/* After the last batch of a stretch, before it is joined. */
 void stackset_end_apart(struct worker *w);
-/* At its turn: adds the stretch to its unit. 0 or -ENOMEM. */
+/* In the order of stretches: adds the stretch to its unit. 0 or -ENOMEM. */
 int stackset_join(struct worker *w, struct unit *u);
 void stackset_free_apart(struct worker *w);
 

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stackset.c - a stackdist for every line size (and thread), fed by workers.
+ * stackset.c - a stackdist for every line size (and thread), computed by several workers.
  *
- * References are copied into a ring of batches. With as many stacks as workers, or more, every worker sees
- * every batch and does what concerns its own stacks: no stack is touched by two threads.
+ * References are copied into a ring of batches. With at least as many stacks as workers, every worker reads
+ * every batch and updates its own stacks: no stack is touched by two threads.
  *
- * Fewer stacks are computed in stretches, consecutive batches, each by a worker, as Niu, Dinan, Lu and
- * Sadayappan's Parda does (IPDPS 2012). A worker first takes its stretch by itself, on an empty stack: what
- * is not a first touch there has its distance. Then, in the order of the stretches, the first touches come to
- * the unit's stack, in their order: more recent there than a line are just the lines between its last touch
- * before the stretch and its first one in it. At last the stretch's lines are touched again in the order of
- * their last touches, the order that the next stretch must find. So what cannot be shared is two touches for
- * each distinct line of a stretch. Where those are many, a stretch waits for its turn and goes to the unit's
- * stack as it is.
- *
+ * Fewer stacks are computed in stretches of consecutive batches, each by one worker, as in Parda by Niu,
+ * Dinan, Lu and Sadayappan (IPDPS 2012). A worker first processes its stretch alone, on an empty stack:
+ * references that are not first touches there get their distances. Then, in the order of the stretches, the
+ * first touches are applied to the unit's stack, in their order: exactly the lines between a line's last
+ * touch before the stretch and its first one in it are more recent there. Finally the stretch's lines are
+ * touched again in the order of their last touches, which is the order that the next stretch needs. So the
+ * serial part is two touches for each distinct line of a stretch. Where those are many, a stretch is instead
+ * applied directly to the unit's stack, in its turn.
  *   stretches a b a | b c a    In the second all are first touches, and the stack holds, latest first, a b.
  *     b: 1, as a is more recent; c: cold; a: 2, as c and b are. Last touches b c a: the stack is a c b.
  *
- * Either way the results do not depend on the number of workers.
+ * In both cases the results do not depend on the number of workers.
  *
  * Sampling is SHARDS (Waldspurger, Park, Garthwaite, Ahmad 2015): a line is in the sample if a hash of it is
- * below the rate times the hash's range. The sample's distances are the rate times the true ones, in the
- * mean; and of N touches rate * N are expected in the sample. That more or fewer are there (a few hot
- * lines are or are not in it) is corrected as in the paper's "SHARDS-adj", by taking the expected number as
- * the denominator; the reader of the results does that. The error comes from groups: other bits of the hash
- * deal the lines of the sample into STACKSET_GROUPS equal parts, each with a histogram of the distances of
- * its lines.
+ * below the rate times the hash's range. The sample's distances are, in the mean, the rate times the true
+ * ones, and of N touches rate * N are expected in the sample. A different actual number (a few hot lines are
+ * in the sample or not) is corrected as in the paper's "SHARDS-adj", by taking the expected number as the
+ * denominator; the reader of the results does that. The error is estimated from groups: other bits of the
+ * hash divide the lines of the sample into STACKSET_GROUPS equal parts, each with a histogram of the
+ * distances of its lines.
  */
 #include "sim/stackset.h"
 
@@ -38,29 +37,29 @@
 #include "sim/stackset-internal.h"
 
 #define RING 16u /* batches; enough that no thread waits for each one */
-/* Most workers for stretches, 1.3 MB each; one reader of a trace does not supply more. */
+/* Most workers for stretches, which use 1.3 MB each; reading a trace supplies no more. */
 #define STRETCH_WORKERS 8u
-/* Dense stacks have a stretch computed apart so often, to see whether they still are. */
+/* A dense unit tries one stretch in so many on a stack of its own, to see whether it is still dense. */
 #define DENSE_PROBE 16u
 
 struct stackset {
     unsigned *line_bytes;
     size_t nlines;
     int separate, sampled;
-    uint64_t threshold; /* hashes below it are in the sample */
+    uint64_t threshold; /* smaller hashes are in the sample */
     struct unit **units;
     size_t nunits, unit_room;
     unsigned nworkers;
     struct worker *workers;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t put; /* batches, ever */
+    uint64_t put; /* batches, in total */
     int stop, failed;
     struct error why;
     struct batch *ring;
     unsigned ring_batches;
-    /* In stretches. */
-    int stretches, draining;          /* draining: short ones are taken, too */
+    /* For stretches. */
+    int stretches, draining;          /* draining: short ones are processed, too */
     uint64_t taken, finished, ntaken; /* batches, batches, stretches */
 };
 
@@ -75,7 +74,7 @@ static void unit_free(struct unit *u)
     free(u);
 }
 
-/* A stack for every line size. The workers must be at rest. */
+/* Adds a stack for every line size. The workers must be idle. */
 static int add_units(struct stackset *s, uint32_t thread, struct error *err)
 {
     if (s->unit_room - s->nunits < s->nlines) {
@@ -113,9 +112,9 @@ static int has_units(const struct stackset *s, uint32_t thread)
     return 0;
 }
 
-/* --- what a worker does --- */
+/* --- workers --- */
 
-/* Locked. */
+/* With the lock held. */
 static void fail(struct stackset *s, int status)
 {
     if (status < 0 && !s->failed) {
@@ -124,7 +123,7 @@ static void fail(struct stackset *s, int status)
     }
 }
 
-/* Every batch, for the worker's own stacks. */
+/* Processes every batch, for the worker's own stacks. */
 static void *run(void *argument)
 {
     struct worker *w = argument;
@@ -151,7 +150,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* A stretch of one stack: batches [from, to). Unlocked, and so it returns. */
+/* Computes a stretch of one stack: batches [from, to). Called and returns without the lock. */
 static void compute_stretch(struct worker *w, struct unit *u, uint64_t stretch, uint64_t from, uint64_t to)
 {
     struct stackset *s = w->set;
@@ -182,7 +181,7 @@ static void compute_stretch(struct worker *w, struct unit *u, uint64_t stretch, 
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Whole stretches, for all stacks. */
+/* Processes whole stretches, for all stacks. */
 static void *run_stretches(void *argument)
 {
     struct worker *w = argument;
@@ -200,7 +199,7 @@ static void *run_stretches(void *argument)
         for (size_t i = 0; i < s->nunits; i++)
             compute_stretch(w, s->units[i], stretch, from, to);
         pthread_mutex_lock(&s->lock);
-        /* In the order of the stretches, but for this moment. */
+        /* in the order of the stretches, except at this moment */
         if (s->finished < to)
             s->finished = to;
         pthread_cond_broadcast(&s->changed);
@@ -211,7 +210,7 @@ static void *run_stretches(void *argument)
 
 /* --- the set --- */
 
-/* Batches that all workers have done. Locked. */
+/* Batches that all workers have processed. With the lock held. */
 static uint64_t all_done(const struct stackset *s)
 {
     if (s->stretches)
@@ -256,7 +255,7 @@ static int start_workers(struct stackset *s, unsigned workers, struct error *err
     s->workers = calloc(workers, sizeof(*s->workers));
     if (s->workers == NULL)
         return error_set(err, -ENOMEM, "out of memory for stack distances");
-    /* Signals are for the thread that called us. */
+    /* Signals are for the caller's thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 0; i < workers && status == 0; i++) {
@@ -298,7 +297,7 @@ struct stackset *stackset_new(const struct stackset_options *options, struct err
     s->stretches = !s->separate && !s->sampled && options->workers > s->nlines;
     unsigned most = s->stretches ? STRETCH_WORKERS : s->separate ? UINT_MAX : (unsigned)s->nlines;
     unsigned workers = options->workers < most ? options->workers : most;
-    /* One stretch for each worker, and one that is being filled. */
+    /* one stretch for each worker, and one that is being filled */
     s->ring_batches = s->stretches ? (workers + 1) * STRETCH : RING;
     s->ring = malloc(s->ring_batches * sizeof(*s->ring));
     s->threshold = s->sampled ? (uint64_t)(options->rate * 0x1p64) : 0;
@@ -307,7 +306,7 @@ struct stackset *stackset_new(const struct stackset_options *options, struct err
                      : error_set(err, -ENOMEM, "out of memory for stack distances");
     if (status == 0) {
         memcpy(s->line_bytes, options->line_bytes, options->nlines * sizeof(*s->line_bytes));
-        s->nworkers = workers; /* of which stacks are */
+        s->nworkers = workers; /* each has its own stacks */
         if (!s->separate)
             status = add_units(s, 0, err);
         s->nworkers = 0;

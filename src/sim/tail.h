@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tail.h - a growing row of bits, of which the older part has counts: how many bits are set before one of
- * them. The part of stackdist's list of lines that was not touched lately (stackdist.c).
+ * tail.h - a growing array of bits with counts: how many bits are set before one of them. Used for the lines
+ * of stackdist that were not touched recently (stackdist.c).
  *
- * Bits are counted by popcount within a word; over the words stands a tree with 16 children a node, each
- * child with the count of set bits in its siblings before it. So a look-up adds one number a level, and
- * clearing a bit is 16 subtractions without a branch a level (a Fenwick tree has less to do but loops of
- * unpredictable length, which cost more). Words enter the tree in order, by tail_open; until then their owner
- * sets and clears bits as it likes.
+ * Bits are counted by popcount within a word. Over the words there is a tree with 16 children per node; each
+ * child has the number of set bits in its earlier siblings. So a look-up adds one number per level, and
+ * clearing a bit takes 16 subtractions without a branch per level (a Fenwick tree has less work, but loops of
+ * unpredictable length, which are slower). Words enter the tree in order, by tail_open; until then their
+ * owner sets and clears bits directly.
  */
 #ifndef CACHEGRAM_SIM_TAIL_H
 #define CACHEGRAM_SIM_TAIL_H
@@ -23,18 +23,18 @@ struct tail {
     uint64_t *bits; /* one for each number */
     uint32_t
         *below[TAIL_MAX_LEVELS]; /* [level][i]: set bits in the earlier siblings of node i; level 0: words */
-    uint32_t levels;             /* in use; the top one is a single family */
-    uint32_t limit;              /* numbers that there is room for: a multiple of 64 */
+    uint32_t levels;             /* in use; the top one has one node with its children */
+    uint32_t limit;              /* available numbers: a multiple of 64 */
 };
 
-/* Room for at least so many numbers (at most TAIL_MAX_NUMBERS). 0 or -ENOMEM. */
+/* Provides at least so many numbers (at most TAIL_MAX_NUMBERS). 0 or -ENOMEM. */
 int tail_init(struct tail *tail, uint64_t numbers);
 void tail_free(struct tail *tail);
-/* Sets the bits of all numbers below `count` and clears the rest of the last word; all these are open. */
+/* Sets the bits of all numbers below `count` and clears the rest of the last word; all these become open. */
 void tail_fill(struct tail *tail, uint32_t count);
 size_t tail_bytes(const struct tail *tail);
 
-/* Set bits of smaller numbers. The number's word must be open. */
+/* Number of set bits of smaller numbers. The number's word must be open. */
 static inline uint32_t tail_below(const struct tail *tail, uint32_t number)
 {
     uint32_t node = number / 64;
@@ -46,8 +46,8 @@ static inline uint32_t tail_below(const struct tail *tail, uint32_t number)
     return count;
 }
 
-/* The word enters the tree; the one before it is the last that did. Opens the nodes that it is the first of.
- */
+/* Enters the word into the tree; the previous one must be the last that was entered. Also opens the nodes of
+ * which it is the first word. */
 static inline void tail_open(struct tail *tail, uint32_t word)
 {
     uint32_t node = word;
@@ -55,7 +55,7 @@ static inline void tail_open(struct tail *tail, uint32_t word)
 
     for (uint32_t level = 0; level < tail->levels; level++, node /= TAIL_FANOUT) {
         uint32_t *below = &tail->below[level][node];
-        /* Set bits of the node before; if that ends a family, of the whole family. */
+        /* set bits of the previous node; if it is the last sibling, of all siblings */
         if (node > 0)
             before += below[-1];
         *below = node % TAIL_FANOUT ? before : 0;
@@ -64,7 +64,7 @@ static inline void tail_open(struct tail *tail, uint32_t word)
     }
 }
 
-/* Clears the number's bit; its word must be open. The set bits of smaller numbers. */
+/* Clears the number's bit, whose word must be open. Returns the number of set bits of smaller numbers. */
 static inline uint32_t tail_take(struct tail *tail, uint32_t number)
 {
     uint32_t node = number / 64;
@@ -76,14 +76,14 @@ static inline uint32_t tail_take(struct tail *tail, uint32_t number)
         uint32_t *family = &tail->below[level][node - node % TAIL_FANOUT];
         int32_t self = (int32_t)(node % TAIL_FANOUT);
         count += family[self];
-        /* Of siblings that are not open yet the counts are written when they are. */
+        /* Counts of siblings that are not open yet are set when they are opened. */
         for (int32_t i = 0; i < (int32_t)TAIL_FANOUT; i++)
             family[i] -= self < i;
     }
     return count;
 }
 
-/* Prefetches what tail_take of the number will need first; higher levels are small. */
+/* Prefetches what tail_take of the number needs first; higher levels are small. */
 static inline void tail_look_ahead(const struct tail *tail, uint32_t number)
 {
     __builtin_prefetch(&tail->bits[number / 64], 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timesample.c - the cache of a sample starts empty, and its behaviour separates what is known: a hit
- * is a known hit, a miss that replaces a line a known miss, and a miss that fills an empty way is unknown.
- * For LRU this is exact: the lines present are the set's most recent ones in the real cache as well.
+ * timesample.c - the cache of a sample starts empty, and its behaviour shows what is known: a hit is a known
+ * hit, a miss that replaces a line is a known miss, a miss that fills an empty way is unknown. For LRU this
+ * is exact: the lines present are the set's most recent ones in the real cache, too.
  *
  * Example, one set of two ways, sample a b a c b: a and b unknown, a hits, c replaces b (a known miss; the
  * arrival of b is unknown), b replaces a.
@@ -17,9 +17,9 @@
 #include "base/random.h"
 #include "sim/cache-internal.h"
 
-/* The history of a line in the cache. */
+/* History of a line in the cache. */
 struct life {
-    uint64_t arrived; /* access number; 0: before the set was known */
+    uint64_t arrived; /* access number; 0: before the set's state was known */
     uint64_t last_use;
 };
 
@@ -28,14 +28,14 @@ struct timesample {
     struct random_state random;
     struct cache cache;
     struct life *life;   /* by slot */
-    int open;            /* cache is there */
+    int open;            /* a sample is in progress */
     uint64_t now;        /* accesses so far */
     uint64_t period_end; /* of the current period */
     uint64_t begin, end; /* of its sample */
     uint64_t lines;
     uint64_t touched; /* entries filled, over all samples */
     uint64_t generations, dead_time, generation_time;
-    struct timesample_result count;    /* only its whole numbers */
+    struct timesample_result count;    /* only its integer members */
     struct timesample_result at_begin; /* of the current sample */
     /* Sums over finished samples, of accesses a and misses m with half of the unknown ones. */
     double sum_aa, sum_am, sum_mm;
@@ -150,7 +150,7 @@ void timesample_cut(struct timesample *t)
         end_sample(t);
 }
 
-/* All of them are in a sample, which timesample_cut ends. */
+/* All accesses are in a sample, which timesample_cut ends. */
 static int run_uncut(struct timesample *t, const uint64_t *accesses, size_t n, struct error *err)
 {
     int code = n > 0 && !t->open ? begin_sample(t, err) : 0;

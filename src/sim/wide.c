@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wide.c - caches whose sets have many ways, fully associative ones above all: a hash table from lines to
- * slots (linear probing; entries are moved back when one is removed, so there are no tombstones), and
- * for each policy an order that costs little to keep.
+ * wide.c - caches whose sets have many ways, in particular fully associative ones: a hash table from lines to
+ * slots (linear probing; removal moves entries back, so that there are no tombstones), and for each policy an
+ * order that is cheap to maintain.
  *
  * Empty ways are filled from the first one up, as in narrow sets.
  */
@@ -18,7 +18,7 @@ static uint64_t home_of(const struct cache *c, uint64_t line)
     return (hash ^ (hash >> 32)) & c->wide.table_mask;
 }
 
-/* The table's index of the line, or of the empty entry where it belongs. */
+/* Index of the line's entry, or of the empty one for it. */
 static uint64_t find_entry(const struct cache *c, uint64_t line)
 {
     const struct wide *w = &c->wide;
@@ -28,7 +28,7 @@ static uint64_t find_entry(const struct cache *c, uint64_t line)
     return at;
 }
 
-/* Takes the line of a slot out of the table; the slot still holds it. */
+/* Removes the line of a slot from the table; the slot still holds it. */
 static void forget(struct cache *c, uint64_t line)
 {
     struct wide *w = &c->wide;
@@ -130,7 +130,7 @@ int wide_init(struct cache *c)
         w->state = calloc(slots, sizeof *w->state);
         ok = ok && w->state;
     }
-    return ok ? 0 : -ENOMEM; /* the caller clears */
+    return ok ? 0 : -ENOMEM; /* the caller frees */
 }
 
 void wide_clear(struct cache *c)

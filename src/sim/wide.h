@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wide.h - what policies do with sets of many ways: ways in a list, newest first. */
+/* wide.h - for policies on sets of many ways: a list of ways, newest first. */
 #ifndef CACHEGRAM_SIM_WIDE_H
 #define CACHEGRAM_SIM_WIDE_H
 

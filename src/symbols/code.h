@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.h - instructions that made references, known by the file that they are from and their place in it. */
+/* code.h - instructions that made references, identified by their file and offset. */
 #ifndef CACHEGRAM_SYMBOLS_CODE_H
 #define CACHEGRAM_SYMBOLS_CODE_H
 
@@ -8,11 +8,11 @@
 
 struct symbols_site {
     uint32_t image;  /* index of its file */
-    uint64_t offset; /* in the file; the address, if the file is not known */
+    uint64_t offset; /* in the file; the address, if the file is unknown */
 };
 
 struct symbols_code {
-    const char *const *images; /* paths, as /proc/PID/maps has them; "": not known */
+    const char *const *images; /* paths, as in /proc/PID/maps; "": unknown */
     size_t nimages;
     const struct symbols_site *sites; /* by number */
     size_t nsites;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * demangle.c - by libstdc++'s demangler, which understands C++ and, since its names are in the same form,
- * Rust's older scheme. Rust's newer one ("_R...") it does not.
+ * demangle.c - uses libstdc++'s demangler, which handles C++ and, since its names have the same form, Rust's
+ * older scheme. It does not handle Rust's newer one ("_R...").
  */
 #include "symbols/demangle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* cxxabi.h is a header of C++. */
+/* cxxabi.h is a C++ header. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
 
 /* Rust's names end with a hash: "::h" and 16 digits. */
@@ -20,8 +20,8 @@ static void cut_hash(char *name)
 }
 
 /*
- * Cuts off parameters, and what comes after them: the last group of parentheses that is not within brackets,
- * and is no "operator()" or "(anonymous namespace)".
+ * Removes parameters and everything after them: the last group of parentheses that is not within brackets,
+ * and is not "operator()" or "(anonymous namespace)".
  */
 static void cut_parameters(char *name)
 {
@@ -34,7 +34,7 @@ static void cut_parameters(char *name)
                 c += 2;
             else
                 c += strspn(c, "<>=-");
-            c--; /* the loop goes on with what is after the operator's name */
+            c--; /* the loop continues after the operator's name */
             continue;
         }
         if (*c == '<' && depth == 0)
@@ -46,13 +46,13 @@ static void cut_parameters(char *name)
         else if (*c == ')' && angle == 0 && depth > 0)
             depth--;
         else if (*c == ':' && depth == 0)
-            open = NULL; /* they belonged to a function in which this one is */
+            open = NULL; /* they belong to a function that contains this one */
     }
     if (open != NULL && open != name)
         *open = '\0';
 }
 
-/* Template functions have their result in front: "void f<int>". */
+/* Template functions have their result type in front: "void f<int>". */
 static char *after_result(char *name)
 {
     char *start = name;

@@ -2,34 +2,34 @@
 /*
  * image.h - names for the code of one file: function, inlined functions, source lines (elfutils' libdw).
  *
- * Debug information may be in the file, or in one of its own where libdwfl looks for it: by build id under
+ * Debug information may be in the file, or in a separate one where libdwfl looks for it: by build id under
  * /usr/lib/debug, by .gnu_debuglink, and from debuginfod if $DEBUGINFOD_URLS is set. Without any, functions
- * are named by the symbol table, and without that by where they begin (.eh_frame): "libx.so.1+0x1139".
+ * are named by the symbol table, and without that by their beginning (.eh_frame): "libx.so.1+0x1139".
  */
 #ifndef CACHEGRAM_SYMBOLS_IMAGE_H
 #define CACHEGRAM_SYMBOLS_IMAGE_H
 
 #include <stdint.h>
 
-/* Frames of inlined functions beyond that are left out. */
+/* Frames of inlined functions beyond that are omitted. */
 #define SYMBOLS_MOST_FRAMES 32u
 
 struct symbols_frame {
-    const char *function; /* the image's, until it is closed */
-    const char *file;     /* likewise; NULL: not known */
-    uint32_t line;        /* 0: not known */
-    int guessed;          /* the instruction has no line: it is that of the nearest one before */
+    const char *function; /* owned by the image */
+    const char *file;     /* likewise; NULL: unknown */
+    uint32_t line;        /* 0: unknown */
+    int guessed;          /* the instruction has no line: the nearest previous one is used */
 };
 
 struct symbols_image;
 
-/* Of a path as /proc/PID/maps has it, "[vdso]" included. NULL if it cannot be read, or memory is short. */
+/* For a path as in /proc/PID/maps, including "[vdso]". NULL if it cannot be read, or memory is short. */
 struct symbols_image *symbols_image_open(const char *path);
 void symbols_image_close(struct symbols_image *image); /* NULL is allowed */
 /* Hexadecimal; "" if it has none. */
 const char *symbols_image_build_id(const struct symbols_image *image);
 /*
- * Names the code at an offset of the file: innermost frame first, the function as it was compiled last. Their
+ * Names the code at an offset of the file: innermost frame first, the compiled function last. Returns their
  * number; 0: nothing is known.
  */
 unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,

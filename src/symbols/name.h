@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* name.h - at the end of a recording, while the programs' files are there: names for the code in a profile.
- */
+/* name.h - names the code in a profile at the end of a recording, while the programs' files still exist. */
 #ifndef CACHEGRAM_SYMBOLS_NAME_H
 #define CACHEGRAM_SYMBOLS_NAME_H
 
@@ -10,10 +9,9 @@
 
 /*
  * Fills the tables image, frame, site and site_distance of a profile that is being written, from its counts
- * of sites (burst_site); table `block` says so far of which of code->sites each count is, and of which row of
- * `site` afterwards. Sites that make up all but a thousandth of the references, and all but a thousandth of
- * those at large distances, get a row each; the rest of an image gets one row for all. 0, or negative with
- * err.
+ * of sites (burst_site). Before, table `block` refers to code->sites; afterwards, to rows of `site`. Sites
+ * that make up all but a thousandth of the references, and all but a thousandth of those at large distances,
+ * get a row each; the rest of an image gets one common row. 0, or negative with err.
  */
 int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err);
 

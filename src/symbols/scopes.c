@@ -4,7 +4,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-/* Deeper nesting is damage. */
+/* Deeper nesting is corrupt. */
 #define MOST_DEPTH 512u
 
 struct range {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scopes.h - the functions of one unit of debug information, and what is inlined into them. libdw's
+ * scopes.h - the functions of one unit of debug information, and those inlined into them. libdw's
  * dwarf_getscopes walks the whole unit for each address; this walks it once.
  */
 #ifndef CACHEGRAM_SYMBOLS_SCOPES_H
@@ -11,7 +11,7 @@
 
 struct scope {
     Dwarf_Die die;  /* DW_TAG_subprogram or DW_TAG_inlined_subroutine */
-    uint32_t outer; /* number of the one around it, + 1; 0: none */
+    uint32_t outer; /* number of the enclosing one, + 1; 0: none */
     uint32_t depth;
 };
 
@@ -20,9 +20,9 @@ struct scopes;
 /* NULL when memory is short. */
 struct scopes *scopes_new(Dwarf_Die *unit);
 void scopes_free(struct scopes *s); /* NULL is allowed */
-/* The innermost one that holds the address; NULL: none. s may be NULL. */
+/* The innermost one that contains the address; NULL: none. s may be NULL. */
 const struct scope *scopes_find(const struct scopes *s, Dwarf_Addr address);
-/* The one around it; NULL: none. */
+/* The enclosing one; NULL: none. */
 const struct scope *scopes_outer(const struct scopes *s, const struct scope *scope);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * background.c - compresses and writes in a thread of its own, so that recording is not delayed.
+ * background.c - compresses and writes in a separate thread, so that recording is not delayed.
  *
- * A ring of batches, copied: the caller's arrays are his again at once. The threads' table of the writer is
- * read here and extended by the caller only after trace_background_wait.
+ * Batches are copied into a ring: the caller may reuse his arrays at once. The writer's table of threads is
+ * read here, and extended by the caller only after trace_background_wait.
  */
 #include "trace/internal.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Batches; 64 of them are 19 MB at most and half a million references, some milliseconds of recording. */
+/* Batches. 64 of them are at most 19 MB and half a million references: some milliseconds of recording. */
 #define RING 64u
 
 struct trace_background {
@@ -21,7 +21,7 @@ struct trace_background {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t put, taken; /* batches, ever; batch i is in ring[i % RING] */
+    uint64_t put, taken; /* batches, in total; batch i is in ring[i % RING] */
     int stop;
     int status;
     struct error why;
@@ -74,7 +74,7 @@ struct trace_background *trace_background_new(struct trace_writer *w, struct err
         b->writer = w;
         pthread_mutex_init(&b->lock, NULL);
         pthread_cond_init(&b->changed, NULL);
-        /* Signals are for the thread that records. */
+        /* Signals are for the recording thread. */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         status = pthread_create(&b->thread, NULL, run, b);

@@ -4,17 +4,16 @@
  * billions of them. They are far from random: code runs in loops, data is walked in strides.
  *
  * Method. A site is one (pc, size, direction) of the block, numbered from 1 in order of appearance. Two
- * things are predicted for every reference:
+ * predictions are made for every reference:
+ *  - its site: the one that last followed the site of the previous reference, next[0];
+ *  - its address, in one of three ways, namely the one that last worked at this site ("way"): by stride, the
+ *    site's last address plus the difference of its last two; by distance, the address of the previous
+ *    reference (of any site) plus the difference to it last time, which is right for stack frames and
+ *    structures whose base has moved; or the site's last address again.
  *
- *  - its site: the one that followed the site of the reference before the last time, next[0];
- *  - its address, in one of three ways, whichever worked last at this site ("way"): by stride, the site's
- *    last address plus the difference of its last two; by distance, the address of the reference before
- *    (whatever its site) plus the difference to it last time, which gets stack frames and structures
- *    right when their base has moved; or the site's last address again.
- *
- * If both are right nothing is written but one more in the count of a run. Else there is an event: a byte
- * that says what was mispredicted and which streams hold the rest. The streams are then compressed with zstd,
- * which finds what repeats in them. Encoder and decoder keep the same tables.
+ * If both are right, nothing is written except the count of a run. Otherwise there is an event: a byte that
+ * says what was mispredicted and which streams hold the rest. The streams are then compressed with zstd,
+ * which finds repetitions in them. Encoder and decoder maintain the same tables.
  *
  * Event = site code + 4 * address code.
  *   site code      0 as predicted, 1 next[1] (the successor before next[0]), 2 its number is in SITE,
@@ -29,8 +28,7 @@
  * and 4: predicted. RUN 0 0, KIND 15 14, SITE 1, NEW (pc, size), DELTA1 100 8; two references follow the last
  * event.
  *
- * Measured (EPYC, 8 M references each, bytes and ns a reference to encode, zstd level 1 not included):
- * see docs/trace-format.md.
+ * Measurements (bytes and ns per reference): docs/trace-format.md.
  */
 #include "trace/columns.h"
 
@@ -42,7 +40,7 @@
 #define HASH_BITS 17u /* twice the sites */
 #define HASH_SIZE (UINT32_C(1) << HASH_BITS)
 
-#define RUN_MAX 255u /* that many predicted references, and no event after them */
+#define RUN_MAX 255u /* so many predicted references, without an event after them */
 enum { SITE_PREDICTED, SITE_OTHER, SITE_NUMBER, SITE_NEW };
 enum { WAY_STRIDE, WAY_DISTANCE, WAY_SAME, WAYS };
 #define ADDRESS_DELTA 3u
@@ -60,11 +58,11 @@ struct site {
     uint8_t way;
 };
 
-/* What encoder and decoder have in common: the tables, and where they stand. */
+/* State of both encoder and decoder. */
 struct predictor {
-    struct site *site; /* COLUMNS_SITES of them; number 0 is before the first reference, and no successor */
+    struct site *site; /* COLUMNS_SITES of them; number 0 precedes the first reference, and is no successor */
     uint32_t sites;
-    uint32_t at;       /* site of the reference before */
+    uint32_t at;       /* site of the previous reference */
     uint64_t last;     /* its address */
     uint64_t last_new; /* pc of the newest site */
 };
@@ -83,7 +81,7 @@ static inline uint64_t predict(const struct predictor *p, const struct site *s, 
     return (way == WAY_DISTANCE ? p->last : s->last) + s->offset[way];
 }
 
-/* The reference is of site number n, at that address. */
+/* Updates the tables: the reference is of site number n, at that address. */
 static inline void learn(struct predictor *p, uint32_t n, uint64_t address)
 {
     struct site *s = &p->site[n];
@@ -115,8 +113,8 @@ struct column_encoder {
     uint32_t *hash; /* HASH_SIZE site numbers, 0: empty */
 };
 
-/* Bytes that a full block can need of each stream, so that there is nothing to check while encoding;
- * memory that is not written to costs nothing. */
+/* Most bytes of each stream in a full block, so that encoding needs no checks; memory that is not written to
+ * costs nothing. */
 static size_t stream_room(enum column c)
 {
     switch (c) {
@@ -188,7 +186,7 @@ static uint64_t zigzag(uint64_t value)
     return value << 1 ^ (uint64_t)((int64_t)value >> 63);
 }
 
-/* Place in the hash table of the site, or of the empty entry where it belongs. */
+/* Index of the site in the hash table, or of the empty entry for it. */
 static uint32_t *look_up(struct column_encoder *e, uint64_t pc, uint16_t size, uint8_t rw)
 {
     uint64_t key = (pc ^ (uint64_t)size << 48 ^ (uint64_t)rw << 62) * 0x9e3779b97f4a7c15u;
@@ -207,14 +205,14 @@ static void add_site(struct column_encoder *e, uint32_t n, uint64_t pc, uint16_t
     e->p.last_new = pc;
 }
 
-/* log2 of the bytes that hold a signed difference. */
+/* log2 of the number of bytes for a signed difference. */
 static inline unsigned width_of(uint64_t delta)
 {
     int64_t d = (int64_t)delta;
     return d == (int8_t)d ? 0 : d == (int16_t)d ? 1 : d == (int32_t)d ? 2 : 3;
 }
 
-/* The code of an address that the site's way did not predict; its difference goes to its stream. */
+/* Writes the difference of an address that the site's way did not predict. Returns its code. */
 static unsigned put_address(struct column_encoder *e, struct site *s, uint64_t address)
 {
     for (unsigned code = 1; code < WAYS; code++) {
@@ -232,7 +230,7 @@ static unsigned put_address(struct column_encoder *e, struct site *s, uint64_t a
         width = width_of(delta);
     }
     struct stream *stream = &e->stream[COLUMN_DELTA1 + width];
-    memcpy(stream->data + stream->n, &delta, sizeof(delta)); /* little endian: the low bytes come first */
+    memcpy(stream->data + stream->n, &delta, sizeof(delta)); /* little endian: the low bytes are first */
     stream->n += (size_t)1 << width;
     return ADDRESS_DELTA + width + 4 * base;
 }
@@ -293,7 +291,7 @@ int64_t column_encode(struct column_encoder *e, const struct trace_batch *batch,
 
 void column_encoder_streams(const struct column_encoder *e, struct column_bytes streams[COLUMNS])
 {
-    /* The last run has no event after it and is not written: the block has the number of its references. */
+    /* The last run, without an event after it, is not written: the block stores its number of references. */
     for (unsigned c = 0; c < COLUMNS; c++)
         streams[c] = (struct column_bytes){e->stream[c].data, e->stream[c].n};
 }
@@ -303,9 +301,9 @@ void column_encoder_streams(const struct column_encoder *e, struct column_bytes 
 struct column_decoder {
     struct predictor p;
     const uint8_t *at[COLUMNS], *end[COLUMNS];
-    uint64_t run;     /* predicted references that come next */
-    int event;        /* and then an event */
-    int unbroken_end; /* the streams are used up: the rest is predicted */
+    uint64_t run;     /* number of predicted references before */
+    int event;        /* the next event */
+    int unbroken_end; /* the streams have ended: the remaining references are predicted */
 };
 
 struct column_decoder *column_decoder_new(void)
@@ -347,7 +345,7 @@ static void next_run(struct column_decoder *d)
 void column_decoder_begin(struct column_decoder *d, const struct column_bytes streams[COLUMNS])
 {
     predictor_reset(&d->p);
-    /* What damaged streams can lead to must be a reference all the same. */
+    /* Even damaged streams must decode to valid references. */
     d->p.site[0].size = 1;
     d->p.site[0].rw = TRACE_LOAD;
     for (unsigned c = 0; c < COLUMNS; c++) {
@@ -418,7 +416,7 @@ static int get_address(struct column_decoder *d, struct site *s, unsigned code, 
     return 0;
 }
 
-/* The one reference of an event. */
+/* Decodes the one reference of an event. */
 static int get_event(struct column_decoder *d, uint64_t *address)
 {
     struct predictor *p = &d->p;

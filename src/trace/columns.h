@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns.h - the references of one block of the own format as eight streams of bytes, and back.
- * docs/trace-format.md describes the streams, columns.c how they are made. Pure: no files.
+ * columns.h - encodes the references of one block of cachegram's format as eight streams of bytes, and
+ * decodes them. docs/trace-format.md describes the streams, columns.c the method. Pure: no files.
  */
 #ifndef CACHEGRAM_TRACE_COLUMNS_H
 #define CACHEGRAM_TRACE_COLUMNS_H
@@ -12,12 +12,12 @@
 #include "trace/trace.h"
 
 /*
- * References of a block at most. Every block starts with empty predictors, which costs some bytes a site;
- * and a reader that seeks decodes half a block in the mean. Measured on python3, bytes a reference: 0.58
- * with 2^17, 0.43 with 2^20, 0.40 with 2^22.
+ * Most references of a block. Every block starts with empty predictors, which costs some bytes per site; a
+ * reader that seeks decodes half a block on average. Measured on python3, bytes per reference: 0.58 with
+ * 2^17, 0.43 with 2^20, 0.40 with 2^22.
  */
 #define COLUMNS_REFERENCES (UINT32_C(1) << 20)
-/* Different (pc, size, direction) of a block, plus one: their numbers have 16 bits. */
+/* Most different (pc, size, direction) of a block, plus one: their numbers have 16 bits. */
 #define COLUMNS_SITES (UINT32_C(1) << 16)
 
 enum column {
@@ -38,13 +38,13 @@ struct column_bytes {
 };
 
 struct column_encoder;
-struct column_encoder *column_encoder_new(void); /* NULL: memory */
+struct column_encoder *column_encoder_new(void); /* NULL: memory is short */
 void column_encoder_free(struct column_encoder *e);
-/* Empty predictors, empty streams. */
+/* Empties predictors and streams. */
 void column_encoder_reset(struct column_encoder *e);
 /*
- * Takes references begin .. end-1 of a batch, or as many of them as the block has room for; returns the index
- * of the first one that was not taken. -EINVAL: reference number *bad has no size or no direction.
+ * Encodes references begin .. end-1 of a batch, or as many of them as fit into the block. Returns the index
+ * of the first one that was not encoded. -EINVAL: reference number *bad has no size or no direction.
  */
 int64_t column_encode(struct column_encoder *e, const struct trace_batch *batch, size_t begin, size_t end,
                       size_t *bad);
@@ -52,13 +52,13 @@ int64_t column_encode(struct column_encoder *e, const struct trace_batch *batch,
 void column_encoder_streams(const struct column_encoder *e, struct column_bytes streams[COLUMNS]);
 
 struct column_decoder;
-struct column_decoder *column_decoder_new(void); /* NULL: memory */
+struct column_decoder *column_decoder_new(void); /* NULL: memory is short */
 void column_decoder_free(struct column_decoder *d);
-/* Begins a block; the streams must stay where they are until it is decoded. */
+/* Begins a block; the streams must remain valid until it is decoded. */
 void column_decoder_begin(struct column_decoder *d, const struct column_bytes streams[COLUMNS]);
 /*
- * The next n references. 0, or -EBADMSG if the streams make no sense; any bytes are safe to decode. That the
- * caller must not request more references than were encoded: the rest would be invented.
+ * Decodes the next n references. 0, or -EBADMSG if the streams are invalid; any bytes are safe to decode. The
+ * caller must not request more references than were encoded: they would have arbitrary values.
  */
 int column_decode(struct column_decoder *d, size_t n, uint64_t *address, uint64_t *pc, uint16_t *size,
                   uint8_t *rw);

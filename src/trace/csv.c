@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv.c - comma-separated values with a header line that names the columns, in any order:
- *
- *     address    needed; hexadecimal with 0x, else decimal
+ *     address    required; hexadecimal with 0x, otherwise decimal
  *     size       bytes (default 1)
- *     rw         load or store, or l, s, r, w, in either case (default load)
- *     pc         as address (default 0, not known)
+ *     rw         load or store, or l, s, r, w, in upper or lower case (default load)
+ *     pc         as address (default 0, unknown)
  *     pid, tid   numbers (default 0)
- *     burst      1 where a burst begins, else 0 or empty
+ *     burst      1 where a burst begins, otherwise 0 or empty
  *
- * Other columns are passed over. All of these are written, in this order.
+ * Other columns are ignored. All of these are written, in this order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,12 +25,12 @@ static const char *const names[NAMES] = {"address", "size", "rw", "pc", "pid", "
 
 struct csv {
     uint64_t line;
-    unsigned column[COLUMNS_MAX]; /* what is in each, by position */
+    unsigned column[COLUMNS_MAX]; /* kind of each column, by position */
     unsigned columns;
 };
 
-/* The field at *at, without blanks and quotes around it; *at moves past the comma, or is NULL at the end.
- */
+/* Returns the field at *at without surrounding blanks and quotes; *at moves past the comma, or is NULL at the
+ * end. */
 static void next_field(const char **at, const char *end, const char **field, size_t *n)
 {
     const char *comma = memchr(*at, ',', (size_t)(end - *at)), *stop = comma != NULL ? comma : end;
@@ -50,7 +49,7 @@ static int is_word(const char *field, size_t n, const char *word)
     return n == strlen(word) && strncasecmp(field, word, n) == 0;
 }
 
-/* 0, or -1 if there is no column of addresses. */
+/* 0, or -1 if there is no address column. */
 static int parse_header(const char *line, const char *end, struct csv *c)
 {
     int found = 0;
@@ -167,7 +166,7 @@ static void close_read(struct trace_reader *r)
 
 static int open_write(struct trace_writer *w, struct error *err)
 {
-    /* The column exists only if it has information. */
+    /* the column exists only if it has information */
     return trace_text_put(w, err, "address,size,rw,pc,pid,tid%s\n", w->sampled ? ",burst" : "");
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * din.c - the traditional format of the Dinero simulators: a label and an address in hexadecimal without
- * prefix a line; the rest of the line is a comment.
- *
+ * din.c - the traditional format of the Dinero simulators. Each line has a label and a hexadecimal address
+ * without prefix; the rest of the line is a comment.
  *     0 1000            data read
  *     1 70f60888        data write
- *     2 0               instruction fetch: the program counter of what follows
- *     3, 4              escapes: nothing for us
+ *     2 0               instruction fetch: the program counter of the following references
+ *     3, 4              escapes: ignored
  *
- * A reference has no size; it is taken to be a word of 4 bytes, as those simulators do. Written are
- * labels 0 and 1 only: the instructions that make no reference are not in a trace, so fetches would be wrong.
+ * A reference has no size; a word of 4 bytes is assumed, as in those simulators. Only labels 0 and 1 are
+ * written: a trace lacks the instructions that make no reference, so that fetches would be incomplete.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ struct din {
     uint64_t line, pc;
 };
 
-/* The label '0' .. '4' and the address; 0 an empty line, -1 not of the format. */
+/* The label '0' .. '4' and the address; 0: an empty line, -1: not of this format. */
 static int parse(const char *line, const char *end, uint64_t *address)
 {
     while (line < end && (*line == ' ' || *line == '\t'))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drmemtrace.c - reads the final ("canonical") offline traces of DynamoRIO's drmemtrace, expanded: a sequence
- * of records of 12 bytes, { uint16 type, uint16 size, uint64 value } (trace_entry.h of that project, versions
- * 2 to 5 of the format). A data record belongs to the instruction record before it, and to the thread and
- * process named last. The raw traces, before its post-processing, need the program's binaries and are not
- * read.
+ * drmemtrace.c - reads the final ("canonical") offline traces of DynamoRIO's drmemtrace, decompressed: a
+ * sequence of records of 12 bytes, { uint16 type, uint16 size, uint64 value } (trace_entry.h of that project,
+ * versions 2 to 5 of the format). A data record belongs to the previous instruction record, and to the thread
+ * and process named last. The raw traces, before post-processing, require the program's binaries and cannot
+ * be read.
  *
- * Such traces are stored compressed; expand them on the way: `zcat x.trace.gz | cachegram import - ...`, or
- * `unzip -p x.trace.zip | ...`.
+ * Such traces are stored compressed; decompress them in a pipe: `zcat x.trace.gz | cachegram import - ...`,
+ * or `unzip -p x.trace.zip | ...`.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 #define RECORD_BYTES 12u
 
-/* Types of record; the values are the format's. */
+/* Types of records; the values are those of the format. */
 enum {
     READ = 0,
     WRITE = 1,
@@ -28,12 +28,12 @@ enum {
     PID = 24,
     HEADER = 25,
     MARKER = 28,
-    INSTR_NO_FETCH = 29, /* further rounds of a repeated string instruction */
+    INSTR_NO_FETCH = 29, /* further iterations of a repeated string instruction */
     INSTR_MAYBE_FETCH = 30,
     INSTR_SYSENTER = 31,
     INSTR_TAKEN_JUMP = 48,
     INSTR_UNTAKEN_JUMP = 49,
-    TYPES_KNOWN = 100 /* later versions may have some more, of no concern to us */
+    TYPES_KNOWN = 100 /* later versions may have more, which are ignored */
 };
 #define MARKER_WINDOW 14u /* `size` of a marker: a new tracing window has begun */
 #define VERSION_MIN 2u
@@ -42,7 +42,7 @@ enum {
 struct drmemtrace {
     uint64_t pc, window;
     struct trace_thread thread;
-    int64_t number; /* of the thread; -1: to be looked up */
+    int64_t number; /* of the thread; -1: not looked up yet */
     int burst;      /* the next reference begins one */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* formats.h - the formats there are, a file each. */
+/* formats.h - all formats; each is in its own file. */
 #ifndef CACHEGRAM_TRACE_FORMATS_H
 #define CACHEGRAM_TRACE_FORMATS_H
 

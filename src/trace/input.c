@@ -24,7 +24,7 @@ int trace_input_open(struct trace_input *in, const char *path, struct error *err
         return error_set(err, -EISDIR, "cannot read %s: it is a folder", in->path);
     }
     if (fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        off_t here = lseek(in->fd, 0, SEEK_CUR); /* stdin may be a file in its middle */
+        off_t here = lseek(in->fd, 0, SEEK_CUR); /* stdin may be at a position within a file */
         in->file_bytes = (uint64_t)st.st_size;
         in->end_offset = here > 0 ? (uint64_t)here : 0;
     }
@@ -97,7 +97,7 @@ int64_t trace_input_line(struct trace_input *in, const char **line, struct error
         searched = have;
         int64_t got = trace_input_need(in, have + 1, err);
         if (got < 0)
-            return got == -1 ? -EIO : got; /* -1 means the end */
+            return got == -1 ? -EIO : got; /* -1: the end of the file */
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal.h - what a format brings along. One file a format; a new one is a new file and a line in the
+ * internal.h - the interface of a format. One file per format; a new format is a new file and a line in the
  * table in trace.c.
  */
 #ifndef CACHEGRAM_TRACE_INTERNAL_H
@@ -15,15 +15,15 @@
 struct trace_threads {
     struct trace_thread *thread;
     uint32_t n, room;
-    uint32_t newest; /* the last one asked for: usually asked for again */
+    uint32_t newest; /* the last one requested: usually requested again */
 };
-/* Damaged files must not make us allocate without bounds. */
+/* Bounds the memory that a damaged file can make us allocate. */
 #define TRACE_THREADS_MAX (UINT32_C(1) << 20)
 int64_t trace_threads_find(struct trace_threads *t, struct trace_thread thread);        /* or -ENOENT */
 int64_t trace_threads_number(struct trace_threads *t, struct trace_thread thread);      /* or -ENOMEM */
 int trace_threads_set(struct trace_threads *t, uint32_t i, struct trace_thread thread); /* 0 or -ENOMEM */
 
-/* Room for a batch; readers fill it. */
+/* Arrays of a batch; readers fill them. */
 struct trace_arrays {
     uint64_t address[TRACE_BATCH];
     uint64_t pc[TRACE_BATCH];
@@ -33,7 +33,7 @@ struct trace_arrays {
     struct trace_segment segment[TRACE_BATCH];
     size_t nsegments;
 };
-/* Appends one reference; there must be room. */
+/* Appends one reference; the caller has checked the space. */
 void trace_arrays_add(struct trace_arrays *a, uint64_t address, uint64_t pc, uint64_t size, uint8_t rw,
                       uint32_t thread, int burst);
 
@@ -48,7 +48,7 @@ struct trace_reader {
     struct error damage;
     void *state; /* the format's */
 };
-/* The trace ends here, with this sentence; returns 0, so that `next` can return it. */
+/* Ends the trace here with this sentence; returns 0, so that `next` can return it. */
 int trace_damaged(struct trace_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct trace_writer {
@@ -59,39 +59,42 @@ struct trace_writer {
     int sampled;
     unsigned line_bytes;
     uint64_t references, instructions;
-    uint64_t stored; /* references that a reader finds if nothing more can be written; own format only */
+    uint64_t stored; /* references that a reader would find if nothing more were written; cachegram's format
+                        only */
     struct trace_background *background; /* NULL: none */
     int failed;                          /* code of the first failure, with its text */
     struct error failure;
     void *state;
 };
 
-/* Functions return 0 or a negative errno value with err filled, if not said otherwise. */
+/* Functions return 0 or a negative errno value with err filled, unless stated otherwise. */
 struct trace_format {
     const char *name, *help;
-    /* Reading: 1 if the file can only be of this format, 2 if it may be, 0 if not, from its first n bytes. */
+    /* Reading. From the first n bytes: 1 if the file can only be of this format, 2 if it may be, 0 if not. */
     int (*probe)(const uint8_t *start, size_t n);
     int (*open_read)(struct trace_reader *r,
                      struct error *err); /* sets r->state; on failure close is called */
-    /* Fills r->arrays (empty at the call): 1, or 0 at the end. What came before damage is delivered first. */
+    /*
+     * Fills r->arrays (empty at the call): 1, or 0 at the end. References before damage are returned first.
+     */
     int (*next)(struct trace_reader *r, struct error *err);
-    int (*seek)(struct trace_reader *r, uint64_t reference, struct error *err); /* NULL: cannot */
+    int (*seek)(struct trace_reader *r, uint64_t reference, struct error *err); /* NULL: not possible */
     void (*close_read)(struct trace_reader *r);
     /* Writing. */
     int (*open_write)(struct trace_writer *w, struct error *err); /* on failure close is called */
     int (*write)(struct trace_writer *w, const struct trace_batch *batch, struct error *err);
-    int (*flush)(struct trace_writer *w, struct error *err);  /* NULL: nothing but the buffer */
-    int (*finish)(struct trace_writer *w, struct error *err); /* NULL: nothing but the buffer */
+    int (*flush)(struct trace_writer *w, struct error *err);  /* NULL: only the output buffer */
+    int (*finish)(struct trace_writer *w, struct error *err); /* NULL: only the output buffer */
     void (*close_write)(struct trace_writer *w);              /* NULL: nothing to free */
 };
 
-/* background.c: a thread that calls the format's `write`. */
+/* background.c: a thread that calls `write` of the format. */
 struct trace_background *trace_background_new(struct trace_writer *w, struct error *err);
 /* Copies the batch into the queue; waits while that is full. */
 int trace_background_write(struct trace_background *b, const struct trace_batch *batch, struct error *err);
 /* Waits until all is written. */
 int trace_background_wait(struct trace_background *b, struct error *err);
-/* Throws away what is queued, ends the thread, frees. */
+/* Discards the queue, ends the thread, frees. */
 void trace_background_free(struct trace_background *b);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lackey.c - what `valgrind --tool=lackey --trace-mem=yes` prints. One access a line, address in hexadecimal
- * without prefix, size in decimal:
- *
- *     I  0023C790,2     instruction fetched
+ * lackey.c - output of `valgrind --tool=lackey --trace-mem=yes`. One access per line, with a hexadecimal
+ * address without prefix and a decimal size:
+ *     I  0023C790,2     instruction fetch
  *      S BE80199C,4     data store
  *      L BE801950,4     data load
  *      M 0025747C,1     data modify: a load and a store
  *
  * (Valgrind manual, "Lackey: an example tool".) Valgrind's own lines begin with ==PID== or --PID--. The
- * program's output may stand between; it is passed over and counted.
+ * program's output may come between; it is skipped and counted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,12 +19,12 @@
 
 struct lackey {
     uint64_t line, pc;
-    /* Writing: a load that becomes an M if the store follows. */
+    /* writing: a load that becomes an M if the store follows */
     int pending;
     uint64_t address, size;
 };
 
-/* 'I', 'L', 'S', 'M' with its address and size; 0 not such a line, -1 broken. */
+/* Returns 'I', 'L', 'S' or 'M' with address and size; 0: not such a line, -1: invalid. */
 static int parse(const char *line, const char *end, uint64_t *address, uint64_t *size)
 {
     if (end - line < 3)
@@ -120,7 +119,7 @@ static int put_one(struct trace_writer *w, const struct trace_batch *b, size_t i
     if ((status = put_pending(w, 'L', err)) < 0)
         return status;
     if (b->pc[i] != l->pc) {
-        /* The trace does not hold the instructions' sizes. */
+        /* The trace lacks the instructions' sizes. */
         l->pc = b->pc[i];
         if ((status = trace_text_put(w, err, "I  %08llx,1\n", (unsigned long long)l->pc)) < 0)
             return status;

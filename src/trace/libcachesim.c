@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcachesim.c - writes two formats that libCacheSim reads: its binary "oracleGeneral", and CSV. They hold
- * requests of objects; here an object is a line, its id the line's number, and a reference that straddles
- * lines requests each.
+ * libcachesim.c - writes two formats that libCacheSim reads: its binary "oracleGeneral", and CSV. They
+ * contain requests of objects. Here an object is a line, its id is the line's number, and a reference that
+ * straddles lines is a request for each.
  *
  * oracleGeneral: records of 24 bytes without gaps, { uint32 time, uint64 object, uint32 size, int64 next },
- * where next is the number of the next request of the same object, counted from 0, or -1. That is known only
- * later: what is not in memory any more is then written into the file. Time is in millions of requests, since
- * a trace has no other.
+ * where next is the number of the next request of the same object, counted from 0, or -1. It is known only
+ * later: if the record is no longer in memory then, it is changed in the file. Time is in millions of
+ * requests, since a trace has no other time.
  *
- * CSV: a header line and time,obj_id,obj_size; read it there with
+ * CSV: a header line and time,obj_id,obj_size; read it with
  * time-col=1,obj-id-col=2,obj-size-col=3,has-header=true,delimiter=,
  */
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #define RECORD_BYTES 24u
 #define NEXT_OFFSET 16u
-/* Requests kept in memory: nearly all come again within so many. 24 MB. */
+/* Requests kept in memory: nearly all objects are requested again within so many. 24 MB. */
 #define WINDOW (UINT32_C(1) << 20)
 #define TIME_UNIT 1000000u
 #define FIRST_ROOM (UINT64_C(1) << 16)
@@ -109,7 +109,7 @@ static int write_window(struct trace_writer *w, struct error *err)
     return status;
 }
 
-/* Request number i turns out to be followed by number `next`. */
+/* Sets the number of the request that follows request i. */
 static int set_next(struct trace_writer *w, uint64_t i, int64_t next, struct error *err)
 {
     struct oracle *o = w->state;

@@ -29,7 +29,7 @@ int trace_output_open(struct trace_output *out, const char *path, struct error *
         trace_output_abandon(out);
         return code;
     }
-    /* Not a device such as /dev/null: that is not ours to delete. */
+    /* A device such as /dev/null must not be deleted. */
     out->made = !is_stdout && fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode);
     return 0;
 }
@@ -82,7 +82,7 @@ int trace_output_scratch(const struct trace_output *out, struct error *err)
         folder[n] = '\0';
     }
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) { /* a file system without them */
+    if (fd < 0) { /* a file system without O_TMPFILE */
         FILE *f = tmpfile();
         fd = f != NULL ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1;
         if (f != NULL)
@@ -103,7 +103,7 @@ static void clear(struct trace_output *out)
 int trace_output_close(struct trace_output *out, struct error *err)
 {
     int status = trace_output_flush(out, err);
-    /* Some file systems report a full disk only now. */
+    /* Some file systems report a full disk only when the file is closed. */
     if (close(out->fd) < 0 && status == 0)
         status = error_set(err, -errno, "cannot write %s: %s", out->path, strerror(errno));
     clear(out);

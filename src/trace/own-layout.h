@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own-layout.h - the file of cachegram's own format, as described in docs/trace-format.md. All numbers are
- * little endian, and so is this machine (x86-64): structures are written as they are.
+ * own-layout.h - the file layout of cachegram's format, as described in docs/trace-format.md. All numbers are
+ * little endian, like this machine (x86-64): structures are written as they are.
  */
 #ifndef CACHEGRAM_TRACE_OWN_LAYOUT_H
 #define CACHEGRAM_TRACE_OWN_LAYOUT_H
@@ -22,7 +22,7 @@ struct own_header {
     uint32_t version;
     uint32_t flags;
     uint32_t source_bytes; /* the text follows */
-    uint32_t check;        /* own_check of the 20 bytes before and of the text */
+    uint32_t check;        /* own_check of the previous 20 bytes and of the text */
 };
 
 #define OWN_BLOCK 0x42544743u /* "CGTB" */
@@ -32,14 +32,14 @@ struct own_header {
 
 struct own_block {
     uint32_t magic;
-    uint32_t check;        /* own_check of what follows in this structure */
+    uint32_t check;        /* own_check of the rest of this structure */
     uint64_t first;        /* number of its first reference in the trace */
-    uint64_t instructions; /* executed up to its end, since the trace's beginning; 0: not known */
+    uint64_t instructions; /* executed up to its end, since the beginning of the trace; 0: unknown */
     uint32_t references;
     uint32_t stream_bytes[OWN_STREAMS]; /* of the zstd frames that follow, in this order */
 };
 
-/* Behind the last block: where the blocks are. */
+/* After the last block: the positions of the blocks. */
 struct own_index {
     uint32_t magic;
     uint32_t check; /* own_check of the rest and of the entries */
@@ -60,12 +60,12 @@ _Static_assert(sizeof(struct own_header) == 24 && sizeof(struct own_block) == 64
                    sizeof(struct own_index) == 32 && sizeof(struct own_end) == 16,
                "the structures have no gaps");
 
-/* Bytes that the streams of a block may have at most, expanded: more is damage. */
+/* Most bytes of a block's decompressed streams: more is damage. */
 #define OWN_STREAM_MAX ((size_t)COLUMNS_REFERENCES * 20u)
-/* Likewise, all frames of a block together. */
+/* Likewise, of all frames of a block together. */
 #define OWN_PAYLOAD_MAX ((size_t)64 << 20)
 
-/* FNV-1a, 32 bits, going on from `sum`; it starts at OWN_CHECK_START. */
+/* FNV-1a, 32 bits, continued from `sum`; initially OWN_CHECK_START. */
 #define OWN_CHECK_START UINT32_C(2166136261)
 static inline uint32_t own_check(uint32_t sum, const void *data, size_t n)
 {

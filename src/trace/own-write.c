@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own-write.c - writes the own format: docs/trace-format.md. */
+/* own-write.c - writes cachegram's format: docs/trace-format.md. */
 #include "trace/own-write.h"
 
 #include <errno.h>
@@ -11,15 +11,15 @@
 #include "trace/own-layout.h"
 
 /*
- * The fastest ordinary level. Measured on python3, 8 M references: level 1 3.4 ns and 0.43 bytes a reference,
- * level 3 6.7 ns and 0.40 bytes.
+ * The fastest regular level. Measured on python3, 8 M references: level 1 takes 3.4 ns and 0.43 bytes per
+ * reference, level 3 6.7 ns and 0.40 bytes.
  */
 #define LEVEL 1
 
 struct own_writer {
     struct column_encoder *encoder;
     ZSTD_CCtx *zstd;
-    uint8_t *segments; /* the stream so far, its first part: references, thread, burst of each */
+    uint8_t *segments; /* the stream so far, first part: number of references, thread, burst of each */
     size_t segment_bytes, segment_room;
     uint64_t first;      /* number of the block's first reference */
     uint32_t references; /* in the block */
@@ -27,7 +27,7 @@ struct own_writer {
     size_t payload_room;
     struct own_entry *entries;
     uint64_t blocks, entry_room;
-    uint64_t whole_bytes; /* of the file that are blocks completely written */
+    uint64_t whole_bytes; /* length of the completely written blocks in the file */
 };
 
 static int no_memory(struct error *err)
@@ -90,7 +90,7 @@ static int put_varint(struct own_writer *o, uint64_t value)
     return 0;
 }
 
-/* One segment, with its thread spelt out: every block can be read alone. */
+/* Writes one segment with its thread, so that every block can be read separately. */
 static int put_segment(struct trace_writer *w, uint64_t references, const struct trace_segment *s)
 {
     const uint64_t number[] = {references << 1 | (s->burst != 0), s->thread, w->threads.thread[s->thread].pid,
@@ -117,7 +117,7 @@ static int remember(struct own_writer *o, uint64_t offset)
     return 0;
 }
 
-/* A file that was cut off in the middle of a block is cut back to the last whole one. */
+/* Truncates a file that ends in the middle of a block to its last complete block. */
 static int put_whole(struct trace_writer *w, const void *data, size_t n, struct error *err)
 {
     struct own_writer *o = w->state;
@@ -131,7 +131,7 @@ static int put_whole(struct trace_writer *w, const void *data, size_t n, struct 
     return status;
 }
 
-/* Compresses and writes the block, and begins the next. */
+/* Compresses and writes the block, and begins the next one. */
 static int end_block(struct trace_writer *w, struct error *err)
 {
     struct own_writer *o = w->state;
@@ -197,7 +197,7 @@ int own_write(struct trace_writer *w, const struct trace_batch *batch, struct er
             o->references += (uint32_t)taken;
             s.burst = taken > 0 ? 0 : s.burst;
             s.begin = (uint32_t)next;
-            if (s.begin < s.end) { /* no room for more */
+            if (s.begin < s.end) { /* the block is full */
                 int status = end_block(w, err);
                 if (status < 0)
                     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own-write.h - the writing half of the own format; own.c has the other and the table entry. */
+/* own-write.h - writes cachegram's format; own.c reads it and has the table entry. */
 #ifndef CACHEGRAM_TRACE_OWN_WRITE_H
 #define CACHEGRAM_TRACE_OWN_WRITE_H
 

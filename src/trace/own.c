@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own.c - reads the own format: docs/trace-format.md.
+ * own.c - reads cachegram's format: docs/trace-format.md.
  *
- * Nothing in the file is trusted. A block is checked and expanded whole before its first reference is handed
- * out, so that all of a block is used or nothing. The index at the end is for seeking only; where it is
- * missing (a pipe, a recorder that was killed), reading goes from block to block, and seeking looks at their
+ * Nothing in the file is trusted. A block is checked and decompressed completely before its first reference
+ * is returned, so that either all of a block is used or nothing. The index at the end is used for seeking
+ * only; if it is missing (a pipe, a killed recorder), blocks are read in order, and seeking reads their
  * headers one after the other.
  */
 #include <errno.h>
@@ -24,11 +24,11 @@ struct own_reader {
     uint64_t start; /* offset of the first block */
     uint8_t *expanded;
     size_t expanded_room;
-    const uint8_t *segments, *segments_end; /* stream of the block, from where it was read to */
-    struct trace_segment segment;           /* the one in progress; begin..end: what is left */
-    uint32_t left;                          /* references of the block */
+    const uint8_t *segments, *segments_end; /* stream of the block, from the read position to its end */
+    struct trace_segment segment;           /* the current one; begin..end: what remains */
+    uint32_t left;                          /* remaining references of the block */
     uint64_t next;                          /* number of the next reference */
-    struct own_entry *entries;              /* blocks known so far, from the first on */
+    struct own_entry *entries;              /* known blocks, from the first one on */
     uint64_t blocks, entry_room;
     int all_known;
 };
@@ -73,7 +73,7 @@ static int read_header(struct trace_reader *r, struct error *err)
     return 0;
 }
 
-/* n bytes at that offset of the file. */
+/* Reads n bytes at that offset of the file. */
 static int read_at(const struct trace_reader *r, void *data, size_t n, uint64_t offset)
 {
     for (size_t done = 0; done < n;) {
@@ -87,7 +87,7 @@ static int read_at(const struct trace_reader *r, void *data, size_t n, uint64_t 
     return 0;
 }
 
-/* The index at the file's end, if it is there and whole. -ENOMEM, or 0. */
+/* Reads the index at the file's end, if it is there and complete. -ENOMEM, or 0. */
 static int read_index(struct trace_reader *r)
 {
     struct own_reader *o = r->state;
@@ -164,7 +164,7 @@ static int block_is_sound(const struct own_block *b)
            b->references > 0 && b->references <= COLUMNS_REFERENCES && frame_bytes(b) <= OWN_PAYLOAD_MAX;
 }
 
-/* Expands the block's frames, which are in the input; 0 or -EBADMSG, -ENOMEM. */
+/* Decompresses the block's frames, which are in the input; 0 or -EBADMSG, -ENOMEM. */
 static int expand(struct trace_reader *r, const struct own_block *b, struct column_bytes streams[OWN_STREAMS])
 {
     struct own_reader *o = r->state;
@@ -208,7 +208,7 @@ static int get_varint(struct own_reader *o, uint64_t *value)
     return -EBADMSG;
 }
 
-/* The next segment of the block, and its thread. 0, -EBADMSG, -ENOMEM. */
+/* Reads the next segment of the block, and its thread. 0, -EBADMSG, -ENOMEM. */
 static int next_segment(struct trace_reader *r)
 {
     struct own_reader *o = r->state;
@@ -225,7 +225,7 @@ static int next_segment(struct trace_reader *r)
     return trace_threads_set(&r->threads, (uint32_t)number, thread);
 }
 
-/* 1 a block was begun, 0 the end (damaged or not), negative an error. */
+/* 1: a block was begun, 0: the end (damaged or not), negative: an error. */
 static int begin_block(struct trace_reader *r, struct error *err)
 {
     struct own_reader *o = r->state;
@@ -273,7 +273,7 @@ static int begin_block(struct trace_reader *r, struct error *err)
     return 1;
 }
 
-/* References up to the arrays' room, of the block in progress. */
+/* Decodes references of the current block until the arrays are full. */
 static int decode(struct trace_reader *r, size_t limit)
 {
     struct own_reader *o = r->state;
@@ -314,7 +314,7 @@ static int own_next(struct trace_reader *r, struct error *err)
     int status = decode(r, TRACE_BATCH);
     if (status == -ENOMEM)
         return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
-    if (status < 0) { /* in spite of its check sums: made so on purpose */
+    if (status < 0) { /* despite valid check sums: a forged file */
         r->arrays->n = r->arrays->nsegments = 0;
         return trace_damaged(r, "damaged after reference %llu", (unsigned long long)before);
     }
@@ -323,7 +323,7 @@ static int own_next(struct trace_reader *r, struct error *err)
 
 /* --- seeking --- */
 
-/* Adds the block after the last known one; all_known is set when there is none. */
+/* Adds the block after the last known one; sets all_known if there is none. */
 static int explore(struct trace_reader *r, struct error *err)
 {
     struct own_reader *o = r->state;
@@ -360,7 +360,7 @@ static int own_seek(struct trace_reader *r, uint64_t reference, struct error *er
         status = explore(r, err);
     if (status < 0)
         return status;
-    uint64_t low = 0, high = o->blocks; /* the last block that does not begin after the reference */
+    uint64_t low = 0, high = o->blocks; /* finds the last block that begins at or before the reference */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         if (o->entries[middle].first <= reference)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pieces.c - what the formats are made of: numbered threads, a batch that is filled, damage. */
+/* pieces.c - shared by the formats: numbered threads, filling a batch, damage. */
 #include "trace/internal.h"
 
 #include <errno.h>

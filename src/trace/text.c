@@ -43,7 +43,7 @@ int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *
             n--;
         int used = parse(r, line, line + n);
         if (used < 0) {
-            /* Beginning of the line only, and nothing that could steer a terminal. */
+            /* only the beginning of the line, without characters that could affect a terminal */
             char shown[41];
             size_t length = n < 40 ? (size_t)n : 40;
             for (size_t i = 0; i < length; i++)
@@ -63,7 +63,7 @@ int trace_text_probe(const uint8_t *start, size_t n, int (*parse_probe)(const ch
     while (at < stop) {
         const char *end = memchr(at, '\n', (size_t)(stop - at));
         if (end == NULL)
-            return 0; /* the last line may be cut off */
+            return 0; /* the last line may be truncated */
         int answer = parse_probe(at, end);
         if (answer != 0)
             return answer > 0 ? 2 : 0;

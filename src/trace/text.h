@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - what readers and writers of text formats share: one line is (about) one reference. */
+/* text.h - shared by readers and writers of text formats, in which one line is about one reference. */
 #ifndef CACHEGRAM_TRACE_TEXT_H
 #define CACHEGRAM_TRACE_TEXT_H
 
 #include "trace/internal.h"
 
 /*
- * A hexadecimal (base 16, without prefix) or decimal (base 10) number at *at, which moves past it; `end` is
- * where the line ends. 0, or -1 if there is none or it is larger than 64 bits.
+ * Reads a hexadecimal (base 16, without prefix) or decimal (base 10) number at *at, which moves past it;
+ * `end` is the end of the line. 0, or -1 if there is none or it has more than 64 bits.
  */
 int trace_text_number(const char **at, const char *end, unsigned base, uint64_t *value);
 
 /*
- * What a format makes of a line: 1 it was used (or means nothing for us), 0 it is not of this format (some
- * program's output), -1 it should be, but is broken: the trace ends before it.
+ * Parses a line: 1: it was used (or is irrelevant); 0: it is not of this format (output of some program); -1:
+ * it should be, but is invalid: the trace ends before it.
  */
 typedef int trace_line_parser(struct trace_reader *r, const char *line, const char *end);
-/* `next` of a text format: lines until the arrays are full; a line may add two references. */
+/* `next` of a text format: reads lines until the arrays are full; a line may add two references. */
 int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *line_number,
                     struct error *err);
-/* First line of the n bytes for which `parse_probe` says 1 (yes) or -1 (no); 0 lines are passed over. */
+/* Checks the first line of the n bytes for which `parse_probe` returns 1 (yes) or -1 (no); lines with 0 are
+ * skipped. */
 int trace_text_probe(const uint8_t *start, size_t n, int (*parse_probe)(const char *line, const char *end));
 
 /* Buffered, as printf; text of less than 512 bytes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c - the table of formats, and what all of them have in common. */
+/* trace.c - the table of formats, and code common to all of them. */
 #include "trace/internal.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static const struct trace_format *find_format(const char *name)
 
 /* --- reading --- */
 
-/* The format of the file that begins like that. */
+/* Recognises the format of a file by its beginning. */
 static const struct trace_format *recognize(const uint8_t *start, size_t n)
 {
     const struct trace_format *maybe = NULL;
@@ -53,7 +53,7 @@ static const struct trace_format *recognize(const uint8_t *start, size_t n)
 
 static int is_database(const uint8_t *start, size_t n)
 {
-    static const char magic[] = "SQLite format 3"; /* of 16 bytes, the last is zero */
+    static const char magic[] = "SQLite format 3"; /* 16 bytes, the last one is zero */
     return n >= sizeof(magic) && memcmp(start, magic, sizeof(magic)) == 0;
 }
 
@@ -168,7 +168,7 @@ double trace_progress(const struct trace_reader *r)
     if (r->in.file_bytes == 0)
         return NAN;
     if (r->ended)
-        return 1; /* an index may be left */
+        return 1; /* an index may remain */
     double share = (double)trace_input_offset(&r->in) / (double)r->in.file_bytes;
     return share < 1 ? share : 1;
 }
@@ -230,14 +230,14 @@ int64_t trace_writer_thread(struct trace_writer *w, struct trace_thread thread, 
     int64_t number = trace_threads_find(&w->threads, thread);
     if (number >= 0)
         return number;
-    /* The writing thread reads the table, which may move now. trace_write reports its failures. */
+    /* The writing thread reads the table, which may be reallocated now. trace_write reports its errors. */
     if (w->background != NULL)
         trace_background_wait(w->background, NULL);
     number = trace_threads_number(&w->threads, thread);
     return number >= 0 ? number : error_set(err, -ENOMEM, "out of memory for a trace's threads");
 }
 
-/* The first failure stays. */
+/* Stores the first error only. */
 static int fail(struct trace_writer *w, int status, const struct error *why, struct error *err)
 {
     if (w->failed == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usf-format.h - the events of USF files, for traces (usf.c, which describes the format) and samples
+/* usf-format.h - the events of USF files, shared by traces (usf.c, which describes the format) and samples
  * (usf-samples.c). */
 #ifndef CACHEGRAM_TRACE_USF_FORMAT_H
 #define CACHEGRAM_TRACE_USF_FORMAT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * usf-samples.c - the sparse samples of USF files. A sample is two accesses and a byte, the binary logarithm
- * of the line size; a dangling one has one access only. An event has the time at which a burst (here:
- * window) begins. Samples come after the event of their window, but not always before that of the next,
+ * of the line size; a dangling one has one access only. A burst event has the time at which the burst (here:
+ * window) begins. Samples come after the event of their window, but possibly also after that of the next one,
  * since they are written when they end: the time of the first access determines the window.
  */
 #include "trace/usf-samples.h"
@@ -14,7 +14,7 @@
 #include "trace/trace.h"
 #include "trace/usf-format.h"
 
-/* Room for one more element. */
+/* Makes space for one more element. */
 static int reserve(void **at, size_t n, size_t bytes, struct error *err)
 {
     if (n < 64 ? n > 0 : (n & (n - 1)) != 0)
@@ -49,7 +49,7 @@ static int add_window(struct usf_samples *s, uint64_t begin, struct error *err)
     return status;
 }
 
-/* Bytes of the event after its type, as a number, lowest byte first: 1, or 0 after damage. */
+/* Reads the bytes of the event after its type as a little-endian number: 1, or 0 after damage. */
 static int get_number(struct trace_reader *r, size_t bytes, uint64_t *number, struct error *err)
 {
     unsigned long long offset = trace_input_offset(&r->in);
@@ -64,7 +64,7 @@ static int get_number(struct trace_reader *r, size_t bytes, uint64_t *number, st
     return 1;
 }
 
-/* 1: it was a sample or window; 0: the end, or damage. */
+/* 1: a sample or window was read; 0: the end, or damage. */
 static int get_event(struct trace_reader *r, unsigned line_bytes, struct usf_samples *s, struct error *err)
 {
     const struct usf *u = r->state;
@@ -113,7 +113,7 @@ static int by_window(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Puts all in order, and samples into their windows. */
+/* Sorts everything, and assigns samples to their windows. */
 static int arrange(struct usf_samples *s, struct error *err)
 {
     size_t w = 0;
@@ -122,7 +122,7 @@ static int arrange(struct usf_samples *s, struct error *err)
     qsort(s->sample, s->nsamples, sizeof(*s->sample), by_begin);
     if (s->nwindows > 0)
         qsort(s->window, s->nwindows, sizeof(*s->window), by_window);
-    /* Bursts need not be in the file, and a sampler may begin before the first. */
+    /* The file may lack bursts, and a sampler may begin before the first one. */
     if (s->nwindows == 0 || s->sample[0].begin < s->window[0].begin) {
         int status = add_window(s, 0, err);
         if (status < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usf-samples.h - the sparse samples of USF files (usf.c describes the format), read and written. */
+/* usf-samples.h - reads and writes the sparse samples of USF files (usf.c describes the format). */
 #ifndef CACHEGRAM_TRACE_USF_SAMPLES_H
 #define CACHEGRAM_TRACE_USF_SAMPLES_H
 
@@ -17,7 +17,7 @@ struct usf_sample {
     uint64_t address;
 };
 
-/* A window begins there, and lasts to its last sample at least. */
+/* A window begins at `begin`, and lasts at least to its last sample. */
 struct usf_window {
     uint64_t begin;
 };
@@ -25,20 +25,20 @@ struct usf_window {
 struct usf_samples {
     struct usf_sample *sample; /* in order of begin */
     size_t nsamples;
-    struct usf_window *window; /* in order; one at least if there are samples */
+    struct usf_window *window; /* in order; at least one if there are samples */
     size_t nwindows;
     uint64_t left_out; /* samples of other line sizes */
 };
 
 /*
- * The samples of a file (- is standard input) of lines of so many bytes. 1: they are there, *damage says if
- * the file is damaged after them (its code is 0 if not). 0: not a USF file, or one that holds a trace.
- * Negative with err filled: cannot be read, no memory, or damaged from the start.
+ * Reads the samples of lines of so many bytes from a file (- is standard input). 1: done; *damage says if the
+ * file is damaged after them (its code is 0 if not). 0: not a USF file, or one that contains a trace.
+ * Negative with err filled: cannot be read, memory is short, or damaged from the start.
  */
 int usf_samples_read(const char *path, unsigned line_bytes, struct usf_samples *samples, struct error *damage,
                      struct error *err);
 void usf_samples_clear(struct usf_samples *samples);
-/* Writes them; the caller closes the file, and looks at its errors. 0 or -EIO with err filled. */
+/* Writes them; the caller closes the file and checks it for errors. 0 or -EIO with err filled. */
 int usf_samples_write(FILE *file, unsigned line_bytes, const struct usf_samples *samples, struct error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usf.c - the sample files of the Uppsala architecture research team (libusf, version 0.2 of the format, as
- * its published sources show), as far as they hold traces. All numbers are of the machine that wrote them,
- * little endian here.
+ * usf.c - the sample files of the Uppsala architecture research team (libusf, version 0.2 of the format,
+ * according to its published sources), if they contain traces. All numbers have the byte order of the writer,
+ * here little endian.
  *
  *     "USF1" and a zero byte
  *     uint32 length of the header that follows
@@ -11,13 +11,13 @@
  *     argc strings, each ended by a zero byte
  *
  * Flags: 1 accesses only, 2 bursts, 4 delta coding, 0x80 byte order of the writer. With flag 1 the rest is
- * accesses; else each is an event: a byte (0 sample, 1 dangling, 2 burst, 3 trace) and what it says. An
+ * accesses; otherwise each is an event: a byte (0 sample, 1 dangling, 2 burst, 3 trace) and its data. An
  * access is { uint64 pc, address, time; uint16 thread, length; uint8 type (0 read, 1 write, 2 both) }, 29
- * bytes; with delta coding a byte of flags goes before it, and only what differs from the access before is
- * told: bits 0, 1, 2, pc, address, time are a signed byte to be added; bits 4, 5, 6, thread, length, type are
- * as before.
+ * bytes. With delta coding a byte of flags comes first, and only differences to the previous access are
+ * stored: bits 0, 1, 2: pc, address, time are a signed byte to be added; bits 4, 5, 6: thread, length, type
+ * are unchanged.
  *
- * A file of samples (events 0 and 1) is not a trace, and is refused here: see usf-samples.c.
+ * A file of samples (events 0 and 1) is not a trace and is refused here: see usf-samples.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int probe(const uint8_t *start, size_t n)
     return n >= USF_MAGIC_BYTES && memcmp(start, USF_MAGIC, USF_MAGIC_BYTES) == 0;
 }
 
-/* The arguments, parted by blanks. */
+/* Joins the arguments with blanks. */
 static char *join(const uint8_t *text, size_t n)
 {
     char *command = malloc(n + 1);
@@ -90,7 +90,7 @@ static int open_read(struct trace_reader *r, struct error *err)
     return 0;
 }
 
-/* Bytes of an access whose first byte (of flags) is that. */
+/* Size of a delta-coded access with this first byte (of flags). */
 static size_t delta_bytes(uint8_t flags)
 {
     size_t n = 1;
@@ -153,7 +153,7 @@ int usf_get_access(struct trace_reader *r, struct error *err)
     return 1;
 }
 
-/* 1 an access is in u->last; 0 the end, or damage. */
+/* 1: an access is in u->last; 0: the end, or damage. */
 static int get_event(struct trace_reader *r, struct error *err)
 {
     struct usf *u = r->state;
@@ -254,7 +254,7 @@ static int open_write(struct trace_writer *w, struct error *err)
     return status;
 }
 
-/* Delta coded into `to`, which has room for an access and its flags; its length. */
+/* Writes a delta-coded access to `to`, which has space for an access and its flags; returns its length. */
 static size_t put_delta(struct usf_access *last, const struct usf_access *a, uint8_t *to)
 {
     uint8_t *at = to + 1;
