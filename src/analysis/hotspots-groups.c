@@ -41,9 +41,9 @@ static int compare_ids(uint64_t a, uint64_t b)
 static int compare(const void *a, const void *b)
 {
     const struct keyed *x = a, *y = b;
-    int order = compare_ids(x->image->id, y->image->id);
+    int order = x->by != ANALYSIS_BY_NOTHING ? compare_ids(x->image->id, y->image->id) : 0;
     int x_rest = x->offset == PROFILE_SITE_REST, y_rest = y->offset == PROFILE_SITE_REST;
-    if (order == 0 && x->by != ANALYSIS_BY_MODULE)
+    if (order == 0 && x->by != ANALYSIS_BY_MODULE && x->by != ANALYSIS_BY_NOTHING)
         order = x_rest - y_rest;
     if (order == 0 && x->by == ANALYSIS_BY_FUNCTION)
         order = strcmp(x->outer ? x->outer->function : "", y->outer ? y->outer->function : "");
@@ -57,6 +57,8 @@ static int compare(const void *a, const void *b)
 static struct analysis_hotspot row_of(const struct keyed *k)
 {
     struct analysis_hotspot row = {.image = k->image, .offset = PROFILE_SITE_REST};
+    if (k->by == ANALYSIS_BY_NOTHING)
+        return (struct analysis_hotspot){.offset = PROFILE_SITE_REST};
     row.rest = k->by != ANALYSIS_BY_MODULE && k->offset == PROFILE_SITE_REST;
     if (k->by == ANALYSIS_BY_INSN)
         row.offset = k->offset;
@@ -71,17 +73,16 @@ int analysis_groups_make(struct analysis_hotspots *h, const struct profile_site 
                          struct analysis_groups *groups, struct error *err)
 {
     struct keyed *keyed = calloc(nsites + 1, sizeof *keyed);
+    struct analysis_hotspot *rows = calloc(nsites + 1, sizeof *rows);
     size_t n = 0;
     *groups = (struct analysis_groups){0};
     for (size_t i = 0; i < nsites; i++)
         if (sites[i].id < MOST_SITES && sites[i].id > groups->most_site)
             groups->most_site = sites[i].id;
     groups->of_site = malloc((groups->most_site + 1) * sizeof *groups->of_site);
-    h->rows = calloc(nsites + 1, sizeof *h->rows);
-    if (!keyed || !groups->of_site || !h->rows) {
+    if (!keyed || !groups->of_site || !rows) {
         free(keyed);
-        free(groups->of_site);
-        groups->of_site = NULL;
+        free(rows);
         return error_set(err, -ENOMEM, "out of memory for the hotspots");
     }
     memset(groups->of_site, 0xff, (groups->most_site + 1) * sizeof *groups->of_site);
@@ -99,10 +100,89 @@ int analysis_groups_make(struct analysis_hotspots *h, const struct profile_site 
         qsort(keyed, n, sizeof *keyed, compare);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || compare(&keyed[i - 1], &keyed[i]) != 0)
-            h->rows[groups->n++] = row_of(&keyed[i]);
+            rows[groups->n++] = row_of(&keyed[i]);
         groups->of_site[keyed[i].id] = (uint32_t)groups->n - 1;
     }
-    h->n = groups->n;
     free(keyed);
+    if (h->objects) {
+        groups->groups = rows;
+    } else {
+        h->rows = rows;
+        h->n = groups->n;
+    }
     return 0;
+}
+
+void analysis_groups_clear(struct analysis_groups *groups)
+{
+    free(groups->of_site);
+    free(groups->groups);
+    free(groups->pairs);
+    *groups = (struct analysis_groups){0};
+}
+
+static uint32_t group_of(const struct analysis_groups *groups, uint32_t site)
+{
+    return site <= groups->most_site ? groups->of_site[site] : ANALYSIS_NO_GROUP;
+}
+
+static struct analysis_pair *pair_at(struct analysis_pair *pairs, size_t room, uint32_t group,
+                                     uint32_t object)
+{
+    uint64_t hash = ((uint64_t)group << 32 | object) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
+    while (pairs[at].row != 0 && (pairs[at].group != group || pairs[at].object != object))
+        at = (at + 1) & (room - 1);
+    return &pairs[at];
+}
+
+static int grow(struct analysis_hotspots *h, struct analysis_groups *groups)
+{
+    size_t room = groups->room ? 2 * groups->room : 1024;
+    struct analysis_pair *pairs = calloc(room, sizeof *pairs);
+    struct analysis_hotspot *rows = reallocarray(h->rows, room / 2, sizeof *rows);
+    if (rows)
+        h->rows = rows;
+    if (!pairs || !rows) {
+        free(pairs);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < groups->room; i++)
+        if (groups->pairs[i].row != 0)
+            *pair_at(pairs, room, groups->pairs[i].group, groups->pairs[i].object) = groups->pairs[i];
+    free(groups->pairs);
+    groups->pairs = pairs;
+    groups->room = room;
+    return 0;
+}
+
+int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *groups, uint32_t site,
+                        uint32_t object)
+{
+    uint32_t group = group_of(groups, site);
+    if (group == ANALYSIS_NO_GROUP)
+        return 0;
+    if (2 * (groups->npairs + 1) > groups->room && grow(h, groups) < 0)
+        return -ENOMEM;
+    struct analysis_pair *pair = pair_at(groups->pairs, groups->room, group, object);
+    if (pair->row != 0)
+        return 0;
+    *pair = (struct analysis_pair){group, object, (uint32_t)++groups->npairs};
+    struct analysis_hotspot *row = &h->rows[h->n++];
+    *row = groups->groups[group];
+    row->object =
+        object >= 1 && object <= h->ndata && h->data[object - 1].id == object ? &h->data[object - 1] : NULL;
+    return 0;
+}
+
+uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct analysis_groups *groups,
+                             uint32_t site, uint32_t object)
+{
+    uint32_t group = group_of(groups, site);
+    if (!h->objects || group == ANALYSIS_NO_GROUP)
+        return group;
+    if (groups->room == 0)
+        return ANALYSIS_NO_GROUP;
+    const struct analysis_pair *pair = pair_at(groups->pairs, groups->room, group, object);
+    return pair->row != 0 ? pair->row - 1 : ANALYSIS_NO_GROUP;
 }

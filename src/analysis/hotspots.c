@@ -29,6 +29,14 @@ struct reading {
     double decided[2]
                   [OCTAVES_BINS]; /* part of a bin at distances of `lines` and more: reuses, first touches */
     uint64_t process;             /* of the current row */
+    /* With objects: references of the row at hand; what of them is estimated, by row of the table. */
+    double references, estimated;
+    struct {
+        uint32_t row;
+        double references;
+    } * estimates;
+    size_t nestimates, estimates_room;
+    int pairing; /* nonzero: rows of the table are made, nothing is added up yet */
 };
 
 /* Within a bin, distances are assumed to be distributed evenly over the logarithm. */
@@ -82,47 +90,113 @@ static int is_asked_for(const struct reading *r, uint64_t process, uint32_t tid)
 
 /* --- counts --- */
 
-static void add(struct reading *r, uint32_t site, double references, double misses, double perhaps)
+static void add(struct reading *r, uint32_t site, uint32_t object, double references, double misses,
+                double perhaps)
 {
-    uint32_t group = site <= r->groups.most_site ? r->groups.of_site[site] : UINT32_MAX;
-    if (group != UINT32_MAX)
-        shares_add(r->shares, group, references, misses, perhaps);
+    uint32_t row = analysis_groups_row(r->h, &r->groups, site, object);
+    if (row != ANALYSIS_NO_GROUP)
+        shares_add(r->shares, row, references, misses, perhaps);
+}
+
+/* References of a site, all of them. */
+static void add_references(struct reading *r, uint32_t site, double references)
+{
+    if (!r->h->objects)
+        add(r, site, 0, references, 0, 0);
+    else if (site <= r->groups.most_site && r->groups.of_site[site] != ANALYSIS_NO_GROUP)
+        r->references += references;
+}
+
+/* By a sample of them, references of a site and an object. */
+static int add_estimate(struct reading *r, uint32_t site, uint32_t object, double references)
+{
+    uint32_t row = analysis_groups_row(r->h, &r->groups, site, object);
+    if (row == ANALYSIS_NO_GROUP)
+        return 0;
+    if (r->nestimates == r->estimates_room) {
+        size_t room = 2 * r->estimates_room + 1024;
+        void *grown = reallocarray(r->estimates, room, sizeof *r->estimates);
+        if (!grown)
+            return -ENOMEM;
+        r->estimates = grown;
+        r->estimates_room = room;
+    }
+    r->estimates[r->nestimates].row = row;
+    r->estimates[r->nestimates++].references = references;
+    r->estimated += references;
+    return 0;
+}
+
+/* The sum of the estimates is known exactly. */
+static void settle_estimates(struct reading *r)
+{
+    for (size_t i = 0; i < r->nestimates; i++)
+        shares_add(r->shares, r->estimates[i].row,
+                   r->estimates[i].references * (r->references / r->estimated), 0, 0);
+    r->nestimates = 0;
+    r->references = r->estimated = 0;
 }
 
 static int take_block(void *ctx, uint32_t block, uint64_t executions)
 {
     struct reading *r = ctx;
     const uint32_t *sites;
-    uint32_t n = site_map_block(r->map, r->process, block, &sites);
+    uint32_t n = r->pairing ? 0 : site_map_block(r->map, r->process, block, &sites);
     for (uint32_t i = 0; i < n; i++)
-        add(r, sites[i], (double)executions, 0, 0);
+        add_references(r, sites[i], (double)executions);
     return 0;
 }
 
-static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t count)
+static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
+                      uint64_t count)
 {
     struct reading *r = ctx;
     const uint32_t *sites;
     double n = (double)count;
     if (reference >= site_map_block(r->map, r->process, block, &sites))
         return 0;
+    if (r->pairing)
+        return what != SITE_COUNT_MORE ? analysis_groups_add(r->h, &r->groups, sites[reference], object) : 0;
     if (what == SITE_COUNT_MORE) {
-        add(r, sites[reference], n, 0, 0);
+        add_references(r, sites[reference], n);
         return 0;
     }
+    if (what == SITE_COUNT_OBJECT)
+        return r->h->objects ? add_estimate(r, sites[reference], object, n) : 0;
     int first = what >= SITE_COUNT_FIRST;
     /* In full mode a first touch is the first of the whole run, and misses. */
     double sure =
         first && r->h->full ? 1 : r->decided[first][what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK)];
-    add(r, sites[reference], 0, sure * n, first ? (1 - sure) * n : 0);
+    add(r, sites[reference], object, 0, sure * n, first ? (1 - sure) * n : 0);
     return 0;
+}
+
+static int read_counts(struct reading *r, uint64_t process, const uint8_t *bytes, size_t size,
+                       struct error *err)
+{
+    const struct site_counts_reader reader = {take_block, take_entry, r};
+    r->process = process;
+    int code = site_counts_read(bytes, size, &reader);
+    if (code == -ENOMEM)
+        return error_set(err, code, "out of memory for the hotspots");
+    if (code < 0)
+        return error_set(err, code,
+                         "the profile '%s' is damaged (counts of sites): record again, or use a copy",
+                         r->h->profile);
+    return 0;
+}
+
+static int take_pairs(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
+                      struct error *err)
+{
+    (void)burst;
+    return read_counts(ctx, process, bytes, size, err);
 }
 
 static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
                     struct error *err)
 {
     struct reading *r = ctx;
-    const struct site_counts_reader reader = {take_block, take_entry, r};
     double weight = 1;
     uint32_t tid = 0;
     if (!r->h->full) {
@@ -137,12 +211,10 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     }
     if (!is_asked_for(r, process, tid))
         return 0;
-    r->process = process;
-    int code = site_counts_read(bytes, size, &reader);
+    int code = read_counts(r, process, bytes, size, err);
     if (code < 0)
-        return error_set(err, code,
-                         "the profile '%s' is damaged (counts of sites): record again, or use a copy",
-                         r->h->profile);
+        return code;
+    settle_estimates(r);
     shares_burst(r->shares, weight);
     r->h->bursts += !r->h->full;
     return 0;
@@ -159,10 +231,12 @@ static int load_names(struct profile *p, struct reading *r, struct error *err)
         code = profile_frames(p, &r->h->frames, &r->h->nframes, err);
     if (code == 0)
         code = profile_sites(p, &sites, &nsites, err);
+    if (code == 0 && r->h->objects)
+        code = profile_objects(p, &r->h->data, &r->h->ndata, err);
     if (code == 0)
         code = analysis_groups_make(r->h, sites, nsites, &r->groups, err);
     free(sites);
-    if (code == 0 && r->h->n == 0)
+    if (code == 0 && r->groups.n == 0)
         code = error_set(err, -ENODATA,
                          "the profile '%s' holds no code: nothing was recorded, or the recording was killed "
                          "before its code was named",
@@ -218,6 +292,11 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         code = load_names(p, r, err);
     if (code == 0 && r->question->comm)
         code = profile_processes(p, take_process, r, err);
+    if (code == 0 && h->objects) {
+        r->pairing = 1;
+        code = profile_each_site_counts(p, take_pairs, r, err);
+        r->pairing = 0;
+    }
     if (code != 0)
         return code;
     double far = h->full ? 0 : isnan(h->far) ? 0.5 : h->far;
@@ -242,8 +321,11 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
 {
     struct reading r = {.question = question, .h = h};
     char mode[16] = "";
-    *h = (struct analysis_hotspots){
-        .profile = name, .size_bytes = question->size_bytes, .by = question->by, .far = NAN};
+    *h = (struct analysis_hotspots){.profile = name,
+                                    .size_bytes = question->size_bytes,
+                                    .by = question->by,
+                                    .objects = question->objects,
+                                    .far = NAN};
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code != 0 && code != -ENOENT)
         return code;
@@ -265,7 +347,8 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
                          "a profile of --mode full does not distinguish threads: record in burst mode");
     code = compute(p, &r, err);
     free(r.weights.list);
-    free(r.groups.of_site);
+    analysis_groups_clear(&r.groups);
+    free(r.estimates);
     free(r.processes);
     site_map_free(r.map);
     shares_free(r.shares);
@@ -278,9 +361,11 @@ void analysis_hotspots_clear(struct analysis_hotspots *h)
 {
     profile_images_free(h->images, h->nimages);
     profile_frames_free(h->frames, h->nframes);
+    profile_objects_free(h->data, h->ndata);
     free(h->rows);
     h->images = NULL;
     h->frames = NULL;
     h->rows = NULL;
-    h->n = h->nimages = h->nframes = 0;
+    h->data = NULL;
+    h->n = h->nimages = h->nframes = h->ndata = 0;
 }

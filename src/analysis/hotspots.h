@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hotspots.h - attributes the misses of a cache of a given size to functions, source lines, modules,
- * instructions. From a profile of full mode the result is exact, from bursts an estimate with intervals
- * (model/shares.h).
+ * instructions, and data objects. From a profile of full mode the result is exact, from bursts an estimate
+ * with intervals (model/shares.h).
  */
 #ifndef CACHEGRAM_ANALYSIS_HOTSPOTS_H
 #define CACHEGRAM_ANALYSIS_HOTSPOTS_H
@@ -12,25 +12,36 @@
 
 #include "base/error.h"
 #include "model/shares.h"
+#include "profile/objects.h"
 #include "profile/profile.h"
 #include "profile/sites.h"
 
-enum analysis_by { ANALYSIS_BY_FUNCTION, ANALYSIS_BY_LINE, ANALYSIS_BY_MODULE, ANALYSIS_BY_INSN };
+/* What code is distinguished by. */
+enum analysis_by {
+    ANALYSIS_BY_FUNCTION,
+    ANALYSIS_BY_LINE,
+    ANALYSIS_BY_MODULE,
+    ANALYSIS_BY_INSN,
+    ANALYSIS_BY_NOTHING /* only with objects */
+};
 
 struct analysis_hotspots_question {
     double size_bytes;
     enum analysis_by by;
+    int objects;      /* nonzero: also by data object */
     uint32_t tid;     /* only this thread; 0: all */
     const char *comm; /* only processes whose executable has that base name; NULL: all */
 };
 
-/* A function, line, module or instruction. Pointers are into struct analysis_hotspots. */
+/* A function, line, module or instruction, a data object, or a pair of these. Pointers are into struct
+ * analysis_hotspots. */
 struct analysis_hotspot {
-    const struct profile_image *image;
+    const struct profile_image *image; /* NULL: by ANALYSIS_BY_NOTHING */
     const struct profile_frame *frame; /* innermost one; NULL: the code has no names */
     const struct profile_frame *outer; /* the compiled function that contains it; NULL likewise */
     uint64_t offset; /* of an instruction, by ANALYSIS_BY_INSN; PROFILE_SITE_REST: of several */
     int rest;        /* all sites of the image that are not stored separately */
+    const struct profile_object *object; /* with objects; NULL: not known */
     struct shares_result shares;
 };
 
@@ -39,6 +50,7 @@ struct analysis_hotspots {
     unsigned line_bytes;
     double size_bytes;
     enum analysis_by by;
+    int objects;           /* rows are also by data object; references are estimates then, in full mode too */
     int full;              /* exact */
     double missed_percent; /* see struct analysis_curve */
     size_t bursts;         /* from which the numbers are calculated; 0 in full mode */
@@ -52,6 +64,8 @@ struct analysis_hotspots {
     size_t nimages;
     struct profile_frame *frames;
     size_t nframes;
+    struct profile_object *data;
+    size_t ndata;
 };
 
 /* 0, or negative with err: -ENODATA if the profile has no code, or none that was selected. */

@@ -32,23 +32,28 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram hotspots [OPTIONS] [FILE]\n"
     "\n"
-    "Prints which code misses in a cache of one size, from the profile FILE (default cachegram.db): each\n"
-    "function's share of all misses, its miss ratio, and its share of all references.\n"
+    "Prints which code misses in a cache of one size, and on which data, from the profile FILE (default\n"
+    "cachegram.db): each function's share of all misses, its miss ratio, and its share of all references.\n"
     "\n"
     "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
-    "  --by function|line|module|insn\n"
-    "                          what a row is (default function). A function has what was inlined into it\n"
+    "  --by function|line|module|insn|object\n"
+    "                          what a row is (default function). A function has what was inlined into it; "
+    "an\n"
+    "                          object is a variable, a stack, a mapped file, ... function,object: a pair of "
+    "both\n"
     "  --sort misses|ratio|refs|name\n"
     "                          order of the rows (default misses)\n"
     "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
     "  --percent-limit P       only rows with at least P% of the misses\n"
     "  --comm NAME             only processes that ran this executable\n"
     "  --tid TID               only this thread\n"
-    "  --dso FILE              only code of this executable or library\n" CLI_OUTPUT_HELP "\n"
+    "  --dso FILE              only code (--by object: data) of this executable or library\n" CLI_OUTPUT_HELP
+    "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,\n"
-    "miss_ratio_high,enough_samples. object and stall_share are empty; fields that --by does not ask for, "
-    "too.\n";
+    "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size. stall_share is "
+    "empty;\n"
+    "fields that --by does not ask for, too.\n";
 
 /* Index of the word in a list that ends with NULL; -1: not found. */
 static int find_word(const char *text, const char *const *words)
@@ -67,6 +72,29 @@ static int parse_percent(const char *text, double *percent)
                                                                                                       : -1;
 }
 
+/* One kind of code, "object", or both with a comma between. */
+static int parse_by(const char *text, struct analysis_hotspots_question *question)
+{
+    static const char *const by[] = {"function", "line", "module", "insn", NULL};
+    char word[16];
+    question->objects = 0;
+    question->by = ANALYSIS_BY_NOTHING;
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+        snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : 0, text);
+        int found = find_word(word, by);
+        if (strcmp(word, "object") == 0 && !question->objects)
+            question->objects = 1;
+        else if (found >= 0 && question->by == ANALYSIS_BY_NOTHING)
+            question->by = (enum analysis_by)found;
+        else
+            return -1;
+        text += length;
+        if (*text == '\0')
+            return 0;
+    }
+}
+
 struct arguments {
     struct cli_output output;
     struct analysis_hotspots_question question;
@@ -77,7 +105,6 @@ struct arguments {
 /* 0, or the exit status of wrong usage. */
 static int take_option(int opt, const char *value, struct arguments *a)
 {
-    static const char *const by[] = {"function", "line", "module", "insn", NULL};
     static const char *const sort[] = {"misses", "ratio", "refs", "name", NULL};
     uint64_t number;
     struct error err;
@@ -89,10 +116,12 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->question.size_bytes = (double)number;
         return 0;
     case OPT_BY:
-        if ((word = find_word(value, by)) < 0)
-            return cli_misuse("hotspots", "'%s' is not what rows can be: function, line, module or insn",
-                              value);
-        a->question.by = (enum analysis_by)word;
+        if (parse_by(value, &a->question) != 0)
+            return cli_misuse(
+                "hotspots",
+                "'%s' is not what rows can be: function, line, module, insn or object, or one of "
+                "the first four and object, such as function,object",
+                value);
         return 0;
     case OPT_SORT:
         if ((word = find_word(value, sort)) < 0)

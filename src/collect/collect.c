@@ -509,6 +509,7 @@ static void name_code(struct run *r)
         drain_trouble(r->drain) != NULL)
         return;
     struct symbols_code code = code_found(reduce_code(r->reducer));
+    code.objects = object_table_all(reduce_objects(r->reducer), &code.nobjects);
     if (profile_commit(r->profile, &err) < 0 || symbols_name(r->profile, &code, &err) < 0)
         warn(r->result, "code was not named: %s", err.text);
 }

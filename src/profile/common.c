@@ -36,7 +36,11 @@ static const char *const stmt_text[STMT_COUNT] = {
     [STMT_FRAME] = "INSERT INTO frame(id, function, file, line, guessed, caller) VALUES(?, ?, ?, ?, ?, ?)",
     [STMT_SITE] = "INSERT INTO site(id, image, offset, frame, outer_frame, refs, first_touches) "
                   "VALUES(?, ?, ?, ?, ?, ?, ?)",
-    [STMT_SITE_DISTANCE] = "INSERT INTO site_distance(site, kind, lines, refs) VALUES(?, ?, ?, ?)",
+    [STMT_SITE_DISTANCE] = "INSERT INTO site_distance(site, object, kind, lines, refs) "
+                           "VALUES(?, ?, ?, ?, ?)",
+    [STMT_OBJECT] = "INSERT INTO object(id, kind, name, module, offset, size, refs, first_touches) "
+                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_SITE_OBJECT] = "INSERT INTO site_object(site, object, refs) VALUES(?, ?, ?)",
     [STMT_GET] = "SELECT value FROM run WHERE key = ?",
     [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
 };

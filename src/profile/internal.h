@@ -29,6 +29,8 @@ enum profile_stmt {
     STMT_FRAME,
     STMT_SITE,
     STMT_SITE_DISTANCE,
+    STMT_OBJECT,
+    STMT_SITE_OBJECT,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 7
+#define PROFILE_SCHEMA_VERSION 8
 
 struct profile; /* opaque */
 

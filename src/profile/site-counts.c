@@ -19,11 +19,13 @@ int site_counts_read(const uint8_t *bytes, size_t size, const struct site_counts
             return -EINVAL;
         int status = reader->block(reader->ctx, (uint32_t)block, executions);
         for (; n > 0 && status >= 0; n--) {
-            uint64_t reference, what, count;
+            uint64_t reference, what, object, count;
             if (leb128_take(&at, end, &reference) < 0 || leb128_take(&at, end, &what) < 0 ||
-                leb128_take(&at, end, &count) < 0 || reference > UINT8_MAX || what >= SITE_COUNT_END)
+                leb128_take(&at, end, &object) < 0 || leb128_take(&at, end, &count) < 0 ||
+                reference > UINT8_MAX || what >= SITE_COUNT_END || object > UINT32_MAX)
                 return -EINVAL;
-            status = reader->entry(reader->ctx, (uint32_t)block, (uint32_t)reference, (uint32_t)what, count);
+            status = reader->entry(reader->ctx, (uint32_t)block, (uint32_t)reference, (uint32_t)what,
+                                   (uint32_t)object, count);
         }
         if (status < 0)
             return status;

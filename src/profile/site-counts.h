@@ -15,17 +15,21 @@ enum {
     SITE_COUNT_STACK = 1, /* + bin: reuses in the burst at that stack distance */
     SITE_COUNT_FIRST =
         SITE_COUNT_STACK + OCTAVES_BINS, /* + bin: first touches of a line, after so many other lines */
-    SITE_COUNT_END = SITE_COUNT_FIRST + OCTAVES_BINS,
+    /* Touches of the object, estimated from a sample; they include those that are also counted otherwise. */
+    SITE_COUNT_OBJECT = SITE_COUNT_FIRST + OCTAVES_BINS,
+    SITE_COUNT_END,
     SITE_COUNT_EXECUTIONS = 255 /* while recording only */
 };
 
 /*
  * Reads the counts of one row. Called for each block with its executions, then for each entry with reference,
- * what, count. A negative result ends the reading. 0, -EINVAL for damaged bytes, or that result.
+ * what, object (table `object`; 0: not known), count. A negative result ends the reading. 0, -EINVAL for
+ * damaged bytes, or that result.
  */
 struct site_counts_reader {
     int (*block)(void *ctx, uint32_t block, uint64_t executions);
-    int (*entry)(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t count);
+    int (*entry)(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
+                 uint64_t count);
     void *ctx;
 };
 int site_counts_read(const uint8_t *bytes, size_t size, const struct site_counts_reader *reader);

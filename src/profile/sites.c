@@ -118,16 +118,17 @@ int profile_add_site(struct profile *p, const struct profile_site *site, struct 
     return done(p, s, err);
 }
 
-int profile_add_site_distance(struct profile *p, uint64_t site, const char *kind, uint64_t lines,
-                              uint64_t references, struct error *err)
+int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object, const char *kind,
+                              uint64_t lines, uint64_t references, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_SITE_DISTANCE, err);
     if (!s)
         return -EIO;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
-    sqlite3_bind_text(s, 2, kind, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)lines);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)references);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)object);
+    sqlite3_bind_text(s, 3, kind, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)lines);
+    sqlite3_bind_int64(s, 5, (sqlite3_int64)references);
     return done(p, s, err);
 }
 

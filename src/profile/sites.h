@@ -53,9 +53,10 @@ int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes
 int profile_add_image(struct profile *p, const struct profile_image *image, struct error *err);
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err);
 int profile_add_site(struct profile *p, const struct profile_site *site, struct error *err);
-/* Touches of a site at distances of `lines` or more, up to the next row; kind: "stack" or "first". */
-int profile_add_site_distance(struct profile *p, uint64_t site, const char *kind, uint64_t lines,
-                              uint64_t references, struct error *err);
+/* Touches of an object by a site at distances of `lines` or more, up to the next row; kind: "stack" or
+ * "first". */
+int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object, const char *kind,
+                              uint64_t lines, uint64_t references, struct error *err);
 
 /* --- reading --- */
 /* All of them, by id; the caller frees them with the function below. */

@@ -33,6 +33,31 @@ static void put_function(const struct analysis_hotspot *row, const struct profil
         snprintf(text, NAME_ROOM, "[%s]", image_name(row->image));
 }
 
+/* A data object's name. */
+static void put_object(const struct profile_object *object, char text[NAME_ROOM])
+{
+    static const char *const formats[PROFILE_OBJECT_KINDS] = {
+        [PROFILE_OBJECT_VARIABLE] = "%s",
+        [PROFILE_OBJECT_STACK] = "[stack of %s]",
+        [PROFILE_OBJECT_TLS] = "[thread-local data of %s]",
+        [PROFILE_OBJECT_HEAP] = "[%s]",
+        [PROFILE_OBJECT_FILE] = "[file %s]",
+        [PROFILE_OBJECT_ANONYMOUS] = "%s",
+        [PROFILE_OBJECT_UNKNOWN] = "[%s]",
+        [PROFILE_OBJECT_OTHER] = "[%s]",
+    };
+    if (!object)
+        snprintf(text, NAME_ROOM, "[unknown]");
+    else if (object->kind == PROFILE_OBJECT_SECTION)
+        snprintf(text, NAME_ROOM, "[%s of %s]", *object->name ? object->name : "data",
+                 base_name(object->module));
+    else if (object->kind == PROFILE_OBJECT_ANONYMOUS && !*object->name)
+        snprintf(text, NAME_ROOM, "[anonymous memory]");
+    else
+        snprintf(text, NAME_ROOM, formats[object->kind], /* NOLINT: all have one %s */
+                 object->kind == PROFILE_OBJECT_FILE ? base_name(object->name) : object->name);
+}
+
 /* Prints into which functions the frame was inlined: "f a.c:7 < g b.c:9"; empty: none. */
 static void put_callers(const struct analysis_hotspots *h, const struct profile_frame *frame,
                         char text[NAME_ROOM])
@@ -74,10 +99,12 @@ static int compare_name(const void *a, const void *b)
 {
     const struct analysis_hotspot *x = a, *y = b;
     int order = strcmp(x->outer ? x->outer->function : "", y->outer ? y->outer->function : "");
-    if (order == 0)
+    if (order == 0 && x->image && y->image)
         order = strcmp(x->image->path, y->image->path);
     if (order == 0 && x->frame && y->frame)
         order = x->frame->line < y->frame->line ? -1 : x->frame->line > y->frame->line;
+    if (order == 0 && x->object && y->object)
+        order = strcmp(x->object->name, y->object->name);
     return order ? order : by_number(x->shares.misses, y->shares.misses);
 }
 
@@ -89,7 +116,7 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
     size_t used = 0;
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
-        const char *path = row->image->path;
+        const char *path = row->image ? row->image->path : row->object ? row->object->module : "";
         if (view->dso && strcmp(path, view->dso) != 0 && strcmp(base_name(path), view->dso) != 0)
             continue;
         if (100 * row->shares.misses_share < view->least_percent)
@@ -105,7 +132,9 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
 
 /* --- text --- */
 
-static const char *const by_names[] = {"function", "line", "module", "instruction"};
+static const char *const by_names[] = {"function", "line", "module", "instruction", ""};
+/* Least width of what is before the object. */
+#define CODE_COLUMNS 30
 
 static void put_place(FILE *out, const struct profile_frame *frame)
 {
@@ -116,7 +145,7 @@ static void put_place(FILE *out, const struct profile_frame *frame)
     fprintf(out, ":%s%" PRIu32, frame->guessed ? "~" : "", frame->line);
 }
 
-static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+static void put_code_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
     char text[NAME_ROOM];
     if (h->by == ANALYSIS_BY_MODULE) {
@@ -144,11 +173,46 @@ static void put_row_name(FILE *out, const struct analysis_hotspots *h, const str
     }
 }
 
+static void put_object_name(FILE *out, const struct profile_object *object)
+{
+    char text[NAME_ROOM];
+    put_object(object, text);
+    report_plain(out, text);
+    if (object && object->kind == PROFILE_OBJECT_VARIABLE) {
+        fputs("  (", out);
+        report_plain(out, base_name(object->module));
+        putc(')', out);
+    }
+}
+
+static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    char *text = NULL;
+    size_t size = 0;
+    if (!h->objects || h->by == ANALYSIS_BY_NOTHING) {
+        if (h->objects)
+            put_object_name(out, row->object);
+        else
+            put_code_name(out, h, row);
+        return;
+    }
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return;
+    put_code_name(memory, h, row);
+    if (fclose(memory) == 0)
+        fprintf(out, "%-*s  ", CODE_COLUMNS, text);
+    free(text);
+    put_object_name(out, row->object);
+}
+
 static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out)
 {
-    char size[SIZE_TEXT];
+    char size[SIZE_TEXT], rows[32];
     int few = 0, guessed = 0;
-    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines\n", by_names[h->by],
+    snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
+             h->objects ? "object" : "");
+    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines\n", rows,
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
         fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n\n",
@@ -161,7 +225,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
                 h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
                 100 * h->total.ratio_high);
     fprintf(out, "%7s  %s%10s  %7s  %s\n", "misses", h->full ? "" : "    low to high   ", "miss ratio",
-            "refs", by_names[h->by]);
+            "refs", rows);
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
         const struct shares_result *s = &row->shares;
@@ -208,19 +272,25 @@ static void put_csv_name(FILE *out, const char *name)
     free(text);
 }
 
+static int has_place(const struct profile_object *object)
+{
+    return object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_SECTION;
+}
+
 static void put_csv(FILE *out, const struct analysis_hotspots *h)
 {
     char text[NAME_ROOM];
     fputs("function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,offset,"
           "inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,"
-          "miss_ratio_high,enough_samples\n",
+          "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size\n",
           out);
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
         const struct shares_result *s = &row->shares;
         const struct profile_frame *frame = h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame;
+        const struct profile_object *object = row->object;
         text[0] = '\0';
-        if (h->by != ANALYSIS_BY_MODULE)
+        if (h->by != ANALYSIS_BY_MODULE && h->by != ANALYSIS_BY_NOTHING)
             put_function(row, frame, text);
         put_csv_name(out, text);
         putc(',', out);
@@ -230,14 +300,18 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
         } else {
             putc(',', out);
         }
-        fputs(",,", out);
+        putc(',', out);
+        if (h->objects)
+            put_object(object, text);
+        put_csv_name(out, h->objects ? text : "");
+        putc(',', out);
         report_csv_number(out, s->references_share);
         fprintf(out, ",%.0f,", h->size_bytes);
         report_csv_number(out, s->miss_ratio);
         putc(',', out);
         report_csv_number(out, s->misses_share);
         fputs(",,", out);
-        put_csv_name(out, row->image->path);
+        put_csv_name(out, row->image ? row->image->path : "");
         putc(',', out);
         if (row->offset != PROFILE_SITE_REST)
             fprintf(out, "%" PRIu64, row->offset);
@@ -252,7 +326,15 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
             report_csv_number(out, s->enough ? ends[k] : NAN);
             putc(',', out);
         }
-        fprintf(out, "%d\n", s->enough);
+        fprintf(out, "%d,%s,", s->enough, object ? profile_object_kind(object->kind) : "");
+        put_csv_name(out, object ? object->module : "");
+        if (object && has_place(object))
+            fprintf(out, ",%" PRIu64 ",", object->offset);
+        else
+            fputs(",,", out);
+        if (object && object->size)
+            fprintf(out, "%" PRIu64, object->size);
+        putc('\n', out);
     }
 }
 
@@ -278,11 +360,10 @@ static void put_json_frame(FILE *out, const struct profile_frame *frame)
     putc('}', out);
 }
 
-static void put_json_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+static void put_json_code(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
-    const struct shares_result *s = &row->shares;
     char text[NAME_ROOM];
-    fputs("{\"module\": ", out);
+    fputs("\"module\": ", out);
     report_json_string(out, row->image->path);
     if (*row->image->build_id) {
         fputs(", \"build_id\": ", out);
@@ -304,6 +385,36 @@ static void put_json_row(FILE *out, const struct analysis_hotspots *h, const str
     }
     if (row->offset != PROFILE_SITE_REST)
         fprintf(out, ", \"offset\": %" PRIu64, row->offset);
+}
+
+static void put_json_object(FILE *out, const struct profile_object *object)
+{
+    char text[NAME_ROOM];
+    put_object(object, text);
+    fputs("\"object\": ", out);
+    report_json_string(out, text);
+    fprintf(out, ", \"object_kind\": \"%s\"",
+            profile_object_kind(object ? object->kind : PROFILE_OBJECT_UNKNOWN));
+    if (object && *object->module) {
+        fputs(", \"object_module\": ", out);
+        report_json_string(out, object->module);
+    }
+    if (object && has_place(object))
+        fprintf(out, ", \"object_offset\": %" PRIu64, object->offset);
+    if (object && object->size)
+        fprintf(out, ", \"object_size\": %" PRIu64, object->size);
+}
+
+static void put_json_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    const struct shares_result *s = &row->shares;
+    putc('{', out);
+    if (h->by != ANALYSIS_BY_NOTHING)
+        put_json_code(out, h, row);
+    if (h->objects && h->by != ANALYSIS_BY_NOTHING)
+        fputs(", ", out);
+    if (h->objects)
+        put_json_object(out, row->object);
     put_json_number(out, "refs_share", s->references_share);
     put_json_number(out, "miss_ratio", s->miss_ratio);
     put_json_number(out, "miss_share", s->misses_share);

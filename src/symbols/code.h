@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.h - instructions that made references, identified by their file and offset. */
+/* code.h - instructions that made references, identified by their file and offset, and the data objects that
+ * were referenced. */
 #ifndef CACHEGRAM_SYMBOLS_CODE_H
 #define CACHEGRAM_SYMBOLS_CODE_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include "profile/objects.h"
 
 struct symbols_site {
     uint32_t image;  /* index of its file */
@@ -16,6 +18,8 @@ struct symbols_code {
     size_t nimages;
     const struct symbols_site *sites; /* by number */
     size_t nsites;
+    const struct profile_object *objects; /* [i] has the id i + 1; without counts */
+    size_t nobjects;
 };
 
 #endif

@@ -8,10 +8,10 @@
 #include "profile/site-counts.h"
 #include "profile/sites.h"
 #include "symbols/image.h"
+#include "symbols/tally.h"
 
 /* Share of the references, and of those at large distances, whose sites share one row. */
 #define REST_SHARE 0.001
-#define WHATS SITE_COUNT_END
 
 /* A frame that has a row; open addressing. */
 struct known_frame {
@@ -32,8 +32,9 @@ struct naming {
     uint32_t nrows;
     uint32_t *image;  /* index */
     uint64_t *offset; /* or PROFILE_SITE_REST */
-    uint64_t *counts; /* [row * WHATS + what] */
-    uint64_t *row_references;
+    uint64_t *row_references, *row_firsts;
+    struct tally counts;                         /* by row */
+    uint64_t *object_references, *object_firsts; /* of each object; [0]: of none */
     struct known_frame *frames;
     size_t nframes, frames_room;
     /* of the row that is read */
@@ -41,22 +42,24 @@ struct naming {
     int second; /* pass */
 };
 
-/* What is counted of a site: in the first pass by site of the code, in the second by row. */
-static void count(struct naming *n, uint32_t site, uint32_t what, uint64_t count)
+/* What is counted of a site: in the first pass by site of the code, in the second by row. 0 or -ENOMEM. */
+static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object, uint64_t count)
 {
     int touches = what == SITE_COUNT_MORE || what == SITE_COUNT_EXECUTIONS;
     if (site >= n->code->nsites)
-        return;
+        return 0;
     if (!n->second) {
         n->references[site] += touches ? count : 0;
-        n->far[site] += touches ? 0 : count;
-        return;
+        n->far[site] += touches || what == SITE_COUNT_OBJECT ? 0 : count;
+        return 0;
     }
-    uint32_t row = n->ids[site];
-    if (touches)
-        n->row_references[row] += count;
-    else
-        n->counts[(size_t)row * WHATS + what] += count;
+    uint32_t row = n->ids[site], known = object <= n->code->nobjects ? object : 0;
+    int first = what >= SITE_COUNT_FIRST && what < SITE_COUNT_OBJECT;
+    n->row_references[row] += touches ? count : 0;
+    n->row_firsts[row] += first ? count : 0;
+    n->object_references[known] += what == SITE_COUNT_OBJECT ? count : 0;
+    n->object_firsts[known] += first ? count : 0;
+    return touches ? 0 : tally_add(&n->counts, row, known, what, count);
 }
 
 static int take_block(void *ctx, uint32_t block, uint64_t executions)
@@ -65,17 +68,18 @@ static int take_block(void *ctx, uint32_t block, uint64_t executions)
     const uint32_t *sites;
     uint32_t nsites = site_map_block(n->map, n->process, block, &sites);
     for (uint32_t i = 0; i < nsites && executions > 0; i++)
-        count(n, sites[i], SITE_COUNT_EXECUTIONS, executions);
+        (void)count(n, sites[i], SITE_COUNT_EXECUTIONS, 0, executions); /* needs no memory */
     return 0;
 }
 
-static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t times)
+static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
+                      uint64_t times)
 {
     struct naming *n = ctx;
     const uint32_t *sites;
-    if (reference < site_map_block(n->map, n->process, block, &sites))
-        count(n, sites[reference], what, times);
-    return 0;
+    if (reference >= site_map_block(n->map, n->process, block, &sites))
+        return 0;
+    return count(n, sites[reference], what, object, times);
 }
 
 static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
@@ -86,6 +90,8 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     (void)burst;
     n->process = process;
     int code = site_counts_read(bytes, size, &reader);
+    if (code == -ENOMEM)
+        return error_set(err, code, "out of memory for the counts of sites");
     return code < 0 ? error_set(err, code, "counts of sites make no sense") : 0;
 }
 
@@ -144,9 +150,9 @@ static int number_rows(struct naming *n)
         n->image[n->nrows] = n->ids[site] == n->nrows ? image : n->image[n->nrows];
     }
     free(rest);
-    n->counts = calloc(((size_t)n->nrows + 1) * WHATS, sizeof *n->counts);
     n->row_references = calloc((size_t)n->nrows + 1, sizeof *n->row_references);
-    return n->counts != NULL && n->row_references != NULL ? 0 : -ENOMEM;
+    n->row_firsts = calloc((size_t)n->nrows + 1, sizeof *n->row_firsts);
+    return n->row_references != NULL && n->row_firsts != NULL ? 0 : -ENOMEM;
 }
 
 /* --- frames --- */
@@ -238,19 +244,39 @@ static int store_site(struct naming *n, struct symbols_image *image, uint32_t ro
     struct profile_site site = {.id = row,
                                 .image = (uint64_t)n->image[row] + 1,
                                 .offset = n->offset[row],
-                                .references = n->row_references[row]};
-    const uint64_t *counts = n->counts + (size_t)row * WHATS;
-    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
-        site.firsts += counts[SITE_COUNT_FIRST + bin];
+                                .references = n->row_references[row],
+                                .firsts = n->row_firsts[row]};
     int code = name_site(n, image, &site);
-    if (code == 0)
-        code = profile_add_site(n->profile, &site, n->err);
-    for (uint32_t bin = 0; bin < OCTAVES_BINS && code == 0; bin++) {
-        uint64_t stack = counts[SITE_COUNT_STACK + bin], first = counts[SITE_COUNT_FIRST + bin];
-        if (stack != 0)
-            code = profile_add_site_distance(n->profile, row, "stack", octaves_edge(bin), stack, n->err);
-        if (first != 0 && code == 0)
-            code = profile_add_site_distance(n->profile, row, "first", octaves_edge(bin), first, n->err);
+    return code == 0 ? profile_add_site(n->profile, &site, n->err) : code;
+}
+
+/* How far touches were, and of which objects. */
+static int store_counts(struct naming *n)
+{
+    int code = 0;
+    tally_sort(&n->counts);
+    for (size_t i = 0; i < n->counts.n && code == 0; i++) {
+        const struct tally_entry *e = &n->counts.entries[i];
+        if (e->what == SITE_COUNT_OBJECT)
+            code = profile_add_site_object(n->profile, e->row, e->object, e->count, n->err);
+        else if (e->what >= SITE_COUNT_FIRST)
+            code = profile_add_site_distance(n->profile, e->row, e->object, "first",
+                                             octaves_edge(e->what - SITE_COUNT_FIRST), e->count, n->err);
+        else
+            code = profile_add_site_distance(n->profile, e->row, e->object, "stack",
+                                             octaves_edge(e->what - SITE_COUNT_STACK), e->count, n->err);
+    }
+    return code;
+}
+
+static int store_objects(struct naming *n)
+{
+    int code = 0;
+    for (size_t i = 0; i < n->code->nobjects && code == 0; i++) {
+        struct profile_object object = n->code->objects[i];
+        object.references = n->object_references[i + 1];
+        object.firsts = n->object_firsts[i + 1];
+        code = profile_add_object(n->profile, &object, n->err);
     }
     return code;
 }
@@ -293,8 +319,11 @@ static void naming_clear(struct naming *n)
     free(n->ids);
     free(n->image);
     free(n->offset);
-    free(n->counts);
+    tally_clear(&n->counts);
     free(n->row_references);
+    free(n->row_firsts);
+    free(n->object_references);
+    free(n->object_firsts);
     site_map_free(n->map);
 }
 
@@ -306,8 +335,11 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     n.far = calloc(nsites + 1, sizeof *n.far);
     n.order = calloc(nsites + 1, sizeof *n.order);
     n.ids = calloc(nsites + 1, sizeof *n.ids);
+    n.object_references = calloc(code->nobjects + 1, sizeof *n.object_references);
+    n.object_firsts = calloc(code->nobjects + 1, sizeof *n.object_firsts);
     int status = 0;
-    if (n.references == NULL || n.far == NULL || n.order == NULL || n.ids == NULL)
+    if (n.references == NULL || n.far == NULL || n.order == NULL || n.ids == NULL ||
+        n.object_references == NULL || n.object_firsts == NULL)
         status = error_set(err, -ENOMEM, "out of memory for the code of a run");
     else if ((n.map = site_map_load(p, err)) == NULL)
         status = -ENOMEM;
@@ -320,6 +352,10 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
         status = profile_each_site_counts(p, take_row, &n, err);
     if (status == 0)
         status = store_rows(&n);
+    if (status == 0)
+        status = store_counts(&n);
+    if (status == 0)
+        status = store_objects(&n);
     if (status == 0)
         status = site_map_store(n.map, p, n.ids, nsites, err);
     naming_clear(&n);

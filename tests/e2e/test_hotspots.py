@@ -172,7 +172,7 @@ def test_hostile_names(built, cachegram, tmp_path):
                 json.loads(text)
             if form == "csv":
                 rows = list(csv.DictReader(io.StringIO(text)))
-                assert all(len(row) == 19 and None not in row for row in rows)
+                assert all(len(row) == 23 and None not in row for row in rows)
 
 
 def test_filters_and_order(profiles, cachegram):
@@ -212,7 +212,7 @@ def test_documented_queries(profiles):
     """Each query of docs/format.md finds rows in one of two profiles."""
     text = re.search(r"```sql\n(.*?)```", (ROOT / "docs" / "format.md").read_text(), re.DOTALL).group(1)
     queries = [query for query in text.split(";") if query.strip()]
-    assert len(queries) == 5
+    assert len(queries) == 7
     for query in queries:
         rows = []
         for name in ("hot_matrix", "hot_inlined"):

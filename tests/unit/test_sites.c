@@ -66,9 +66,11 @@ static int take_block(void *ctx, uint32_t block, uint64_t executions)
     return 0;
 }
 
-static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint64_t count)
+static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
+                      uint64_t count)
 {
     struct read *r = ctx;
+    assert_int_equal(object, 0); /* none is looked for */
     assert_in_range(reference, 0, REFERENCES - 1);
     assert_true(count > 0);
     assert_int_equal(r->count[block][reference][what], 0); /* once each */
@@ -81,6 +83,7 @@ static void count_some(struct sites *s, struct random_state *random, struct read
 {
     struct decode_sites *noted = sites_noted(s);
     uint32_t sites[1000];
+    static const uint64_t line_numbers[1000];
     for (unsigned i = 0; i < 500; i++) {
         uint32_t block = (uint32_t)random_below(random, BLOCKS);
         noted->executed[noted->nexecuted] = block;
@@ -111,7 +114,7 @@ static void count_some(struct sites *s, struct random_state *random, struct read
             first ? SITE_COUNT_FIRST + octaves_bin((*lines)++) : SITE_COUNT_STACK + octaves_bin(distance);
         expected->count[block][ref][what]++;
     }
-    assert_int_equal(sites_take(s, sites), 0);
+    assert_int_equal(sites_take(s, line_numbers, sites, 1000, NULL), 0);
 }
 
 static void counts_survive_the_way_into_the_profile(void **state)

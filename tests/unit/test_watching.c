@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "collect/watch/choose.h"
-#include "collect/watch/vma.h"
+#include "collect/objects/vma.h"
 #include "model/clock.h"
 #include "model/rates.h"
 

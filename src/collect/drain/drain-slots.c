@@ -99,6 +99,9 @@ void drain_adopt(struct drain *d, uint32_t i)
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
         drain_set_trouble(d, &err);
+    if (slot->process.decoder != NULL &&
+        reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
+        drain_set_trouble(d, &err);
     if (d->session->map->perf)
         slot->triggers =
             triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock, proc->cookie);

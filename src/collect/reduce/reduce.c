@@ -22,6 +22,7 @@ struct reducer {
     unsigned sites_every; /* likewise: sites are counted in one of so many bursts */
     uint64_t sites_bytes; /* stored so far */
     struct code *code;
+    struct object_table *objects;
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
     struct reduce_totals totals;
 };
@@ -39,6 +40,7 @@ struct sink {
     struct reduce_window *window; /* likewise */
     struct decoder *decoder;
     struct sites *sites; /* NULL: not counted */
+    struct objects *objects;
     uint64_t process;
     uint64_t cold;
     uint64_t room; /* burst mode: touches that are still analysed */
@@ -58,7 +60,8 @@ struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned
     r->line_bytes = line_bytes;
     r->start_ns = start_ns;
     r->sites_every = 1;
-    int failed = distances && (r->code = code_new(err)) == NULL;
+    int failed =
+        distances && ((r->code = code_new(err)) == NULL || (r->objects = object_table_new(err)) == NULL);
     if (!failed && !full && distances)
         failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(err)) == NULL;
     if (!failed && r->lines_rate < 1) {
@@ -81,6 +84,7 @@ void reducer_free(struct reducer *r)
     burst_free(r->burst);
     sites_free(r->sites);
     code_free(r->code);
+    object_table_free(r->objects);
     free(r);
 }
 
@@ -129,6 +133,18 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
 }
 
+int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
+                           uint32_t pid, struct error *err)
+{
+    if (r->objects == NULL || (r->full && process->sites == NULL))
+        return 0;
+    if ((process->objects = objects_new(r->objects, proc, pid, r->line_bytes, err)) == NULL)
+        return -ENOMEM;
+    if (r->full) /* nobody waits for us: it may end before its first buffer is here */
+        objects_look(process->objects);
+    return 0;
+}
+
 static void close_window(struct reducer *r, struct reduce_window *w)
 {
     curve_statstack_window(&w->reuse, w->cold, &r->hist[PROFILE_HIST_EXPECTED]);
@@ -147,7 +163,9 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     refclock_free(process->clock);
     decoder_free(process->decoder);
     sites_free(process->sites);
+    objects_free(process->objects);
     free(process->site_blocks);
+    process->objects = NULL;
     process->sites = NULL;
     process->site_blocks = NULL;
     process->stack = NULL;
@@ -168,7 +186,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     if (s->stack == NULL) {
         int code = burst_touch_far(s->reducer->burst, lines, n, far);
         if (code == 0 && far != NULL)
-            code = sites_take(s->sites, decoder_line_sites(s->decoder));
+            code = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects);
         s->room -= n < s->room ? n : s->room;
         return code == 0 && s->room == 0 ? -ECANCELED : code;
     }
@@ -178,7 +196,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     int status = stackdist_touch_far(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
                                      &h[PROFILE_HIST_FIRST], &cold, far);
     if (status == 0 && far != NULL)
-        status = sites_take(s->sites, decoder_line_sites(s->decoder));
+        status = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects);
     s->cold += cold;
     w->cold += cold;
     if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
@@ -244,7 +262,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
                         .window = process->window,
                         .decoder = process->decoder,
                         .process = process->id,
-                        .sites = process->sites};
+                        .sites = process->sites,
+                        .objects = process->objects};
     struct decode_counts counts = {0};
 
     int in_burst = !r->full && r->distances, status = 0;
@@ -258,6 +277,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         sink.sites = r->sites;
         sites_forget(r->sites); /* of a burst without references */
     }
+    if (process->objects != NULL)
+        objects_buffer(process->objects, desc);
     decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
     status =
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
@@ -340,6 +361,11 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
 const struct code *reduce_code(const struct reducer *r)
 {
     return r->code;
+}
+
+struct object_table *reduce_objects(const struct reducer *r)
+{
+    return r->objects;
 }
 
 /* First touches of a sampled line count as distances larger than any cache. */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "collect/clock/refclock.h"
+#include "collect/objects/objects.h"
 #include "collect/records/decode.h"
 #include "collect/reduce/burst.h"
 #include "collect/reduce/code.h"
@@ -41,10 +42,11 @@ struct reduce_process {
     struct decoder *decoder;
     struct stackdist *stack; /* full mode with distances */
     struct reduce_window
-        *window;            /* likewise, of all lines: references that StatStack has not processed yet */
-    struct refclock *clock; /* owned */
-    struct sites *sites;    /* full mode with distances: of its whole life; owned */
-    uint8_t *site_blocks;   /* bit: the block's sites occur in stored counts; owned */
+        *window;             /* likewise, of all lines: references that StatStack has not processed yet */
+    struct refclock *clock;  /* owned */
+    struct sites *sites;     /* full mode with distances: of its whole life; owned */
+    struct objects *objects; /* NULL: not attributed; owned */
+    uint8_t *site_blocks;    /* bit: the block's sites occur in stored counts; owned */
     uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
     uint64_t bad_records;
 };
@@ -83,6 +85,12 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
 int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profile *p, struct error *err);
 /* The code of all processes whose reduce_process_code was called. */
 const struct code *reduce_code(const struct reducer *r);
+/* The data objects of all processes; NULL: they were not looked for. */
+struct object_table *reduce_objects(const struct reducer *r);
+/* From now on data objects of the process are looked for, if its sites are counted. 0, or -ENOMEM with err.
+ */
+int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
+                           uint32_t pid, struct error *err);
 /* Stores the run's histograms (full mode; else does nothing). 0, or negative with err. */
 int reduce_store(const struct reducer *r, struct profile *p, struct error *err);
 const struct reduce_totals *reduce_totals(const struct reducer *r);

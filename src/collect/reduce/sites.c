@@ -5,8 +5,9 @@
  * Most touches hit in the smallest cache of interest. These are only counted by block: one increment for all
  * references of an executed block (decode.h). A touch at a distance of OCTAVES_LEAST lines or more, or the
  * first touch of its line, is an event; stackdist_touch_far lists them. Events are counted in a hash table by
- * site and bin. Entries of one block form a list, so that the end of the burst can write block after block
- * without sorting.
+ * site, bin and data object. Of all touches, one in COLLECT_OBJECT_EVERY is attributed to its object, and
+ * counts for that many. Entries of one block form a list, so that the end of the burst can write block after
+ * block without sorting.
  */
 #include "collect/reduce/sites.h"
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include <sys/mman.h>
 #include "base/leb128.h"
 #include "base/octaves.h"
+#include "base/random.h"
+#include "collect/tunables.h"
 #include "profile/site-counts.h"
 
 #define FIRST_SLOTS 4096u
@@ -23,6 +26,7 @@ struct entry {
     uint64_t count;
     uint32_t site;
     uint32_t what; /* site-counts.h */
+    uint32_t object;
     uint32_t next; /* next entry of the same block, + 1; 0: none */
     uint32_t slot; /* its index in slots */
 };
@@ -48,6 +52,8 @@ struct sites {
     size_t far_room;
     uint8_t *bytes;
     size_t bytes_room;
+    uint64_t ahead; /* touches until the next one whose object is looked for */
+    struct random_state random;
     int failed; /* memory was short in count_more */
 };
 
@@ -73,6 +79,7 @@ struct sites *sites_new(struct error *err)
     s->noted = (struct decode_sites){
         .executions = s->tables->executions, .executed = s->tables->executed, .more = count_more, .ctx = s};
     s->far.least = OCTAVES_LEAST;
+    random_seed(&s->random, 1);
     return s;
 }
 
@@ -111,9 +118,9 @@ struct stackdist_far *sites_far(struct sites *s, size_t n)
     return &s->far;
 }
 
-static inline uint32_t slot_of(const struct sites *s, uint32_t site, uint32_t what)
+static inline uint32_t slot_of(const struct sites *s, uint32_t site, uint32_t what, uint32_t object)
 {
-    uint64_t key = (uint64_t)site << 8 | what;
+    uint64_t key = ((uint64_t)site << 8 | what) ^ (uint64_t)object << 36;
     return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (s->nslots - 1);
 }
 
@@ -132,59 +139,74 @@ static int grow(struct sites *s)
     s->nslots *= 2;
     for (uint32_t i = 0; i < s->nentries; i++) {
         struct entry *e = &entries[i];
-        for (e->slot = slot_of(s, e->site, e->what); slots[e->slot] != 0;)
+        for (e->slot = slot_of(s, e->site, e->what, e->object); slots[e->slot] != 0;)
             e->slot = (e->slot + 1) & (s->nslots - 1);
         slots[e->slot] = i + 1;
     }
     return 0;
 }
 
-static int add_entry(struct sites *s, uint32_t slot, uint32_t site, uint32_t what, uint64_t count)
+static int add_entry(struct sites *s, uint32_t slot, uint32_t site, uint32_t what, uint32_t object,
+                     uint64_t count)
 {
     if (s->nentries == s->room) {
         if (grow(s) < 0)
             return -ENOMEM;
-        for (slot = slot_of(s, site, what); s->slots[slot] != 0;)
+        for (slot = slot_of(s, site, what, object); s->slots[slot] != 0;)
             slot = (slot + 1) & (s->nslots - 1);
     }
     uint32_t *head = &s->tables->head[site >> DECODE_SITE_BITS];
     if (*head == 0)
         s->tables->listed[s->nlisted++] = site >> DECODE_SITE_BITS;
-    s->entries[s->nentries] =
-        (struct entry){.count = count, .site = site, .what = what, .next = *head, .slot = slot};
+    s->entries[s->nentries] = (struct entry){
+        .count = count, .site = site, .what = what, .object = object, .next = *head, .slot = slot};
     s->slots[slot] = *head = ++s->nentries;
     return 0;
 }
 
-static inline int add(struct sites *s, uint32_t site, uint32_t what, uint64_t count)
+static inline int add(struct sites *s, uint32_t site, uint32_t what, uint32_t object, uint64_t count)
 {
-    uint32_t slot = slot_of(s, site, what);
+    uint32_t slot = slot_of(s, site, what, object);
     for (; s->slots[slot] != 0; slot = (slot + 1) & (s->nslots - 1)) {
         struct entry *e = &s->entries[s->slots[slot] - 1];
-        if (e->site == site && e->what == what) {
+        if (e->site == site && e->what == what && e->object == object) {
             e->count += count;
             return 0;
         }
     }
-    return add_entry(s, slot, site, what, count);
+    return add_entry(s, slot, site, what, object, count);
 }
 
 static void count_more(void *ctx, uint32_t site, uint64_t touches)
 {
     struct sites *s = ctx;
-    s->failed |= add(s, site, SITE_COUNT_MORE, touches) < 0;
+    s->failed |= add(s, site, SITE_COUNT_MORE, 0, touches) < 0;
 }
 
-int sites_take(struct sites *s, const uint32_t *line_sites)
+/* Attributes some of n touches to their objects. */
+static int sample_objects(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
+                          struct objects *objects)
+{
+    int status = 0;
+    for (; s->ahead < n; s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1))
+        status |= add(s, line_sites[s->ahead], SITE_COUNT_OBJECT, objects_find(objects, lines[s->ahead]),
+                      COLLECT_OBJECT_EVERY);
+    s->ahead -= n;
+    return status;
+}
+
+int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
+               struct objects *objects)
 {
     const struct stackdist_far *far = &s->far;
-    int status = 0;
+    int status = objects != NULL ? sample_objects(s, lines, line_sites, n, objects) : 0;
     for (size_t i = 0; i < far->n; i++) {
         int first = far->stack[i] == STACKDIST_COLD;
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
         s->lines += (unsigned)first;
-        status |= add(s, line_sites[far->at[i]], what, 1);
+        status |= add(s, line_sites[far->at[i]], what,
+                      objects != NULL ? objects_find(objects, lines[far->at[i]]) : 0, 1);
     }
     return status < 0 ? -ENOMEM : 0;
 }
@@ -194,7 +216,7 @@ int sites_next_buffer(struct sites *s)
     int status = 0;
     for (size_t i = 0; i < s->noted.nexecuted; i++) {
         uint32_t block = s->noted.executed[i];
-        status |= add(s, DECODE_SITE(block, 0), SITE_COUNT_EXECUTIONS, s->noted.executions[block]);
+        status |= add(s, DECODE_SITE(block, 0), SITE_COUNT_EXECUTIONS, 0, s->noted.executions[block]);
         s->noted.executions[block] = 0;
     }
     s->noted.nexecuted = 0;
@@ -217,8 +239,8 @@ void sites_forget(struct sites *s)
 
 static int make_room(struct sites *s)
 {
-    /* Each block has a head of three numbers, each entry three. */
-    size_t most = 3 * LEB128_MOST * (s->noted.nexecuted + s->nlisted + s->nentries + (size_t)1);
+    /* Each block has a head of three numbers, each entry four. */
+    size_t most = 4 * LEB128_MOST * (s->noted.nexecuted + s->nlisted + s->nentries + (size_t)1);
     if (most <= s->bytes_room)
         return 0;
     free(s->bytes);
@@ -246,6 +268,7 @@ static size_t put_block(struct sites *s, uint32_t block, uint32_t previous, size
             continue;
         at += leb128_put(s->bytes + at, e->site & ((1u << DECODE_SITE_BITS) - 1));
         at += leb128_put(s->bytes + at, e->what);
+        at += leb128_put(s->bytes + at, e->object);
         at += leb128_put(s->bytes + at, e->count);
     }
     s->tables->head[block] = 0;

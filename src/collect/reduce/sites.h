@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sites.h - how many touches each site (decode.h) made, and the distances of the far ones: of one burst, or
- * in full mode of a process' whole life.
+ * sites.h - how many touches each site (decode.h) made, the distances of the far ones, and the data objects
+ * that were touched: of one burst, or in full mode of a process' whole life.
  */
 #ifndef CACHEGRAM_SITES_H
 #define CACHEGRAM_SITES_H
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "collect/objects/objects.h"
 #include "collect/records/decode.h"
 #include "sim/stackdist.h"
 
@@ -21,8 +22,10 @@ void sites_free(struct sites *s); /* NULL is allowed */
 struct decode_sites *sites_noted(struct sites *s);
 /* For stackdist_touch_far; with space for n lines in one call. NULL when memory is short. */
 struct stackdist_far *sites_far(struct sites *s, size_t n);
-/* Counts the touches listed there; line_sites: the sites of the call's lines. 0, or -ENOMEM. */
-int sites_take(struct sites *s, const uint32_t *line_sites);
+/* Counts the touches listed there; lines, line_sites: of the call's n touches. objects NULL: data objects are
+ * not identified. 0, or -ENOMEM. */
+int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
+               struct objects *objects);
 /* To be called between two buffers of the same burst, so that counts cannot overflow. 0, or -ENOMEM. */
 int sites_next_buffer(struct sites *s);
 /*

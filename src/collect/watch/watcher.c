@@ -16,7 +16,7 @@
 #include "collect/clock/faultcost.h"
 #include "collect/watch/sharers.h"
 #include "collect/tunables.h"
-#include "collect/watch/vma.h"
+#include "collect/objects/vma.h"
 
 #define FILTER_BITS 4096u
 

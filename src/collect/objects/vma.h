@@ -9,7 +9,7 @@ struct vma {
     uint64_t start, end;
     int protection; /* PROT_* */
     int shared;
-    char name[64]; /* path, [heap], ...; cut; "" if it has none */
+    char name[1024]; /* path, [heap], ...; cut; "" if it has none */
 };
 
 struct vmas; /* those of one process */
@@ -19,9 +19,11 @@ struct vmas *vmas_new(uint32_t pid);
 void vmas_free(struct vmas *v); /* NULL is allowed */
 /* To be called before a round of lookups: what was read before is out of date. */
 void vmas_refresh(struct vmas *v);
-/* The mapping that holds the address: 0, or -ENOENT. Quick from Linux 6.11 on; before, a refresh costs 0.1
- * ms. */
+/* The mapping that holds the address: 0, or -ENOENT, or -ESRCH if the process is gone. Quick from Linux 6.11
+ * on; before, a refresh costs 0.1 ms. */
 int vmas_find(struct vmas *v, uint64_t address, struct vma *found);
+/* Calls each for every mapping until it returns nonzero; that, or 0. Reads the whole list. */
+int vmas_each(struct vmas *v, int (*each)(void *ctx, const struct vma *vma), void *ctx);
 /* Number of pages of the address space that are not private and writable: shared ones, code, constants. It
  * changes when a shared mapping is made or removed, but not when a heap grows. 0: unknown. Quick. */
 uint64_t vmas_pages(struct vmas *v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/watch/vma.h"
+#include "collect/objects/vma.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -121,8 +121,7 @@ static int parse_line(const char *line, struct vma *vma)
     return 0;
 }
 
-/* Calls each for every mapping until it returns nonzero; that, or 0. */
-static int for_each(struct vmas *v, int (*each)(void *ctx, const struct vma *vma), void *ctx)
+int vmas_each(struct vmas *v, int (*each)(void *ctx, const struct vma *vma), void *ctx)
 {
     const char *line = read_all(v);
     struct vma vma;
@@ -174,10 +173,12 @@ int vmas_find(struct vmas *v, uint64_t address, struct vma *found)
             return 0;
         }
         if (errno != ENOTTY && errno != EINVAL)
-            return -ENOENT;
+            return errno == ESRCH ? -ESRCH : -ENOENT;
         v->no_query = 1;
     }
-    return for_each(v, is_there, &(struct search){address, found}) ? 0 : -ENOENT;
+    if (read_all(v) == NULL)
+        return -ESRCH;
+    return vmas_each(v, is_there, &(struct search){address, found}) ? 0 : -ENOENT;
 }
 
 static int is_asynchronous(const struct vma *vma)

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * objects.c - from lines to data objects.
+ *
+ * Two things are known of an address: the mapping that holds it (/proc/PID/maps), and whether it lies in the
+ * segments of an ELF file whose code is mapped (wire_proc.module). Variables are found by the second one, as
+ * the zeroed part of a data segment has no name among the mappings. Mappings change, so what was known of one
+ * is asked for again in each buffer that touches it. If the process is gone, the last answer holds.
+ *
+ * A page that lies in one object as a whole is remembered until the next buffer.
+ */
+#include "collect/objects/objects.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collect/objects/vma.h"
+#include "collect/tunables.h"
+
+#define PAGES 4096u
+#define PAGE_SHIFT 12u
+#define MOST_AREAS 65536u
+#define MOST_THREADS 1024u
+/* glibc's descriptor of a thread, from the FS base on; it ends a thread's stack. And what may lie below. */
+#define TCB_BYTES 2304u
+#define TLS_BYTES 4096u
+
+struct page {
+    uint64_t number;
+    uint32_t buffer; /* when this was found out */
+    uint32_t id;     /* 0: not all of it is one object */
+};
+
+struct area {
+    struct vma vma;
+    uint32_t buffer;
+};
+
+struct module {
+    uint64_t low, high, bias;
+    char path[sizeof(((struct wire_module *)0)->path)];
+    struct symbols_data *data; /* the table's */
+};
+
+struct thread_stack {
+    uint32_t tid;
+    uint64_t fs_base;
+};
+
+/* What surrounds an address: an object, from low on up to high. */
+struct extent {
+    uint64_t low, high;
+    uint32_t id;     /* 0: not asked for */
+    int is_variable; /* and no gap between variables, which is hardly ever touched */
+};
+
+struct objects {
+    struct object_table *table;
+    const struct wire_proc *proc;
+    struct vmas *vmas; /* NULL: the process cannot be looked at */
+    uint32_t pid;
+    unsigned line_bytes, line_shift;
+    uint32_t buffer;
+    uint64_t refreshed_ns;
+    struct area **areas; /* by start, without overlap */
+    size_t nareas, areas_room;
+    struct module *modules;
+    uint32_t nmodules, modules_seen;
+    struct thread_stack threads[MOST_THREADS];
+    uint32_t nthreads;
+    struct extent last; /* of this buffer */
+    int numbering;      /* extents get their object's number */
+    struct page pages[PAGES];
+};
+
+struct objects *objects_new(struct object_table *table, const struct wire_proc *proc, uint32_t pid,
+                            unsigned line_bytes, struct error *err)
+{
+    struct objects *o = calloc(1, sizeof(*o));
+    if (o != NULL)
+        o->modules = calloc(WIRE_MAX_MODULES, sizeof(*o->modules));
+    if (o == NULL || o->modules == NULL) {
+        free(o);
+        error_set(err, -ENOMEM, "out of memory for the data objects of a process");
+        return NULL;
+    }
+    o->table = table;
+    o->proc = proc;
+    o->pid = pid;
+    o->line_bytes = line_bytes;
+    o->line_shift = (unsigned)__builtin_ctz(line_bytes);
+    o->vmas = vmas_new(pid);
+    o->buffer = 1;
+    return o;
+}
+
+void objects_free(struct objects *o)
+{
+    if (o == NULL)
+        return;
+    vmas_free(o->vmas);
+    for (size_t i = 0; i < o->nareas; i++)
+        free(o->areas[i]);
+    free(o->areas);
+    free(o->modules);
+    free(o);
+}
+
+/* --- mappings --- */
+
+/* Number of areas that end at the address or before. */
+static size_t areas_before(const struct objects *o, uint64_t address)
+{
+    size_t low = 0, high = o->nareas;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (o->areas[middle]->vma.end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* In place of all that it overlaps. NULL when memory is short. */
+static struct area *put_area(struct objects *o, const struct vma *vma)
+{
+    size_t first = areas_before(o, vma->start), end = first;
+    while (end < o->nareas && o->areas[end]->vma.start < vma->end)
+        free(o->areas[end++]);
+    memmove(o->areas + first, o->areas + end, (o->nareas - end) * sizeof(o->areas[0]));
+    o->nareas -= end - first;
+    if (o->nareas == o->areas_room) {
+        size_t room = 2 * o->areas_room + 64;
+        struct area **areas = room <= MOST_AREAS ? realloc(o->areas, room * sizeof(areas[0])) : NULL;
+        if (areas == NULL)
+            return NULL;
+        o->areas = areas;
+        o->areas_room = room;
+    }
+    struct area *area = malloc(sizeof(*area));
+    if (area == NULL)
+        return NULL;
+    memmove(o->areas + first + 1, o->areas + first, (o->nareas - first) * sizeof(o->areas[0]));
+    o->areas[first] = area;
+    o->nareas++;
+    *area = (struct area){*vma, o->buffer};
+    return area;
+}
+
+static int take_vma(void *ctx, const struct vma *vma)
+{
+    struct objects *o = ctx;
+    return put_area(o, vma) != NULL ? 0 : -1;
+}
+
+void objects_look(struct objects *o)
+{
+    if (o->vmas == NULL)
+        return;
+    vmas_refresh(o->vmas);
+    vmas_each(o->vmas, take_vma, o);
+}
+
+/* NULL: none is known. */
+static const struct vma *find_vma(struct objects *o, uint64_t address)
+{
+    size_t i = areas_before(o, address);
+    struct area *known = i < o->nareas && o->areas[i]->vma.start <= address ? o->areas[i] : NULL;
+    struct vma vma;
+    if ((known == NULL || known->buffer != o->buffer) && o->vmas != NULL &&
+        vmas_find(o->vmas, address, &vma) == 0)
+        known = put_area(o, &vma);
+    if (known != NULL)
+        known->buffer = o->buffer;
+    return known != NULL ? &known->vma : NULL;
+}
+
+/* --- modules --- */
+
+static uint64_t page_end(uint64_t address)
+{
+    return (address + WIRE_PAGE - 1) / WIRE_PAGE * WIRE_PAGE;
+}
+
+static void take_module(struct objects *o, const struct wire_module *shared)
+{
+    struct module *m = &o->modules[o->nmodules];
+    uint64_t start = shared->start, offset = shared->file_offset, low, high, address;
+    memcpy(m->path, shared->path, sizeof(m->path)); /* the target may change its own */
+    m->path[sizeof(m->path) - 1] = '\0';
+    m->data = object_table_data(o->table, m->path);
+    if (m->data == NULL || symbols_data_address(m->data, offset, &address) != 0)
+        return;
+    symbols_data_span(m->data, &low, &high);
+    m->bias = start - address;
+    m->low = m->bias + low;
+    m->high = page_end(m->bias + high); /* the dynamic loader uses the rest of its last page */
+    if (m->low < m->high)
+        o->nmodules++;
+}
+
+/* The latest one there, of those that still seem to be: NULL: none. */
+static const struct module *find_module(struct objects *o, uint64_t address, const struct vma *vma)
+{
+    uint32_t n = __atomic_load_n(&o->proc->nmodules, __ATOMIC_ACQUIRE);
+    while (o->modules_seen < n && o->modules_seen < WIRE_MAX_MODULES)
+        take_module(o, &o->proc->module[o->modules_seen++]);
+    for (uint32_t i = o->nmodules; i > 0; i--) {
+        const struct module *m = &o->modules[i - 1];
+        if (address < m->low || address >= m->high)
+            continue;
+        /* Paths are cut in one or the other. */
+        if (vma == NULL || vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0 ||
+            strncmp(vma->name, m->path, sizeof(m->path) - 1) == 0)
+            return m;
+    }
+    return NULL;
+}
+
+/* --- objects --- */
+
+static uint32_t number(struct objects *o, enum profile_object_kind kind, const char *name, const char *module,
+                       uint64_t offset, uint64_t size)
+{
+    if (!o->numbering)
+        return 0;
+    return object_table_find(
+        o->table,
+        &(struct profile_object){
+            .kind = kind, .name = (char *)name, .module = (char *)module, .offset = offset, .size = size});
+}
+
+static void find_variable(struct objects *o, const struct module *m, uint64_t address, struct extent *extent)
+{
+    struct symbols_variable v;
+    symbols_data_find(m->data, address - m->bias, &v);
+    extent->low = v.low + m->bias > m->low ? v.low + m->bias : m->low;
+    extent->high = v.high < m->high - m->bias ? v.high + m->bias : m->high;
+    extent->is_variable = v.name != NULL;
+    if (v.name != NULL)
+        extent->id = number(o, PROFILE_OBJECT_VARIABLE, v.name, m->path, v.low, v.high - v.low);
+    else
+        extent->id = number(o, PROFILE_OBJECT_SECTION, v.section, m->path, v.section_low, 0);
+}
+
+/* Whether a thread's stack, or the main thread's variables, are there: an anonymous mapping, which may go on
+ * above as another one's. */
+static int find_thread(struct objects *o, uint64_t address, const struct vma *vma, struct extent *extent)
+{
+    char name[64];
+    for (uint32_t i = 0; i < o->nthreads; i++) {
+        const struct thread_stack *t = &o->threads[i];
+        int is_main = t->tid == o->pid;
+        uint64_t low = is_main ? t->fs_base - TLS_BYTES : vma->start,
+                 high = is_main ? t->fs_base + TCB_BYTES : page_end(t->fs_base + TCB_BYTES);
+        if (t->fs_base < vma->start || t->fs_base >= vma->end || address < low || address >= high)
+            continue;
+        /* Stacks lie side by side in one mapping if they have no guard pages. */
+        for (uint32_t k = 0; k < o->nthreads; k++) {
+            uint64_t end = page_end(o->threads[k].fs_base + TCB_BYTES);
+            if (k != i && o->threads[k].fs_base < t->fs_base && end <= t->fs_base && end > low)
+                low = end;
+        }
+        if (address < low)
+            continue;
+        snprintf(name, sizeof(name), "thread %u", t->tid);
+        extent->low = low;
+        extent->high = high;
+        extent->id = is_main ? number(o, PROFILE_OBJECT_TLS, "main thread", "", 0, 0)
+                             : number(o, PROFILE_OBJECT_STACK, name, "", 0, 0);
+        return 1;
+    }
+    return 0;
+}
+
+static struct extent find_extent(struct objects *o, uint64_t address)
+{
+    const struct vma *vma = find_vma(o, address);
+    const struct module *m = find_module(o, address, vma);
+    struct extent e = {.low = vma != NULL ? vma->start : address & ~(uint64_t)(WIRE_PAGE - 1)};
+    e.high = vma != NULL ? vma->end : e.low + WIRE_PAGE;
+    if (m != NULL) {
+        struct extent v = {0};
+        find_variable(o, m, address, &v);
+        e.low = v.low > e.low || vma == NULL ? v.low : e.low;
+        e.high = v.high < e.high || vma == NULL ? v.high : e.high;
+        e.id = v.id;
+        e.is_variable = v.is_variable;
+    } else if (vma == NULL) {
+        e.id = number(o, PROFILE_OBJECT_UNKNOWN, "unknown", "", 0, 0);
+    } else if (strcmp(vma->name, "[heap]") == 0) {
+        e.id = number(o, PROFILE_OBJECT_HEAP, "heap", "", 0, 0);
+    } else if (strcmp(vma->name, "[stack]") == 0) {
+        e.id = number(o, PROFILE_OBJECT_STACK, "main thread", "", 0, 0);
+    } else if (vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0) {
+        if (!find_thread(o, address, vma, &e)) {
+            /* A thread's stack may be above or below: no page is remembered but this one. */
+            e.low = address & ~(uint64_t)(WIRE_PAGE - 1);
+            e.high = e.low + WIRE_PAGE;
+            e.id = number(o, PROFILE_OBJECT_ANONYMOUS, vma->name, "", 0, 0);
+        }
+    } else {
+        e.id = number(o, PROFILE_OBJECT_FILE, vma->name, vma->name, 0, 0);
+    }
+    return e;
+}
+
+static void note_thread(struct objects *o, const struct wire_desc *desc)
+{
+    for (uint32_t i = 0; i < o->nthreads; i++)
+        if (o->threads[i].tid == desc->tid) {
+            o->threads[i].fs_base = desc->fs_base;
+            return;
+        }
+    for (uint32_t i = 0; i < o->nthreads; i++)
+        if (o->threads[i].fs_base == desc->fs_base) { /* a later thread on the same stack */
+            o->threads[i].tid = desc->tid;
+            return;
+        }
+    if (o->nthreads < MOST_THREADS)
+        o->threads[o->nthreads++] = (struct thread_stack){desc->tid, desc->fs_base};
+}
+
+void objects_buffer(struct objects *o, const struct wire_desc *desc)
+{
+    o->buffer++;
+    o->last = (struct extent){0};
+    note_thread(o, desc);
+    if (o->vmas != NULL && desc->end_ns - o->refreshed_ns > COLLECT_MAPS_NS) {
+        vmas_refresh(o->vmas);
+        o->refreshed_ns = desc->end_ns;
+    }
+}
+
+static const struct extent *extent_of(struct objects *o, uint64_t address)
+{
+    if (address < o->last.low || address >= o->last.high)
+        o->last = find_extent(o, address);
+    return &o->last;
+}
+
+/* The variable that has most of the line, or else what has most of it. Only that one gets a number. */
+static uint32_t object_of(struct objects *o, uint64_t low)
+{
+    uint64_t high = low + o->line_bytes, most = 0, best = low;
+    for (uint64_t at = low; at < high;) {
+        const struct extent *e = extent_of(o, at);
+        uint64_t end = e->high < high ? e->high : high;
+        if (end <= at)
+            break;
+        uint64_t bytes = (end - at) * (e->is_variable ? o->line_bytes : 1);
+        if (bytes > most) {
+            most = bytes;
+            best = at;
+        }
+        at = end;
+    }
+    if (extent_of(o, best)->id == 0) {
+        o->numbering = 1;
+        o->last = find_extent(o, best);
+        o->numbering = 0;
+    }
+    return o->last.id;
+}
+
+uint32_t objects_find(struct objects *o, uint64_t line)
+{
+    uint64_t address = line << o->line_shift, number = address >> PAGE_SHIFT;
+    struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
+    if (p->number == number && p->buffer == o->buffer && p->id != 0)
+        return p->id;
+    uint32_t id = object_of(o, address);
+    uint64_t low = number << PAGE_SHIFT;
+    *p = (struct page){.number = number, .buffer = o->buffer};
+    if (o->last.low <= low && o->last.high >= low + (1u << PAGE_SHIFT))
+        p->id = id;
+    return id;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * objects.h - which data object a line of a process' memory belongs to: a variable, a stack, a file, ...
+ * The object of a line is the one that has most of it.
+ */
+#ifndef CACHEGRAM_OBJECTS_H
+#define CACHEGRAM_OBJECTS_H
+
+#include <stdint.h>
+#include "base/error.h"
+#include "collect/objects/table.h"
+#include "wire/wire.h"
+
+struct objects; /* those of one process */
+
+/* The process' slot is not owned. NULL when memory is short (err says so). */
+struct objects *objects_new(struct object_table *table, const struct wire_proc *proc, uint32_t pid,
+                            unsigned line_bytes, struct error *err);
+void objects_free(struct objects *o); /* NULL is allowed */
+/* Learns all mappings of the process now, as later it may be gone. */
+void objects_look(struct objects *o);
+/* The lines that follow were touched by that buffer's thread. */
+void objects_buffer(struct objects *o, const struct wire_desc *desc);
+/* Number of the line's object in the table. */
+uint32_t objects_find(struct objects *o, uint64_t line);
+
+#endif

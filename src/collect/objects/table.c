@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/objects/table.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collect/tunables.h"
+#include "symbols/demangle.h"
+
+#define SLOTS (4u * COLLECT_OBJECTS) /* a power of two */
+
+struct file {
+    char *path;
+    struct symbols_data *data;
+};
+
+struct object_table {
+    struct profile_object *objects;
+    char **mangled; /* names as they were given */
+    size_t n;
+    uint32_t *slots; /* number of an object; 0: empty */
+    struct file *files;
+    size_t nfiles, files_room;
+};
+
+struct object_table *object_table_new(struct error *err)
+{
+    struct object_table *t = calloc(1, sizeof(*t));
+    if (t != NULL) {
+        t->objects = calloc(COLLECT_OBJECTS + 1, sizeof(*t->objects));
+        t->mangled = calloc(COLLECT_OBJECTS + 1, sizeof(*t->mangled));
+        t->slots = calloc(SLOTS, sizeof(*t->slots));
+    }
+    if (t == NULL || t->objects == NULL || t->mangled == NULL || t->slots == NULL) {
+        object_table_free(t);
+        error_set(err, -ENOMEM, "out of memory for the data objects of a run");
+        return NULL;
+    }
+    return t;
+}
+
+void object_table_free(struct object_table *t)
+{
+    if (t == NULL)
+        return;
+    for (size_t i = 0; i < t->n; i++) {
+        free(t->objects[i].name);
+        free(t->objects[i].module);
+        free(t->mangled[i]);
+    }
+    for (size_t i = 0; i < t->nfiles; i++) {
+        free(t->files[i].path);
+        symbols_data_close(t->files[i].data);
+    }
+    free(t->files);
+    free(t->objects);
+    free(t->mangled);
+    free(t->slots);
+    free(t);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint32_t add(struct object_table *t, const struct profile_object *object)
+{
+    struct profile_object *new = &t->objects[t->n];
+    *new = *object;
+    new->id = t->n + 1;
+    new->name =
+        object->kind == PROFILE_OBJECT_VARIABLE ? symbols_demangle(object->name) : strdup(object->name);
+    new->module = strdup(object->module);
+    t->mangled[t->n] = strdup(object->name);
+    if (new->name != NULL &&new->module != NULL && t->mangled[t->n] != NULL)
+        return (uint32_t)++t->n;
+    free(new->name);
+    free(new->module);
+    free(t->mangled[t->n]);
+    t->mangled[t->n] = NULL;
+    *new = (struct profile_object){0};
+    return 0;
+}
+
+uint32_t object_table_find(struct object_table *t, const struct profile_object *object)
+{
+    static const struct profile_object other = {
+        .kind = PROFILE_OBJECT_OTHER, .name = (char *)"other data", .module = (char *)""};
+    uint64_t hash = object->offset * UINT64_C(0x9e3779b97f4a7c15) + object->kind;
+    hash = hash_text(hash_text(hash, object->name), object->module);
+    size_t at = (size_t)(hash ^ hash >> 32) & (SLOTS - 1);
+    for (; t->slots[at] != 0; at = (at + 1) & (SLOTS - 1)) {
+        uint32_t i = t->slots[at] - 1;
+        const struct profile_object *o = &t->objects[i];
+        if (o->kind == object->kind && o->offset == object->offset &&
+            strcmp(t->mangled[i], object->name) == 0 && strcmp(o->module, object->module) == 0)
+            return i + 1;
+    }
+    if (t->n >= COLLECT_OBJECTS && object->kind != PROFILE_OBJECT_OTHER)
+        return object_table_find(t, &other); /* there is room for one more */
+    return t->slots[at] = add(t, object);
+}
+
+const struct profile_object *object_table_all(const struct object_table *t, size_t *n)
+{
+    *n = t->n;
+    return t->objects;
+}
+
+struct symbols_data *object_table_data(struct object_table *t, const char *path)
+{
+    for (size_t i = 0; i < t->nfiles; i++)
+        if (strcmp(t->files[i].path, path) == 0)
+            return t->files[i].data;
+    if (t->nfiles == t->files_room) {
+        size_t room = 2 * t->files_room + 16;
+        struct file *files = realloc(t->files, room * sizeof(*files));
+        if (files == NULL)
+            return NULL;
+        t->files = files;
+        t->files_room = room;
+    }
+    char *kept = strdup(path);
+    if (kept == NULL)
+        return NULL;
+    t->files[t->nfiles] = (struct file){kept, symbols_data_open(path)};
+    return t->files[t->nfiles++].data;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.h - the data objects of a run, numbered from 1 as they are met. */
+#ifndef CACHEGRAM_OBJECT_TABLE_H
+#define CACHEGRAM_OBJECT_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "profile/objects.h"
+#include "symbols/data.h"
+
+struct object_table;
+
+/* NULL when memory is short (err says so). */
+struct object_table *object_table_new(struct error *err);
+void object_table_free(struct object_table *t); /* NULL is allowed */
+/*
+ * The object's number; objects are the same if kind, name, module and offset are. Names are copied; those of
+ * variables are demangled. When memory is short, or there are too many: that of a common one.
+ */
+uint32_t object_table_find(struct object_table *t, const struct profile_object *object);
+/* All so far, the table's own: [i] has number i + 1. Counts are 0. */
+const struct profile_object *object_table_all(const struct object_table *t, size_t *n);
+/* The variables of that file, opened once; NULL: it is no ELF file, or cannot be read. */
+struct symbols_data *object_table_data(struct object_table *t, const char *path);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data.h - the variables of one ELF file, by its symbol table. A stripped file's table may be in a debug file
+ * of its own, where libdwfl finds it on this machine (image.h); debuginfod is not asked, as this happens
+ * while the program runs.
+ */
+#ifndef CACHEGRAM_SYMBOLS_DATA_H
+#define CACHEGRAM_SYMBOLS_DATA_H
+
+#include <stdint.h>
+
+struct symbols_data;
+
+/* Addresses are those in the file, not of a process. */
+struct symbols_variable {
+    uint64_t low, high;
+    const char *name; /* mangled; the data's own. Or NULL: no symbol is there */
+    /* Without a symbol: low and high are the gap's, and this is the section around it; "": none is known. */
+    const char *section;
+    uint64_t section_low;
+};
+
+/* Of a path as /proc/PID/maps has it. NULL if it is no ELF file that can be read, or memory is short. */
+struct symbols_data *symbols_data_open(const char *path);
+void symbols_data_close(struct symbols_data *d); /* NULL is allowed */
+/* Addresses of all segments: low is 0 if the file has none. */
+void symbols_data_span(const struct symbols_data *d, uint64_t *low, uint64_t *high);
+/* The address of an offset in the file. 0, or -1: no segment has it. */
+int symbols_data_address(const struct symbols_data *d, uint64_t offset, uint64_t *address);
+/* What is at the address. Symbols are read at the first call. */
+void symbols_data_find(struct symbols_data *d, uint64_t address, struct symbols_variable *found);
+
+#endif

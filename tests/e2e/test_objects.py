@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What misses: programs that miss on one data object, named in the first place, with the function that does.
+
+Nothing here depends on how many bursts a budget pays for: they come every 2 ms of CPU time.
+"""
+import csv
+import io
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import MODES, TARGETS, build_target, run
+
+# Argument, function, object, kind.
+PLANTED = {
+    "global": ("by_columns", "matrix", "variable"),
+    "static": ("at_random", "table.0", "variable"),
+    "stack": ("at_random", "[stack of thread {tid}]", "stack"),
+    "main": ("at_random", "[stack of main thread]", "stack"),
+    "file": ("at_random", "[file data.bin]", "file"),
+    "mmap": ("at_random", "[anonymous memory]", "anonymous"),
+}
+ROUNDS = {"burst": "6000", "full": "40"}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return build_target(TARGETS / "hot_objects.c", tmp_path_factory.mktemp("objects"))
+
+
+def hotspots(cachegram, db, *options):
+    result = run([cachegram, "hotspots", "--format", "csv", "--size", "32K", *options, db])
+    assert result.status == 0, result.err
+    return list(csv.DictReader(io.StringIO(result.out.decode())))
+
+
+def record(cachegram, mode, db, program, what, file):
+    result = run([cachegram, "record", *MODES[mode], "-o", db, "--", program, what, ROUNDS[mode], file])
+    assert result.status == 0, result.err
+    return result
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted(what, mode, program, cachegram, tmp_path):
+    function, name, kind = PLANTED[what]
+    db = tmp_path / "p.db"
+    result = record(cachegram, mode, db, program, what, tmp_path / "data.bin")
+    name = name.format(tid=result.out.decode().strip())
+    first = hotspots(cachegram, db, "--by", "object")[0]
+    assert (first["object"], first["object_kind"]) == (name, kind)
+    assert float(first["miss_share"]) > 0.9
+    assert first["function"] == first["module"] == first["line"] == ""
+    if kind == "variable":
+        assert first["object_module"] == str(program)
+        symbols = subprocess.run(["nm", "-S", program], check=True, capture_output=True, text=True).stdout
+        address, size = next(row.split()[:2] for row in symbols.splitlines() if row.endswith(" " + name))
+        assert (int(first["object_offset"]), int(first["object_size"])) == (int(address, 16), int(size, 16))
+    if kind == "file":
+        assert first["object_module"] == str(tmp_path / "data.bin")
+    pair = hotspots(cachegram, db, "--by", "function,object")[0]
+    assert (pair["function"], pair["object"]) == (function, name)
+    line = hotspots(cachegram, db, "--by", "object,line")[0]
+    assert line["line"] != "" and line["object"] == name
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_misses(mode, program, cachegram, tmp_path):
+    """Tables by object and by code add up to the same references and misses."""
+    db = tmp_path / "p.db"
+    record(cachegram, mode, db, program, "global", "")
+    totals, shares = [], {}
+    for by in ("function", "object", "function,object", "insn,object"):
+        data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", "--by", by, db]).out)
+        totals.append(data["miss_ratio"])
+        for what in ("miss_share", "refs_share"):
+            assert sum(row[what] for row in data["rows"]) == pytest.approx(1, abs=1e-6)
+        shares[by] = {row.get("function"): row["miss_share"] for row in data["rows"]}
+    assert totals == [pytest.approx(totals[0], rel=1e-9)] * 4
+    pairs = [row for row in hotspots(cachegram, db, "--by", "function,object") if row["function"] == "by_columns"]
+    assert sum(float(row["miss_share"]) for row in pairs) == pytest.approx(shares["function"]["by_columns"], abs=1e-6)
+
+
+def test_full_mode_counts_exactly(program, cachegram, tmp_path):
+    """32 columns of 1024 rows, 2 KB apart: each touch is to a line that 1023 others have displaced."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, program, "global", "")
+    total = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", db]).out)
+    row = hotspots(cachegram, db, "--by", "object")[0]
+    everything = run([cachegram, "mrc", "--format", "csv", "--sizes", "32K", db]).out.decode().splitlines()[1].split(",")
+    assert total["miss_ratio"] == pytest.approx(float(everything[1]), abs=1e-9)
+    references = sum(int(r["recorded_refs"]) for r in hotspots(cachegram, db))
+    misses = float(row["miss_share"]) * total["miss_ratio"] * references
+    assert misses == pytest.approx(32 * 1024 * int(ROUNDS["full"]), rel=1e-3)
+    assert float(row["miss_ratio"]) == pytest.approx(1, abs=0.02)  # its references are a sample of them
+
+
+@pytest.mark.parametrize("way", ["separate", "nothing"])
+def test_symbols(way, program, cachegram, tmp_path):
+    """A symbol table in a file of its own; none: the section is named."""
+    copy, db = tmp_path / "copy", tmp_path / "p.db"
+    shutil.copy(program, copy)
+    if way == "separate":
+        subprocess.run(["objcopy", "--only-keep-debug", copy, tmp_path / "copy.debug"], check=True)
+    subprocess.run(["strip", copy], check=True)
+    if way == "separate":
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={tmp_path / 'copy.debug'}", copy], check=True)
+    record(cachegram, "burst", db, copy, "global", "")
+    row = hotspots(cachegram, db, "--by", "object")[0]
+    expected = ("matrix", "variable") if way == "separate" else ("[.bss of copy]", "section")
+    assert (row["object"], row["object_kind"]) == expected
+    assert row["object_module"] == str(copy)
+
+
+def test_hostile_names(program, cachegram, tmp_path):
+    """A mapped file whose name would steer a terminal, or is no UTF-8."""
+    file = tmp_path.joinpath("a\x1b[31m\n,\"b").as_posix().encode() + b"\xff\xc2\x9b"
+    db = tmp_path / "p.db"
+    record(cachegram, "burst", db, program, "file", file.decode(errors="surrogateescape"))
+    for by in ("object", "function,object"):
+        for form in ("text", "csv", "json"):
+            text = run([cachegram, "hotspots", "--format", form, "--by", by, db]).out.decode()
+            assert not any(ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0 for c in text)
+            if form == "json":
+                assert json.loads(text)["rows"][0]["object"].startswith("[file a")
+            if form == "csv":
+                rows = list(csv.DictReader(io.StringIO(text)))
+                assert all(len(row) == 23 and None not in row for row in rows)
+
+
+@pytest.mark.parametrize("by", ["object,object", "function,line", "object,", ",object", "function,object,line"])
+def test_wrong_usage(by, cachegram):
+    result = run([cachegram, "hotspots", "--by", by])
+    assert (result.status, result.out) == (2, b"")
+    assert result.err.count(b"\n") == 1
+
+
+def test_text_and_filter(program, cachegram, tmp_path):
+    db = tmp_path / "p.db"
+    record(cachegram, "burst", db, program, "global", "")
+    out = run([cachegram, "hotspots", "--size", "32K", "--by", "function,object", db]).out.decode().splitlines()
+    assert out[0] == "Misses by function, object: LRU cache of 32K, 64-byte lines"
+    assert out[3].endswith("function, object")
+    assert out[4].split("%  ")[-1].split() == ["by_columns", "(hot_objects)", "matrix", "(hot_objects)"]
+    rows = hotspots(cachegram, db, "--by", "object", "--dso", "hot_objects")
+    assert rows and {row["object_module"] for row in rows} == {str(program)}
+    assert hotspots(cachegram, db, "--by", "object", "--dso", "libnone.so") == []
