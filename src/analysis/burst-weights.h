@@ -16,10 +16,20 @@ struct analysis_weight {
     double weight; /* references of the run that one of its references represents */
 };
 
+/* A watched line that missed when it was touched again, or was never. */
+struct analysis_missed {
+    uint64_t burst, process; /* ids; of its last touch before that */
+    uint32_t tid;
+    uint64_t site; /* id of the instruction that touched it again; 0: not known, or it was never touched */
+    double weight;
+};
+
 struct analysis_weights {
     unsigned line_bytes;          /* input */
     struct analysis_weight *list; /* by burst; malloc'ed */
     size_t n;
+    struct analysis_missed *missed; /* by burst; malloc'ed */
+    size_t nmissed;
     struct curve_far far; /* at the given size */
 };
 

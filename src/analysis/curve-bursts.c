@@ -85,6 +85,7 @@ struct loaded {
     size_t nwatched;
     struct curve_burst *bursts; /* the selected ones; curve->bursts of them */
     struct curve_watch *watches;
+    struct analysis_missed *sites; /* of watches */
     struct curve_sets *sets;
     struct curve_time *times; /* of bursts */
     uint64_t *hits;           /* of bursts: within string instructions */
@@ -97,6 +98,7 @@ static void loaded_clear(struct loaded *l)
     free(l->watched);
     free(l->bursts);
     free(l->watches);
+    free(l->sites);
     free(l->sets);
     free(l->times);
     free(l->hits);
@@ -164,8 +166,9 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
     l->times = calloc(l->nlist + 1, sizeof *l->times);
     l->hits = calloc(l->nlist + 1, sizeof *l->hits);
     l->watches = calloc(l->nwatched + 1, sizeof *l->watches);
+    l->sites = calloc(l->nwatched + 1, sizeof *l->sites);
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
-    if (!l->bursts || !l->times || !l->hits || !l->watches || (sets && !l->sets))
+    if (!l->bursts || !l->times || !l->hits || !l->watches || !l->sites || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     code = bound_weights(l, err);
     if (code == 0)
@@ -253,6 +256,9 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         b->watches = l->watches + curve->watches;
         b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->clock, b->thread,
                                    (double)list[i].cpu_end_ns, l->watches + curve->watches);
+        for (size_t k = 0; k < b->nwatches; k++)
+            l->sites[curve->watches + k] = (struct analysis_missed){
+                list[i].id, list[i].process, list[i].tid, l->watched[next - b->nwatches + k].site, 0};
         curve->watches += b->nwatches;
         note_watches(l, next - b->nwatches, next, curve);
         for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
@@ -444,6 +450,28 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     return code;
 }
 
+/* Keeps those of the watched lines that missed. */
+static int take_missed(struct loaded *l, const struct analysis_curve *curve, double size_bytes,
+                       struct analysis_weights *weights, struct error *err)
+{
+    double *missed = calloc(curve->watches + 1, sizeof *missed);
+    if (!missed)
+        return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
+    int code = curve_watched_far(l->bursts, curve->bursts, curve->line_bytes, size_bytes, &weights->far,
+                                 missed, err);
+    size_t used = 0;
+    for (size_t i = 0; i < curve->watches && code == 0; i++) {
+        l->sites[used] = l->sites[i];
+        l->sites[used].weight = missed[i];
+        used += missed[i] > 0;
+    }
+    free(missed);
+    weights->missed = l->sites;
+    weights->nmissed = used;
+    l->sites = NULL;
+    return code;
+}
+
 int analysis_burst_weights(struct profile *p, const char *name, double size_bytes,
                            struct analysis_weights *weights, struct error *err)
 {
@@ -451,6 +479,7 @@ int analysis_burst_weights(struct profile *p, const char *name, double size_byte
     struct analysis_curve curve = {.profile = name, .line_bytes = weights->line_bytes, .clock_error = NAN};
     int code = loaded_make(&l, p, 0, err);
     weights->list = NULL;
+    weights->missed = NULL;
     if (code == 0)
         code = load_bursts(p, 0, &l, &curve, err);
     if (code == 0 && curve.bursts == 0)
@@ -458,7 +487,7 @@ int analysis_burst_weights(struct profile *p, const char *name, double size_byte
     if (code == 0 && (code = curve_weight_by_time(l.bursts, l.times, curve.bursts)) < 0)
         error_set(err, code, "out of memory computing the weights of bursts");
     if (code >= 0)
-        code = curve_watched_far(l.bursts, curve.bursts, curve.line_bytes, size_bytes, &weights->far, err);
+        code = take_missed(&l, &curve, size_bytes, weights, err);
     if (code == 0 && !(weights->list = calloc(curve.bursts + 1, sizeof *weights->list)))
         code = error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     weights->n = 0;

@@ -23,33 +23,17 @@ struct reading {
     struct analysis_groups groups;
     struct site_map *map;
     struct shares *shares;
+    struct far_shares *far_shares; /* NULL in full mode */
+    struct far_share *far;         /* of each group */
+    uint32_t *functions; /* of each group the number of its function; NULL: rows are no parts of such */
+    size_t nfunctions;
     uint64_t *processes; /* the selected ones */
     size_t nprocesses;
-    double lines; /* of the cache */
-    double decided[2]
-                  [OCTAVES_BINS]; /* part of a bin at distances of `lines` and more: reuses, first touches */
+    double lines;                 /* of the cache */
+    double decided[OCTAVES_BINS]; /* part of a bin that is at `lines` and more */
     uint64_t process;             /* of the current row */
-    /* With objects: references of the row at hand; what of them is estimated, by row of the table. */
-    double references, estimated;
-    struct {
-        uint32_t row;
-        double references;
-    } * estimates;
-    size_t nestimates, estimates_room;
-    int pairing; /* nonzero: rows of the table are made, nothing is added up yet */
+    double weight;                /* likewise */
 };
-
-/* Within a bin, distances are assumed to be distributed evenly over the logarithm. */
-static double part_above(uint32_t bin, double lines)
-{
-    double low = (double)octaves_edge(bin),
-           high = bin + 1 < OCTAVES_BINS ? (double)octaves_edge(bin + 1) : INFINITY;
-    if (lines <= low)
-        return 1;
-    if (lines >= high || low == 0)
-        return 0;
-    return isinf(high) ? 1 : log(high / lines) / log(high / low);
-}
 
 static int get_line_bytes(struct profile *p, unsigned *line_bytes)
 {
@@ -90,51 +74,17 @@ static int is_asked_for(const struct reading *r, uint64_t process, uint32_t tid)
 
 /* --- counts --- */
 
-static void add(struct reading *r, uint32_t site, uint32_t object, double references, double misses,
-                double perhaps)
+/* UINT32_MAX: none. */
+static uint32_t group_of(const struct reading *r, uint64_t site)
 {
-    uint32_t row = analysis_groups_row(r->h, &r->groups, site, object);
-    if (row != ANALYSIS_NO_GROUP)
-        shares_add(r->shares, row, references, misses, perhaps);
+    return site <= r->groups.most_site ? r->groups.of_site[site] : UINT32_MAX;
 }
 
-/* References of a site, all of them. */
 static void add_references(struct reading *r, uint32_t site, double references)
 {
-    if (!r->h->objects)
-        add(r, site, 0, references, 0, 0);
-    else if (site <= r->groups.most_site && r->groups.of_site[site] != ANALYSIS_NO_GROUP)
-        r->references += references;
-}
-
-/* By a sample of them, references of a site and an object. */
-static int add_estimate(struct reading *r, uint32_t site, uint32_t object, double references)
-{
-    uint32_t row = analysis_groups_row(r->h, &r->groups, site, object);
-    if (row == ANALYSIS_NO_GROUP)
-        return 0;
-    if (r->nestimates == r->estimates_room) {
-        size_t room = 2 * r->estimates_room + 1024;
-        void *grown = reallocarray(r->estimates, room, sizeof *r->estimates);
-        if (!grown)
-            return -ENOMEM;
-        r->estimates = grown;
-        r->estimates_room = room;
-    }
-    r->estimates[r->nestimates].row = row;
-    r->estimates[r->nestimates++].references = references;
-    r->estimated += references;
-    return 0;
-}
-
-/* The sum of the estimates is known exactly. */
-static void settle_estimates(struct reading *r)
-{
-    for (size_t i = 0; i < r->nestimates; i++)
-        shares_add(r->shares, r->estimates[i].row,
-                   r->estimates[i].references * (r->references / r->estimated), 0, 0);
-    r->nestimates = 0;
-    r->references = r->estimated = 0;
+    uint32_t group = group_of(r, site);
+    if (group != UINT32_MAX)
+        shares_add(r->shares, group, references, 0, 0);
 }
 
 static int take_block(void *ctx, uint32_t block, uint64_t executions)
@@ -161,13 +111,16 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
         add_references(r, sites[reference], n);
         return 0;
     }
-    if (what == SITE_COUNT_OBJECT)
-        return r->h->objects ? add_estimate(r, sites[reference], object, n) : 0;
+    uint32_t group = group_of(r, sites[reference]);
+    if (group == UINT32_MAX)
+        return 0;
     int first = what >= SITE_COUNT_FIRST;
-    /* In full mode a first touch is the first of the whole run, and misses. */
-    double sure =
-        first && r->h->full ? 1 : r->decided[first][what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK)];
-    add(r, sites[reference], object, 0, sure * n, first ? (1 - sure) * n : 0);
+    uint32_t bin = what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
+    /* In full mode the first touch of a line is its first one ever, which misses. */
+    double sure = first && r->h->full ? 1 : r->decided[bin];
+    shares_add(r->shares, group, 0, sure * n, first ? (1 - sure) * n : 0);
+    if (r->far_shares)
+        (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, group, bin, r->weight * n);
     return 0;
 }
 
@@ -211,12 +164,78 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     }
     if (!is_asked_for(r, process, tid))
         return 0;
-    int code = read_counts(r, process, bytes, size, err);
+    r->process = process;
+    r->weight = weight;
+    int code = site_counts_read(bytes, size, &reader);
     if (code < 0)
         return code;
     settle_estimates(r);
     shares_burst(r->shares, weight);
     r->h->bursts += !r->h->full;
+    return 0;
+}
+
+/* --- misses that bursts do not decide --- */
+
+/* Which function each group is part of. */
+static int find_functions(struct reading *r, const struct profile_site *sites, size_t nsites,
+                          struct error *err)
+{
+    struct analysis_hotspots functions = *r->h;
+    struct analysis_groups groups;
+    functions.by = ANALYSIS_BY_FUNCTION;
+    functions.rows = NULL;
+    if (r->h->full || (r->h->by != ANALYSIS_BY_LINE && r->h->by != ANALYSIS_BY_INSN))
+        return 0;
+    int code = analysis_groups_make(&functions, sites, nsites, &groups, err);
+    if (code == 0 && !(r->functions = calloc(r->groups.n + 1, sizeof *r->functions)))
+        code = error_set(err, -ENOMEM, "out of memory for the hotspots");
+    for (size_t i = 0; i < nsites && code == 0; i++) {
+        uint32_t group = group_of(r, sites[i].id);
+        if (group != UINT32_MAX)
+            r->functions[group] = groups.of_site[sites[i].id];
+    }
+    r->nfunctions = groups.n;
+    free(groups.of_site);
+    free(functions.rows);
+    return code;
+}
+
+static double mean_weight(const struct analysis_weights *w)
+{
+    double sum = 0;
+    for (size_t i = 0; i < w->n; i++)
+        sum += w->list[i].weight;
+    return w->n > 0 ? sum / (double)w->n : 0;
+}
+
+static int make_far_shares(struct reading *r, struct error *err)
+{
+    if (r->h->full)
+        return 0;
+    r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(&r->weights), r->functions, r->nfunctions);
+    r->far = calloc(r->h->n + 1, sizeof *r->far);
+    return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
+}
+
+static int find_far_shares(struct reading *r, struct error *err)
+{
+    double samples;
+    int code = 0;
+    if (!r->far_shares)
+        return 0;
+    for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
+        const struct analysis_missed *m = &r->weights.missed[i];
+        uint32_t group = m->site ? group_of(r, m->site) : UINT32_MAX;
+        if (is_asked_for(r, m->process, m->tid))
+            code = far_shares_hit(r->far_shares, group != UINT32_MAX ? group : FAR_SHARES_NOBODY,
+                                  (size_t)m->burst, m->weight);
+    }
+    if (code == 0)
+        code = far_shares_find(r->far_shares, r->far, &samples);
+    if (code < 0)
+        return error_set(err, code, "out of memory for the hotspots");
+    shares_set_far(r->shares, r->far, samples);
     return 0;
 }
 
@@ -235,6 +254,8 @@ static int load_names(struct profile *p, struct reading *r, struct error *err)
         code = profile_objects(p, &r->h->data, &r->h->ndata, err);
     if (code == 0)
         code = analysis_groups_make(r->h, sites, nsites, &r->groups, err);
+    if (code == 0)
+        code = find_functions(r, sites, nsites, err);
     free(sites);
     if (code == 0 && r->groups.n == 0)
         code = error_set(err, -ENODATA,
@@ -303,11 +324,13 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     r->shares = shares_new(h->n, far, h->full ? 0 : r->weights.far.low, h->full ? 0 : r->weights.far.high);
     if (!r->shares)
         return error_set(err, -ENOMEM, "out of memory for the hotspots");
-    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++) {
-        r->decided[0][bin] = part_above(bin, r->lines);
-        r->decided[1][bin] = r->decided[0][bin];
-    }
-    code = profile_each_site_counts(p, take_row, r, err);
+    for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
+        r->decided[bin] = far_shares_part_above(bin, r->lines);
+    code = make_far_shares(r, err);
+    if (code == 0)
+        code = profile_each_site_counts(p, take_row, r, err);
+    if (code == 0)
+        code = find_far_shares(r, err);
     if (code == 0)
         finish_rows(r);
     if (code == 0 && h->n == 0)
@@ -347,8 +370,11 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
                          "a profile of --mode full does not distinguish threads: record in burst mode");
     code = compute(p, &r, err);
     free(r.weights.list);
-    analysis_groups_clear(&r.groups);
-    free(r.estimates);
+    free(r.weights.missed);
+    far_shares_free(r.far_shares);
+    free(r.far);
+    free(r.functions);
+    free(r.groups.of_site);
     free(r.processes);
     site_map_free(r.map);
     shares_free(r.shares);

@@ -6,16 +6,20 @@
  * about, and how many first touches it does not decide. What is the group's share of the run's misses, and
  * how far may it be off?
  *
- * Method. Undecided first touches miss with the run's chance `far` (watched.h). With the weights w of the
- * bursts, the sums M = sum w m and R = sum w r estimate the run's. Share q = M_g / M and ratio M_g / R_g are
- * quotients of sums over independent bursts; their variance is that of the residuals m_g - q m (Cochran,
- * Sampling Techniques, 6.3: ratio estimate of a cluster sample):
+ * Method. Of all undecided first touches, weighted sum U, a share `far` misses (watched.h), and s_g of these
+ * misses are the group's (far-shares.h). With the weights w of the bursts and misses a that bursts decide,
  *
- *     var q = n/(n-1) * sum w^2 (m_g - q m)^2 / M^2
+ *     M_g = sum w a_g + far U s_g,     M = sum w a + far U,     R = sum w r
  *
- * References of one burst are alike, and bursts are not: so the variance is taken over bursts. The error
- * of `far` is common to all bursts; q moves by (U_g - q U) / M for a unit of it, where U sums undecided
- * touches.
+ * estimate the run's misses and references. Share q = M_g / M and ratio M_g / R_g are quotients of sums over
+ * independent bursts; their variance is that of the residuals (Cochran, Sampling Techniques, 6.3: ratio
+ * estimate of a cluster sample):
+ *
+ *     var q = n/(n-1) * sum w^2 (m_g - q m)^2 / M^2,     m_g = a_g + far u s_g,     m = a + far u
+ *
+ * References of one burst are alike, and bursts are not: this counts bursts, so it is not fooled. The errors
+ * of `far` and s_g are common to all bursts; q moves by U (s_g - q) / M for a unit of the one, and by far U /
+ * M for a unit of the other.
  *
  * Example: two bursts of equal weight, 10 misses each, of which the group has 4 and 6. q = 10/20; residuals
  * -1 and 1; var = 2 * 2 / 400 = 0.01, so the standard error is 10 percentage points.
@@ -28,24 +32,27 @@
 /* Half a 95% interval, in standard errors. */
 #define ERRORS 1.96
 
+/* Weighted sums over bursts: r references, a decided misses, u undecided first touches. */
 struct sums {
-    double r, m, u;    /* weighted references, misses, undecided */
-    double rr, rm, mm; /* of products */
-    double with_all;   /* m times the burst's own misses */
-    double raw_misses;
-    double raw_references;
+    double r, a, u;
+    double rr, ra, aa;     /* of products of the group's own */
+    double ru, au, aa_all; /* of its own and all groups' in the burst; aa_all: of decided misses */
+    double raw_misses, raw_references;
 };
 
 struct part {
-    double r, m, u;
+    double r, a, u;
 };
 
 struct shares {
     size_t n;
-    double far, far_error; /* standard error */
-    struct sums *groups;   /* n + 1: the last one is all of them */
-    struct part *parts;    /* of the burst at hand, likewise */
-    size_t *used;          /* groups with parts */
+    double far, far_error;           /* standard error */
+    const struct far_share *of_each; /* NULL: not known */
+    double samples;
+    struct sums *groups; /* n + 1: the last one is all of them */
+    double uu;           /* of all groups */
+    struct part *parts;  /* of the burst at hand, likewise */
+    size_t *used;        /* groups with parts */
     size_t nused;
     size_t bursts;
 };
@@ -80,24 +87,26 @@ void shares_free(struct shares *s)
 void shares_add(struct shares *s, size_t group, double references, double misses, double perhaps)
 {
     struct part *part = &s->parts[group];
-    if (part->r == 0 && part->m == 0 && part->u == 0 && (references > 0 || misses > 0 || perhaps > 0))
+    if (part->r == 0 && part->a == 0 && part->u == 0 && (references > 0 || misses > 0 || perhaps > 0))
         s->used[s->nused++] = group;
     part->r += references;
-    part->m += misses + s->far * perhaps;
+    part->a += misses;
     part->u += perhaps;
 }
 
-static void add_part(struct sums *g, const struct part *part, double weight, double all)
+static void add_part(struct sums *g, const struct part *part, double weight, const struct part *all)
 {
-    double r = weight * part->r, m = weight * part->m;
+    double r = weight * part->r, a = weight * part->a, all_a = weight * all->a, all_u = weight * all->u;
     g->r += r;
-    g->m += m;
+    g->a += a;
     g->u += weight * part->u;
     g->rr += r * r;
-    g->rm += r * m;
-    g->mm += m * m;
-    g->with_all += m * all;
-    g->raw_misses += part->m;
+    g->ra += r * a;
+    g->aa += a * a;
+    g->ru += r * all_u;
+    g->au += a * all_u;
+    g->aa_all += a * all_a;
+    g->raw_misses += part->a;
     g->raw_references += part->r;
 }
 
@@ -107,16 +116,23 @@ void shares_burst(struct shares *s, double weight)
     for (size_t i = 0; i < s->nused; i++) {
         const struct part *part = &s->parts[s->used[i]];
         all.r += part->r;
-        all.m += part->m;
+        all.a += part->a;
         all.u += part->u;
     }
     for (size_t i = 0; i < s->nused; i++) {
-        add_part(&s->groups[s->used[i]], &s->parts[s->used[i]], weight, weight * all.m);
+        add_part(&s->groups[s->used[i]], &s->parts[s->used[i]], weight, &all);
         s->parts[s->used[i]] = (struct part){0};
     }
-    add_part(&s->groups[s->n], &all, weight, weight * all.m);
+    add_part(&s->groups[s->n], &all, weight, &all);
+    s->uu += weight * all.u * weight * all.u;
     s->nused = 0;
     s->bursts += weight > 0;
+}
+
+void shares_set_far(struct shares *s, const struct far_share *far, double samples)
+{
+    s->of_each = far;
+    s->samples = samples;
 }
 
 static void interval(double value, double variance, double *low, double *high)
@@ -126,39 +142,66 @@ static void interval(double value, double variance, double *low, double *high)
     *high = fmin(1, value + half);
 }
 
-static void find(const struct shares *s, const struct sums *g, struct shares_result *result)
+/* Of a share q of all misses; far: the group's share of those that bursts do not decide. */
+static double variance_of_share(const struct shares *s, const struct sums *g, struct far_share far, double q)
 {
     const struct sums *all = &s->groups[s->n];
-    double n = (double)s->bursts, small = n > 1 ? n / (n - 1) : 0;
-    *result = (struct shares_result){.references = g->r, .misses = g->m};
-    result->references_share = all->r > 0 ? g->r / all->r : 0;
-    result->misses_share = all->m > 0 ? g->m / all->m : 0;
-    result->miss_ratio = g->r > 0 ? g->m / g->r : 0;
-    result->recorded = (uint64_t)(g->raw_references + 0.5);
+    double n = (double)s->bursts, misses = all->a + s->far * all->u, undecided = s->far * (far.share - q);
+    double squares = g->aa + undecided * undecided * s->uu + q * q * all->aa + 2 * undecided * g->au -
+                     2 * q * g->aa_all - 2 * q * undecided * all->au;
+    double of_far = all->u * (far.share - q) * s->far_error, of_each = s->far * all->u * far.error;
+    double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
+    return (of_bursts + of_far * of_far + of_each * of_each) / (misses * misses);
+}
 
-    double q = result->misses_share, ratio = result->miss_ratio;
-    double variance = 0, of_far = 0;
-    if (all->m > 0) {
-        variance = small * (g->mm - 2 * q * g->with_all + q * q * all->mm) / (all->m * all->m);
-        of_far = (g->u - q * all->u) / all->m * s->far_error;
-    }
-    interval(q, variance + of_far * of_far, &result->share_low, &result->share_high);
-    variance = of_far = 0;
-    if (g->r > 0) {
-        variance = small * (g->mm - 2 * ratio * g->rm + ratio * ratio * g->rr) / (g->r * g->r);
-        of_far = g->u / g->r * s->far_error;
-    }
-    interval(ratio, variance + of_far * of_far, &result->ratio_low, &result->ratio_high);
-    result->enough =
-        g->mm > 0 && g->m * g->m / g->mm >= SHARES_MIN_BURSTS && g->raw_misses >= SHARES_MIN_MISSES;
+/* Of a miss ratio. */
+static double variance_of_ratio(const struct shares *s, const struct sums *g, struct far_share far,
+                                double ratio)
+{
+    const struct sums *all = &s->groups[s->n];
+    double n = (double)s->bursts, undecided = s->far * far.share;
+    double squares = g->aa + undecided * undecided * s->uu + ratio * ratio * g->rr + 2 * undecided * g->au -
+                     2 * ratio * g->ra - 2 * ratio * undecided * g->ru;
+    double of_far = all->u * far.share * s->far_error, of_each = s->far * all->u * far.error;
+    double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
+    return (of_bursts + of_far * of_far + of_each * of_each) / (g->r * g->r);
+}
+
+static int is_enough(const struct shares *s, const struct sums *g, double undecided)
+{
+    if (undecided > g->a)
+        return s->samples >= SHARES_MIN_SAMPLES;
+    return g->aa > 0 && g->a * g->a / g->aa >= SHARES_MIN_BURSTS && g->raw_misses >= SHARES_MIN_MISSES;
+}
+
+static void find(const struct shares *s, const struct sums *g, struct far_share far,
+                 struct shares_result *result)
+{
+    const struct sums *all = &s->groups[s->n];
+    double undecided = s->far * all->u * far.share, misses = all->a + s->far * all->u;
+    *result = (struct shares_result){.references = g->r, .misses = g->a + undecided};
+    result->references_share = all->r > 0 ? g->r / all->r : 0;
+    result->misses_share = misses > 0 ? result->misses / misses : 0;
+    result->miss_ratio = g->r > 0 ? fmin(1, result->misses / g->r) : result->misses > 0 ? NAN : 0;
+    result->recorded = (uint64_t)(g->raw_references + 0.5);
+    interval(result->misses_share, misses > 0 ? variance_of_share(s, g, far, result->misses_share) : 0,
+             &result->share_low, &result->share_high);
+    if (g->r > 0)
+        interval(result->miss_ratio, variance_of_ratio(s, g, far, result->miss_ratio), &result->ratio_low,
+                 &result->ratio_high);
+    else
+        result->ratio_low = result->ratio_high = result->miss_ratio;
+    result->enough = is_enough(s, g, undecided);
 }
 
 void shares_result(const struct shares *s, size_t group, struct shares_result *result)
 {
-    find(s, &s->groups[group], result);
+    const struct sums *g = &s->groups[group], *all = &s->groups[s->n];
+    struct far_share far = {all->u > 0 ? g->u / all->u : 0, 0};
+    find(s, g, s->of_each ? s->of_each[group] : far, result);
 }
 
 void shares_total(const struct shares *s, struct shares_result *result)
 {
-    find(s, &s->groups[s->n], result);
+    find(s, &s->groups[s->n], (struct far_share){1, 0}, result);
 }

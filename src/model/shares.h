@@ -3,13 +3,16 @@
  * shares.h - shares of the misses that parts of a program (functions, lines, objects) have, from bursts, with
  * confidence intervals (docs/methods.md, section 12).
  *
- *     shares_new --> for each burst: shares_add, shares_add, ..., shares_burst --> shares_result
+ *     shares_new --> for each burst: shares_add, shares_add, ..., shares_burst --> shares_set_far -->
+ * shares_result
  */
 #ifndef CACHEGRAM_SHARES_H
 #define CACHEGRAM_SHARES_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "model/far-shares.h"
 
 struct shares;
 
@@ -22,20 +25,25 @@ void shares_free(struct shares *s); /* NULL is allowed */
 void shares_add(struct shares *s, size_t group, double references, double misses, double perhaps);
 /* Ends the burst; weight: of one of its references. */
 void shares_burst(struct shares *s, double weight);
+/* Whose the misses among the undecided first touches of all bursts are, and the effective number of samples.
+ * far[n] is the caller's, until the last result. NULL: those of the groups that made the first touches. */
+void shares_set_far(struct shares *s, const struct far_share *far, double samples);
 
 struct shares_result {
     double references, misses;             /* weighted sums over the bursts */
     double references_share, misses_share; /* of the sums of all groups */
-    double miss_ratio;
-    double share_low, share_high; /* 95% interval of misses_share */
-    double ratio_low, ratio_high; /* of miss_ratio */
-    uint64_t recorded;            /* references that were recorded */
-    int enough; /* the intervals can be trusted: see SHARES_MIN_BURSTS and SHARES_MIN_MISSES */
+    double miss_ratio;                     /* NaN: no references in bursts, but misses of watched lines */
+    double share_low, share_high;          /* 95% interval of misses_share */
+    double ratio_low, ratio_high;          /* of miss_ratio */
+    uint64_t recorded;                     /* references that were recorded */
+    int enough; /* the intervals can be trusted: see SHARES_MIN_BURSTS and the others */
 };
 /* Fewest bursts (effective number) with misses of a group, and fewest misses, for intervals: with less, the
- * variance that the bursts show is itself too uncertain. */
+ * variance that the bursts show is itself too uncertain. Of a group most of whose misses bursts do not
+ * decide: fewest samples of such misses, of any group. */
 #define SHARES_MIN_BURSTS 4.
 #define SHARES_MIN_MISSES 20.
+#define SHARES_MIN_SAMPLES 8.
 void shares_result(const struct shares *s, size_t group, struct shares_result *result);
 /* Of all groups together. */
 void shares_total(const struct shares *s, struct shares_result *result);

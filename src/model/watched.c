@@ -37,6 +37,7 @@
 /* A watched line, as the estimate uses it. */
 struct seen {
     double position, distance, weight;
+    size_t number; /* of the watch, in the order of bursts and their watches */
     uint32_t burst;
     int censored;
 };
@@ -140,15 +141,17 @@ static void add_bursts(struct work *w, const struct curve_burst *bursts, unsigne
 
 static void add_watches(struct work *w, const struct curve_burst *bursts, const double *distance)
 {
+    size_t number = 0;
     for (size_t b = 0; b < w->nbursts; b++) {
         const struct curve_burst *burst = &bursts[b];
-        for (size_t i = 0; i < burst->nwatches; i++, distance++) {
+        for (size_t i = 0; i < burst->nwatches; i++, distance++, number++) {
             if (w->share[b] <= 0)
                 continue;
             w->seen[w->nseen++] = (struct seen){
                 .position = burst->watches[i].position,
                 .distance = *distance,
                 .weight = w->share[b] * watched_weight(burst, &burst->watches[i]),
+                .number = number,
                 .burst = (uint32_t)b,
                 .censored = burst->watches[i].outcome == CURVE_CENSORED,
             };
@@ -323,8 +326,29 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
     return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
 }
 
+/* What each watched line stands for in Kaplan-Meier's estimate of the share that reaches `lines`: the step
+ * that it makes there. */
+static void find_missed(const struct work *w, double lines, double *missed)
+{
+    double risk = 0, left = 1;
+    for (size_t i = 0; i < w->nseen; i++)
+        risk += w->seen[i].position < lines ? w->seen[i].weight : 0;
+    double least = 1e-9 * risk;
+    for (size_t i = 0; i < w->nseen; i++) {
+        const struct seen *seen = &w->seen[i];
+        if (seen->position >= lines)
+            continue;
+        if (!seen->censored) {
+            double step = risk > least ? left * fmin(1, seen->weight / risk) : left;
+            missed[seen->number] = seen->distance >= lines ? step : 0;
+            left -= step;
+        }
+        risk -= seen->weight;
+    }
+}
+
 int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
-                      double size_bytes, struct curve_far *far, struct error *err)
+                      double size_bytes, struct curve_far *far, double *missed, struct error *err)
 {
     const struct curve_point point = {.size_bytes = size_bytes};
     int followed = 0, code = model_check_points(&point, 1, line_bytes, err);
@@ -350,6 +374,8 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned
             watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
             far->share = e.far * (e.lost ? .5 : 1);
         }
+        if (missed)
+            find_missed(w, lines, missed);
     }
     work_free(w);
     return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;

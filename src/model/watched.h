@@ -28,8 +28,10 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
 struct curve_far {
     double share, low, high;
 };
+/* missed: NULL, or for each watched line, in the order of bursts and their watches, the part of that share
+ * that it stands for: 0 unless it was reused at the size's number of lines or more, or never. */
 int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
-                      double size_bytes, struct curve_far *far, struct error *err);
+                      double size_bytes, struct curve_far *far, double *missed, struct error *err);
 
 /* Random replacement (docs/methods.md, section 2) from the same bursts; intervals and NaN likewise. */
 int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,

@@ -19,6 +19,7 @@ enum profile_stmt {
     STMT_BURST,
     STMT_WATCH,
     STMT_OUTCOME,
+    STMT_WATCH_SITE,
     STMT_PUT_HIST,
     STMT_WINDOW,
     STMT_SAMPLE,

@@ -78,6 +78,8 @@ struct profile_watch {
     double cpu_ns;          /* CPU time of the process' own code in that time; NaN: open, or unknown */
     double translated_refs; /* references in addition, in translated code; NaN: likewise */
     double clock_error;     /* relative error of refs; NaN: unknown */
+    uint64_t pc;            /* of the instruction that touched it again; 0: not known */
+    uint64_t site;          /* id of that instruction (profile/sites.h); 0: not known; not written */
 };
 
 /* Mode "sparse": a window, in which samples were started. */
@@ -142,8 +144,8 @@ int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint
                        uint64_t file_offset, const char *path, struct error *err);
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err);
 int profile_add_watch(struct profile *p, struct profile_watch *watch, struct error *err);
-/* Sets outcome, refs, cpu_ns, translated_refs and clock_error of watch->id, and nothing else. -ENOENT with
- * err filled if there is no such watch. */
+/* Sets outcome, refs, cpu_ns, translated_refs, clock_error and pc of watch->id, and nothing else. -ENOENT
+ * with err filled if there is no such watch. */
 int profile_set_outcome(struct profile *p, const struct profile_watch *watch, struct error *err);
 /*
  * For a sample of lines: the distances of the lines of one group (0 .. 7), 1 and more, with their first

@@ -3,6 +3,8 @@
 #include "profile/sites.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +76,40 @@ int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes
         return -EIO;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
     sqlite3_bind_blob64(s, 2, bytes, size, SQLITE_STATIC);
+    return done(p, s, err);
+}
+
+static void take_hit(sqlite3_stmt *s, void *element)
+{
+    int known = sqlite3_column_type(s, 2) != SQLITE_NULL;
+    *(struct profile_hit *)element =
+        (struct profile_hit){.watch = (uint64_t)sqlite3_column_int64(s, 0),
+                             .pc = (uint64_t)sqlite3_column_int64(s, 1),
+                             .site = known ? (uint64_t)sqlite3_column_int64(s, 2) : PROFILE_SITE_NONE};
+}
+
+int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits, size_t *n, struct error *err)
+{
+    char sql[256];
+    void *list;
+    snprintf(sql, sizeof sql,
+             "SELECT w.id, w.pc, w.site FROM watch w JOIN burst b ON b.id = w.burst WHERE w.pc IS NOT NULL"
+             " AND (%" PRIu64 " = 0 OR b.process = %" PRIu64 ")",
+             process, process);
+    int code = profile_read_all(p, sql, sizeof **hits, take_hit, &list, n, err);
+    if (code == 0)
+        *hits = list;
+    return code;
+}
+
+int profile_set_hit_site(struct profile *p, uint64_t watch, uint64_t site, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_WATCH_SITE, err);
+    if (!s)
+        return -EIO;
+    if (site != PROFILE_SITE_NONE)
+        sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)watch);
     return done(p, s, err);
 }
 

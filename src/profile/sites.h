@@ -49,6 +49,18 @@ int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct
 /* Replaces existing rows. */
 int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes, size_t size,
                        struct error *err);
+/* Watched lines of a process that an instruction known by its address touched again. While a profile is
+ * written their sites are numbers of the recorder; by the end they are ids. */
+struct profile_hit {
+    uint64_t watch;
+    uint64_t pc;
+    uint64_t site; /* of profile_hits only; PROFILE_SITE_NONE: not known */
+};
+#define PROFILE_SITE_NONE UINT64_MAX
+/* process 0: of all. free() */
+int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits, size_t *n,
+                 struct error *err);
+int profile_set_hit_site(struct profile *p, uint64_t watch, uint64_t site, struct error *err);
 /* The ids in the structures must be new. */
 int profile_add_image(struct profile *p, const struct profile_image *image, struct error *err);
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err);

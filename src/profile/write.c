@@ -425,7 +425,9 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
     sqlite3_bind_double(s, 4, watch->clock_error);
     sqlite3_bind_double(s, 5, watch->cpu_ns);
     sqlite3_bind_double(s, 6, watch->translated_refs);
-    sqlite3_bind_int64(s, 7, (sqlite3_int64)watch->id);
+    if (watch->pc != 0)
+        sqlite3_bind_int64(s, 7, (sqlite3_int64)watch->pc);
+    sqlite3_bind_int64(s, 8, (sqlite3_int64)watch->id);
     int code = step_done(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watch %llu", p->path,

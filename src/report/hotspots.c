@@ -234,7 +234,11 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             fprintf(out, "%6.2f to %6.2f%%  ", 100 * s->share_low, 100 * s->share_high);
         else if (!h->full)
             fprintf(out, "%16s  ", "few samples");
-        fprintf(out, "%9.3f%%  %6.2f%%  ", 100 * s->miss_ratio, 100 * s->references_share);
+        if (isnan(s->miss_ratio))
+            fprintf(out, "%10s  ", "-");
+        else
+            fprintf(out, "%9.3f%%  ", 100 * s->miss_ratio);
+        fprintf(out, "%6.2f%%  ", 100 * s->references_share);
         put_row_name(out, h, row);
         putc('\n', out);
         few |= !s->enough;
@@ -243,7 +247,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
     if (left_out)
         fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
     if (few)
-        fputs("\nFew samples: not enough bursts saw misses there for an interval.\n", out);
+        fputs("\nFew samples: not enough misses were seen for an interval.\n", out);
     if (guessed)
         fputs("\n~: the compiler gave the instruction no line; that of the nearest one before it is shown.\n",
               out);

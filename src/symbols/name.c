@@ -40,6 +40,8 @@ struct naming {
     /* of the row that is read */
     uint64_t process;
     int second; /* pass */
+    struct profile_hit *hits;
+    size_t nhits;
 };
 
 /* What is counted of a site: in the first pass by site of the code, in the second by row. 0 or -ENOMEM. */
@@ -132,6 +134,10 @@ static int number_rows(struct naming *n)
         free(rest);
         return -ENOMEM;
     }
+    /* Few: each is a sample that stands for many misses. */
+    for (size_t i = 0; i < n->nhits; i++)
+        if (n->hits[i].site < nsites)
+            n->ids[n->hits[i].site] = 1;
     keep_most(n, n->far);
     keep_most(n, n->references); /* leaves the order: those with most references get the smallest numbers */
     for (size_t i = 0; i < nsites; i++) {
@@ -306,8 +312,20 @@ static int store_rows(struct naming *n)
     return code;
 }
 
+static int store_hits(struct naming *n)
+{
+    int code = 0;
+    for (size_t i = 0; i < n->nhits && code == 0; i++) {
+        uint64_t site = n->hits[i].site;
+        code = profile_set_hit_site(n->profile, n->hits[i].watch,
+                                    site < n->code->nsites ? n->ids[site] : PROFILE_SITE_NONE, n->err);
+    }
+    return code;
+}
+
 static void naming_clear(struct naming *n)
 {
+    free(n->hits);
     for (size_t i = 0; i < n->frames_room; i++) {
         free(n->frames[i].function);
         free(n->frames[i].file);
@@ -345,6 +363,8 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
         status = -ENOMEM;
     if (status == 0)
         status = profile_each_site_counts(p, take_row, &n, err);
+    if (status == 0)
+        status = profile_hits(p, 0, &n.hits, &n.nhits, err);
     if (status == 0 && (status = number_rows(&n)) < 0)
         error_set(err, status, "out of memory for the code of a run");
     n.second = 1;
@@ -358,6 +378,8 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
         status = store_objects(&n);
     if (status == 0)
         status = site_map_store(n.map, p, n.ids, nsites, err);
+    if (status == 0)
+        status = store_hits(&n);
     naming_clear(&n);
     return status;
 }

@@ -29,7 +29,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 13u
+#define WIRE_VERSION 14u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* pages that wire_session.page_ns is the mean of */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -224,6 +224,7 @@ struct wire_watch {
     uint64_t line;       /* address of its first byte */
     uint64_t app_cpu_ns; /* wire_desc.app_cpu_ns at the moment at which the state stopped being PENDING */
     uint64_t translated_refs; /* wire_desc.translated_refs at that moment */
+    uint64_t pc;              /* of the instruction that touched it; 0: not known */
     /* The same two when the thread whose survivor the line is got its answer, if other threads ran while it
      * waited for that; from_cpu_ns also includes what they ran while faults delayed the thread later. If the
      * thread had run alone, they would not have been ahead of it. 0: the values at the burst's end. */

@@ -111,6 +111,20 @@ def test_bursts_add_up_to_the_curve(profiles, cachegram):
             assert data["miss_ratio"] == pytest.approx(float(curve[1]), rel=1e-3)
 
 
+def test_watched_lines_have_sites(profiles):
+    """The list is larger than a burst's reach: that its lines are touched again is seen by watching them only."""
+    with sqlite3.connect(f"file:{profiles['hot_list']}?mode=ro", uri=True) as con:
+        rows = con.execute("select w.pc, m.start_addr, m.file_offset, s.offset, i.path, m.path, f.function from watch w"
+                           " join burst b on b.id = w.burst join site s on s.id = w.site join image i on i.id = s.image"
+                           " join frame f on f.id = s.outer_frame"
+                           " join module m on m.process = b.process and w.pc >= m.start_addr and w.pc < m.end_addr"
+                           " where w.outcome = 'reused'").fetchall()
+    assert rows
+    for pc, start, file_offset, offset, image, module, _ in rows:
+        assert (pc - start + file_offset, module) == (offset, image)
+    assert "follow" in [row[-1] for row in rows]
+
+
 @pytest.fixture(scope="module")
 def stripped(built, tmp_path_factory):
     """Three ways of hiding the names: in a file of their own, only functions known, nothing known."""

@@ -20,6 +20,7 @@
 #include <sqlite3.h>
 
 #include "profile/profile.h"
+#include "profile/sites.h"
 
 static char folder[64];
 static char path[128]; /* folder/p.db */
@@ -199,8 +200,27 @@ static void test_watches(void **state)
                                  .refs = 12.5,
                                  .cpu_ns = 1e6,
                                  .translated_refs = 300,
-                                 .clock_error = .25};
+                                 .clock_error = .25,
+                                 .pc = UINT64_MAX - 5};
     assert_int_equal(profile_set_outcome(p, &told, &err), 0);
+    struct profile_hit *hits;
+    size_t nhits;
+    assert_int_equal(profile_hits(p, 0, &hits, &nhits, &err), 0); /* of burst 2, which is not stored */
+    assert_int_equal(nhits, 0);
+    free(hits);
+    b.process = 7;
+    assert_int_equal(profile_add_burst(p, &b, &err), 0);
+    assert_int_equal(b.id, 2);
+    assert_int_equal(profile_hits(p, 6, &hits, &nhits, &err), 0);
+    assert_int_equal(nhits, 0);
+    free(hits);
+    for (uint64_t site = PROFILE_SITE_NONE; site != 3; site = site == PROFILE_SITE_NONE ? 0 : 3) {
+        assert_int_equal(profile_set_hit_site(p, told.id, site, &err), 0);
+        assert_int_equal(profile_hits(p, 7, &hits, &nhits, &err), 0);
+        assert_true(nhits == 1 && hits[0].watch == told.id && hits[0].pc == told.pc && hits[0].site == site);
+        free(hits);
+    }
+    assert_int_equal(profile_set_hit_site(p, told.id, 3, &err), 0);
     told.id = 99;
     assert_int_equal(profile_set_outcome(p, &told, &err), -ENOENT);
     in->count[32] = in->total = 7;
@@ -212,7 +232,7 @@ static void test_watches(void **state)
     size_t n;
     assert_int_equal(profile_open(path, &p, &err), 0);
     assert_int_equal(profile_bursts(p, &bursts, &n, &err), 0);
-    assert_true(n == 1 && isnan(bursts[0].start_refs) && isnan(bursts[0].refs_per_ns));
+    assert_true(n == 2 && isnan(bursts[0].start_refs) && isnan(bursts[0].refs_per_ns));
     assert_int_equal(profile_watches(p, &watches, &n, &err), 0);
     assert_int_equal(n, 3); /* by burst, then in the order of choice */
     assert_true(watches[0].burst == 1 && watches[0].outcome == PROFILE_OPEN && isnan(watches[0].refs) &&
@@ -220,8 +240,9 @@ static void test_watches(void **state)
     assert_true(watches[1].id == w[0].id && watches[1].address == w[0].address && watches[1].position == 5 &&
                 watches[1].age == 6 && watches[1].outcome == PROFILE_REUSED && watches[1].refs == 12.5 &&
                 watches[1].cpu_ns == 1e6 && watches[1].translated_refs == 300 &&
-                watches[1].clock_error == .25);
-    assert_true(watches[2].outcome == PROFILE_REFUSED && watches[2].refs == 0);
+                watches[1].clock_error == .25 && watches[1].pc == UINT64_MAX - 5 && watches[1].site == 3);
+    assert_true(watches[2].outcome == PROFILE_REFUSED && watches[2].refs == 0 && watches[2].pc == 0 &&
+                watches[2].site == 0);
     assert_int_equal(profile_get_sets(p, b.id, 64, out, &err), 0);
     assert_memory_equal(in, out, sizeof *in);
     assert_int_equal(profile_get_sets(p, b.id, 128, out, &err), -ENOENT);

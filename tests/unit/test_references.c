@@ -192,6 +192,8 @@ static void are_found(struct test *t, size_t nwords, struct random_state *random
         struct touched touched =
             records_touched(t->words, t->words + nwords, desc->last_insns, address, LOOKED_FOR);
         assert_true(touched.before <= touched.refs && touched.refs > 0);
+        if (touched.found)
+            assert_in_range(touched.pc, 0x1000, BLOCKS * 0x1000);
         for (unsigned i = 0; i < LOOKED_FOR; i++) {
             uint64_t line = address[i] / LINE;
             int expected = bsearch(&line, t->lines, t->nlines, sizeof(t->lines[0]), compare) != NULL,

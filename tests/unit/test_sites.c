@@ -207,6 +207,92 @@ static void shares_of_what_is_not_decided(void **state)
     shares_free(s);
 }
 
+/* The example of far-shares.c: two groups whose first touches are alike, and ten samples. */
+static void far_shares_by_hand(void **state)
+{
+    struct far_shares *f = far_shares_new(2, 1024, 1, NULL, 0);
+    struct far_share share[2];
+    double hits;
+    (void)state;
+    for (size_t group = 0; group < 2; group++) {
+        far_shares_reuses(f, group, octaves_bin(64), 30);
+        far_shares_firsts(f, group, octaves_bin(100), 70);
+    }
+    for (size_t burst = 0; burst < 10; burst++)
+        assert_int_equal(far_shares_hit(f, burst == 3, burst, 0.02), 0);
+    assert_int_equal(far_shares_find(f, share, &hits), 0);
+    assert_true(fabs(hits - 10) < 1e-9);
+    assert_true(fabs(share[0].share - 0.875) < 1e-9 && fabs(share[1].share - 0.125) < 1e-9);
+    /* Wilson's interval for 0.875 of 10 begins at 0.561. */
+    assert_true(fabs(share[0].error - (0.875 - 0.561) / 1.96) < 1e-3);
+    far_shares_free(f);
+}
+
+/* Without samples: both groups made as many first touches. Group 0's were at the beginning of the burst and
+ * its reuses are near, so that they are expected to be near, too. */
+static void far_shares_by_depth(void **state)
+{
+    struct far_shares *f = far_shares_new(2, 1024, 1, NULL, 0);
+    struct far_share share[2];
+    double hits;
+    (void)state;
+    far_shares_firsts(f, 0, octaves_bin(16), 200);
+    far_shares_firsts(f, 1, octaves_bin(500), 200);
+    far_shares_reuses(f, 0, octaves_bin(32), 10000);
+    far_shares_reuses(f, 1, octaves_bin(2000), 10000);
+    assert_int_equal(far_shares_find(f, share, &hits), 0);
+    assert_true(hits == 0 && share[0].share < 0.01 && fabs(share[0].share + share[1].share - 1) < 1e-9);
+    assert_true(share[1].error >= 0.25); /* nothing vouches for it */
+    far_shares_free(f);
+}
+
+/* Lines 0 and 1 are of function 0, line 2 of function 1, which bursts never saw miss. Half of the samples are
+ * in line 2; the others do not say which of the two lines it is, but the bursts do. */
+static void far_shares_inside_functions(void **state)
+{
+    const uint32_t functions[3] = {0, 0, 1};
+    struct far_shares *f = far_shares_new(3, 1024, 1, functions, 2);
+    struct far_share share[3];
+    double hits;
+    (void)state;
+    far_shares_firsts(f, 0, octaves_bin(100), 90);
+    far_shares_firsts(f, 1, octaves_bin(100), 10);
+    for (size_t i = 0; i < 200; i++)
+        assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, i, 0.001), 0);
+    assert_int_equal(far_shares_hit(f, FAR_SHARES_NOBODY, 200, 0.2), 0); /* as much as all others */
+    assert_int_equal(far_shares_find(f, share, &hits), 0);
+    assert_true(fabs(hits - 200) < 1e-6);
+    /* Half as the samples say, and half, which is nobody's, as the first touches. */
+    assert_true(fabs(share[0].share - (0.225 + 0.45)) < 0.01 && fabs(share[2].share - 0.25) < 0.01);
+    assert_true(fabs(share[0].share + share[1].share + share[2].share - 1) < 1e-9);
+    far_shares_free(f);
+}
+
+/* Group 1 made none of the undecided first touches, but half of what missed among them. */
+static void far_misses_of_others(void **state)
+{
+    const struct far_share far[2] = {{0.5, 0.1}, {0.5, 0.1}};
+    struct shares *s = shares_new(2, 0.5, 0.5, 0.5);
+    struct shares_result r;
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        shares_add(s, 0, 100, 10, 40);
+        shares_burst(s, 1);
+    }
+    shares_set_far(s, far, 8);
+    shares_result(s, 1, &r);
+    assert_true(fabs(r.misses - 100) < 1e-9 && fabs(r.misses_share - 1. / 3) < 1e-9 && r.enough);
+    assert_true(isnan(r.miss_ratio) && r.references == 0);
+    /* 200 of the 300 misses are not decided. */
+    assert_true(fabs(r.share_high - r.misses_share - 1.96 * 0.1 * 2 / 3) < 1e-9);
+    shares_set_far(s, far, 7);
+    shares_result(s, 1, &r);
+    assert_false(r.enough);
+    shares_result(s, 0, &r);
+    assert_true(fabs(r.miss_ratio - 0.2) < 1e-9 && fabs(r.ratio_high - 0.2 - 1.96 * 0.1 * 0.2) < 1e-9);
+    shares_free(s);
+}
+
 /* Of intervals from random bursts, about 95% hold the true share. */
 static void intervals_hold_the_truth(void **state)
 {
@@ -239,6 +325,10 @@ int main(void)
         cmocka_unit_test(counts_survive_the_way_into_the_profile),
         cmocka_unit_test(shares_by_hand),
         cmocka_unit_test(shares_of_what_is_not_decided),
+        cmocka_unit_test(far_shares_by_hand),
+        cmocka_unit_test(far_shares_by_depth),
+        cmocka_unit_test(far_shares_inside_functions),
+        cmocka_unit_test(far_misses_of_others),
         cmocka_unit_test(intervals_hold_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,8 +63,9 @@ static uint64_t since_fault(uint64_t then)
     return cpu_ns() - then + watching()->fault_entry_ns;
 }
 
-/* Unprotects the page if it is protected. 1: it was; 0: it was not; negative: it is not mapped any more. */
-static int touch(uint64_t address, uint64_t now, int *wanted)
+/* Unprotects the page if it is protected. 1: it was; 0: it was not; negative: it is not mapped any more.
+ * pc: of the instruction; 0: not known. */
+static int touch(uint64_t address, uint64_t pc, uint64_t now, int *wanted)
 {
     watch_lock();
     struct page *p = find_page(address);
@@ -73,7 +74,7 @@ static int touch(uint64_t address, uint64_t now, int *wanted)
         settle_range(p->address, p->address + WIRE_PAGE, WIRE_WATCH_UNMAPPED);
         was_protected = -1;
     } else if (was_protected) {
-        hit_range(address, address + 1, since_fault(now), watch_translated_refs());
+        hit_range(address, address + 1, since_fault(now), watch_translated_refs(), pc);
         *wanted = page_is_pending(p);
     }
     watch_unlock();
@@ -108,7 +109,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     were_many |= watch_several_threads();
     uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_work_begins(t) : 0;
     uint64_t before = __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE);
-    was_protected = touch(address, now, &wanted);
+    was_protected = touch(address, uc && !region_is_agent(arch_pc(uc)) ? arch_pc(uc) : 0, now, &wanted);
     if (was_protected == 0)
         return were_many && access_now_works(address, write, before);
     if (was_protected < 0)
@@ -156,7 +157,8 @@ static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t 
         watch_lock();
         for (unsigned i = 0; i < n; i++)
             if (touched.found >> i & 1)
-                hit_range(lines[i], lines[i] + 1, ago_ns, watch_translated_refs() + touched.before);
+                hit_range(lines[i], lines[i] + 1, ago_ns, watch_translated_refs() + touched.before,
+                          touched.pc);
         watch_unlock();
     }
     count_add(&proc->count.watch_refs, touched.refs);

@@ -62,10 +62,11 @@ void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state)
             settle(&watching()->watch[i], state);
 }
 
-void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs)
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs, uint64_t pc)
 {
     for (unsigned i = 0; i < WIRE_MAX_WATCHES; i++)
         if (lies_in(&watching()->watch[i], low, high)) {
+            watching()->watch[i].pc = pc;
             settle_at(&watching()->watch[i], WIRE_WATCH_HIT, watch_app_cpu_ns() - ago_ns, translated_refs);
             count_add(&proc->count.watch_hits, 1);
         }

@@ -12,6 +12,7 @@
 struct search {
     const uint64_t *lines;
     unsigned n;
+    uint64_t pc; /* of the instruction at hand */
     struct touched touched;
 };
 
@@ -38,8 +39,10 @@ static inline void touch(struct search *s, uint64_t address, uint64_t bytes)
     uint64_t line = session->line_bytes;
     for (unsigned i = 0; i < s->n; i++)
         if (__builtin_expect(address + bytes - 1 - s->lines[i] < line + bytes - 1, 0)) {
-            if (!s->touched.found)
+            if (!s->touched.found) {
                 s->touched.before = s->touched.refs;
+                s->touched.pc = s->pc;
+            }
             s->touched.found |= 1ull << i;
         }
 }
@@ -92,6 +95,7 @@ static void look(struct search *s, const struct record *r)
         const struct wire_ref *ref = &r->block->refs[i];
         if (ref->insn >= r->insns)
             break;
+        s->pc = r->block->pc + ref->pc_offset;
         switch (ref->kind) {
         case WIRE_REF_REP:
             touch_rep(s, r, ref);
@@ -114,7 +118,7 @@ static void look(struct search *s, const struct record *r)
 struct touched records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,
                                const uint64_t *lines, unsigned n_lines)
 {
-    struct search s = {lines, n_lines, {0, 0, 0}};
+    struct search s = {.lines = lines, .n = n_lines};
     uint64_t fs_base = (uint64_t)__builtin_thread_pointer();
     while (words < end) {
         uint32_t id = (uint32_t)*words & WIRE_ID_MASK, n = (uint32_t)*words >> WIRE_ID_BITS;

@@ -72,8 +72,8 @@ void postpone_lines(uint32_t tid, uint64_t page, uint64_t ns);
 /* Sets the final state of each pending line in [low, high). */
 void settle_range(uint64_t low, uint64_t high, enum wire_watch_state state);
 /* Lines there were touched, so much CPU time ago (which went into profiling), after so many references in
- * translated code. */
-void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs);
+ * translated code, by the instruction at pc (0: not known). */
+void hit_range(uint64_t low, uint64_t high, uint64_t ago_ns, uint64_t translated_refs, uint64_t pc);
 void censor_range(uint64_t low, uint64_t high); /* that memory cannot be watched */
 void settle(struct wire_watch *w, enum wire_watch_state state);
 void censor_all(void);

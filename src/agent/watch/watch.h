@@ -97,6 +97,7 @@ void watch_reap(void);                       /* forgets threads that have ended 
 struct touched {
     uint64_t found;        /* which of the lines were touched: bit i is lines[i] */
     uint64_t refs, before; /* references in the records; and before the first touch of one of the lines */
+    uint64_t pc;           /* of the instruction that made that touch */
 };
 /* lines: addresses; n <= 64. */
 struct touched records_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns,

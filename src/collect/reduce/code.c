@@ -198,3 +198,19 @@ int code_add_process(struct code *c, const struct decoder *d, const uint8_t *use
     *size = c->used;
     return 0;
 }
+
+int64_t code_add_place(struct code *c, const struct wire_module *modules, uint32_t nmodules, uint64_t pc)
+{
+    /* The last one that lies there: earlier ones may have been unmapped. */
+    for (uint32_t i = nmodules < WIRE_MAX_MODULES ? nmodules : WIRE_MAX_MODULES; i > 0; i--) {
+        struct wire_module module = modules[i - 1]; /* the target's memory: read once */
+        if (pc < module.start || pc >= module.end)
+            continue;
+        module.path[sizeof(module.path) - 1] = '\0';
+        uint32_t image = find_image(c, module.path);
+        if (image == NO_IMAGE)
+            return -ENOMEM;
+        return find_site(c, (struct symbols_site){image, pc - (module.start - module.file_offset)});
+    }
+    return -ENOENT;
+}

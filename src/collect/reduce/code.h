@@ -25,7 +25,10 @@ void code_free(struct code *c); /* NULL is allowed */
 int code_add_process(struct code *c, const struct decoder *d, const uint8_t *used,
                      const struct wire_module *modules, uint32_t nmodules, const uint8_t **bytes,
                      size_t *size);
-/* Everything found so far; valid until the next call of code_add_process. */
+/* The instruction at an address of that process, as a number of code_found's sites; -ENOENT: in none of the
+ * modules; -ENOMEM. */
+int64_t code_add_place(struct code *c, const struct wire_module *modules, uint32_t nmodules, uint64_t pc);
+/* Everything found so far; valid until the next call of code_add_process or code_add_place. */
 struct symbols_code code_found(const struct code *c);
 
 #endif

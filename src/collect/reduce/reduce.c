@@ -339,6 +339,24 @@ int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profil
     return status == 0 && r->sites_bytes > COLLECT_SITES_BYTES ? thin_sites(r, p, err) : status;
 }
 
+/* Watched lines are touched again by native code, where only the address of the instruction is known. */
+static int name_hits(struct reducer *r, const struct reduce_process *process, struct profile *p,
+                     const struct wire_module *modules, uint32_t nmodules, struct error *err)
+{
+    struct profile_hit *hits = NULL;
+    size_t n = 0;
+    int status = profile_hits(p, process->id, &hits, &n, err);
+    for (size_t i = 0; i < n && status == 0; i++) {
+        int64_t site = code_add_place(r->code, modules, nmodules, hits[i].pc);
+        if (site >= 0)
+            status = profile_set_hit_site(p, hits[i].watch, (uint64_t)site, err);
+        else if (site != -ENOENT)
+            status = error_set(err, -ENOMEM, "out of memory for the code of a process");
+    }
+    free(hits);
+    return status;
+}
+
 int reduce_process_code(struct reducer *r, struct reduce_process *process, struct profile *p,
                         const struct wire_module *modules, uint32_t nmodules, struct error *err)
 {
@@ -355,7 +373,9 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
     if (status == 0 && (status = code_add_process(r->code, process->decoder, process->site_blocks, modules,
                                                   nmodules, &bytes, &size)) < 0)
         error_set(err, status, "out of memory for the code of a process");
-    return status == 0 && size > 0 ? profile_put_blocks(p, process->id, bytes, size, err) : status;
+    if (status == 0 && size > 0)
+        status = profile_put_blocks(p, process->id, bytes, size, err);
+    return status == 0 && !r->full ? name_hits(r, process, p, modules, nmodules, err) : status;
 }
 
 const struct code *reduce_code(const struct reducer *r)

@@ -139,6 +139,7 @@ int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *
         .cpu_ns = outcome->cpu_ns,
         .translated_refs = outcome->translated_refs,
         .clock_error = outcome->clock_error,
+        .pc = outcome->pc,
     };
     int status = profile_set_outcome(w->profile, &watch, err);
     if (status == 0)

@@ -118,6 +118,9 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
         .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
         .translated_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
         .clock_error = NAN,
+        .pc = outcome == PROFILE_REUSED && l->touched.ns == 0 && l->slot >= 0
+                  ? w->proc->watching.watch[l->slot].pc
+                  : 0,
     };
     int status = watches_outcome(w->watches, l->id, &told, err);
     if (l->slot >= 0) {
@@ -306,7 +309,7 @@ static void put_in_table(struct watcher *w, struct line *l)
     t->line = l->address;
     t->protection = (uint32_t)l->protection;
     t->id = l->id;
-    t->from_cpu_ns = t->from_refs = 0;
+    t->from_cpu_ns = t->from_refs = t->pc = 0;
     __atomic_store_n(&t->state, WIRE_WATCH_PENDING, __ATOMIC_RELEASE);
 }
 
