@@ -19,6 +19,7 @@
 
 #define PAGES 4096u
 #define PAGE_SHIFT 12u
+#define RECENT 16u
 #define MOST_AREAS 65536u
 #define MOST_THREADS 1024u
 /* glibc's descriptor of a thread, from the FS base on; it ends a thread's stack. And what may lie below. */
@@ -68,8 +69,9 @@ struct objects {
     uint32_t nmodules, modules_seen;
     struct thread_stack threads[MOST_THREADS];
     uint32_t nthreads;
-    struct extent last; /* of this buffer */
-    int numbering;      /* extents get their object's number */
+    struct extent recent[RECENT]; /* of this buffer */
+    unsigned next;                /* of recent[] */
+    int numbering;                /* extents get their object's number */
     struct page pages[PAGES];
 };
 
@@ -245,7 +247,7 @@ static void find_variable(struct objects *o, const struct module *m, uint64_t ad
 }
 
 /* Whether a thread's stack, or the main thread's variables, are there: an anonymous mapping, which may go on
- * above as another one's. */
+ * above as another one's. If not, the extent becomes what is around the address between these. */
 static int find_thread(struct objects *o, uint64_t address, const struct vma *vma, struct extent *extent)
 {
     char name[64];
@@ -254,7 +256,13 @@ static int find_thread(struct objects *o, uint64_t address, const struct vma *vm
         int is_main = t->tid == o->pid;
         uint64_t low = is_main ? t->fs_base - TLS_BYTES : vma->start,
                  high = is_main ? t->fs_base + TCB_BYTES : page_end(t->fs_base + TCB_BYTES);
-        if (t->fs_base < vma->start || t->fs_base >= vma->end || address < low || address >= high)
+        if (t->fs_base < vma->start || t->fs_base >= vma->end)
+            continue;
+        if (high <= address && high > extent->low)
+            extent->low = high;
+        if (low > address && low < extent->high)
+            extent->high = low;
+        if (address < low || address >= high)
             continue;
         /* Stacks lie side by side in one mapping if they have no guard pages. */
         for (uint32_t k = 0; k < o->nthreads; k++) {
@@ -294,12 +302,8 @@ static struct extent find_extent(struct objects *o, uint64_t address)
     } else if (strcmp(vma->name, "[stack]") == 0) {
         e.id = number(o, PROFILE_OBJECT_STACK, "main thread", "", 0, 0);
     } else if (vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0) {
-        if (!find_thread(o, address, vma, &e)) {
-            /* A thread's stack may be above or below: no page is remembered but this one. */
-            e.low = address & ~(uint64_t)(WIRE_PAGE - 1);
-            e.high = e.low + WIRE_PAGE;
+        if (!find_thread(o, address, vma, &e))
             e.id = number(o, PROFILE_OBJECT_ANONYMOUS, vma->name, "", 0, 0);
-        }
     } else {
         e.id = number(o, PROFILE_OBJECT_FILE, vma->name, vma->name, 0, 0);
     }
@@ -325,7 +329,7 @@ static void note_thread(struct objects *o, const struct wire_desc *desc)
 void objects_buffer(struct objects *o, const struct wire_desc *desc)
 {
     o->buffer++;
-    o->last = (struct extent){0};
+    memset(o->recent, 0, sizeof(o->recent));
     note_thread(o, desc);
     if (o->vmas != NULL && desc->end_ns - o->refreshed_ns > COLLECT_MAPS_NS) {
         vmas_refresh(o->vmas);
@@ -333,15 +337,18 @@ void objects_buffer(struct objects *o, const struct wire_desc *desc)
     }
 }
 
-static const struct extent *extent_of(struct objects *o, uint64_t address)
+static struct extent *extent_of(struct objects *o, uint64_t address)
 {
-    if (address < o->last.low || address >= o->last.high)
-        o->last = find_extent(o, address);
-    return &o->last;
+    for (unsigned i = 0; i < RECENT; i++)
+        if (address >= o->recent[i].low && address < o->recent[i].high)
+            return &o->recent[i];
+    struct extent *e = &o->recent[o->next++ % RECENT];
+    *e = find_extent(o, address);
+    return e;
 }
 
 /* The variable that has most of the line, or else what has most of it. Only that one gets a number. */
-static uint32_t object_of(struct objects *o, uint64_t low)
+static const struct extent *extent_of_line(struct objects *o, uint64_t low)
 {
     uint64_t high = low + o->line_bytes, most = 0, best = low;
     for (uint64_t at = low; at < high;) {
@@ -356,12 +363,13 @@ static uint32_t object_of(struct objects *o, uint64_t low)
         }
         at = end;
     }
-    if (extent_of(o, best)->id == 0) {
+    struct extent *e = extent_of(o, best);
+    if (e->id == 0) {
         o->numbering = 1;
-        o->last = find_extent(o, best);
+        *e = find_extent(o, best);
         o->numbering = 0;
     }
-    return o->last.id;
+    return e;
 }
 
 uint32_t objects_find(struct objects *o, uint64_t line)
@@ -370,10 +378,10 @@ uint32_t objects_find(struct objects *o, uint64_t line)
     struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
     if (p->number == number && p->buffer == o->buffer && p->id != 0)
         return p->id;
-    uint32_t id = object_of(o, address);
+    const struct extent *e = extent_of_line(o, address);
     uint64_t low = number << PAGE_SHIFT;
     *p = (struct page){.number = number, .buffer = o->buffer};
-    if (o->last.low <= low && o->last.high >= low + (1u << PAGE_SHIFT))
-        p->id = id;
-    return id;
+    if (e->low <= low && e->high >= low + (1u << PAGE_SHIFT))
+        p->id = e->id;
+    return e->id;
 }
