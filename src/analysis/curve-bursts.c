@@ -141,17 +141,17 @@ static int smooth_rates(struct loaded *l, struct error *err)
 /* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. */
 static int bound_weights(struct loaded *l, struct error *err)
 {
-    struct rates_pair *near = calloc(l->nlist + 1, sizeof *near);
-    if (!near)
+    struct rates_pair *pairs = calloc(l->nlist + 1, sizeof *pairs);
+    if (!pairs)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++)
-        near[i] = (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns};
-    int code = rates_bound(near, l->nlist);
+        pairs[i] = (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns};
+    int code = rates_bound(pairs, l->nlist);
     if (code < 0)
         error_set(err, code, "out of memory computing the curve");
     for (size_t i = 0; i < l->nlist; i++)
-        l->list[i].near_per_ns = near[i].near_per_ns;
-    free(near);
+        l->list[i].near_per_ns = pairs[i].near_per_ns;
+    free(pairs);
     return code;
 }
 
@@ -194,8 +194,8 @@ static void note_watches(const struct loaded *l, size_t from, size_t to, struct 
 {
     for (size_t i = from; i < to; i++) {
         const struct profile_watch *w = &l->watched[i];
-        curve->unfollowed += w->outcome == PROFILE_OPEN || w->outcome == PROFILE_REFUSED;
-        curve->dropped += w->outcome == PROFILE_DROPPED;
+        curve->unwatched += w->outcome == PROFILE_OPEN || w->outcome == PROFILE_REFUSED;
+        curve->censored += w->outcome == PROFILE_DROPPED;
         if (!isnan(w->clock_error) && !(curve->clock_error >= w->clock_error))
             curve->clock_error = w->clock_error;
     }

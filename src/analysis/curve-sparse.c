@@ -8,9 +8,9 @@
 #include "model/windows.h"
 
 /* Distributes the samples, sorted by window, to windows, sorted by id; distances: space for all. */
-static int deal(const struct profile_window *windows, size_t nwindows, const struct profile_sample *samples,
-                size_t nsamples, struct curve_window *curves, uint64_t *distances, const char *profile,
-                struct error *err)
+static int assign_samples(const struct profile_window *windows, size_t nwindows,
+                          const struct profile_sample *samples, size_t nsamples, struct curve_window *curves,
+                          uint64_t *distances, const char *profile, struct error *err)
 {
     size_t at = 0;
     for (size_t w = 0; w < nwindows; w++) {
@@ -53,7 +53,7 @@ int analysis_curve_sparse(struct profile *p, enum analysis_model model, struct a
             code = error_set(err, -ENOMEM, "out of memory computing the curve");
     }
     if (code == 0)
-        code = deal(windows, nwindows, samples, nsamples, curves, distances, curve->profile, err);
+        code = assign_samples(windows, nwindows, samples, nsamples, curves, distances, curve->profile, err);
     if (code == 0)
         code =
             curve_windows(curves, nwindows,

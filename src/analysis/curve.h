@@ -52,8 +52,8 @@ struct analysis_curve {
     size_t windows, samples; /* of sparse reuse distances; 0 in other profiles */
     unsigned ways;           /* 0: fully associative */
     size_t watches;          /* survivors of those bursts that were chosen to be watched */
-    size_t unfollowed;       /* of these, refused or without an outcome */
-    size_t dropped;          /* of these, censored */
+    size_t unwatched;        /* of these, refused or without an outcome */
+    size_t censored;         /* of these, censored */
     /* If there are several processes: their CPU time in user mode without profiling, and the part of it that
      * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;

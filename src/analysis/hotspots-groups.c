@@ -126,33 +126,33 @@ static uint32_t group_of(const struct analysis_groups *groups, uint32_t site)
     return site <= groups->most_site ? groups->of_site[site] : ANALYSIS_NO_GROUP;
 }
 
-static struct analysis_pair *pair_at(struct analysis_pair *pairs, size_t room, uint32_t group,
+static struct analysis_pair *pair_at(struct analysis_pair *pairs, size_t capacity, uint32_t group,
                                      uint32_t object)
 {
     uint64_t hash = ((uint64_t)group << 32 | object) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = (size_t)(hash ^ hash >> 32) & (room - 1);
+    size_t at = (size_t)(hash ^ hash >> 32) & (capacity - 1);
     while (pairs[at].row != 0 && (pairs[at].group != group || pairs[at].object != object))
-        at = (at + 1) & (room - 1);
+        at = (at + 1) & (capacity - 1);
     return &pairs[at];
 }
 
 static int grow(struct analysis_hotspots *h, struct analysis_groups *groups)
 {
-    size_t room = groups->room ? 2 * groups->room : 1024;
-    struct analysis_pair *pairs = calloc(room, sizeof *pairs);
-    struct analysis_hotspot *rows = reallocarray(h->rows, room / 2, sizeof *rows);
+    size_t capacity = groups->capacity ? 2 * groups->capacity : 1024;
+    struct analysis_pair *pairs = calloc(capacity, sizeof *pairs);
+    struct analysis_hotspot *rows = reallocarray(h->rows, capacity / 2, sizeof *rows);
     if (rows)
         h->rows = rows;
     if (!pairs || !rows) {
         free(pairs);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < groups->room; i++)
+    for (size_t i = 0; i < groups->capacity; i++)
         if (groups->pairs[i].row != 0)
-            *pair_at(pairs, room, groups->pairs[i].group, groups->pairs[i].object) = groups->pairs[i];
+            *pair_at(pairs, capacity, groups->pairs[i].group, groups->pairs[i].object) = groups->pairs[i];
     free(groups->pairs);
     groups->pairs = pairs;
-    groups->room = room;
+    groups->capacity = capacity;
     return 0;
 }
 
@@ -162,9 +162,9 @@ int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *gro
     uint32_t group = group_of(groups, site);
     if (group == ANALYSIS_NO_GROUP)
         return 0;
-    if (2 * (groups->npairs + 1) > groups->room && grow(h, groups) < 0)
+    if (2 * (groups->npairs + 1) > groups->capacity && grow(h, groups) < 0)
         return -ENOMEM;
-    struct analysis_pair *pair = pair_at(groups->pairs, groups->room, group, object);
+    struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, object);
     if (pair->row != 0)
         return 0;
     *pair = (struct analysis_pair){group, object, (uint32_t)++groups->npairs};
@@ -181,8 +181,8 @@ uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct ana
     uint32_t group = group_of(groups, site);
     if (!h->objects || group == ANALYSIS_NO_GROUP)
         return group;
-    if (groups->room == 0)
+    if (groups->capacity == 0)
         return ANALYSIS_NO_GROUP;
-    const struct analysis_pair *pair = pair_at(groups->pairs, groups->room, group, object);
+    const struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, object);
     return pair->row != 0 ? pair->row - 1 : ANALYSIS_NO_GROUP;
 }

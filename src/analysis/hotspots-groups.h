@@ -23,7 +23,7 @@ struct analysis_groups {
     /* With objects, rows are pairs of these groups and an object. */
     struct analysis_hotspot *groups; /* as they are without object */
     struct analysis_pair *pairs;     /* open addressing */
-    size_t npairs, room;
+    size_t npairs, capacity;
 };
 
 /* h has images, frames and data. Makes h->rows, one per group, without shares; with objects none. */

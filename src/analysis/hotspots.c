@@ -62,7 +62,7 @@ static void take_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, co
     r->processes[r->nprocesses++] = id;
 }
 
-static int is_asked_for(const struct reading *r, uint64_t process, uint32_t tid)
+static int is_selected(const struct reading *r, uint64_t process, uint32_t tid)
 {
     if (r->question->tid && tid != r->question->tid)
         return 0;
@@ -117,8 +117,8 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
     int first = what >= SITE_COUNT_FIRST;
     uint32_t bin = what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
     /* In full mode the first touch of a line is its first one ever, which misses. */
-    double sure = first && r->h->full ? 1 : r->decided[bin];
-    shares_add(r->shares, group, 0, sure * n, first ? (1 - sure) * n : 0);
+    double certain = first && r->h->full ? 1 : r->decided[bin];
+    shares_add(r->shares, group, 0, certain * n, first ? (1 - certain) * n : 0);
     if (r->far_shares)
         (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, group, bin, r->weight * n);
     return 0;
@@ -155,14 +155,14 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     if (!r->h->full) {
         while (r->next < r->weights.n && r->weights.list[r->next].burst < burst) {
             const struct analysis_weight *w = &r->weights.list[r->next++];
-            r->h->other_bursts += is_asked_for(r, w->process, w->tid) != 0;
+            r->h->other_bursts += is_selected(r, w->process, w->tid) != 0;
         }
         if (r->next == r->weights.n || r->weights.list[r->next].burst != burst)
             return 0;
         weight = r->weights.list[r->next].weight;
         tid = r->weights.list[r->next++].tid;
     }
-    if (!is_asked_for(r, process, tid))
+    if (!is_selected(r, process, tid))
         return 0;
     r->process = process;
     r->weight = weight;
@@ -227,7 +227,7 @@ static int find_far_shares(struct reading *r, struct error *err)
     for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
         const struct analysis_missed *m = &r->weights.missed[i];
         uint32_t group = m->site ? group_of(r, m->site) : UINT32_MAX;
-        if (is_asked_for(r, m->process, m->tid))
+        if (is_selected(r, m->process, m->tid))
             code = far_shares_hit(r->far_shares, group != UINT32_MAX ? group : FAR_SHARES_NOBODY,
                                   (size_t)m->burst, m->weight);
     }

@@ -17,11 +17,11 @@ int analysis_pirate_load(struct profile *p, struct analysis_pirate *r, struct er
         {"pirate_threads", &r->threads},
         {"pirate_limit", &r->limit},
         {"pirate_stopped_percent", &r->stopped_percent},
-        {"pirate_own_percent", &r->own_percent},
+        {"pirate_own_percent", &r->cachegram_percent},
         {"pirate_cpu_seconds", &r->cpu_seconds},
         {"pirate_wall_seconds", &r->wall_seconds},
         {"pirate_alone_ns_per_unit", &r->alone_ns},
-        {"pirate_beside_ns_per_unit", &r->beside_ns},
+        {"pirate_beside_ns_per_unit", &r->with_pirate_ns},
     };
     const struct {
         const char *key;

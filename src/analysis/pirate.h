@@ -18,9 +18,9 @@ struct analysis_pirate {
     double private_bytes;  /* private caches that the program has in addition to its part of the last level */
     double threads, limit; /* of the Pirate; its fetch ratio up to which a measurement is valid */
     double stopped_percent;           /* of the time, to change the size; NaN: not in this run, or unknown */
-    double own_percent;               /* likewise: cachegram itself ran, without the Pirate */
+    double cachegram_percent;         /* likewise: cachegram itself ran, without the Pirate */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one */
-    double alone_ns, beside_ns;       /* time per unit, alone and beside a Pirate of half a megabyte */
+    double alone_ns, with_pirate_ns;  /* time per unit, alone and beside a Pirate of half a megabyte */
     char notes[4096];                 /* one sentence per line */
 };
 

@@ -90,20 +90,20 @@ static uint64_t half_power(unsigned half)
 
 struct list {
     uint64_t *sizes;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 static int list_add(struct list *list, uint64_t size, struct error *err)
 {
     if (list->n == SIZE_LIST_MAX)
         return error_set(err, -ERANGE, "more than %u sizes", SIZE_LIST_MAX);
-    if (list->n == list->room) {
-        size_t room = list->room * 2 + 64;
-        uint64_t *sizes = realloc(list->sizes, room * sizeof *sizes);
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity * 2 + 64;
+        uint64_t *sizes = realloc(list->sizes, capacity * sizeof *sizes);
         if (sizes == NULL)
             return error_set(err, -ENOMEM, "out of memory for a list of sizes");
         list->sizes = sizes;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->sizes[list->n++] = size;
     return 0;

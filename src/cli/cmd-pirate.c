@@ -190,7 +190,7 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
 }
 
 /* Prints on stderr, once, what the columns that stay empty would need. */
-static void tell_what_is_missing(const struct analysis_pirate *r)
+static void print_missing_columns(const struct analysis_pirate *r)
 {
     int references = 0, counters = 0;
     for (size_t i = 0; i < r->n; i++) {
@@ -218,7 +218,7 @@ static void print(const struct pirate_options *o, FILE *out, struct analysis_pir
         while ((line = strsep(&rest, "\n")) != NULL)
             if (*line)
                 fprintf(stderr, "cachegram: note: %s\n", line);
-    tell_what_is_missing(r);
+    print_missing_columns(r);
 }
 
 /* Stores the results and prints them. */

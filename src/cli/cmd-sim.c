@@ -160,7 +160,7 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
 }
 
 /* Checks and completes the options once all are read. */
-static int settle(struct sim_options *o, size_t ntraces)
+static int check_options(struct sim_options *o, size_t ntraces)
 {
     if (ntraces == 0)
         return cli_misuse("sim", "trace expected");
@@ -247,7 +247,8 @@ static int run_all(struct sim_source *source, const struct sim_job *jobs, uint32
 /* --- results --- */
 
 /* Prints warnings after the results; returns the exit status. */
-static int last_words(const struct sim_options *o, const struct sim_source *source, uint64_t references)
+static int print_warnings_and_status(const struct sim_options *o, const struct sim_source *source,
+                                     uint64_t references)
 {
     if (sim_source_sampled(source) && !o->bursts)
         fputs(
@@ -295,7 +296,7 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
         else
             status = sim_print_results(o, jobs, traces, ntraces, references, &err);
         if (status == 0)
-            code = last_words(o, source, references);
+            code = print_warnings_and_status(o, source, references);
     }
     if (status < 0 && code == 0)
         code = cli_fail(&err);
@@ -309,7 +310,7 @@ static int run(const struct sim_options *o, const char *const *traces, size_t nt
 }
 
 /* Of `--cache A B C`, B and C arrive as operands, in their order. */
-static int operand(const char *text, struct sim_options *o, const char **traces, size_t *ntraces)
+static int add_operand(const char *text, struct sim_options *o, const char **traces, size_t *ntraces)
 {
     if (text[0] == 'L' && text[1] >= '1' && text[1] <= '9' && text[2] == ':')
         return add_caches(text, o);
@@ -336,15 +337,15 @@ int cmd_sim(int argc, char **argv)
         if (taken < 0)
             status = 2;
         else if (opt == OPERAND)
-            status = operand(optarg, &o, traces, &ntraces);
+            status = add_operand(optarg, &o, traces, &ntraces);
         else if (!taken)
             status = opt == '?' || opt == ':' ? cli_misuse_option("sim", opt, argv)
                                               : parse_option(opt, optarg, &o);
     }
     for (int i = optind; i < argc && status == 0; i++) /* after -- */
-        status = operand(argv[i], &o, traces, &ntraces);
+        status = add_operand(argv[i], &o, traces, &ntraces);
     if (status == 0)
-        status = settle(&o, ntraces);
+        status = check_options(&o, ntraces);
     if (status == 0)
         status = run(&o, traces, ntraces);
     free(traces);

@@ -75,8 +75,8 @@ static int is_same_file(const char *a, const char *b)
            one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static void tell(const struct convert_options *o, const struct trace_reader *r, uint64_t references,
-                 uint64_t bytes)
+static void print_amount(const struct convert_options *o, const struct trace_reader *r, uint64_t references,
+                         uint64_t bytes)
 {
     char text[SIZE_TEXT];
     fprintf(stderr, "cachegram: %" PRIu64 " references, %s: %s\n", references, size_format(bytes, text),
@@ -87,7 +87,7 @@ static void tell(const struct convert_options *o, const struct trace_reader *r, 
 }
 
 /* Checks after copying whether the input was complete: 0, or the exit status after a message. */
-static int judge(const struct convert_options *o, const struct trace_reader *r, uint64_t references)
+static int check_input_end(const struct convert_options *o, const struct trace_reader *r, uint64_t references)
 {
     const char *kept = o->partial ? "what was converted until then was kept"
                                   : "nothing was written; --partial keeps what was converted until then";
@@ -134,7 +134,7 @@ int convert(const struct convert_options *o)
         code = cli_fail(&err);
     } else {
         uint64_t references = trace_written_references(w);
-        code = judge(o, r, references);
+        code = check_input_end(o, r, references);
         if (code != 0 && (!o->partial || references == 0)) {
             trace_abandon(w);
         } else {
@@ -142,7 +142,7 @@ int convert(const struct convert_options *o)
             if (trace_finish(w, &bytes, &err) < 0)
                 code = cli_fail(&err);
             else
-                tell(o, r, references, bytes);
+                print_amount(o, r, references, bytes);
         }
     }
     trace_close(r);

@@ -24,11 +24,11 @@ void pirate_profile_unsaved(struct pirating_result *result, const struct piratin
                                   .threads = result->threads,
                                   .limit = options->limit,
                                   .stopped_percent = result->stopped_share * 100,
-                                  .own_percent = result->own_share * 100,
+                                  .cachegram_percent = result->cachegram_share * 100,
                                   .cpu_seconds = result->cpu_seconds,
                                   .wall_seconds = result->wall_seconds,
                                   .alone_ns = result->alone_ns,
-                                  .beside_ns = result->interference_ns};
+                                  .with_pirate_ns = result->interference_ns};
     snprintf(r->unit, sizeof r->unit, "%s", result->unit);
     memcpy(r->notes, result->notes, sizeof r->notes);
     result->rows = NULL;

@@ -27,21 +27,22 @@ struct home {
     struct statcc_machine machine;
     char name[64], cpu[128];
     double hz;
-    int told; /* by --recorded-on: not to be doubted */
+    int given; /* by --recorded-on: not to be doubted */
 };
 
 static int find_home(const struct cli_memory *memory, const struct machine *described, unsigned line_bytes,
                      struct home *home, struct error *err)
 {
     const struct machine *from = described;
-    struct machine *told = NULL;
+    struct machine *given = NULL;
     int code = 0;
-    *home = (struct home){.told = memory->recorded_on != NULL};
+    *home = (struct home){.given = memory->recorded_on != NULL};
     if (memory->recorded_on) {
-        from = told = malloc(sizeof *told);
-        code = told ? machine_find(memory->recorded_on, told, err) : error_set(err, -ENOMEM, "out of memory");
-        if (code == 0 && !(told->clock_hz > 0))
-            code = error_set(err, -EINVAL, "the description of machine '%s' lacks its clock", told->name);
+        from = given = malloc(sizeof *given);
+        code =
+            given ? machine_find(memory->recorded_on, given, err) : error_set(err, -ENOMEM, "out of memory");
+        if (code == 0 && !(given->clock_hz > 0))
+            code = error_set(err, -EINVAL, "the description of machine '%s' lacks its clock", given->name);
     }
     if (code == 0 && from->levels > 0)
         code = cli_machine_model(from, line_bytes, &home->machine, err);
@@ -50,7 +51,7 @@ static int find_home(const struct cli_memory *memory, const struct machine *desc
         snprintf(home->cpu, sizeof home->cpu, "%s", from->cpu);
         home->hz = from->clock_hz > 0 ? from->clock_hz : 0;
     }
-    free(told);
+    free(given);
     return code;
 }
 
@@ -92,7 +93,7 @@ static const char *missing(const struct home *home, const struct analysis_progra
         return "without --machine, the profile's time cannot be converted to cycles";
     if (home->hz == 0)
         return "the machine's description lacks its clock";
-    if (!home->told && (!home->cpu[0] || strcmp(home->cpu, p->cpu) != 0))
+    if (!home->given && (!home->cpu[0] || strcmp(home->cpu, p->cpu) != 0))
         return "recorded on another machine: describe it by --recorded-on";
     if (p->curve.known_lines < home->machine.shared_lines)
         return "not enough samples at the size of the shared cache";

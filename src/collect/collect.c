@@ -79,12 +79,12 @@ static void warn(struct collect_result *result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void warn(struct collect_result *result, const char *format, ...)
 {
-    size_t used = strlen(result->warning), room = sizeof(result->warning);
+    size_t used = strlen(result->warning), capacity = sizeof(result->warning);
     va_list arguments;
-    if (used != 0 && used + 1 < room)
-        used += (size_t)snprintf(result->warning + used, room - used, "\n");
+    if (used != 0 && used + 1 < capacity)
+        used += (size_t)snprintf(result->warning + used, capacity - used, "\n");
     va_start(arguments, format);
-    vsnprintf(result->warning + used, room - used, format, arguments);
+    vsnprintf(result->warning + used, capacity - used, format, arguments);
     va_end(arguments);
 }
 
@@ -259,7 +259,7 @@ static void clear(struct run *r)
 }
 
 /* The command could not be started: undoes all changes in the folder. */
-static void take_back_files(struct run *r)
+static void restore_files(struct run *r)
 {
     tee_abandon(r->tee);
     r->tee = NULL;
@@ -268,7 +268,7 @@ static void take_back_files(struct run *r)
 }
 
 /* which: CLOCK_PROCESS_CPUTIME_ID, or CLOCK_THREAD_CPUTIME_ID */
-static uint64_t own_cpu_ns(clockid_t which)
+static uint64_t recorder_cpu_ns(clockid_t which)
 {
     struct timespec ts = {0};
     clock_gettime(which, &ts);
@@ -276,10 +276,10 @@ static uint64_t own_cpu_ns(clockid_t which)
 }
 
 /* Sets the gap for the next bursts. */
-static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
+static void keep_budget(struct run *r, struct budget *b, uint64_t recorder_before_ns)
 {
     struct budget_use use = drain_use(r->drain);
-    use.recorder_ns = own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - own_before_ns;
+    use.recorder_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns;
     __atomic_store_n(&r->session.map->gap_ns, budget_next(b, &use), __ATOMIC_RELAXED);
     if (r->watches != NULL && r->options->watch_lines == 0) {
         watches_set_per_burst(r->watches, b->watch);
@@ -292,9 +292,10 @@ static void keep_budget(struct run *r, struct budget *b, uint64_t own_before_ns)
  * nor the budget. */
 static uint64_t commit(struct run *r)
 {
-    uint64_t before_ns = own_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are compressed by other threads */
+    uint64_t before_ns =
+        recorder_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are compressed by other threads */
     drain_commit(r->drain);
-    uint64_t pause_ns = COLLECT_COMMIT_PAUSE * (own_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
+    uint64_t pause_ns = COLLECT_COMMIT_PAUSE * (recorder_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
     if (pause_ns < COLLECT_COMMIT_MS * UINT64_C(1000000))
         pause_ns = COLLECT_COMMIT_MS * UINT64_C(1000000);
     if (pause_ns > COLLECT_COMMIT_MOST_MS * UINT64_C(1000000))
@@ -303,7 +304,7 @@ static uint64_t commit(struct run *r)
 }
 
 /* Until the command has ended. */
-static void collect(struct run *r, uint64_t own_before_ns)
+static void collect(struct run *r, uint64_t recorder_before_ns)
 {
     int budgeted = !r->options->full && r->options->gap_us == 0;
     uint64_t next_budget = 0;
@@ -328,7 +329,7 @@ static void collect(struct run *r, uint64_t own_before_ns)
         if (now >= next_commit)
             next_commit = commit(r);
         if (budgeted && now >= next_budget) {
-            keep_budget(r, &budget, own_before_ns);
+            keep_budget(r, &budget, recorder_before_ns);
             next_budget = now + BUDGET_EVERY_MS * UINT64_C(1000000);
         }
         signals_forward(r->command);
@@ -365,7 +366,7 @@ static void collect_rest(struct run *r)
     }
 }
 
-static int store_results(struct run *r, int exit_status, double own_seconds, struct error *err)
+static int store_results(struct run *r, int exit_status, double recorder_seconds, struct error *err)
 {
     struct collect_result *result = r->result;
     static const struct reduce_totals nothing;
@@ -385,8 +386,8 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
     /* All of a burst counts as overhead, although part of it is the program's own work, except what the agent
      * knows not to be overhead (system calls). In full mode there is nothing to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
-    double own = r->options->full ? target : target - added;
-    result->recorder_overhead_percent = own > 0 ? 100 * own_seconds / own : NAN;
+    double program_seconds = r->options->full ? target : target - added;
+    result->recorder_overhead_percent = program_seconds > 0 ? 100 * recorder_seconds / program_seconds : NAN;
 
     const struct {
         const char *key;
@@ -408,9 +409,9 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
         {"user_cpu_seconds", seconds(&r->usage.ru_utime)},
         {"sampled_cpu_seconds",
          r->reducer != NULL && !r->options->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS
-             ? (double)t->stand_for_ns * 1e-9
+             ? (double)t->represented_ns * 1e-9
              : NAN},
-        {"recorder_cpu_seconds", own_seconds},
+        {"recorder_cpu_seconds", recorder_seconds},
         {"overhead_percent", result->overhead_percent},
         {"burst_cpu_seconds", bursts},
         {"watch_cpu_seconds", watching},
@@ -430,7 +431,7 @@ static int store_results(struct run *r, int exit_status, double own_seconds, str
 
 /* Warns of programs that the agent could not be loaded into, among the command's children or executed by the
  * command. */
-static void tell_unprofiled_time(struct run *r, int named, struct error *err)
+static void warn_unprofiled_time(struct run *r, int named, struct error *err)
 {
     double all = cpu_seconds(&r->usage), profiled = (double)drain_agent_ns(r->drain) * 1e-9;
     double rest = r->obstacle == NULL ? all - profiled : all;
@@ -446,15 +447,15 @@ static void tell_unprofiled_time(struct run *r, int named, struct error *err)
 }
 
 /* Burst mode: why there are no bursts, or far fewer than planned. */
-static void tell_few(struct run *r, struct error *err)
+static void warn_few_bursts(struct run *r, struct error *err)
 {
     static const struct reduce_totals nothing;
     const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
     struct collect_result *result = r->result;
-    double cpu = cpu_seconds(&r->usage), met = (double)t->stand_for_ns * 1e-9;
+    double cpu = cpu_seconds(&r->usage), represented = (double)t->represented_ns * 1e-9;
     char why[sizeof(result->nothing)];
     if (r->options->full || r->reducer == NULL ||
-        (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || met > COLLECT_FEW_SHARE * cpu)))
+        (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || represented > COLLECT_FEW_SHARE * cpu)))
         return;
     struct refusals refused = *drain_refusals(r->drain);
     if (t->bursts != 0) /* a thread that waits for an answer of the collector blocks all signals, too */
@@ -474,7 +475,7 @@ static void tell_few(struct run *r, struct error *err)
 }
 
 /* Full mode, and counting always: how much could not be recorded or counted, and why. */
-static void tell_missed(struct run *r, int named, struct error *err)
+static void warn_missed(struct run *r, int named, struct error *err)
 {
     int counted = !r->options->full;
     static const struct reduce_totals nothing;
@@ -491,7 +492,7 @@ static void tell_missed(struct run *r, int named, struct error *err)
     double references = (double)(t->decoded.references + (counted ? drain_counted(r->drain) : 0));
     double translated_ns = counted ? cpu_seconds(&r->usage) * 1e9 : (double)t->burst_cpu_ns;
     double percent = missed_percent(&m, counted, references, translated_ns);
-    if (profile_set_number(r->profile, "missed_percent", percent, err) < 0 || percent < MISSED_TOLD_PERCENT)
+    if (profile_set_number(r->profile, "missed_percent", percent, err) < 0 || percent < MISSED_STORED_PERCENT)
         return;
     char why[512];
     missed_reasons(&m, why, sizeof(why));
@@ -514,7 +515,7 @@ static void name_code(struct run *r)
         warn(r->result, "code was not named: %s", err.text);
 }
 
-static void finish(struct run *r, int exit_status, double own_seconds)
+static void finish(struct run *r, int exit_status, double recorder_seconds)
 {
     struct collect_result *result = r->result;
     struct error err = {""};
@@ -547,9 +548,9 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         warn(result, "not profiled: %s", list);
     if (list[0] != '\0')
         profile_set(r->profile, "unprofiled", list, &err);
-    tell_unprofiled_time(r, list[0] != '\0', &err);
-    tell_missed(r, list[0] != '\0', &err);
-    tell_few(r, &err);
+    warn_unprofiled_time(r, list[0] != '\0', &err);
+    warn_missed(r, list[0] != '\0', &err);
+    warn_few_bursts(r, &err);
     if (r->tee != NULL) {
         tee_flush(r->tee);
         result->trace_references = tee_references(r->tee);
@@ -564,7 +565,7 @@ static void finish(struct run *r, int exit_status, double own_seconds)
         warn(result, "recording ended early: %s", trouble->text);
     }
     /* Attempted in any case: if only memory was short, the file can still be written. */
-    int status = store_results(r, exit_status, own_seconds, &err);
+    int status = store_results(r, exit_status, recorder_seconds, &err);
     if (profile_close(r->profile, trouble == NULL && status >= 0, status >= 0 ? &err : NULL) < 0)
         status = -EIO;
     if (status < 0 && trouble == NULL)
@@ -582,7 +583,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     /* The start of this process counts for the first recording. */
     static int has_recorded;
     struct rusage before = {0}, after;
-    uint64_t own_before_ns = has_recorded ? own_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) : 0;
+    uint64_t recorder_before_ns = has_recorded ? recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) : 0;
     if (has_recorded)
         getrusage(RUSAGE_SELF, &before);
     has_recorded = 1;
@@ -592,7 +593,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     r.obstacle = launch_obstacle(path);
     signals_begin();
     if (prepare(&r, err) < 0) {
-        take_back_files(&r);
+        restore_files(&r);
         signals_end();
         clear(&r);
         return STATUS_FAILED;
@@ -601,7 +602,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(), r.session.fd);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mask);
-    signals_bell(r.session.map);
+    signals_set_doorbell(r.session.map);
     struct launching started = {0};
     int failed = launch_begin(&started, options->argv, r.obstacle == NULL ? r.agent : NULL, name, &mask,
                               signals_end, err);
@@ -610,7 +611,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     sigprocmask(SIG_SETMASK, &mask, NULL);
     if (status < 0) {
         signals_end();
-        take_back_files(&r);
+        restore_files(&r);
         clear(&r);
         return failed < 0                               ? STATUS_FAILED /* before the program took part */
                : status == -ENOENT                      ? STATUS_NOT_FOUND
@@ -625,7 +626,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     signal(SIGPIPE, SIG_IGN);
     if (r.obstacle == NULL && options->follow)
         drain_command(r.drain, r.command);
-    collect(&r, own_before_ns);
+    collect(&r, recorder_before_ns);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
     collect_rest(&r);

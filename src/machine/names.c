@@ -17,7 +17,7 @@ static const void *part(const unsigned char *file, size_t size, uint64_t at, uin
 }
 
 /* /usr/lib/debug/.build-id/xx/yyyy.debug, where Debian's -dbgsym packages install it. */
-static void look_for_separate(const unsigned char *note, size_t size, char *path, size_t room)
+static void look_for_separate(const unsigned char *note, size_t size, char *path, size_t capacity)
 {
     for (size_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
         Elf64_Nhdr n;
@@ -28,10 +28,10 @@ static void look_for_separate(const unsigned char *note, size_t size, char *path
             return;
         if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && memcmp(note + name, "GNU", 4) == 0 &&
             n.n_descsz > 1 && n.n_descsz <= 64) {
-            size_t used = (size_t)snprintf(path, room, "/usr/lib/debug/.build-id/%02x/", note[desc]);
+            size_t used = (size_t)snprintf(path, capacity, "/usr/lib/debug/.build-id/%02x/", note[desc]);
             for (size_t i = 1; i < n.n_descsz; i++)
-                used += (size_t)snprintf(path + used, room - used, "%02x", note[desc + i]);
-            snprintf(path + used, room - used, ".debug");
+                used += (size_t)snprintf(path + used, capacity - used, "%02x", note[desc + i]);
+            snprintf(path + used, capacity - used, ".debug");
             if (access(path, R_OK) != 0)
                 path[0] = '\0';
             return;

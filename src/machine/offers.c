@@ -204,10 +204,10 @@ static const struct {
      find_ptrace},
 };
 
-size_t offers_find(struct offer *offers, size_t room)
+size_t offers_find(struct offer *offers, size_t capacity)
 {
     size_t n = 0;
-    for (; n < sizeof(probes) / sizeof(probes[0]) && n < room; n++) {
+    for (; n < sizeof(probes) / sizeof(probes[0]) && n < capacity; n++) {
         offers[n] = (struct offer){.name = probes[n].name,
                                    .what = probes[n].what,
                                    .state = OFFER_UNKNOWN,

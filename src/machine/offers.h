@@ -18,7 +18,7 @@ struct offer {
 /* Fills at most `room` offers; returns their number (OFFERS_MAX at most). Changes nothing permanently; takes
  * some milliseconds. Its child processes have ended when it returns. */
 #define OFFERS_MAX 16u
-size_t offers_find(struct offer *offers, size_t room);
+size_t offers_find(struct offer *offers, size_t capacity);
 
 /* Names in a program's file. */
 struct program_names {

@@ -29,9 +29,9 @@ static void find_hypervisor(hwloc_topology_t topology, char *name, size_t size)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int guest = 0;
-    while (f && getline(&line, &room, f) > 0)
+    while (f && getline(&line, &capacity, f) > 0)
         if (strncmp(line, "flags", 5) == 0) {
             guest = strstr(line, " hypervisor") != NULL;
             break;

@@ -39,7 +39,7 @@ struct groups {
     const struct assignment_problem *problem;
     uint32_t kind[ASSIGNMENT_CACHES]; /* first cache that is equal */
     struct known *known;
-    size_t room, n;
+    size_t capacity, n;
 };
 
 static double join(enum assignment_goal goal, double a, double b)
@@ -51,7 +51,7 @@ static struct known *find(const struct groups *g, uint64_t set, uint32_t kind)
 {
     uint64_t hash = (set * UINT64_C(0x9e3779b97f4a7c15) + kind) * UINT64_C(0xff51afd7ed558ccd);
     for (size_t i = (size_t)(hash >> 20);; i++) {
-        struct known *k = &g->known[i & (g->room - 1)];
+        struct known *k = &g->known[i & (g->capacity - 1)];
         if (!k->used || (k->set == set && k->kind == kind))
             return k;
     }
@@ -60,11 +60,11 @@ static struct known *find(const struct groups *g, uint64_t set, uint32_t kind)
 static int grow(struct groups *g, struct error *err)
 {
     struct groups larger = *g;
-    larger.room = g->room ? 2 * g->room : 1024;
-    larger.known = calloc(larger.room, sizeof *larger.known);
+    larger.capacity = g->capacity ? 2 * g->capacity : 1024;
+    larger.known = calloc(larger.capacity, sizeof *larger.known);
     if (!larger.known)
         return error_set(err, -ENOMEM, "no memory for the costs of groups of programs");
-    for (size_t i = 0; i < g->room; i++)
+    for (size_t i = 0; i < g->capacity; i++)
         if (g->known[i].used)
             *find(&larger, g->known[i].set, g->known[i].kind) = g->known[i];
     free(g->known);
@@ -81,7 +81,7 @@ static int cost_of(struct groups *g, uint64_t set, uint32_t cache, double *cost,
     *cost = 0;
     if (set == 0)
         return 0;
-    int code = 2 * (g->n + 1) > g->room ? grow(g, err) : 0;
+    int code = 2 * (g->n + 1) > g->capacity ? grow(g, err) : 0;
     if (code != 0)
         return code;
     struct known *k = find(g, set, g->kind[cache]);
@@ -169,7 +169,7 @@ static int solve_exact(struct groups *g, uint64_t *sets, struct error *err)
 /* --- search --- */
 
 /* Round robin: each program, in the given order, to the next cache with a free core. */
-static void deal(const struct assignment_problem *p, const uint32_t *order, uint64_t *sets)
+static void assign_round_robin(const struct assignment_problem *p, const uint32_t *order, uint64_t *sets)
 {
     uint32_t m = 0;
     memset(sets, 0, ASSIGNMENT_CACHES * sizeof *sets);
@@ -182,14 +182,14 @@ static void deal(const struct assignment_problem *p, const uint32_t *order, uint
 }
 
 /* Each program to a random free core. */
-static void scatter(const struct assignment_problem *p, struct random_state *random, uint64_t *sets)
+static void assign_random(const struct assignment_problem *p, struct random_state *random, uint64_t *sets)
 {
     memset(sets, 0, ASSIGNMENT_CACHES * sizeof *sets);
     for (uint32_t i = 0; i < p->programs; i++) {
-        uint64_t room = 0;
+        uint64_t free_cores = 0;
         for (uint32_t m = 0; m < p->ncaches; m++)
-            room += p->caches[m].cores - count(sets[m]);
-        uint64_t pick = random_below(random, room);
+            free_cores += p->caches[m].cores - count(sets[m]);
+        uint64_t pick = random_below(random, free_cores);
         for (uint32_t m = 0; m < p->ncaches; m++) {
             uint64_t here = p->caches[m].cores - count(sets[m]);
             if (pick < here) {
@@ -254,9 +254,9 @@ static int solve_search(struct groups *g, struct random_state *random, uint64_t 
         uint64_t tried[ASSIGNMENT_CACHES];
         double goal;
         if (start == 0)
-            deal(g->problem, order, tried);
+            assign_round_robin(g->problem, order, tried);
         else
-            scatter(g->problem, random, tried);
+            assign_random(g->problem, random, tried);
         code = improve(g, tried, &goal, err);
         if (code == 0 && goal < least) {
             least = goal;
@@ -315,10 +315,10 @@ static int compare(struct groups *g, struct random_state *random, struct assignm
     double goal, sum = 0;
     for (uint32_t i = 0; i < g->problem->programs; i++)
         order[i] = i;
-    deal(g->problem, order, sets);
+    assign_round_robin(g->problem, order, sets);
     int code = evaluate(g, sets, &result->spread, err);
     for (uint32_t i = 0; i < RANDOM_ASSIGNMENTS && code == 0; i++) {
-        scatter(g->problem, random, sets);
+        assign_random(g->problem, random, sets);
         code = evaluate(g, sets, &goal, err);
         sum += goal;
     }
@@ -329,7 +329,7 @@ static int compare(struct groups *g, struct random_state *random, struct assignm
 
 static int check(const struct assignment_problem *p, struct error *err)
 {
-    uint64_t room = 0;
+    uint64_t cores = 0;
     if (p->programs < 1 || p->programs > ASSIGNMENT_PROGRAMS)
         return error_set(err, -EINVAL, "1 to %u programs can be placed", ASSIGNMENT_PROGRAMS);
     if (p->ncaches < 1 || p->ncaches > ASSIGNMENT_CACHES)
@@ -337,11 +337,11 @@ static int check(const struct assignment_problem *p, struct error *err)
     for (uint32_t m = 0; m < p->ncaches; m++) {
         if (p->caches[m].cores < 1 || p->caches[m].size_bytes < 1)
             return error_set(err, -EINVAL, "shared cache %u has no cores or no size", m + 1);
-        room += p->caches[m].cores;
+        cores += p->caches[m].cores;
     }
-    if (room < p->programs)
+    if (cores < p->programs)
         return error_set(err, -EINVAL, "%u programs on %llu cores: there is not room for all", p->programs,
-                         (unsigned long long)room);
+                         (unsigned long long)cores);
     return 0;
 }
 

@@ -64,7 +64,7 @@ struct far_shares {
     uint32_t *parents;       /* NULL: none */
     double *reuses, *firsts; /* [group * (nbins + 1) + bin] */
     struct hit *hits;
-    size_t nhits, room;
+    size_t nhits, capacity;
 };
 
 struct far_shares *far_shares_new(size_t n, double lines, double touch, const uint32_t *parents,
@@ -118,13 +118,13 @@ void far_shares_firsts(struct far_shares *f, size_t group, uint32_t bin, double 
 
 int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double weight)
 {
-    if (f->nhits == f->room) {
-        size_t room = 2 * f->room + 64;
-        struct hit *grown = reallocarray(f->hits, room, sizeof *grown);
+    if (f->nhits == f->capacity) {
+        size_t capacity = 2 * f->capacity + 64;
+        struct hit *grown = reallocarray(f->hits, capacity, sizeof *grown);
         if (!grown)
             return -ENOMEM;
         f->hits = grown;
-        f->room = room;
+        f->capacity = capacity;
     }
     f->hits[f->nhits++] = (struct hit){group, sample, weight};
     return 0;

@@ -77,7 +77,7 @@ static void take(struct neighbour *nearest, size_t *n, size_t k, struct neighbou
         }
 }
 
-static double median_near(const struct rates_burst *bursts, size_t n, size_t i, size_t k)
+static double median_of_neighbours(const struct rates_burst *bursts, size_t n, size_t i, size_t k)
 {
     struct neighbour nearest[NEIGHBOURS];
     size_t used = 0, step = n > COMPARED ? n / COMPARED : 1;
@@ -100,7 +100,7 @@ int rates_smooth(struct rates_burst *bursts, size_t n)
     if (!rate)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        rate[i] = median_near(bursts, n, i, k);
+        rate[i] = median_of_neighbours(bursts, n, i, k);
     for (size_t i = 0; i < n; i++)
         bursts[i].refs_per_ns = rate[i];
     free(rate);
@@ -118,23 +118,23 @@ static double bounded(const struct rates_pair *b)
     return b->refs_per_ns > 0 ? fmin(b->near_per_ns, MOST_OF_STRETCH * b->refs_per_ns) : b->near_per_ns;
 }
 
-int rates_bound(struct rates_pair *near, size_t n)
+int rates_bound(struct rates_pair *pairs, size_t n)
 {
     double *rate = malloc((n + 1) * sizeof *rate), sum = 0, below = 0;
     size_t used = 0, median = 0;
     if (!rate)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        if (near[i].near_per_ns > 0)
-            sum += rate[used++] = bounded(&near[i]);
+        if (pairs[i].near_per_ns > 0)
+            sum += rate[used++] = bounded(&pairs[i]);
     /* Bursts come at equal steps of time, so a burst represents references in proportion to its rate. */
     qsort(rate, used, sizeof *rate, compare_rates);
     sum -= used ? rate[used - 1] : 0; /* the largest, which may exceed the sum of all others */
     while (median + 1 < used && (below += rate[median]) < sum / 2)
         median++;
     for (size_t i = 0; i < n; i++)
-        if (near[i].near_per_ns > 0)
-            near[i].near_per_ns = fmin(bounded(&near[i]), MOST_OF_MEDIAN * rate[median]);
+        if (pairs[i].near_per_ns > 0)
+            pairs[i].near_per_ns = fmin(bounded(&pairs[i]), MOST_OF_MEDIAN * rate[median]);
     free(rate);
     return 0;
 }

@@ -84,14 +84,14 @@ void shares_free(struct shares *s)
     free(s);
 }
 
-void shares_add(struct shares *s, size_t group, double references, double misses, double perhaps)
+void shares_add(struct shares *s, size_t group, double references, double misses, double undecided)
 {
     struct part *part = &s->parts[group];
-    if (part->r == 0 && part->a == 0 && part->u == 0 && (references > 0 || misses > 0 || perhaps > 0))
+    if (part->r == 0 && part->a == 0 && part->u == 0 && (references > 0 || misses > 0 || undecided > 0))
         s->used[s->nused++] = group;
     part->r += references;
     part->a += misses;
-    part->u += perhaps;
+    part->u += undecided;
 }
 
 static void add_part(struct sums *g, const struct part *part, double weight, const struct part *all)

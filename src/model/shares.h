@@ -22,7 +22,7 @@ struct shares *shares_new(size_t n, double far, double far_low, double far_high)
 void shares_free(struct shares *s); /* NULL is allowed */
 /* Adds, for the current burst, a part of the group's references: their number, those that certainly miss, and
  * those that may miss (first touches). */
-void shares_add(struct shares *s, size_t group, double references, double misses, double perhaps);
+void shares_add(struct shares *s, size_t group, double references, double misses, double undecided);
 /* Ends the burst; weight: of one of its references. */
 void shares_burst(struct shares *s, double weight);
 /* Whose the misses among the undecided first touches of all bursts are, and the effective number of samples.

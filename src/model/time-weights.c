@@ -58,8 +58,8 @@ static double rate_at(const struct placed *placed, size_t n, size_t i, const str
 }
 
 /* Weights one thread's bursts, given in order of time. `usual` is the rate to use if none of them has one. */
-static void weight_thread(const struct placed *placed, size_t n, double usual, struct curve_burst *bursts,
-                          const struct curve_time *times)
+static void weight_thread(const struct placed *placed, size_t n, double default_rate,
+                          struct curve_burst *bursts, const struct curve_time *times)
 {
     double first = placed[0].cpu_ns, last = placed[n - 1].cpu_ns, start = 0, before_ns = 0, before_rate = 0;
     /* The gap before the first burst and the one after the last are together as long as a mean gap. */
@@ -73,13 +73,13 @@ static void weight_thread(const struct placed *placed, size_t n, double usual, s
         double share = planned > 0 ? time->planned_ns / planned : 1 / (double)n;
         struct curve_burst *burst = &bursts[placed[i].burst];
         if (isnan(rate))
-            rate = usual;
+            rate = default_rate;
         start += (placed[i].cpu_ns - before_ns) * (i == 0 ? rate : (rate + before_rate) / 2);
         burst->start_refs = start;
         /* At least the burst's own references: a thread may have had a single burst, right at its start. */
         double each = time->references_each > 0 ? time->references_each : 1;
         burst->weight = fmax((double)burst->references, rate * total * share * each);
-        burst->log_rate = rate > 0 && usual > 0 ? log(rate / usual) : 0;
+        burst->log_rate = rate > 0 && default_rate > 0 ? log(rate / default_rate) : 0;
         before_ns = placed[i].cpu_ns;
         before_rate = rate;
     }

@@ -161,14 +161,14 @@ static void add_watches(struct work *w, const struct curve_burst *bursts, const 
 }
 
 struct estimate {
-    double far;      /* share of the survivors of smaller depth than `lines` that reach it */
-    int lost;        /* all lines that reached the largest observed distance were censored there */
-    size_t followed; /* watched lines in it, less those censored at the burst's end */
+    double far;       /* share of the survivors of smaller depth than `lines` that reach it */
+    int all_censored; /* all lines that reached the largest observed distance were censored there */
+    size_t followed;  /* watched lines in it, less those censored at the burst's end */
 };
 
 /* The largest share of all references that may depend on unobserved outcomes; above it there is no answer.
  * Half of them are counted as misses, an error within what intervals allow in any case. */
-#define LOST_MOST 0.001
+#define CENSORED_MOST 0.001
 
 /* Kaplan-Meier over the watched lines of depth below `lines`, at `lines`. */
 static struct estimate estimate_far(struct work *w, double lines)
@@ -195,7 +195,7 @@ static struct estimate estimate_far(struct work *w, double lines)
             result.far *= risk > least ? fmax(0, 1 - weight / risk) : 0;
         risk -= weight;
         /* No line is observed any further, and the last one was censored, not reused. */
-        result.lost = i == last && seen->censored && result.far > 0;
+        result.all_censored = i == last && seen->censored && result.far > 0;
     }
     return result;
 }
@@ -232,15 +232,15 @@ static struct point_estimate estimate_point(struct work *w, size_t i, double lin
     }
     struct estimate e = estimate_far(w, lines);
     struct point_estimate result = {.miss_ratio = NAN, .followed = e.followed};
-    if (e.lost && shallow * e.far > LOST_MOST * total)
+    if (e.all_censored && shallow * e.far > CENSORED_MOST * total)
         return result;
-    double far = e.far * (e.lost ? .5 : 1), sure = inside + deep;
-    result.miss_ratio = fmin(1, (sure + shallow * far) / total);
+    double far = e.far * (e.all_censored ? .5 : 1), certain = inside + deep;
+    result.miss_ratio = fmin(1, (certain + shallow * far) / total);
     if (with_interval) {
         double low, high;
         watched_wilson(far, deciding_bursts(w, lines), &low, &high);
-        result.low = fmin(1, (sure + shallow * low) / total);
-        result.high = fmin(1, (sure + shallow * high) / total);
+        result.low = fmin(1, (certain + shallow * low) / total);
+        result.high = fmin(1, (certain + shallow * high) / total);
     }
     return result;
 }
@@ -372,7 +372,7 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned
         struct estimate e = estimate_far(w, lines);
         if (e.followed >= WATCHED_MIN) {
             watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
-            far->share = e.far * (e.lost ? .5 : 1);
+            far->share = e.far * (e.all_censored ? .5 : 1);
         }
         if (missed)
             find_missed(w, lines, missed);

@@ -2,7 +2,7 @@
 /*
  * breakpoint.h - detects that a process executed an instruction, without stopping it: a debug register, set
  * through perf events in all of its threads, including later ones. It vanishes with our process. Each
- * execution sends us SIGIO (target_wait_news) and takes the thread some microseconds.
+ * execution sends us SIGIO (target_wait_event) and takes the thread some microseconds.
  */
 #ifndef CACHEGRAM_BREAKPOINT_H
 #define CACHEGRAM_BREAKPOINT_H

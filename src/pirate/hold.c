@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 /* Least factor between the two; a smaller one is not safe against changing load. */
-#define APART 1.25
+#define LEAST_FACTOR 1.25
 /* Largest share of each that may be on the wrong side. */
 #define CONFUSED 0.05
 /* A load that takes longer than so many typical loads from memory was interrupted. */
@@ -61,7 +61,7 @@ int hold_calibrate(uint32_t *hit_ticks, size_t hits, uint32_t *miss_ticks, size_
     s.slow_hits = above(hit_ticks, hits, s.threshold);
     s.fast_misses = 1 - above(miss_ticks, misses, s.threshold);
     s.longest = INTERRUPTED * s.miss_median;
-    if (!(s.miss_p5 > APART * s.hit_p95) || s.slow_hits > CONFUSED || s.fast_misses > CONFUSED)
+    if (!(s.miss_p5 > LEAST_FACTOR * s.hit_p95) || s.slow_hits > CONFUSED || s.fast_misses > CONFUSED)
         return error_set(
             err, -ENOTSUP,
             "loads from the last-level cache (up to %.0f ticks) and from memory (from %.0f) cannot "

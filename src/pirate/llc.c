@@ -28,8 +28,8 @@ static int last_level_is_inclusive(void)
 /* From hwloc's description of the machine, which need not be the current one; otherwise from CPUID. */
 static int is_inclusive(hwloc_obj_t cache)
 {
-    const char *told = hwloc_obj_get_info_by_name(cache, "Inclusive");
-    return told ? strcmp(told, "1") == 0 : last_level_is_inclusive();
+    const char *info = hwloc_obj_get_info_by_name(cache, "Inclusive");
+    return info ? strcmp(info, "1") == 0 : last_level_is_inclusive();
 }
 
 static void add_cpus(hwloc_const_cpuset_t from, const cpu_set_t *may, cpu_set_t *into)

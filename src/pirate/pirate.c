@@ -64,7 +64,7 @@ struct thief {
     struct part ordered; /* protected by the lock */
     struct random_state random;
     struct counters count;
-    char apart[128]; /* padding: counters of two threads never share a line */
+    char padding[128]; /* padding: counters of two threads never share a line */
 };
 
 struct pirate {
@@ -82,9 +82,9 @@ struct pirate {
     _Atomic uint64_t generation;
     unsigned busy; /* threads that are still fetching their sets */
     int end;
-    char apart[128];
-    _Atomic uint64_t ping; /* odd: the Pirate must answer */
-    char apart_too[128];
+    char padding[128];
+    _Atomic uint64_t measure_ping; /* odd: the Pirate must answer */
+    char more_padding[128];
     double transfer_ticks;
 };
 
@@ -196,7 +196,7 @@ static inline void count(_Atomic uint64_t *counter, uint64_t by)
 }
 
 /* Sweeps until there is another order. */
-static void keep(struct thief *t, struct part part, uint64_t generation)
+static void sweep_until_ordered(struct thief *t, struct part part, uint64_t generation)
 {
     struct pirate *p = t->pirate;
     unsigned line = p->llc.line_bytes;
@@ -222,7 +222,7 @@ static void keep(struct thief *t, struct part part, uint64_t generation)
     }
 }
 
-static void bring_in(struct part part, struct part before, unsigned line)
+static void fetch_set(struct part part, struct part before, unsigned line)
 {
     uint64_t had = part.from == before.from ? before.bytes : 0;
     if (part.bytes > had)
@@ -234,9 +234,9 @@ static void bring_in(struct part part, struct part before, unsigned line)
 static void answer_pings(struct pirate *p, uint64_t generation)
 {
     while (atomic_load_explicit(&p->generation, memory_order_relaxed) == generation) {
-        uint64_t value = atomic_load_explicit(&p->ping, memory_order_acquire);
+        uint64_t value = atomic_load_explicit(&p->measure_ping, memory_order_acquire);
         if (value & 1)
-            atomic_store_explicit(&p->ping, value + 1, memory_order_release);
+            atomic_store_explicit(&p->measure_ping, value + 1, memory_order_release);
     }
 }
 
@@ -257,7 +257,7 @@ static void *work(void *context)
         part = t->ordered;
         done = generation;
         pthread_mutex_unlock(&p->lock);
-        bring_in(part, before, p->llc.line_bytes);
+        fetch_set(part, before, p->llc.line_bytes);
         pthread_mutex_lock(&p->lock);
         if (--p->busy == 0)
             pthread_cond_signal(&p->ready);
@@ -266,7 +266,7 @@ static void *work(void *context)
             if (part.answer)
                 answer_pings(p, generation);
             else
-                keep(t, part, generation);
+                sweep_until_ordered(t, part, generation);
             pthread_mutex_lock(&p->lock);
         }
     }
@@ -405,15 +405,15 @@ void pirate_steal(struct pirate *p, unsigned threads, uint64_t bytes)
 }
 
 /* Ticks of one way, in the fastest batch; 0 if there was no answer in time. */
-static double ping(struct pirate *p)
+static double measure_ping(struct pirate *p)
 {
     uint64_t give_up = (uint64_t)(PING_NS * p->ticks_per_ns), begin = __rdtsc(), fastest = UINT64_MAX;
     for (unsigned batch = 0; batch < PING_BATCHES; batch++) {
         uint64_t start = __rdtsc();
         for (unsigned i = 0; i < PING_ROUNDS; i++) {
-            uint64_t value = atomic_load_explicit(&p->ping, memory_order_relaxed) + 1;
-            atomic_store_explicit(&p->ping, value, memory_order_release);
-            while (atomic_load_explicit(&p->ping, memory_order_acquire) == value)
+            uint64_t value = atomic_load_explicit(&p->measure_ping, memory_order_relaxed) + 1;
+            atomic_store_explicit(&p->measure_ping, value, memory_order_release);
+            while (atomic_load_explicit(&p->measure_ping, memory_order_acquire) == value)
                 if (__rdtsc() - begin > give_up)
                     return 0;
         }
@@ -426,13 +426,13 @@ static double ping(struct pirate *p)
 int pirate_is_shared(struct pirate *p)
 {
     pthread_mutex_lock(&p->lock);
-    atomic_store(&p->ping,
-                 (atomic_load(&p->ping) + 1) & ~UINT64_C(1)); /* a previous unanswered one is cancelled */
+    atomic_store(&p->measure_ping, (atomic_load(&p->measure_ping) + 1) &
+                                       ~UINT64_C(1)); /* a previous unanswered one is cancelled */
     for (unsigned i = 0; i < p->threads; i++)
         p->thief[i].ordered = (struct part){p->memory, 0, i == 0};
     order(p);
     pthread_mutex_unlock(&p->lock);
-    double ticks = ping(p);
+    double ticks = measure_ping(p);
     pirate_steal(p, 0, 0);
     if (ticks == 0)
         return -EAGAIN;

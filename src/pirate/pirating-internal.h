@@ -14,11 +14,11 @@
 /* One size. */
 struct cell {
     uint64_t available_bytes, stolen_bytes;
-    int out_of_reach;          /* larger than the cache, or than what the Pirate can hold even alone */
-    struct ratio rate;         /* CPU time per unit, from valid measurements */
-    uint64_t dropped, unheld;  /* unheld: of those, the Pirate ran but could not hold its set */
-    double events[PERF_KINDS]; /* in valid measurements; NaN: not counted */
-    struct hold_count seen;    /* by the Pirate, in all measurements */
+    int out_of_reach;           /* larger than the cache, or than what the Pirate can hold even alone */
+    struct ratio rate;          /* CPU time per unit, from valid measurements */
+    uint64_t dropped, not_held; /* not_held: of those, the Pirate ran but could not hold its set */
+    double events[PERF_KINDS];  /* in valid measurements; NaN: not counted */
+    struct hold_count seen;     /* by the Pirate, in all measurements */
 };
 
 struct pirating {
@@ -47,9 +47,9 @@ struct hold_count pirating_count(const struct pirating *p);
  */
 int pirating_shared(struct pirating *p);
 /* Counts a measurement that is invalid for this reason. */
-void pirating_apart(struct pirating *p, struct cell *cell);
+void pirating_count_unshared(struct pirating *p, struct cell *cell);
 /* Counts one that is invalid since signals stopped the program or us meanwhile. */
-void pirating_disturbed(struct pirating *p, struct cell *cell);
+void pirating_count_disturbed(struct pirating *p, struct cell *cell);
 /* The part of a run to be measured. */
 struct span pirating_span(const struct pirating *p);
 /* Adds a sentence to the result's notes. */

@@ -70,12 +70,12 @@ static int wait_ns(struct state *s, uint64_t ns)
     if (until > s->end_ns)
         until = s->end_ns;
     while (code == 0 && monotonic_ns() < until)
-        code = target_wait_news(&s->target, until) != 0 || span_is_over(&s->span);
+        code = target_wait_event(&s->target, until) != 0 || span_is_over(&s->span);
     return code || monotonic_ns() >= s->end_ns;
 }
 
 /* While a signal has stopped the program, there is nothing to measure, and the Pirate is idle. */
-static int wait_till_it_runs(struct state *s)
+static int wait_until_running(struct state *s)
 {
     int code = 0;
     while (code == 0 && target_is_stopped(&s->target)) {
@@ -91,7 +91,7 @@ static int wait_till_it_runs(struct state *s)
  * Takes so much cache away, after the Pirate was idle; then lets either the Pirate or the program, whichever
  * gained cache, warm up. 1: ended. Negative: failed.
  */
-static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, struct error *err)
+static int change_size(struct state *s, unsigned threads, uint64_t stolen_bytes, struct error *err)
 {
     uint64_t gained = s->stolen_bytes > stolen_bytes ? s->stolen_bytes - stolen_bytes : 0;
     uint64_t before = monotonic_ns(), small = s->p->result->llc_bytes / SMALL_GAIN;
@@ -116,10 +116,10 @@ static int change(struct state *s, unsigned threads, uint64_t stolen_bytes, stru
 static int measure(struct state *s, unsigned threads, struct cell *cell, struct error *err)
 {
     struct reading before, after;
-    int shared = s->shared, code = wait_till_it_runs(s);
+    int shared = s->shared, code = wait_until_running(s);
     unsigned stops = s->target.stops;
     if (code == 0)
-        code = change(s, threads, cell->stolen_bytes, err);
+        code = change_size(s, threads, cell->stolen_bytes, err);
     if (code != 0)
         return code;
     if (read_all(s, &before) != 0 || wait_ns(s, s->p->options->interval_ns) || read_all(s, &after) != 0)
@@ -128,9 +128,9 @@ static int measure(struct state *s, unsigned threads, struct cell *cell, struct 
     int held = !disturbed && pirating_held(s->p, cell, &before.hold, &after.hold);
     s->shared = pirating_shared(s->p);
     if (disturbed)
-        pirating_disturbed(s->p, cell);
+        pirating_count_disturbed(s->p, cell);
     else if (held && !(shared && s->shared))
-        pirating_apart(s->p, cell);
+        pirating_count_unshared(s->p, cell);
     else if (held && after.cpu_ns > before.cpu_ns && after.units >= before.units) {
         ratio_add(&cell->rate, (double)(after.cpu_ns - before.cpu_ns), after.units - before.units);
         for (int i = 0; i < PERF_KINDS; i++)
@@ -197,8 +197,8 @@ static int measure_all(struct state *s, struct error *err)
     p->result->threads = p->threads;
     while (code == 0) {
         size_t tried = 0;
-        if (p->options->tell)
-            p->options->tell(p->options->ctx, NAN, "cycles");
+        if (p->options->on_progress)
+            p->options->on_progress(p->options->ctx, NAN, "cycles");
         for (size_t i = 0; i < p->n && code == 0; i++)
             if (!p->cells[i].out_of_reach) {
                 code = measure(s, p->threads, &p->cells[i], err);
@@ -236,7 +236,7 @@ static int begin(struct state *s, int *status, struct error *err)
 }
 
 /* CPU time of this thread so far. */
-static uint64_t own_cpu_ns(void)
+static uint64_t thread_cpu_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -258,14 +258,14 @@ static void measure_span(struct state *s)
         return;
     }
     if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
-        uint64_t own_ns = own_cpu_ns();
+        uint64_t before_ns = thread_cpu_ns();
         s->start_ns = monotonic_ns();
         if (o->duration_s > 0)
             s->end_ns = s->start_ns + (uint64_t)(o->duration_s * 1e9);
         code = measure_all(s, &trouble);
         double took_ns = (double)(monotonic_ns() - s->start_ns);
         p->result->stopped_share = (double)s->stopped_ns / took_ns;
-        p->result->own_share = (double)(own_cpu_ns() - own_ns) / took_ns;
+        p->result->cachegram_share = (double)(thread_cpu_ns() - before_ns) / took_ns;
         if (p->result->cycles == 0 && code >= 0)
             pirating_note(p, ENDED_EARLY,
                           s->span.over ? "what was to be measured of the program" : "the program");
@@ -291,7 +291,7 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
             "the program may not be stopped (another user's rights, or a debugger): the Pirate had to bring "
             "in its set beside it");
     pirating_take(p, 0, 0, NULL);
-    target_let_go(&s.target); /* still held if it could not be measured */
+    target_end_hold(&s.target); /* still held if it could not be measured */
     if (o->argv) {
         target_wait(&s.target, UINT64_MAX); /* it continues, alone */
         p->result->cpu_seconds = s.target.cpu_seconds;

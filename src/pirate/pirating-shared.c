@@ -58,7 +58,7 @@ int pirating_held(const struct pirating *p, struct cell *cell, const struct hold
     if (p->options->limit >= 1) /* no proof was requested */
         return 1;
     cell->dropped += !v.proven;
-    cell->unheld += !v.proven && v.lost_share < p->options->limit;
+    cell->not_held += !v.proven && v.lost_share < p->options->limit;
     return v.proven;
 }
 
@@ -74,13 +74,13 @@ int pirating_shared(struct pirating *p)
     return 0;
 }
 
-void pirating_apart(struct pirating *p, struct cell *cell)
+void pirating_count_unshared(struct pirating *p, struct cell *cell)
 {
     cell->dropped++;
-    p->result->apart++;
+    p->result->unshared++;
 }
 
-void pirating_disturbed(struct pirating *p, struct cell *cell)
+void pirating_count_disturbed(struct pirating *p, struct cell *cell)
 {
     cell->dropped++;
     p->result->disturbed++;

@@ -37,7 +37,7 @@ static int check_input(off_t *start, struct error *err)
 }
 
 /* Interrupted from the keyboard: no further run is wanted. */
-static int was_told_to_end(int status)
+static int was_interrupted(int status)
 {
     return status == 128 + SIGINT || status == 128 + SIGQUIT || status == 128 + SIGTERM ||
            status == 128 + SIGHUP;
@@ -66,7 +66,7 @@ static int measure_span(struct pirating *p, struct target *t, struct span *span,
         r->before = pirating_count(p);
         target_cpu_ns(t, &start_ns);
     }
-    while (target_wait_news(t, UINT64_MAX) == 0 && !span_is_over(span))
+    while (target_wait_event(t, UINT64_MAX) == 0 && !span_is_over(span))
         if (t->stops != stops) /* no longer valid, and the program may be stopped for hours */
             pirating_take(p, 0, 0, NULL);
     span_is_over(span); /* it may have ended right after that place */
@@ -134,12 +134,12 @@ static int measure(struct pirating *p, struct cell *cell, off_t start, int expec
         int held = !r.disturbed && r.begun && pirating_held(p, cell, &r.before, &r.after);
         shared &= pirating_shared(p);
         if (r.disturbed)
-            pirating_disturbed(p, cell);
+            pirating_count_disturbed(p, cell);
         else if (held && shared)
             ratio_add(&cell->rate, r.cpu_seconds * 1e9, 1);
         else if (held)
-            pirating_apart(p, cell);
-        if (was_told_to_end(r.status))
+            pirating_count_unshared(p, cell);
+        if (was_interrupted(r.status))
             return 1;
         if (r.status != expected)
             pirating_note(p, "exit status %d alone, but %d with %llu bytes of cache", expected, r.status,
@@ -157,8 +157,8 @@ int pirating_whole_runs(struct pirating *p, struct error *err)
     if (code != 0)
         return 125;
     p->result->threads = p->threads; /* a found number of threads; the program gets the other CPUs */
-    if (o->tell)
-        o->tell(o->ctx, 0, "alone");
+    if (o->on_progress)
+        o->on_progress(o->ctx, 0, "alone");
     uint64_t start_ns = monotonic_ns();
     code = run_once(p, 0, &first, err);
     if (code != 0 && !p->result->ran)
@@ -166,9 +166,9 @@ int pirating_whole_runs(struct pirating *p, struct error *err)
     p->result->wall_seconds = (double)(monotonic_ns() - start_ns) * 1e-9;
     p->result->cpu_seconds = first.cpu_seconds;
     p->result->alone_ns = first.cpu_seconds * 1e9;
-    for (size_t i = 0; i < p->n && code == 0 && first.begun && !was_told_to_end(first.status); i++) {
-        if (o->tell)
-            o->tell(o->ctx, (double)(i + 1) / (double)(p->n + 1), "runs");
+    for (size_t i = 0; i < p->n && code == 0 && first.begun && !was_interrupted(first.status); i++) {
+        if (o->on_progress)
+            o->on_progress(o->ctx, (double)(i + 1) / (double)(p->n + 1), "runs");
         if (!p->cells[i].out_of_reach)
             code = measure(p, &p->cells[i], start, first.status, err);
     }

@@ -191,7 +191,7 @@ static void note_inclusion(struct pirating *p)
 
 static void note_rivals(struct pirating *p)
 {
-    size_t n = rivals_seen(&p->rivals);
+    size_t n = rivals_count(&p->rivals);
     if (n > 0)
         pirating_note(
             p,
@@ -230,7 +230,7 @@ static int set_up(struct pirating *p, struct error *err)
 }
 
 /* Called when running on the program's CPUs. */
-static int wait_till_shared(struct pirating *p, struct error *err)
+static int wait_until_shared(struct pirating *p, struct error *err)
 {
     const struct timespec pause = {0, ALONE_NS};
     uint64_t give_up = monotonic_ns() + SHARED_WAIT_NS;
@@ -292,7 +292,7 @@ static void fill_row(const struct pirating *p, const struct cell *cell, struct p
      * are the majority.
      */
     row->valid = cell->rate.n >= (p->options->progress ? INTERVALS_LEAST : 1u) &&
-                 cell->rate.n >= cell->unheld && !isnan(row->ns_per_unit);
+                 cell->rate.n >= cell->not_held && !isnan(row->ns_per_unit);
     if (!row->valid)
         row->ns_per_unit = row->ns_low = row->ns_high = row->ns_per_ref = row->cpi = row->gbps =
             row->miss_ratio = row->fetch_ratio = NAN;
@@ -323,7 +323,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     int status, code = 0;
     *result = (struct pirating_result){.unit = "run",
                                        .stopped_share = NAN,
-                                       .own_share = NAN,
+                                       .cachegram_share = NAN,
                                        .alone_ns = NAN,
                                        .interference_ns = NAN,
                                        .cpu_seconds = NAN,
@@ -349,7 +349,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
         cpu_set_t beside;
         pirating_target_cpus(&p, &beside);
         sched_setaffinity(0, sizeof beside, &beside); /* when we wake up, the Pirate sweeps on */
-        code = wait_till_shared(&p, err);
+        code = wait_until_shared(&p, err);
     }
     if (code == 0)
         status = options->progress ? pirating_intervals(&p, &meter, err) : pirating_whole_runs(&p, err);
@@ -357,7 +357,7 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     if (result->ran) {
         result->status = status;
         note_dropped(
-            &p, result->apart,
+            &p, result->unshared,
             "the two CPUs did not share their cache just then (the host of a virtual machine moves them)");
         note_rivals(&p);
         note_dropped(&p, result->disturbed,

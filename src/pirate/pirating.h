@@ -34,7 +34,7 @@ struct pirating_options {
         llc_bytes; /* size of the last level; 0: as the system reports it, or as the Pirate determines it */
     int output_fd; /* for the standard output of the (first) run; -1: ours */
     /* Called before every run and cycle, for a progress bar, or NULL. done: 0..1, NaN: unknown. */
-    void (*tell)(void *ctx, double done, const char *what);
+    void (*on_progress)(void *ctx, double done, const char *what);
     void *ctx;
 };
 
@@ -52,14 +52,14 @@ struct pirating_result {
     struct profile_pirate *rows; /* largest available size first; malloc'ed */
     size_t n;
     uint64_t cycles, runs;
-    uint64_t apart; /* measurements dropped since the two CPUs did not share the cache, whatever the system
+    uint64_t unshared; /* measurements dropped since the two CPUs did not share the cache, whatever the system
                        reports */
     uint64_t
         disturbed; /* likewise, since the program, or we, had been stopped (Ctrl-Z) or continued meanwhile */
-    double stopped_share; /* of the time: the program was held while the Pirate fetched its set; NaN: whole
-                             runs */
-    double own_share; /* likewise: this process, without the Pirate, ran on a CPU that the program could have
-                         used */
+    double stopped_share;   /* of the time: the program was held while the Pirate fetched its set; NaN: whole
+                               runs */
+    double cachegram_share; /* likewise: this process, without the Pirate, ran on a CPU that the program could
+                         have used */
     double alone_ns,
         interference_ns; /* ns per unit alone, and next to a Pirate of half a megabyte; NaN: not measured */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one; NaN: it was attached to */

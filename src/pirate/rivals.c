@@ -28,7 +28,7 @@ static int new_socket(void)
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static void see(struct rivals *r, int fd)
+static void add_rival(struct rivals *r, int fd)
 {
     struct ucred other = {0};
     socklen_t size = sizeof other;
@@ -54,17 +54,17 @@ void rivals_enter(struct rivals *r)
         int fd = i == own ? -1 : new_socket();
         socklen_t size = name_of(i, &address);
         if (fd >= 0 && connect(fd, (struct sockaddr *)&address, size) == 0)
-            see(r, fd);
+            add_rival(r, fd);
         if (fd >= 0)
             close(fd);
     }
 }
 
-size_t rivals_seen(struct rivals *r)
+size_t rivals_count(struct rivals *r)
 {
     int fd;
     while (r->fd >= 0 && (fd = accept4(r->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        see(r, fd);
+        add_rival(r, fd);
         close(fd);
     }
     return r->n;

@@ -21,7 +21,7 @@ struct rivals {
 /* From now on others can detect us; detects those that exist already. On failure, none are detected. */
 void rivals_enter(struct rivals *r);
 /* Number of those detected until now. */
-size_t rivals_seen(struct rivals *r);
+size_t rivals_count(struct rivals *r);
 void rivals_leave(struct rivals *r);
 
 #endif

@@ -89,7 +89,7 @@ int pirate_profile_save(const char *path, const char *command, const struct pira
         {"pirate_limit", options->limit},
         {"pirate_alone_bytes", (double)r->alone_bytes},
         {"pirate_stopped_percent", r->stopped_share * 100},
-        {"pirate_own_percent", r->own_share * 100},
+        {"pirate_own_percent", r->cachegram_share * 100},
         {"pirate_interval_ns", options->progress ? (double)options->interval_ns : NAN},
         {"pirate_hit_ns", r->scale.hit_median / r->ticks_per_ns},
         {"pirate_miss_ns", r->scale.miss_median / r->ticks_per_ns},

@@ -43,7 +43,7 @@ static int find_held(const struct span *s, struct target *t, uint64_t *from, uin
         return 0;
     int code = code_place_entry(t->pid, &entry, err);
     if (code == 0)
-        code = target_hold_till(t, entry, 1, err);
+        code = target_hold_until(t, entry, 1, err);
     if (code == 1)
         code = error_set(err, -ESRCH, "the program ended before it had begun");
     return code == 0 ? find_both(s, t->pid, 0, from, to, err) : code;
@@ -74,11 +74,11 @@ int span_arm(struct span *s, struct target *t, struct error *err)
         span_clear(s);
         if (held) {
             kill(t->pid, SIGKILL);
-            target_let_go(t);
+            target_end_hold(t);
             target_wait(t, UINT64_MAX);
         }
     } else if (!s->traced_to) {
-        target_let_go(t);
+        target_end_hold(t);
     }
     return code;
 }
@@ -87,11 +87,11 @@ int span_wait_begin(struct span *s, struct target *t, struct error *err)
 {
     int code = 0;
     if (s->from && s->traced_to) {
-        code = target_hold_till(t, s->traced_to, 0, err);
-        target_let_go(t);
+        code = target_hold_until(t, s->traced_to, 0, err);
+        target_end_hold(t);
     } else if (s->from) {
         while (code == 0 && breakpoint_count(&s->begin) == 0)
-            code = target_wait_news(t, UINT64_MAX);
+            code = target_wait_event(t, UINT64_MAX);
         s->reached = breakpoint_count(&s->begin) > 0;
         breakpoint_enable(&s->end);
         breakpoint_close(&s->begin); /* otherwise each further execution would take microseconds */

@@ -34,7 +34,7 @@ int span_arm(struct span *s, struct target *t, struct error *err);
 /* Waits for the first place. 0: reached; 1: ended without reaching it; -EINTR as target_wait; -EPERM with err
  * filled. */
 int span_wait_begin(struct span *s, struct target *t, struct error *err);
-/* Has it reached the end of the span? To be called after target_wait_news. */
+/* Has it reached the end of the span? To be called after target_wait_event. */
 int span_is_over(struct span *s);
 /* For a run that has ended: one sentence if it did not reach a place; otherwise "". */
 void span_missed(const struct span *s, char *text, size_t size);

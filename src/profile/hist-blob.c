@@ -54,13 +54,13 @@ static uint32_t next_used(const struct hist *h, uint32_t bin)
 unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
 {
     static_assert(HIST_BINS % 8 == 0, "next_used goes by eights");
-    size_t room = 0, n = 0;
+    size_t capacity = 0, n = 0;
     unsigned char *bytes = NULL;
     uint64_t left = h->total; /* thousands of bins after the last value are skipped */
     uint32_t next = 0;
     for (uint32_t bin = 0; left > 0 && (bin = next_used(h, bin)) < HIST_BINS; bin++) {
-        if (n + 2 + LEB128_MAX > room) { /* a skip is below 2^14: two bytes */
-            unsigned char *larger = realloc(bytes, room = 2 * room + 2048);
+        if (n + 2 + LEB128_MAX > capacity) { /* a skip is below 2^14: two bytes */
+            unsigned char *larger = realloc(bytes, capacity = 2 * capacity + 2048);
             if (!larger) {
                 free(bytes);
                 return NULL;

@@ -347,18 +347,18 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     struct profile_burst *list = NULL;
-    size_t used = 0, room = 0;
+    size_t used = 0, capacity = 0;
     int rc, code = 0;
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-        if (used == room) {
-            size_t more = room ? room * 2 : 256;
+        if (used == capacity) {
+            size_t more = capacity ? capacity * 2 : 256;
             struct profile_burst *grown = reallocarray(list, more, sizeof *list);
             if (!grown) {
                 code = error_set(err, -ENOMEM, "out of memory reading the profile '%s'", p->path);
                 break;
             }
             list = grown;
-            room = more;
+            capacity = more;
         }
         struct profile_burst *b = &list[used++];
         *b = (struct profile_burst){
@@ -407,21 +407,21 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
                               " cpu_ns, weight, inside_refs, pc, site FROM watch ORDER BY burst, id";
     sqlite3_stmt *s = NULL;
     struct profile_watch *list = NULL;
-    size_t used = 0, room = 0;
+    size_t used = 0, capacity = 0;
     int rc, code = 0;
 
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-        if (used == room) {
-            size_t more = room ? room * 2 : 256;
+        if (used == capacity) {
+            size_t more = capacity ? capacity * 2 : 256;
             struct profile_watch *grown = reallocarray(list, more, sizeof *list);
             if (!grown) {
                 code = error_set(err, -ENOMEM, "out of memory reading the profile '%s'", p->path);
                 break;
             }
             list = grown;
-            room = more;
+            capacity = more;
         }
         sqlite3_int64 outcome = sqlite3_column_int64(s, 5);
         list[used++] = (struct profile_watch){

@@ -21,32 +21,32 @@ struct process {
 
 struct site_map {
     struct process *processes; /* by id */
-    size_t nprocesses, processes_room;
+    size_t nprocesses, processes_capacity;
     struct block *blocks;
-    size_t nblocks, blocks_room;
+    size_t nblocks, blocks_capacity;
     uint32_t *sites;
-    size_t nsites, sites_room;
+    size_t nsites, sites_capacity;
 };
 
 /* Makes space for one more element of that size. 0, or -ENOMEM. */
-static int make_room(void *list, size_t used, size_t *room, size_t size)
+static int make_room(void *list, size_t used, size_t *capacity, size_t size)
 {
-    if (used < *room)
+    if (used < *capacity)
         return 0;
-    size_t more = 2 * *room + 64;
+    size_t more = 2 * *capacity + 64;
     void *old, *grown;
     memcpy(&old, list, sizeof old);
     if ((grown = reallocarray(old, more, size)) == NULL)
         return -ENOMEM;
     memcpy(list, &grown, sizeof grown);
-    *room = more;
+    *capacity = more;
     return 0;
 }
 
 static int add_block(struct site_map *m, uint64_t number, uint64_t n, const uint8_t **at, const uint8_t *end,
                      int64_t *site)
 {
-    if (make_room(&m->blocks, m->nblocks, &m->blocks_room, sizeof *m->blocks) < 0)
+    if (make_room(&m->blocks, m->nblocks, &m->blocks_capacity, sizeof *m->blocks) < 0)
         return -ENOMEM;
     m->blocks[m->nblocks++] = (struct block){(uint32_t)number, (uint32_t)m->nsites, (uint32_t)n};
     for (; n > 0; n--) {
@@ -56,7 +56,7 @@ static int add_block(struct site_map *m, uint64_t number, uint64_t n, const uint
         *site += unzigzag(step);
         if (*site < 0 || *site >= UINT32_MAX)
             return -EINVAL;
-        if (make_room(&m->sites, m->nsites, &m->sites_room, sizeof *m->sites) < 0)
+        if (make_room(&m->sites, m->nsites, &m->sites_capacity, sizeof *m->sites) < 0)
             return -ENOMEM;
         m->sites[m->nsites++] = (uint32_t)*site;
     }
@@ -68,7 +68,7 @@ static int add_process(struct site_map *m, uint64_t id, const uint8_t *at, size_
     const uint8_t *end = at + size;
     uint64_t number = 0;
     int64_t site = 0;
-    if (make_room(&m->processes, m->nprocesses, &m->processes_room, sizeof *m->processes) < 0)
+    if (make_room(&m->processes, m->nprocesses, &m->processes_capacity, sizeof *m->processes) < 0)
         return -ENOMEM;
     struct process *process = &m->processes[m->nprocesses++];
     *process = (struct process){id, m->nblocks, 0};

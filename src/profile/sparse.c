@@ -39,15 +39,15 @@ int profile_add_sample(struct profile *p, const struct profile_sample *sample, s
 }
 
 /* Returns the next element of a growing array of elements of `size` bytes, or NULL. */
-static void *next_element(void **list, size_t used, size_t *room, size_t size)
+static void *next_element(void **list, size_t used, size_t *capacity, size_t size)
 {
-    if (used == *room) {
-        size_t more = *room ? *room * 2 : 256;
+    if (used == *capacity) {
+        size_t more = *capacity ? *capacity * 2 : 256;
         void *grown = reallocarray(*list, more, size);
         if (!grown)
             return NULL;
         *list = grown;
-        *room = more;
+        *capacity = more;
     }
     return (char *)*list + used * size;
 }
@@ -57,12 +57,12 @@ int profile_read_all(struct profile *p, const char *sql, size_t size,
 {
     sqlite3_stmt *s = NULL;
     void *rows = NULL;
-    size_t used = 0, room = 0;
+    size_t used = 0, capacity = 0;
     int rc, code = 0;
     if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
         return profile_fail(p, err);
     while (code == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
-        void *element = rc == SQLITE_ROW ? next_element(&rows, used, &room, size) : NULL;
+        void *element = rc == SQLITE_ROW ? next_element(&rows, used, &capacity, size) : NULL;
         if (rc != SQLITE_ROW) {
             code = profile_fail(p, err);
         } else if (!element) {

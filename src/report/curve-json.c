@@ -40,7 +40,7 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
             out,
             "  \"ways\": %u,\n  \"watched\": %zu,\n  \"watches_dropped\": %zu,\n  \"watches_not_followed\": "
             "%zu,\n",
-            curve->ways, curve->watches, curve->dropped, curve->unfollowed);
+            curve->ways, curve->watches, curve->censored, curve->unwatched);
     report_points_json(out, curve->points, curve->n);
     fputs("\n}\n", out);
 }

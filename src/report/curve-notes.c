@@ -11,8 +11,8 @@
  */
 #define TOO_FEW_BURSTS 25.0
 /* Shares from which on a note is printed. */
-#define MANY_DROPPED .5
-#define MANY_UNFOLLOWED .1
+#define MANY_CENSORED .5
+#define MANY_UNWATCHED .1
 /* Part of the CPU time, and standard errors of the number of bursts, below which part of the program was
  * systematically not sampled. */
 #define LITTLE_SAMPLED .7
@@ -56,14 +56,14 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
         fprintf(out, "%sno lines were watched: only bounds are reported for large caches\n", lead);
         return;
     }
-    if (part(curve->unfollowed, curve->watches) >= MANY_UNFOLLOWED)
+    if (part(curve->unwatched, curve->watches) >= MANY_UNWATCHED)
         fprintf(out,
                 "%s%.0f%% of the lines chosen could not be watched; they are assumed to be like the others\n",
-                lead, 100 * part(curve->unfollowed, curve->watches));
-    if (part(curve->dropped, curve->watches) >= MANY_DROPPED)
+                lead, 100 * part(curve->unwatched, curve->watches));
+    if (part(curve->censored, curve->watches) >= MANY_CENSORED)
         fprintf(out,
                 "%s%.0f%% of the watched lines were censored: estimates for large caches are less precise\n",
-                lead, 100 * part(curve->dropped, curve->watches));
+                lead, 100 * part(curve->censored, curve->watches));
     if (curve->clock_error > LARGE_CLOCK_ERROR)
         fprintf(out, "%sthe reference clock may be wrong by %.0f%%, and so may long reuse distances\n", lead,
                 100 * curve->clock_error);

@@ -111,9 +111,9 @@ static void json(FILE *out, const struct analysis_pirate *r, const struct analys
         {"cpu_seconds", r->cpu_seconds},
         {"wall_seconds", r->wall_seconds},
         {"alone_ns", r->alone_ns},
-        {"beside_ns", r->beside_ns},
+        {"beside_ns", r->with_pirate_ns},
         {"stopped_percent", r->stopped_percent},
-        {"own_percent", r->own_percent},
+        {"own_percent", r->cachegram_percent},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         fprintf(out, ",\n  \"%s\": ", numbers[i].name);
@@ -208,8 +208,8 @@ static void text(FILE *out, const struct analysis_pirate *r, const struct analys
     put_notes(out, r);
     if (!isnan(r->stopped_percent))
         fprintf(out, "  stopped     %.2f%% of the time, to change the size\n", r->stopped_percent);
-    if (!isnan(r->own_percent))
-        fprintf(out, "  cachegram   %.2f%% of the time, the Pirate not included\n", r->own_percent);
+    if (!isnan(r->cachegram_percent))
+        fprintf(out, "  cachegram   %.2f%% of the time, the Pirate not included\n", r->cachegram_percent);
     fprintf(out, "\n  %9s  %11s %9s  %6s  %4s %4s %9s%s\n", "available",
             isnan(r->rows[0].ns_per_ref) ? strcmp(r->unit, "run") == 0     ? "CPU a run"
                                            : strcmp(r->unit, "bytes") == 0 ? "CPU a byte"

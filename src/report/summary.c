@@ -12,7 +12,7 @@
 #include "profile/names.h"
 #include "report/pirate.h"
 
-#define STARTS_TOLD .01 /* share of the CPU time from which on the agent's starts have their own line */
+#define STARTS_SHOWN .01 /* share of the CPU time from which on the agent's starts have their own line */
 #define END_CODES (sizeof((struct analysis_summary *)0)->end / sizeof(uint64_t))
 
 /* --- text --- */
@@ -28,8 +28,8 @@ static uint64_t counter_of(const struct analysis_summary *s, const char *name)
 /* Counters that remain 0 in an undisturbed run, and what they mean otherwise. */
 static const struct {
     const char *name, *meaning;
-    double worth_telling; /* share of all triggers from which on it is reported; 0: always */
-} troubles[] = {
+    double least_share; /* share of all triggers from which on it is reported; 0: always */
+} trouble_counters[] = {
     {"skipped_buffer", "triggers ignored, as the recorder had no free buffer: record with fewer bursts", .02},
     {"skipped_code", "triggers ignored, in code that cannot be translated", .02},
     {"skipped_busy", "triggers ignored, at moments when a burst could not begin safely", .05},
@@ -45,10 +45,10 @@ static const struct {
 static void put_troubles(FILE *out, const struct analysis_summary *s)
 {
     double triggers = (double)counter_of(s, "triggers");
-    for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
-        uint64_t value = counter_of(s, troubles[i].name);
-        if (value > 0 && (double)value >= troubles[i].worth_telling * triggers)
-            fprintf(out, "  note        %" PRIu64 " %s\n", value, troubles[i].meaning);
+    for (size_t i = 0; i < sizeof trouble_counters / sizeof trouble_counters[0]; i++) {
+        uint64_t value = counter_of(s, trouble_counters[i].name);
+        if (value > 0 && (double)value >= trouble_counters[i].least_share * triggers)
+            fprintf(out, "  note        %" PRIu64 " %s\n", value, trouble_counters[i].meaning);
     }
     if (counter_of(s, "disabled"))
         fputs("  note        profiling turned itself off in at least one process\n", out);
@@ -171,7 +171,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     if (!isnan(s->overhead_percent))
         fprintf(out, "  overhead    %.2f%% of CPU time, cold caches after bursts included\n",
                 s->overhead_percent);
-    if (s->start_cpu_seconds > STARTS_TOLD * s->cpu_seconds)
+    if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
         fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu process%s\n",
                 s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
     if (s->memory_bytes > 0)

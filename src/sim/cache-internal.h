@@ -120,7 +120,7 @@ struct causes *causes_new(uint64_t lines); /* NULL: memory */
 void causes_free(struct causes *causes);
 /* Returns why an access to the line would miss, if it does, and records the access. -ENOMEM if memory is
  * short. */
-int causes_ask(struct causes *causes, uint64_t line);
+int causes_query(struct causes *causes, uint64_t line);
 /* Makes the line the twin's most recent one. 0 or -ENOMEM. */
 int causes_use(struct causes *causes, uint64_t line);
 /* The line was removed for another reason than replacement: why is SIM_COHERENCE, SIM_INCLUSION, or

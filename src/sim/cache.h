@@ -115,6 +115,6 @@ const char *sim_cause_name(enum sim_cause cause);
 #define SIM_PACK_BYTES 4096u
 #define SIM_PACK_MAX (SIM_PACK_BYTES / 16u + 1u)
 size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *store, size_t n,
-                uint32_t line_bytes, int once, uint64_t *accesses, size_t room, size_t *taken);
+                uint32_t line_bytes, int once, uint64_t *accesses, size_t capacity, size_t *taken);
 
 #endif

@@ -25,13 +25,13 @@ struct node {
 struct causes {
     uint64_t capacity, held; /* lines in the twin */
     struct node *nodes;
-    uint32_t nnodes, room;
+    uint32_t nnodes, nodes_capacity;
     uint32_t *table; /* node + 1; 0 empty */
     uint64_t table_mask;
     uint32_t newest, oldest;
 };
 
-#define FIRST_ROOM 1024u
+#define FIRST_CAPACITY 1024u
 
 struct causes *causes_new(uint64_t lines)
 {
@@ -40,10 +40,10 @@ struct causes *causes_new(uint64_t lines)
         return NULL;
     causes->capacity = lines;
     causes->newest = causes->oldest = NONE;
-    causes->room = FIRST_ROOM;
-    causes->nodes = malloc(FIRST_ROOM * sizeof *causes->nodes);
-    causes->table = calloc((size_t)FIRST_ROOM * 2, sizeof *causes->table);
-    causes->table_mask = FIRST_ROOM * 2 - 1;
+    causes->nodes_capacity = FIRST_CAPACITY;
+    causes->nodes = malloc(FIRST_CAPACITY * sizeof *causes->nodes);
+    causes->table = calloc((size_t)FIRST_CAPACITY * 2, sizeof *causes->table);
+    causes->table_mask = FIRST_CAPACITY * 2 - 1;
     if (!causes->nodes || !causes->table) {
         causes_free(causes);
         return NULL;
@@ -71,20 +71,20 @@ static uint32_t *entry_of(const struct causes *causes, uint64_t line)
 
 static int grow(struct causes *causes)
 {
-    if (causes->room > UINT32_MAX / 4)
+    if (causes->nodes_capacity > UINT32_MAX / 4)
         return -ENOMEM;
-    uint32_t room = causes->room * 2;
-    struct node *nodes = realloc(causes->nodes, room * sizeof *nodes);
+    uint32_t capacity = causes->nodes_capacity * 2;
+    struct node *nodes = realloc(causes->nodes, capacity * sizeof *nodes);
     if (!nodes)
         return -ENOMEM;
     causes->nodes = nodes;
-    uint32_t *table = calloc((size_t)room * 2, sizeof *table);
+    uint32_t *table = calloc((size_t)capacity * 2, sizeof *table);
     if (!table)
         return -ENOMEM;
     free(causes->table);
     causes->table = table;
-    causes->table_mask = (uint64_t)room * 2 - 1;
-    causes->room = room;
+    causes->table_mask = (uint64_t)capacity * 2 - 1;
+    causes->nodes_capacity = capacity;
     for (uint32_t i = 0; i < causes->nnodes; i++)
         *entry_of(causes, nodes[i].line) = i + 1;
     return 0;
@@ -95,7 +95,7 @@ static struct node *node_of(struct causes *causes, uint64_t line)
 {
     uint32_t *entry = entry_of(causes, line);
     if (!*entry) {
-        if (causes->nnodes == causes->room) {
+        if (causes->nnodes == causes->nodes_capacity) {
             if (grow(causes) != 0)
                 return NULL;
             entry = entry_of(causes, line);
@@ -120,7 +120,7 @@ static void unlink_node(struct causes *causes, struct node *node)
     causes->held--;
 }
 
-int causes_ask(struct causes *causes, uint64_t line)
+int causes_query(struct causes *causes, uint64_t line)
 {
     struct node *node = node_of(causes, line);
     if (!node)

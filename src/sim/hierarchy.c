@@ -16,7 +16,8 @@
 static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key);
 
 /* Removes the line from a core's caches inside `level`. Returns KEY_DIRTY if one of them was dirty. */
-static uint64_t take_out(struct sim *sim, uint32_t core, uint32_t level, uint64_t line, enum sim_cause why)
+static uint64_t remove_from_core(struct sim *sim, uint32_t core, uint32_t level, uint64_t line,
+                                 enum sim_cause why)
 {
     uint64_t dirty = 0;
     for (uint32_t l = 0; l < level && l < sim->private_levels; l++) {
@@ -34,14 +35,14 @@ static uint64_t take_out(struct sim *sim, uint32_t core, uint32_t level, uint64_
     return dirty;
 }
 
-static uint64_t take_out_inner(struct sim *sim, uint32_t core, uint32_t level, uint64_t line)
+static uint64_t remove_from_inner(struct sim *sim, uint32_t core, uint32_t level, uint64_t line)
 {
     if (level < sim->private_levels) /* only this core is affected */
-        return take_out(sim, core, level, line, SIM_INCLUSION);
+        return remove_from_core(sim, core, level, line, SIM_INCLUSION);
     uint64_t dirty = 0;
     for (uint32_t other = 0; other < sim->cores_seen; other++)
         if (sim->private_cache[other])
-            dirty |= take_out(sim, other, level, line, SIM_INCLUSION);
+            dirty |= remove_from_core(sim, other, level, line, SIM_INCLUSION);
     /* Shared levels further inside. */
     for (uint32_t l = sim->private_levels; l < level; l++) {
         struct cache *c = &sim->shared_cache[l];
@@ -63,7 +64,7 @@ static void evicted(struct sim *sim, uint32_t core, uint32_t level, uint64_t key
     uint64_t line = key >> KEY_SHIFT;
     sim->stats[level][core].evictions++;
     if (sim->config.level[level].inclusion == SIM_INCLUSIVE)
-        key |= take_out_inner(sim, core, level, line);
+        key |= remove_from_inner(sim, core, level, line);
     sim->stats[level][core].writebacks += key & KEY_DIRTY;
     uint32_t next = level + 1;
     if (next < sim->config.levels && (key & KEY_DIRTY || sim->config.level[next].inclusion == SIM_EXCLUSIVE))
@@ -103,7 +104,7 @@ static void place(struct sim *sim, uint32_t core, uint32_t level, uint64_t key)
  * Removes the line from other cores' private caches (store), or ends their ownership. Returns KEY_OWNED if no
  * other copy is left.
  */
-static uint64_t ask_others(struct sim *sim, uint32_t core, uint64_t line, int store)
+static uint64_t query_other_cores(struct sim *sim, uint32_t core, uint64_t line, int store)
 {
     uint64_t owned = KEY_OWNED;
     for (uint32_t other = 0; other < sim->cores_seen; other++) {
@@ -111,7 +112,7 @@ static uint64_t ask_others(struct sim *sim, uint32_t core, uint64_t line, int st
         if (other == core || !sim->private_cache[other])
             continue;
         if (store) {
-            dirty = take_out(sim, other, sim->private_levels, line, SIM_COHERENCE);
+            dirty = remove_from_core(sim, other, sim->private_levels, line, SIM_COHERENCE);
         } else {
             for (uint32_t l = 0; l < sim->private_levels; l++) {
                 struct cache *c = &sim->private_cache[other][l];
@@ -133,7 +134,7 @@ static uint64_t ask_others(struct sim *sim, uint32_t core, uint64_t line, int st
 /* The core is about to store to a line that it holds but does not own. */
 static void own(struct sim *sim, uint32_t core, uint64_t line)
 {
-    ask_others(sim, core, line, 1);
+    query_other_cores(sim, core, line, 1);
     for (uint32_t l = 0; l < sim->private_levels; l++) {
         struct cache *c = &sim->private_cache[core][l];
         int64_t slot = c->ops->find(c, line);
@@ -161,11 +162,11 @@ static void count_miss(struct sim *sim, uint32_t core, uint32_t level, int store
 }
 
 /* Returns the cause of a miss; -1 if causes are not classified. */
-static int ask_causes(struct sim *sim, const struct cache *c, uint64_t line)
+static int query_causes(struct sim *sim, const struct cache *c, uint64_t line)
 {
     if (!c->causes)
         return -1;
-    int cause = causes_ask(c->causes, line);
+    int cause = causes_query(c->causes, line);
     sim->failed |= cause < 0;
     return cause;
 }
@@ -184,12 +185,12 @@ static uint32_t fetch(struct sim *sim, uint32_t core, uint32_t level, uint64_t l
                       uint64_t *flags)
 {
     if (level == sim->private_levels)
-        *flags = sim->coherent ? ask_others(sim, core, line, store) : KEY_OWNED;
+        *flags = sim->coherent ? query_other_cores(sim, core, line, store) : KEY_OWNED;
     if (level == sim->config.levels)
         return level;
     struct cache *c = cache_at(sim, level, core);
     int exclusive = sim->config.level[level].inclusion == SIM_EXCLUSIVE;
-    int cause = ask_causes(sim, c, line);
+    int cause = query_causes(sim, c, line);
     int64_t slot = c->ops->find(c, line);
     uint32_t from = level;
     count_access(sim, core, level, store);
@@ -242,7 +243,7 @@ static uint32_t straddle(struct sim *sim, uint32_t core, uint32_t level, uint64_
     int missed = 0, cause = -1;
     count_access(sim, core, level, store);
     for (uint64_t l = line; l <= line + 1; l++) {
-        int why = ask_causes(sim, c, l);
+        int why = query_causes(sim, c, l);
         int64_t slot = c->ops->find(c, l);
         use_causes(sim, c, l);
         if (slot >= 0) {
@@ -290,7 +291,7 @@ uint32_t hierarchy_access(struct sim *sim, uint32_t core, uint64_t access)
     if (access & SIM_STRADDLE)
         return straddle(sim, core, 0, line, store);
     struct cache *c = cache_at(sim, 0, core);
-    int cause = ask_causes(sim, c, line);
+    int cause = query_causes(sim, c, line);
     int64_t slot = c->ops->find(c, line);
     count_access(sim, core, 0, store);
     use_causes(sim, c, line);

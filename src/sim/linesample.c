@@ -21,8 +21,8 @@ static inline uint64_t hash(uint64_t line)
 int linesample_touch(struct linesample *sample, struct stackdist *stack, uint64_t threshold, uint64_t mark,
                      const uint64_t *lines, size_t n)
 {
-    uint64_t chosen[CHUNK + 1], distances[CHUNK + STACKDIST_FAR_ROOM];
-    uint32_t at[CHUNK + STACKDIST_FAR_ROOM];
+    uint64_t chosen[CHUNK + 1], distances[CHUNK + STACKDIST_FAR_EXTRA];
+    uint32_t at[CHUNK + STACKDIST_FAR_EXTRA];
     struct stackdist_far far = {.least = 1, .at = at, .stack = distances};
 
     for (size_t done = 0; done < n; done += CHUNK) {

@@ -5,13 +5,13 @@
 #include "sim/cache.h"
 
 size_t sim_pack(const uint64_t *address, const uint16_t *size, const uint8_t *store, size_t n,
-                uint32_t line_bytes, int once, uint64_t *accesses, size_t room, size_t *taken)
+                uint32_t line_bytes, int once, uint64_t *accesses, size_t capacity, size_t *taken)
 {
     unsigned shift = (unsigned)__builtin_ctz(line_bytes);
     uint64_t longest = once ? line_bytes : SIM_PACK_BYTES;
     size_t used = 0, i = 0;
-    assert(room >= SIM_PACK_MAX);
-    for (; i < n && room - used >= SIM_PACK_MAX; i++) {
+    assert(capacity >= SIM_PACK_MAX);
+    for (; i < n && capacity - used >= SIM_PACK_MAX; i++) {
         uint64_t bytes = size[i] > longest ? longest : size[i];
         uint64_t line = address[i] >> shift, flag = store[i] ? SIM_STORE : 0;
         if ((address[i] & (line_bytes - 1)) + bytes <= line_bytes) {

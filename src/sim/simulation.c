@@ -101,7 +101,7 @@ void sim_free(struct sim *sim)
 }
 
 /* Creates a core's private caches at its first access. */
-static int see_core(struct sim *sim, uint32_t core, struct error *err)
+static int add_core(struct sim *sim, uint32_t core, struct error *err)
 {
     if (core >= sim->config.cores)
         return error_set(err, -EINVAL, "core %u is not one of the %u simulated", core, sim->config.cores);
@@ -130,7 +130,7 @@ static int failed(struct error *err)
 
 int sim_run(struct sim *sim, uint32_t core, const uint64_t *accesses, size_t n, struct error *err)
 {
-    int code = see_core(sim, core, err);
+    int code = add_core(sim, core, err);
     if (code != 0)
         return code;
     struct cache *c = cache_at(sim, 0, core);
@@ -150,7 +150,7 @@ int sim_run(struct sim *sim, uint32_t core, const uint64_t *accesses, size_t n, 
 
 int sim_access(struct sim *sim, uint32_t core, uint64_t access, struct error *err)
 {
-    int code = see_core(sim, core, err);
+    int code = add_core(sim, core, err);
     if (code != 0)
         return code;
     uint32_t from = hierarchy_access(sim, core, access);

@@ -28,9 +28,9 @@ struct sampler {
     uint64_t until;       /* the window or hibernation ends before this access */
     uint64_t next_sample; /* the next access to sample, if before `until` */
     struct sparse_sample *samples;
-    size_t nsamples, sample_room;
+    size_t nsamples, sample_capacity;
     struct sparse_window *windows;
-    size_t nwindows, window_room;
+    size_t nwindows, window_capacity;
 };
 
 struct watch {
@@ -45,7 +45,7 @@ struct sparse {
     struct sampler *samplers;
     size_t nsamplers;
     struct watch *watches;
-    uint32_t nwatches, watch_room, free_watch; /* free_watch: index + 1; 0 none */
+    uint32_t nwatches, watch_capacity, free_watch; /* free_watch: index + 1; 0 none */
     uint32_t *table; /* by hash of the line: the first of its watches, index + 1; 0 empty */
     uint64_t table_mask, watched_lines;
 };
@@ -67,13 +67,13 @@ static uint64_t hibernation(struct sampler *s)
 
 static int open_window(struct sampler *s, uint64_t now, uint64_t length)
 {
-    if (s->nwindows == s->window_room) {
-        size_t room = s->window_room ? 2 * s->window_room : 64;
-        struct sparse_window *more = reallocarray(s->windows, room, sizeof *more);
+    if (s->nwindows == s->window_capacity) {
+        size_t capacity = s->window_capacity ? 2 * s->window_capacity : 64;
+        struct sparse_window *more = reallocarray(s->windows, capacity, sizeof *more);
         if (!more)
             return -ENOMEM;
         s->windows = more;
-        s->window_room = room;
+        s->window_capacity = capacity;
     }
     s->windows[s->nwindows++] = (struct sparse_window){now, 0};
     s->awake = 1;
@@ -239,13 +239,14 @@ static uint32_t new_watch(struct sparse *s)
         s->free_watch = s->watches[watch - 1].next;
         return watch;
     }
-    if (s->nwatches == s->watch_room) {
-        uint32_t room = s->watch_room ? 2 * s->watch_room : 1024;
-        struct watch *more = room < UINT32_MAX / 2 ? reallocarray(s->watches, room, sizeof *more) : NULL;
+    if (s->nwatches == s->watch_capacity) {
+        uint32_t capacity = s->watch_capacity ? 2 * s->watch_capacity : 1024;
+        struct watch *more =
+            capacity < UINT32_MAX / 2 ? reallocarray(s->watches, capacity, sizeof *more) : NULL;
         if (!more)
             return 0;
         s->watches = more;
-        s->watch_room = room;
+        s->watch_capacity = capacity;
     }
     return ++s->nwatches;
 }
@@ -267,14 +268,14 @@ static int start_watch(struct sparse *s, uint64_t line, uint32_t sampler, uint32
 static int start_sample(struct sparse *s, size_t which, uint64_t line)
 {
     struct sampler *sampler = &s->samplers[which];
-    if (sampler->nsamples == sampler->sample_room) {
-        size_t room = sampler->sample_room ? 2 * sampler->sample_room : 4096;
+    if (sampler->nsamples == sampler->sample_capacity) {
+        size_t capacity = sampler->sample_capacity ? 2 * sampler->sample_capacity : 4096;
         struct sparse_sample *more =
-            room < UINT32_MAX ? reallocarray(sampler->samples, room, sizeof *more) : NULL;
+            capacity < UINT32_MAX ? reallocarray(sampler->samples, capacity, sizeof *more) : NULL;
         if (!more)
             return -ENOMEM;
         sampler->samples = more;
-        sampler->sample_room = room;
+        sampler->sample_capacity = capacity;
     }
     sampler->samples[sampler->nsamples] =
         (struct sparse_sample){sampler->nwindows - 1, s->now, SPARSE_DANGLING, line};
@@ -314,7 +315,7 @@ static void pass(struct sparse *s, const uint64_t *accesses, size_t n)
 }
 
 /* Processes the ends of windows and hibernations before the next access; they may have length 0. */
-static int turn(struct sampler *s, uint64_t now)
+static int end_periods(struct sampler *s, uint64_t now)
 {
     int code = 0;
     while (now == s->until && code == 0) {
@@ -333,7 +334,7 @@ static int event(struct sparse *s, uint64_t line, int *sampled)
     *sampled = 0;
     for (size_t i = 0; i < s->nsamplers; i++) {
         struct sampler *sampler = &s->samplers[i];
-        int code = turn(sampler, s->now);
+        int code = end_periods(sampler, s->now);
         if (code != 0)
             return code;
         if (!sampler->awake || sampler->next_sample != s->now)

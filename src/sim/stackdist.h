@@ -40,11 +40,11 @@ int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, 
  */
 struct stackdist_far {
     uint64_t least;  /* smallest distance that is listed, at least 1 */
-    uint32_t *at;    /* the caller's: n + STACKDIST_FAR_ROOM elements */
+    uint32_t *at;    /* the caller's: n + STACKDIST_FAR_EXTRA elements */
     uint64_t *stack; /* likewise */
     size_t n;        /* listed by the last call */
 };
-#define STACKDIST_FAR_ROOM 16u
+#define STACKDIST_FAR_EXTRA 16u
 /* As stackdist_touch_many; also lists the touches at large distances. n < 2^32. */
 int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,

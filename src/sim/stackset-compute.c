@@ -10,30 +10,30 @@
  * line is touched three times. */
 #define DENSE_LINES (STRETCH * STACKSET_BATCH / 8)
 
-static int touch_apart(struct worker *w, size_t n)
+static int touch_stretch(struct worker *w, size_t n)
 {
     if (w->distinct >= DENSE_LINES)
         return -EOVERFLOW;
-    if (w->room - w->distinct < n) {
-        size_t room = 2 * w->room + LINES_BATCH;
-        uint64_t *first = realloc(w->first, room * sizeof(*first));
+    if (w->capacity - w->distinct < n) {
+        size_t capacity = 2 * w->capacity + LINES_BATCH;
+        uint64_t *first = realloc(w->first, capacity * sizeof(*first));
         if (first == NULL)
             return -ENOMEM;
         w->first = first;
-        uint64_t *last = realloc(w->last, room * sizeof(*last));
+        uint64_t *last = realloc(w->last, capacity * sizeof(*last));
         if (last == NULL)
             return -ENOMEM;
         w->last = last;
-        w->room = room;
+        w->capacity = capacity;
     }
     w->touches += n;
-    return stackdist_touch_cold(w->apart, w->lines, n, &w->hist, w->first, &w->distinct);
+    return stackdist_touch_cold(w->separate_stack, w->lines, n, &w->hist, w->first, &w->distinct);
 }
 
 static int flush(struct worker *w, struct unit *u, size_t n, enum compute how, uint64_t threshold)
 {
-    if (how == COMPUTE_APART)
-        return touch_apart(w, n);
+    if (how == COMPUTE_STRETCH)
+        return touch_stretch(w, n);
     u->touches += n;
     if (how == COMPUTE_SAMPLE)
         return linesample_touch(u->sample, u->distances, threshold, 0, w->lines, n);
@@ -69,21 +69,21 @@ int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, en
 
 /* --- stretches --- */
 
-int stackset_begin_apart(struct worker *w)
+int stackset_begin_stretch(struct worker *w)
 {
     struct error err;
-    if (w->apart == NULL)
-        w->apart = stackdist_new(0, &err);
+    if (w->separate_stack == NULL)
+        w->separate_stack = stackdist_new(0, &err);
     else
-        stackdist_reset(w->apart);
+        stackdist_reset(w->separate_stack);
     memset(&w->hist, 0, sizeof(w->hist));
     w->touches = w->distinct = 0;
-    return w->apart != NULL ? 0 : -ENOMEM;
+    return w->separate_stack != NULL ? 0 : -ENOMEM;
 }
 
-void stackset_end_apart(struct worker *w)
+void stackset_end_stretch(struct worker *w)
 {
-    stackdist_oldest_first(w->apart, w->last);
+    stackdist_oldest_first(w->separate_stack, w->last);
 }
 
 int stackset_join(struct worker *w, struct unit *u)
@@ -97,9 +97,9 @@ int stackset_join(struct worker *w, struct unit *u)
     return status;
 }
 
-void stackset_free_apart(struct worker *w)
+void stackset_free_stretch(struct worker *w)
 {
-    stackdist_free(w->apart);
+    stackdist_free(w->separate_stack);
     free(w->first);
     free(w->last);
 }

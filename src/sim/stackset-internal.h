@@ -24,8 +24,8 @@ struct unit {
     struct hist hist;
     struct linesample *sample; /* replaces sampled, cold and hist; NULL without a sample */
     /* For stretches. */
-    uint64_t turn; /* the next stretch in order */
-    int dense;     /* stretches have too many lines for a stack of their own to pay */
+    uint64_t next_stretch; /* the next stretch in order */
+    int dense;             /* stretches have too many lines for a stack of their own to pay */
 };
 
 struct batch {
@@ -42,15 +42,15 @@ struct worker {
     uint64_t done;               /* batches */
     uint64_t lines[LINES_BATCH]; /* of the unit in progress */
     /* A stretch of the unit in progress. */
-    struct stackdist *apart; /* NULL: not used yet */
+    struct stackdist *separate_stack; /* NULL: not used yet */
     struct hist hist;
     uint64_t touches;
     uint64_t *first, *last; /* its distinct lines in order of first and of last touch */
-    size_t distinct, room;
+    size_t distinct, capacity;
 };
 
 /* How the lines of a batch are processed. */
-enum compute { COMPUTE_ALL, COMPUTE_SAMPLE, COMPUTE_APART };
+enum compute { COMPUTE_ALL, COMPUTE_SAMPLE, COMPUTE_STRETCH };
 
 /*
  * Touches the lines of a batch: all of them, or those below the threshold, in the unit's stack; or, as the
@@ -59,11 +59,11 @@ enum compute { COMPUTE_ALL, COMPUTE_SAMPLE, COMPUTE_APART };
 int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, enum compute how,
                      uint64_t threshold);
 /* Before the first batch of a stretch. 0 or -ENOMEM. */
-int stackset_begin_apart(struct worker *w);
+int stackset_begin_stretch(struct worker *w);
 /* After the last batch of a stretch, before it is joined. */
-void stackset_end_apart(struct worker *w);
+void stackset_end_stretch(struct worker *w);
 /* In the order of stretches: adds the stretch to its unit. 0 or -ENOMEM. */
 int stackset_join(struct worker *w, struct unit *u);
-void stackset_free_apart(struct worker *w);
+void stackset_free_stretch(struct worker *w);
 
 #endif

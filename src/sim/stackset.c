@@ -48,7 +48,7 @@ struct stackset {
     int separate, sampled;
     uint64_t threshold; /* smaller hashes are in the sample */
     struct unit **units;
-    size_t nunits, unit_room;
+    size_t nunits, unit_capacity;
     unsigned nworkers;
     struct worker *workers;
     pthread_mutex_t lock;
@@ -77,13 +77,13 @@ static void unit_free(struct unit *u)
 /* Adds a stack for every line size. The workers must be idle. */
 static int add_units(struct stackset *s, uint32_t thread, struct error *err)
 {
-    if (s->unit_room - s->nunits < s->nlines) {
-        size_t room = 2 * s->unit_room + s->nlines;
-        struct unit **larger = realloc(s->units, room * sizeof(*larger));
+    if (s->unit_capacity - s->nunits < s->nlines) {
+        size_t capacity = 2 * s->unit_capacity + s->nlines;
+        struct unit **larger = realloc(s->units, capacity * sizeof(*larger));
         if (larger == NULL)
             return error_set(err, -ENOMEM, "out of memory for stack distances");
         s->units = larger;
-        s->unit_room = room;
+        s->unit_capacity = capacity;
     }
     for (size_t i = 0; i < s->nlines; i++) {
         struct unit *u = calloc(1, sizeof(*u));
@@ -155,28 +155,28 @@ static void compute_stretch(struct worker *w, struct unit *u, uint64_t stretch, 
 {
     struct stackset *s = w->set;
     pthread_mutex_lock(&s->lock);
-    int status = s->failed, apart = !u->dense || stretch % DENSE_PROBE == 0;
+    int status = s->failed, separate_stack = !u->dense || stretch % DENSE_PROBE == 0;
     pthread_mutex_unlock(&s->lock);
-    if (apart && status == 0 && (status = stackset_begin_apart(w)) == 0) {
+    if (separate_stack && status == 0 && (status = stackset_begin_stretch(w)) == 0) {
         for (uint64_t i = from; i < to && status == 0; i++)
-            status = stackset_compute(w, u, &s->ring[i % s->ring_batches], COMPUTE_APART, 0);
+            status = stackset_compute(w, u, &s->ring[i % s->ring_batches], COMPUTE_STRETCH, 0);
         if (status == 0)
-            stackset_end_apart(w);
+            stackset_end_stretch(w);
     }
     if (status == -EOVERFLOW)
-        apart = status = 0;
+        separate_stack = status = 0;
     pthread_mutex_lock(&s->lock);
-    while (u->turn != stretch)
+    while (u->next_stretch != stretch)
         pthread_cond_wait(&s->changed, &s->lock);
-    u->dense = !apart;
+    u->dense = !separate_stack;
     pthread_mutex_unlock(&s->lock);
-    if (apart && status == 0)
+    if (separate_stack && status == 0)
         status = stackset_join(w, u);
-    for (uint64_t i = from; !apart && i < to && status == 0; i++)
+    for (uint64_t i = from; !separate_stack && i < to && status == 0; i++)
         status = stackset_compute(w, u, &s->ring[i % s->ring_batches], COMPUTE_ALL, 0);
     pthread_mutex_lock(&s->lock);
     fail(s, status);
-    u->turn++;
+    u->next_stretch++;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
@@ -331,7 +331,7 @@ void stackset_free(struct stackset *s)
     for (unsigned i = 0; i < s->nworkers; i++)
         pthread_join(s->workers[i].thread, NULL);
     for (unsigned i = 0; i < s->nworkers; i++)
-        stackset_free_apart(&s->workers[i]);
+        stackset_free_stretch(&s->workers[i]);
     for (size_t i = 0; i < s->nunits; i++)
         unit_free(s->units[i]);
     pthread_cond_destroy(&s->changed);
@@ -397,8 +397,9 @@ size_t stackset_memory_bytes(const struct stackset *s)
 {
     size_t bytes = sizeof(*s) + s->ring_batches * sizeof(*s->ring) + s->nworkers * sizeof(*s->workers);
     for (unsigned i = 0; i < s->nworkers; i++)
-        if (s->workers[i].apart != NULL)
-            bytes += stackdist_memory_bytes(s->workers[i].apart) + 2 * s->workers[i].room * sizeof(uint64_t);
+        if (s->workers[i].separate_stack != NULL)
+            bytes += stackdist_memory_bytes(s->workers[i].separate_stack) +
+                     2 * s->workers[i].capacity * sizeof(uint64_t);
     for (size_t i = 0; i < s->nunits; i++) {
         const struct unit *u = s->units[i];
         bytes += sizeof(*u) + stackdist_memory_bytes(u->distances);

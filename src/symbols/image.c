@@ -55,9 +55,9 @@ struct symbols_image {
     char build_id[2 * 64 + 1];
     char base[256]; /* file name without folders */
     struct unit *units;
-    size_t nunits, units_room;
+    size_t nunits, units_capacity;
     struct unit_range *ranges;
-    size_t nranges, ranges_room;
+    size_t nranges, ranges_capacity;
     struct name *names;
     struct symbol *symbols; /* by low */
     size_t nsymbols;
@@ -87,13 +87,13 @@ static const char *keep(struct symbols_image *image, char *text)
 
 static int add_range(struct symbols_image *image, Dwarf_Addr low, Dwarf_Addr high)
 {
-    if (image->nranges == image->ranges_room) {
-        size_t room = 2 * image->ranges_room + 64;
-        struct unit_range *grown = reallocarray(image->ranges, room, sizeof *grown);
+    if (image->nranges == image->ranges_capacity) {
+        size_t capacity = 2 * image->ranges_capacity + 64;
+        struct unit_range *grown = reallocarray(image->ranges, capacity, sizeof *grown);
         if (grown == NULL)
             return -1;
         image->ranges = grown;
-        image->ranges_room = room;
+        image->ranges_capacity = capacity;
     }
     image->ranges[image->nranges++] = (struct unit_range){low, high, (uint32_t)image->nunits - 1};
     return 0;
@@ -110,13 +110,13 @@ static void find_units(struct symbols_image *image)
     Dwarf_Addr bias;
     for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(image->module, die, &bias)) != NULL;) {
         Dwarf_Addr base, low, high;
-        if (image->nunits == image->units_room) {
-            size_t room = 2 * image->units_room + 64;
-            struct unit *grown = reallocarray(image->units, room, sizeof *grown);
+        if (image->nunits == image->units_capacity) {
+            size_t capacity = 2 * image->units_capacity + 64;
+            struct unit *grown = reallocarray(image->units, capacity, sizeof *grown);
             if (grown == NULL)
                 return;
             image->units = grown;
-            image->units_room = room;
+            image->units_capacity = capacity;
         }
         image->units[image->nunits++] = (struct unit){.die = *die};
         for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)

@@ -36,7 +36,7 @@ struct naming {
     struct tally counts;                         /* by row */
     uint64_t *object_references, *object_firsts; /* of each object; [0]: of none */
     struct known_frame *frames;
-    size_t nframes, frames_room;
+    size_t nframes, frames_capacity;
     /* of the row that is read */
     uint64_t process;
     int second; /* pass */
@@ -175,25 +175,25 @@ static size_t hash_frame(const struct symbols_frame *f, uint64_t caller)
 
 static int grow_frames(struct naming *n)
 {
-    size_t room = n->frames_room != 0 ? 2 * n->frames_room : 1024;
-    struct known_frame *grown = calloc(room, sizeof *grown);
+    size_t capacity = n->frames_capacity != 0 ? 2 * n->frames_capacity : 1024;
+    struct known_frame *grown = calloc(capacity, sizeof *grown);
     if (grown == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < n->frames_room; i++) {
+    for (size_t i = 0; i < n->frames_capacity; i++) {
         const struct known_frame *k = &n->frames[i];
         if (k->id == 0)
             continue;
         size_t at =
             hash_frame(&(struct symbols_frame){.function = k->function, .file = k->file, .line = k->line},
                        k->caller) &
-            (room - 1);
+            (capacity - 1);
         while (grown[at].id != 0)
-            at = (at + 1) & (room - 1);
+            at = (at + 1) & (capacity - 1);
         grown[at] = *k;
     }
     free(n->frames);
     n->frames = grown;
-    n->frames_room = room;
+    n->frames_capacity = capacity;
     return 0;
 }
 
@@ -201,10 +201,10 @@ static int grow_frames(struct naming *n)
 static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t caller, uint64_t *id)
 {
     const char *function = f->function != NULL ? f->function : "", *file = f->file != NULL ? f->file : "";
-    if (2 * (n->nframes + 1) > n->frames_room && grow_frames(n) < 0)
+    if (2 * (n->nframes + 1) > n->frames_capacity && grow_frames(n) < 0)
         return error_set(n->err, -ENOMEM, "out of memory for the names of functions");
-    size_t at = hash_frame(f, caller) & (n->frames_room - 1);
-    for (; n->frames[at].id != 0; at = (at + 1) & (n->frames_room - 1)) {
+    size_t at = hash_frame(f, caller) & (n->frames_capacity - 1);
+    for (; n->frames[at].id != 0; at = (at + 1) & (n->frames_capacity - 1)) {
         const struct known_frame *k = &n->frames[at];
         if (k->line == f->line && k->caller == caller && k->guessed == (uint32_t)f->guessed &&
             strcmp(k->function, function) == 0 && strcmp(k->file, file) == 0) {
@@ -326,7 +326,7 @@ static int store_hits(struct naming *n)
 static void naming_clear(struct naming *n)
 {
     free(n->hits);
-    for (size_t i = 0; i < n->frames_room; i++) {
+    for (size_t i = 0; i < n->frames_capacity; i++) {
         free(n->frames[i].function);
         free(n->frames[i].file);
     }

@@ -14,34 +14,34 @@ struct range {
 
 struct scopes {
     struct scope *list;
-    size_t n, room;
+    size_t n, capacity;
     struct range *ranges; /* by low; of equal ones the outer one first */
     Dwarf_Addr *reach;    /* the largest high up to there */
-    size_t nranges, ranges_room;
+    size_t nranges, ranges_capacity;
 };
 
 static int add_scope(struct scopes *s, Dwarf_Die *die, uint32_t outer, uint32_t depth)
 {
     Dwarf_Addr base, low, high;
-    if (s->n == s->room) {
-        size_t room = 2 * s->room + 64;
-        struct scope *grown = reallocarray(s->list, room, sizeof *grown);
+    if (s->n == s->capacity) {
+        size_t capacity = 2 * s->capacity + 64;
+        struct scope *grown = reallocarray(s->list, capacity, sizeof *grown);
         if (grown == NULL)
             return -1;
         s->list = grown;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->list[s->n++] = (struct scope){*die, outer, depth};
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
         if (low >= high)
             continue;
-        if (s->nranges == s->ranges_room) {
-            size_t room = 2 * s->ranges_room + 64;
-            struct range *grown = reallocarray(s->ranges, room, sizeof *grown);
+        if (s->nranges == s->ranges_capacity) {
+            size_t capacity = 2 * s->ranges_capacity + 64;
+            struct range *grown = reallocarray(s->ranges, capacity, sizeof *grown);
             if (grown == NULL)
                 return -1;
             s->ranges = grown;
-            s->ranges_room = room;
+            s->ranges_capacity = capacity;
         }
         s->ranges[s->nranges++] = (struct range){low, high, (uint32_t)s->n - 1};
     }

@@ -15,7 +15,7 @@ struct tally_entry {
 /* All zero: nothing yet. */
 struct tally {
     struct tally_entry *entries;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 /* 0, or -ENOMEM. */

@@ -115,7 +115,7 @@ struct column_encoder {
 
 /* Most bytes of each stream in a full block, so that encoding needs no checks; memory that is not written to
  * costs nothing. */
-static size_t stream_room(enum column c)
+static size_t stream_capacity(enum column c)
 {
     switch (c) {
     case COLUMN_RUN:
@@ -139,7 +139,7 @@ struct column_encoder *column_encoder_new(void)
     e->hash = malloc(HASH_SIZE * sizeof(e->hash[0]));
     int short_of_memory = e->p.site == NULL || e->hash == NULL;
     for (unsigned c = 0; c < COLUMNS; c++)
-        short_of_memory |= (e->stream[c].data = malloc(stream_room((enum column)c) + 8)) == NULL;
+        short_of_memory |= (e->stream[c].data = malloc(stream_capacity((enum column)c) + 8)) == NULL;
     if (short_of_memory) {
         column_encoder_free(e);
         return NULL;

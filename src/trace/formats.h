@@ -5,7 +5,7 @@
 
 #include "trace/internal.h"
 
-extern const struct trace_format trace_format_own;
+extern const struct trace_format trace_format_cachegram;
 extern const struct trace_format trace_format_lackey;
 extern const struct trace_format trace_format_din;
 extern const struct trace_format trace_format_csv;

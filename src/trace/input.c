@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_ROOM (UINT32_C(1) << 18)
+#define FIRST_CAPACITY (UINT32_C(1) << 18)
 #define LINE_MAX_BYTES (UINT32_C(1) << 16)
 
 int trace_input_open(struct trace_input *in, const char *path, struct error *err)
@@ -28,8 +28,8 @@ int trace_input_open(struct trace_input *in, const char *path, struct error *err
         in->file_bytes = (uint64_t)st.st_size;
         in->end_offset = here > 0 ? (uint64_t)here : 0;
     }
-    in->buffer = malloc(FIRST_ROOM);
-    in->room = FIRST_ROOM;
+    in->buffer = malloc(FIRST_CAPACITY);
+    in->capacity = FIRST_CAPACITY;
     if (in->buffer == NULL) {
         trace_input_close(in);
         return error_set(err, -ENOMEM, "out of memory for reading %s", in->path);
@@ -50,20 +50,20 @@ int64_t trace_input_need(struct trace_input *in, size_t n, struct error *err)
 {
     if (in->end - in->at >= n || in->at_end)
         return (int64_t)(in->end - in->at);
-    if (in->room - in->at < n) {
+    if (in->capacity - in->at < n) {
         memmove(in->buffer, in->buffer + in->at, in->end - in->at);
         in->end -= in->at;
         in->at = 0;
-        if (in->room < n) {
+        if (in->capacity < n) {
             uint8_t *larger = n <= TRACE_INPUT_MAX ? realloc(in->buffer, n) : NULL;
             if (larger == NULL)
                 return error_set(err, -ENOMEM, "out of memory for reading %s", in->path);
             in->buffer = larger;
-            in->room = n;
+            in->capacity = n;
         }
     }
     while (in->end - in->at < n) {
-        ssize_t got = read(in->fd, in->buffer + in->end, in->room - in->end);
+        ssize_t got = read(in->fd, in->buffer + in->end, in->capacity - in->end);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

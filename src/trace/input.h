@@ -11,7 +11,7 @@ struct trace_input {
     const char *path; /* for messages; not owned */
     int fd;
     uint8_t *buffer;
-    size_t at, end, room;
+    size_t at, end, capacity;
     uint64_t end_offset; /* offset in the file of buffer[end] */
     uint64_t file_bytes; /* 0: not a regular file */
     int at_end;          /* no bytes after `end` */

@@ -14,7 +14,7 @@
 /* Threads by number, and numbers by thread. */
 struct trace_threads {
     struct trace_thread *thread;
-    uint32_t n, room;
+    uint32_t n, capacity;
     uint32_t newest; /* the last one requested: usually requested again */
 };
 /* Bounds the memory that a damaged file can make us allocate. */

@@ -25,7 +25,7 @@
 /* Requests kept in memory: nearly all objects are requested again within so many. 24 MB. */
 #define WINDOW (UINT32_C(1) << 20)
 #define TIME_UNIT 1000000u
-#define FIRST_ROOM (UINT64_C(1) << 16)
+#define FIRST_CAPACITY (UINT64_C(1) << 16)
 
 struct entry {
     uint64_t line;
@@ -37,7 +37,7 @@ struct oracle {
     uint64_t base;
     uint32_t n;
     struct entry *table; /* open addressing, at most half full */
-    uint64_t room, lines;
+    uint64_t capacity, lines;
 };
 
 static int no_memory(struct error *err)
@@ -67,23 +67,23 @@ static int put_lines(struct trace_writer *w, const struct trace_batch *b, put_li
 static struct entry *find(const struct oracle *o, uint64_t line)
 {
     uint64_t h = line * UINT64_C(0x9e3779b97f4a7c15);
-    for (h = (h ^ h >> 32) & (o->room - 1);; h = (h + 1) & (o->room - 1))
+    for (h = (h ^ h >> 32) & (o->capacity - 1);; h = (h + 1) & (o->capacity - 1))
         if (o->table[h].last == 0 || o->table[h].line == line)
             return &o->table[h];
 }
 
 static int grow(struct oracle *o)
 {
-    struct oracle larger = {.room = o->room != 0 ? 2 * o->room : FIRST_ROOM};
-    larger.table = calloc(larger.room, sizeof(*larger.table));
+    struct oracle larger = {.capacity = o->capacity != 0 ? 2 * o->capacity : FIRST_CAPACITY};
+    larger.table = calloc(larger.capacity, sizeof(*larger.table));
     if (larger.table == NULL)
         return -ENOMEM;
-    for (uint64_t i = 0; i < o->room; i++)
+    for (uint64_t i = 0; i < o->capacity; i++)
         if (o->table[i].last != 0)
             *find(&larger, o->table[i].line) = o->table[i];
     free(o->table);
     o->table = larger.table;
-    o->room = larger.room;
+    o->capacity = larger.capacity;
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int oracle_put(struct trace_writer *w, uint64_t line, struct error *err)
 {
     struct oracle *o = w->state;
     int status = o->n == WINDOW ? write_window(w, err) : 0;
-    if (status == 0 && 2 * o->lines >= o->room && grow(o) < 0)
+    if (status == 0 && 2 * o->lines >= o->capacity && grow(o) < 0)
         status = no_memory(err);
     if (status < 0)
         return status;

@@ -11,14 +11,14 @@ int trace_threads_set(struct trace_threads *t, uint32_t i, struct trace_thread t
 {
     if (i >= TRACE_THREADS_MAX)
         return -ENOMEM;
-    if (i >= t->room) {
-        uint32_t room = i < 8 ? 16 : 2 * i;
-        struct trace_thread *larger = realloc(t->thread, room * sizeof(*larger));
+    if (i >= t->capacity) {
+        uint32_t capacity = i < 8 ? 16 : 2 * i;
+        struct trace_thread *larger = realloc(t->thread, capacity * sizeof(*larger));
         if (larger == NULL)
             return -ENOMEM;
-        memset(larger + t->room, 0, (room - t->room) * sizeof(*larger));
+        memset(larger + t->capacity, 0, (capacity - t->capacity) * sizeof(*larger));
         t->thread = larger;
-        t->room = room;
+        t->capacity = capacity;
     }
     t->thread[i] = thread;
     if (i >= t->n)

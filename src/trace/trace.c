@@ -10,7 +10,7 @@
 #include "trace/formats.h"
 
 static const struct trace_format *const formats[] = {
-    &trace_format_own,        &trace_format_lackey, &trace_format_din,    &trace_format_csv,
+    &trace_format_cachegram,  &trace_format_lackey, &trace_format_din,    &trace_format_csv,
     &trace_format_drmemtrace, &trace_format_usf,    &trace_format_oracle, &trace_format_libcachesim_csv,
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))

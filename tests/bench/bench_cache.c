@@ -84,10 +84,10 @@ struct loop {
     size_t at;
 };
 
-static int64_t read_loop(void *context, uint64_t *accesses, size_t room, struct error *err)
+static int64_t read_loop(void *context, uint64_t *accesses, size_t capacity, struct error *err)
 {
     struct loop *loop = context;
-    size_t n = REFERENCES - loop->at < room ? REFERENCES - loop->at : room;
+    size_t n = REFERENCES - loop->at < capacity ? REFERENCES - loop->at : capacity;
     (void)err;
     memcpy(accesses, loop->access + loop->at, n * sizeof *accesses);
     loop->at += n;

@@ -24,7 +24,7 @@
 #define CORUN_LINE_BITS 53u
 struct corun_stream {
     /* Up to `room` next accesses; their number, 0 at the end, negative errno with err filled on failure. */
-    int64_t (*read)(void *context, uint64_t *accesses, size_t room, struct error *err);
+    int64_t (*read)(void *context, uint64_t *accesses, size_t capacity, struct error *err);
     /* Starts over. 0 or negative errno with err filled. */
     int (*restart)(void *context, struct error *err);
     void *context;

@@ -49,9 +49,9 @@ static void take(struct window *w, const struct trace_batch *batch, size_t from,
     for (size_t i = from; i < to; i++) {
         uint64_t line = batch->address[i] / 64, last = (batch->address[i] + batch->size[i] - 1) / 64;
         for (; line <= last; line++) {
-            if (w->n == w->room) {
-                w->room += w->room / 8 + 1024;
-                w->touch = window_need(realloc(w->touch, w->room * sizeof *w->touch));
+            if (w->n == w->capacity) {
+                w->capacity += w->capacity / 8 + 1024;
+                w->touch = window_need(realloc(w->touch, w->capacity * sizeof *w->touch));
             }
             w->touch[w->n++] = pack(w, line, batch->rw[i] == TRACE_STORE);
         }
@@ -78,8 +78,8 @@ void window_load(struct window *w, const char *path, unsigned rounds, size_t mos
         begin += (end - begin - most) / 2;
         end = begin + most;
     }
-    w->room = (size_t)(end - begin);
-    w->touch = window_need(malloc(w->room * sizeof *w->touch));
+    w->capacity = (size_t)(end - begin);
+    w->touch = window_need(malloc(w->capacity * sizeof *w->touch));
     while ((status = trace_next(r, &batch, &err)) > 0) {
         uint64_t from = begin > seen ? begin - seen : 0, to = end > seen ? end - seen : 0;
         take(w, &batch, from < batch.n ? (size_t)from : batch.n, to < batch.n ? (size_t)to : batch.n);
@@ -154,11 +154,11 @@ void window_know_loop(const struct window *w, struct knowledge *known)
 
 /* --- for the simulator --- */
 
-static int64_t read_touches(void *context, uint64_t *accesses, size_t room, struct error *err)
+static int64_t read_touches(void *context, uint64_t *accesses, size_t capacity, struct error *err)
 {
     struct window_stream *s = context;
     (void)err;
-    size_t left = s->window->n - s->next, n = left < room ? left : room;
+    size_t left = s->window->n - s->next, n = left < capacity ? left : capacity;
     for (size_t i = 0; i < n; i++) {
         uint64_t touch = s->window->touch[s->next + i];
         accesses[i] = touch >> 1 << SIM_LINE_SHIFT | (touch & 1 ? SIM_STORE : 0);

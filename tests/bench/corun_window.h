@@ -15,7 +15,7 @@
 struct window {
     char name[64];
     uint32_t *touch; /* line << 1 | store; lines are numbered by region (corun_window.c) */
-    size_t n, room;
+    size_t n, capacity;
     double references_per_instruction; /* of the whole trace; touches, as curves count them */
     double rise;                       /* of the miss ratio, from 2 MB to 1 MB */
     uint64_t region[WINDOW_REGIONS];

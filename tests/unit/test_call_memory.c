@@ -149,13 +149,13 @@ static const long not_tried[] = {SYS_rt_sigsuspend}; /* it waits */
 /* Each `bytes` long, zeros, and then nothing that can be read; paths are ".". */
 static char *at_the_end(uint64_t bytes)
 {
-    size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
-    char *block = mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t capacity = (bytes + PAGE - 1) / PAGE * PAGE;
+    char *block = mmap(NULL, capacity + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(block != MAP_FAILED);
-    assert_int_equal(mprotect(block + room, PAGE, PROT_NONE), 0);
+    assert_int_equal(mprotect(block + capacity, PAGE, PROT_NONE), 0);
     if (bytes == PATH_BYTES)
         *block = '.';
-    return block + room - bytes;
+    return block + capacity - bytes;
 }
 
 /* The call with its memory, of which argument `later` (-1: none) is a byte further on. Returns errno. */

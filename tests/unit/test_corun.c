@@ -12,13 +12,13 @@ struct array {
     size_t n, at, most; /* most: accesses a call */
 };
 
-static int64_t read_array(void *context, uint64_t *accesses, size_t room, struct error *err)
+static int64_t read_array(void *context, uint64_t *accesses, size_t capacity, struct error *err)
 {
     struct array *a = context;
     size_t n = a->n - a->at;
     (void)err;
-    if (n > room)
-        n = room;
+    if (n > capacity)
+        n = capacity;
     if (n > a->most)
         n = a->most;
     for (size_t i = 0; i < n; i++)
@@ -155,9 +155,9 @@ static void loops_that_do_not_fit(void **state)
     free(access);
 }
 
-static int64_t read_fails(void *context, uint64_t *accesses, size_t room, struct error *err)
+static int64_t read_fails(void *context, uint64_t *accesses, size_t capacity, struct error *err)
 {
-    (void)context, (void)accesses, (void)room;
+    (void)context, (void)accesses, (void)capacity;
     return error_set(err, -EIO, "as told");
 }
 

@@ -101,13 +101,13 @@ static void test_watched_lines(void **state)
     assert_true(says(curve, 2, "Note: no lines were watched"));
 
     curve = usual(100);
-    curve.unfollowed = 9;
-    curve.dropped = 49;
+    curve.unwatched = 9;
+    curve.censored = 49;
     curve.clock_error = 0.2;
     assert_true(says(curve, 1, "100 bursts"));
-    curve.unfollowed = 10;
+    curve.unwatched = 10;
     assert_true(says(curve, 2, "Note: 10% of the lines chosen could not be watched"));
-    curve.dropped = 50;
+    curve.censored = 50;
     assert_true(says(curve, 3, "Note: 50% of the watched lines were censored"));
     curve.clock_error = 0.21;
     assert_true(says(curve, 4, "Note: the reference clock may be wrong by 21%"));

@@ -261,7 +261,7 @@ static void rivals(void **state)
     (void)state;
     struct rivals first, second;
     rivals_enter(&first);
-    size_t before = rivals_seen(&first);
+    size_t before = rivals_count(&first);
     rivals_enter(&second);
     if (first.n == RIVALS) {
         rivals_leave(&second);
@@ -269,17 +269,17 @@ static void rivals(void **state)
         not_tested_here(__func__, "other Pirates fill the table");
         return;
     }
-    assert_true(rivals_seen(&second) >= 1);
-    assert_true(rivals_seen(&first) > before);
-    size_t seen = rivals_seen(&first), own = 0;
-    assert_int_equal(rivals_seen(&first), seen);
+    assert_true(rivals_count(&second) >= 1);
+    assert_true(rivals_count(&first) > before);
+    size_t seen = rivals_count(&first), own = 0;
+    assert_int_equal(rivals_count(&first), seen);
     for (size_t i = 0; i < seen; i++)
         own += first.pid[i] == getpid();
     assert_int_equal(own, 1);
     rivals_leave(&second);
     rivals_leave(&first);
     rivals_enter(&first);
-    for (size_t i = 0; i < rivals_seen(&first); i++)
+    for (size_t i = 0; i < rivals_count(&first); i++)
         assert_int_not_equal(first.pid[i], getpid());
     rivals_leave(&first);
 }

@@ -146,8 +146,8 @@ static void many_is_many_single_touches(void **state)
     struct stackdist *one = new_stackdist(0), *many = new_stackdist(10000);
     uint64_t *distances = malloc(N * sizeof *distances), cold_one = 0, cold_many = 0;
     struct stackdist_far far = {.least = 20,
-                                .at = malloc((300 + STACKDIST_FAR_ROOM) * sizeof *far.at),
-                                .stack = malloc((300 + STACKDIST_FAR_ROOM) * sizeof *far.stack)};
+                                .at = malloc((300 + STACKDIST_FAR_EXTRA) * sizeof *far.at),
+                                .stack = malloc((300 + STACKDIST_FAR_EXTRA) * sizeof *far.stack)};
 
     (void)state;
     one->touch = stackdist_touch_any; /* many: the best there is */

@@ -441,10 +441,10 @@ static void test_bad_values(void **state)
 
 /* --- against the simulator --- */
 
-static int64_t read_lines(void *context, uint64_t *accesses, size_t room, struct error *err)
+static int64_t read_lines(void *context, uint64_t *accesses, size_t capacity, struct error *err)
 {
     struct program *p = context;
-    size_t n = p->n - p->next < room ? p->n - p->next : room;
+    size_t n = p->n - p->next < capacity ? p->n - p->next : capacity;
     (void)err;
     for (size_t i = 0; i < n; i++)
         accesses[i] = p->line[p->next + i] << SIM_LINE_SHIFT;

@@ -23,14 +23,14 @@ struct reference {
 
 struct references_list {
     struct reference *r;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 static inline void add_reference(struct references_list *l, struct reference r)
 {
-    if (l->n == l->room) {
-        l->room = 2 * l->room + 1024;
-        l->r = realloc(l->r, l->room * sizeof(*l->r));
+    if (l->n == l->capacity) {
+        l->capacity = 2 * l->capacity + 1024;
+        l->r = realloc(l->r, l->capacity * sizeof(*l->r));
         assert_non_null(l->r);
     }
     l->r[l->n++] = r;

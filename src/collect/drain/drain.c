@@ -130,9 +130,9 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     const struct wire_session *layout = &d->session->layout;
     struct wire_proc *proc = slot->proc;
     struct wire_desc desc = proc->desc[i];
-    uint64_t room = layout->buffer_bytes / sizeof(uint64_t);
+    uint64_t capacity = layout->buffer_bytes / sizeof(uint64_t);
     const char *words = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
-    uint64_t n = desc.words < room ? desc.words : room;
+    uint64_t n = desc.words < capacity ? desc.words : capacity;
     struct reduced reduced = {0};
     struct error err;
 

@@ -12,7 +12,7 @@
 #include "wire/wire.h"
 
 /* From these shares on the report tells, the recorder warns and nothing is called exact any more. */
-#define MISSED_TOLD_PERCENT .1
+#define MISSED_STORED_PERCENT .1
 #define MISSED_WARNED_PERCENT 1.
 
 struct missed {

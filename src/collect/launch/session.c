@@ -21,7 +21,7 @@ static uint64_t pages(uint64_t bytes)
  * Sets the size of the file. It is memory, but the limit on file sizes applies nevertheless: a soft limit is
  * lifted meanwhile. 0, or -1 with errno set, and *limit if that is EFBIG. The caller must ignore SIGXFSZ.
  */
-static int make_room(int fd, uint64_t bytes, rlim_t *limit)
+static int set_file_size(int fd, uint64_t bytes, rlim_t *limit)
 {
     struct rlimit old, lifted;
     if (getrlimit(RLIMIT_FSIZE, &old) != 0)
@@ -90,7 +90,7 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
     int status = 0;
     rlim_t limit = RLIM_INFINITY;
     /* Sealed, so that nobody can shrink it below our mappings, which would kill us with SIGBUS. */
-    if (make_room(s->fd, w.session_bytes, &limit) != 0)
+    if (set_file_size(s->fd, w.session_bytes, &limit) != 0)
         status =
             errno == EFBIG
                 ? error_set(err, -EFBIG,

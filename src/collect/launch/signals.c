@@ -30,7 +30,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         session_ring(bell);
 }
 
-void signals_bell(struct wire_session *session)
+void signals_set_doorbell(struct wire_session *session)
 {
     bell = session;
 }

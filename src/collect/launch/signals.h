@@ -15,7 +15,7 @@
  */
 void signals_begin(void);
 /* Every signal, and every child's end, rings the session's doorbell from now on. */
-void signals_bell(struct wire_session *session);
+void signals_set_doorbell(struct wire_session *session);
 /* Restores what signals_begin changed. Also called in a child before it executes the command. */
 void signals_end(void);
 /* Passes on to the command the signals since the last call. */

@@ -2,8 +2,8 @@
 /*
  * target-hold.c - holds a program between its start and the place from which it is measured.
  *
- * Its first thread is traced from before exec until target_let_go. Of ptrace only this is used: the thread is
- * stopped at its first instruction, then at one or two places by a debug register. Signals are passed on.
+ * Its first thread is traced from before exec until target_end_hold. Of ptrace only this is used: the thread
+ * is stopped at its first instruction, then at one or two places by a debug register. Signals are passed on.
  *
  * A debug register outlives the tracer, and without a tracer its trap would kill the program. During the
  * milliseconds of the program's start, our death kills it as if it had not begun. Where a hold may take
@@ -116,7 +116,7 @@ int target_may_hold(struct error *err)
 }
 
 /* Returns 1 if the stop is at our breakpoint; otherwise lets the program continue. */
-static int go_on_unless_there(pid_t pid, int status)
+static int continue_unless_at_breakpoint(pid_t pid, int status)
 {
     siginfo_t info;
     if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP) {
@@ -132,7 +132,7 @@ static int go_on_unless_there(pid_t pid, int status)
 }
 
 /* Runs the program until the breakpoint. 0: it is there; 1: it has ended. */
-static int wait_till_there(struct target *t)
+static int wait_for_breakpoint(struct target *t)
 {
     struct rusage usage;
     int status, code = 0;
@@ -145,7 +145,7 @@ static int wait_till_there(struct target *t)
             if (got == t->pid)
                 target_note_end(t, status, &usage);
             return 1;
-        } else if (go_on_unless_there(t->pid, status)) {
+        } else if (continue_unless_at_breakpoint(t->pid, status)) {
             return 0;
         }
     }
@@ -159,7 +159,7 @@ static void order_guardian(const struct target *t, char word)
         return;
 }
 
-int target_hold_till(struct target *t, uint64_t address, int at_start, struct error *err)
+int target_hold_until(struct target *t, uint64_t address, int at_start, struct error *err)
 {
     if (!at_start) {
         order_guardian(t, TARGET_RESCUE);
@@ -170,7 +170,7 @@ int target_hold_till(struct target *t, uint64_t address, int at_start, struct er
         return error_set(err, -EPERM, "the CPU takes no breakpoint at %#llx: %s", (unsigned long long)address,
                          strerror(-code));
     ptrace(PTRACE_CONT, t->pid, NULL, NULL);
-    code = wait_till_there(t);
+    code = wait_for_breakpoint(t);
     if (code == 0)
         clear_breakpoint(t->pid);
     if (!at_start)
@@ -178,7 +178,7 @@ int target_hold_till(struct target *t, uint64_t address, int at_start, struct er
     return code;
 }
 
-void target_let_go(struct target *t)
+void target_end_hold(struct target *t)
 {
     if (t->held)
         ptrace(PTRACE_DETACH, t->pid, NULL, NULL);

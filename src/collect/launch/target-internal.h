@@ -9,13 +9,13 @@
 
 /* State letter as in proc(5): R, S, T (stopped by a signal), ...; 0 if there is no such thread. */
 char target_thread_state(pid_t pid, pid_t tid);
-/* From now on signals are read from t->signals; target_give_signals_back undoes this. */
-void target_take_signals(struct target *t);
-void target_give_signals_back(struct target *t);
+/* From now on signals are read from t->signals; target_restore_signals undoes this. */
+void target_block_signals(struct target *t);
+void target_restore_signals(struct target *t);
 /* Stores how a child ended, as wait4 returned it. */
 void target_note_end(struct target *t, int status, const struct rusage *usage);
 /* 1 if it has ended; reaps a child then. */
-int target_see_end(struct target *t);
+int target_reap(struct target *t);
 /* Waits until `until_ns` for signals or its end, and passes signals on. As target_wait; 0 at each signal. */
 int target_wait_once(struct target *t, uint64_t until_ns);
 

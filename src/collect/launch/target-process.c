@@ -24,7 +24,7 @@
 static const int keyboard[] = {SIGINT, SIGQUIT}, forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 /* Its end or stops, breakpoints, and our own stop and continuation: each means that its state must be
  * examined. */
-static const int news[] = {SIGCHLD, SIGIO, SIGCONT};
+static const int events[] = {SIGCHLD, SIGIO, SIGCONT};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 int target_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx)
@@ -61,18 +61,18 @@ char target_thread_state(pid_t pid, pid_t tid)
 int target_cpu_ns(const struct target *t, uint64_t *ns)
 {
     if (t->ended && t->child) {
-        *ns = t->own_cpu_ns;
-        return t->own_cpu_ns > 0 ? 0 : -ESRCH;
+        *ns = t->end_cpu_ns;
+        return t->end_cpu_ns > 0 ? 0 : -ESRCH;
     }
     return process_cpu_ns(t->pid, ns);
 }
 
-void target_take_signals(struct target *t)
+void target_block_signals(struct target *t)
 {
     sigset_t ours;
     sigemptyset(&ours);
-    for (size_t i = 0; i < COUNT(news); i++)
-        sigaddset(&ours, news[i]);
+    for (size_t i = 0; i < COUNT(events); i++)
+        sigaddset(&ours, events[i]);
     for (size_t i = 0; i < COUNT(keyboard); i++)
         sigaddset(&ours, keyboard[i]);
     for (size_t i = 0; i < COUNT(forwarded); i++)
@@ -81,7 +81,7 @@ void target_take_signals(struct target *t)
     t->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void target_give_signals_back(struct target *t)
+void target_restore_signals(struct target *t)
 {
     struct signalfd_siginfo info;
     /*
@@ -102,7 +102,7 @@ void target_note_end(struct target *t, int status, const struct rusage *usage)
                      (double)usage->ru_stime.tv_sec + (double)usage->ru_stime.tv_usec * 1e-6;
 }
 
-int target_see_end(struct target *t)
+int target_reap(struct target *t)
 {
     struct rusage usage;
     int status;
@@ -112,7 +112,7 @@ int target_see_end(struct target *t)
     if (poll(&end, 1, 0) != 1)
         return 0;
     if (t->child)
-        target_cpu_ns(t, &t->own_cpu_ns); /* readable until its status is reaped */
+        target_cpu_ns(t, &t->end_cpu_ns); /* readable until its status is reaped */
     if (!t->child)
         t->ended = 1;
     else if (wait4(t->pid, &status, WNOHANG, &usage) == t->pid && !WIFSTOPPED(status))
@@ -149,7 +149,7 @@ static int pass_signals_on(struct target *t)
         t->stops += number == SIGCONT;
         if (number == SIGCHLD)
             note_stops(t);
-        if (is_one_of(news, COUNT(news), number))
+        if (is_one_of(events, COUNT(events), number))
             continue;
         if (!t->child)
             result = -EINTR;

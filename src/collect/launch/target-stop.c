@@ -63,12 +63,12 @@ static int stop_one(void *ctx, pid_t tid)
             return 0;
     if (target_thread_state(t->pid, tid) != 'R')
         return 0;
-    if (t->nstopped == t->room) {
-        struct stopped *more = reallocarray(t->stopped, t->room + 16, sizeof *more);
+    if (t->nstopped == t->capacity) {
+        struct stopped *more = reallocarray(t->stopped, t->capacity + 16, sizeof *more);
         if (!more)
             return -ENOMEM;
         t->stopped = more;
-        t->room += 16;
+        t->capacity += 16;
     }
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0)
         return errno == ESRCH ? 0 : -errno;
@@ -91,7 +91,7 @@ int target_stop(struct target *t)
     if (code < 0) {
         target_continue(t);
         if (code == -ESRCH)
-            code = target_see_end(t);
+            code = target_reap(t);
     }
     return code;
 }
@@ -109,7 +109,7 @@ void target_continue(struct target *t)
         while (s->tid != t->pid && waitpid(s->tid, &status, __WALL) < 0 && errno == EINTR)
             ;
     }
-    /* The first thread ends last; of a child, target_see_end reaps it. */
+    /* The first thread ends last; of a child, target_reap reaps it. */
     while (leader_was_killed && !t->child && waitpid(t->pid, &status, __WALL) < 0 && errno == EINTR)
         ;
     t->nstopped = 0;

@@ -48,7 +48,7 @@ static int confine(void *ctx, pid_t tid)
 }
 
 /* A known thread gets its former CPUs; an unknown one, those of the first thread. */
-static int set_free(void *ctx, pid_t tid)
+static int restore_cpus(void *ctx, pid_t tid)
 {
     const struct cpus_before *b = ctx;
     const cpu_set_t *cpus = &b->list[0].cpus;
@@ -81,7 +81,7 @@ static int start_guardian(struct target *t, const struct cpus_before *before, st
         close_range((unsigned)pipe_end + 1, ~0u, 0);
         for (ssize_t n; (n = read(pipe_end, &word, 1)) == 1 || (n < 0 && errno == EINTR);)
             rescue = n == 1 ? word == TARGET_RESCUE : rescue;
-        target_each_thread(t->pid, set_free, (void *)before);
+        target_each_thread(t->pid, restore_cpus, (void *)before);
         if (rescue)
             target_hold_rescue(t->pid);
         _exit(0);
@@ -153,7 +153,7 @@ static void close_all(struct target *t)
         while (waitpid(t->guardian, NULL, 0) < 0 && errno == EINTR)
             ;
     free(t->stopped);
-    target_give_signals_back(t);
+    target_restore_signals(t);
 }
 
 int target_start(struct target *t, char **argv, const struct target_setup *setup, struct error *err)
@@ -161,12 +161,12 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
     struct thread_cpus ours = {.cpus = *setup->all};
     struct cpus_before before = {&ours, 1, NULL, 0};
     *t = (struct target){.child = 1, .pidfd = -1, .guard = {-1, -1}};
-    target_take_signals(t);
+    target_block_signals(t);
     child_setup = *setup;
     int code = setup->hold ? launch_held(t, argv, err)
                            : launch(argv, NULL, NULL, &t->mask, prepare_child, &t->pid, err);
     if (code != 0) {
-        target_give_signals_back(t);
+        target_restore_signals(t);
         return code;
     }
     t->pidfd = (int)syscall(SYS_pidfd_open, t->pid, 0);
@@ -176,8 +176,8 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
     else
         code = start_guardian(t, &before, err);
     if (code != 0) { /* it runs on, unconfined: wait for its end */
-        target_each_thread(t->pid, set_free, &before);
-        target_let_go(t);
+        target_each_thread(t->pid, restore_cpus, &before);
+        target_end_hold(t);
         while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
             ;
         close_all(t);
@@ -211,7 +211,7 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
     int code = target_may_attach(pid, err);
     if (code != 0)
         return code;
-    target_take_signals(t);
+    target_block_signals(t);
     t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (t->pidfd < 0 || t->signals < 0) {
         code = error_set(err, -errno, "cannot watch process %d: %s", pid, strerror(errno));
@@ -223,7 +223,7 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
     }
     if (code != 0) {
         if (before.n > 0)
-            target_each_thread(pid, set_free, &before);
+            target_each_thread(pid, restore_cpus, &before);
         close_all(t);
     }
     free(before.list); /* the guardian has a copy */
@@ -233,25 +233,25 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
 void target_release(struct target *t)
 {
     target_continue(t);
-    target_let_go(t);
+    target_end_hold(t);
     close_all(t);
 }
 
 /* --- waiting --- */
 
-int target_wait_news(struct target *t, uint64_t until_ns)
+int target_wait_event(struct target *t, uint64_t until_ns)
 {
-    if (target_see_end(t))
+    if (target_reap(t))
         return 1;
     int code = target_wait_once(t, until_ns);
-    return code != 0 ? code : target_see_end(t);
+    return code != 0 ? code : target_reap(t);
 }
 
 int target_wait(struct target *t, uint64_t until_ns)
 {
     int code;
     do
-        code = target_wait_news(t, until_ns);
+        code = target_wait_event(t, until_ns);
     while (code == 0 && monotonic_ns() < until_ns);
     return code;
 }

@@ -25,7 +25,7 @@ struct target {
     int ended;
     int status;          /* exit status for the shell; 0 if it is not our child */
     double cpu_seconds;  /* when it has ended: its own and its waited-for descendants'; children only */
-    uint64_t own_cpu_ns; /* when it has ended: its own alone; children only */
+    uint64_t end_cpu_ns; /* when it has ended: its own alone; children only */
     /* How often it or we were stopped (Ctrl-Z) or continued: measurements meanwhile are invalid. */
     unsigned stops;
     sigset_t mask; /* our former signal mask */
@@ -35,7 +35,7 @@ struct target {
         pid_t tid;
         int signal; /* that was about to be delivered */
     } * stopped;    /* threads that are stopped now */
-    size_t nstopped, room;
+    size_t nstopped, capacity;
 };
 
 struct target_setup {
@@ -43,7 +43,7 @@ struct target_setup {
     const cpu_set_t *all;  /* which it gets back at the end */
     int output_fd;         /* its standard output; -1: ours */
     int silent;            /* both outputs are discarded */
-    int hold;              /* hold it after it has executed the command, until target_let_go */
+    int hold;              /* hold it after it has executed the command, until target_end_hold */
 };
 
 /*
@@ -68,7 +68,7 @@ int target_wait(struct target *t, uint64_t until_ns);
  * As target_wait, but also returns 0 at any event: a breakpoint was executed (breakpoint.h), it was stopped
  * or continued, or another signal came.
  */
-int target_wait_news(struct target *t, uint64_t until_ns);
+int target_wait_event(struct target *t, uint64_t until_ns);
 /* Is it stopped by a signal (SIGSTOP, Ctrl-Z)? Not by us. */
 int target_is_stopped(const struct target *t);
 
@@ -78,11 +78,11 @@ int target_is_stopped(const struct target *t);
  * the guardian must be able to release it after our death. 0; 1: it has ended; -EPERM with err filled, where
  * that cannot be done safely, or the CPU refuses.
  */
-int target_hold_till(struct target *t, uint64_t address, int at_start, struct error *err);
-/* 0 if target_hold_till works without `at_start`; else -EPERM, with err filled. */
+int target_hold_until(struct target *t, uint64_t address, int at_start, struct error *err);
+/* 0 if target_hold_until works without `at_start`; else -EPERM, with err filled. */
 int target_may_hold(struct error *err);
 /* Ends the hold: from here on it runs untraced. */
-void target_let_go(struct target *t);
+void target_end_hold(struct target *t);
 
 /*
  * Stops those of its threads that run. Sleeping ones use no cache, and waking them could make their system

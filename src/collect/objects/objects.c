@@ -64,7 +64,7 @@ struct objects {
     uint32_t buffer;
     uint64_t refreshed_ns;
     struct area **areas; /* by start, without overlap */
-    size_t nareas, areas_room;
+    size_t nareas, areas_capacity;
     struct module *modules;
     uint32_t nmodules, modules_seen;
     struct thread_stack threads[MOST_THREADS];
@@ -132,13 +132,13 @@ static struct area *put_area(struct objects *o, const struct vma *vma)
         free(o->areas[end++]);
     memmove(o->areas + first, o->areas + end, (o->nareas - end) * sizeof(o->areas[0]));
     o->nareas -= end - first;
-    if (o->nareas == o->areas_room) {
-        size_t room = 2 * o->areas_room + 64;
-        struct area **areas = room <= MOST_AREAS ? realloc(o->areas, room * sizeof(areas[0])) : NULL;
+    if (o->nareas == o->areas_capacity) {
+        size_t capacity = 2 * o->areas_capacity + 64;
+        struct area **areas = capacity <= MOST_AREAS ? realloc(o->areas, capacity * sizeof(areas[0])) : NULL;
         if (areas == NULL)
             return NULL;
         o->areas = areas;
-        o->areas_room = room;
+        o->areas_capacity = capacity;
     }
     struct area *area = malloc(sizeof(*area));
     if (area == NULL)

@@ -19,7 +19,7 @@ struct object_table {
     size_t n;
     uint32_t *slots; /* number of an object; 0: empty */
     struct file *files;
-    size_t nfiles, files_room;
+    size_t nfiles, files_capacity;
 };
 
 struct object_table *object_table_new(struct error *err)
@@ -114,13 +114,13 @@ struct symbols_data *object_table_data(struct object_table *t, const char *path)
     for (size_t i = 0; i < t->nfiles; i++)
         if (strcmp(t->files[i].path, path) == 0)
             return t->files[i].data;
-    if (t->nfiles == t->files_room) {
-        size_t room = 2 * t->files_room + 16;
-        struct file *files = realloc(t->files, room * sizeof(*files));
+    if (t->nfiles == t->files_capacity) {
+        size_t capacity = 2 * t->files_capacity + 16;
+        struct file *files = realloc(t->files, capacity * sizeof(*files));
         if (files == NULL)
             return NULL;
         t->files = files;
-        t->files_room = room;
+        t->files_capacity = capacity;
     }
     char *kept = strdup(path);
     if (kept == NULL)

@@ -25,7 +25,7 @@ struct vmas {
     int no_query; /* the kernel is too old for it */
     int statm;    /* the process' sizes, or -1 */
     char *text;   /* the whole list, if it was read since the last refresh */
-    size_t used, room;
+    size_t used, capacity;
 };
 
 struct vmas *vmas_new(uint32_t pid)
@@ -82,14 +82,14 @@ static const char *read_all(struct vmas *v)
     if (lseek(v->fd, 0, SEEK_SET) != 0)
         return NULL;
     for (;;) {
-        if (v->room - v->used < 8192) {
-            char *larger = realloc(v->text, 2 * v->room + 16384);
+        if (v->capacity - v->used < 8192) {
+            char *larger = realloc(v->text, 2 * v->capacity + 16384);
             if (larger == NULL)
                 break;
             v->text = larger;
-            v->room = 2 * v->room + 16384;
+            v->capacity = 2 * v->capacity + 16384;
         }
-        ssize_t got = read(v->fd, v->text + v->used, v->room - v->used - 1);
+        ssize_t got = read(v->fd, v->text + v->used, v->capacity - v->used - 1);
         if (got < 0)
             break;
         if (got == 0) {

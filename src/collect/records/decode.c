@@ -355,14 +355,14 @@ static void put_gather(struct decoder *d, const struct wire_ref *r, const uint64
                        uint64_t base)
 {
     const uint8_t *indices = (const uint8_t *)&record[r->slot3];
-    uint64_t room = (uint64_t)(nwords - r->slot3) * 8 / r->index_bytes;
+    uint64_t capacity = (uint64_t)(nwords - r->slot3) * 8 / r->index_bytes;
     uint64_t mask = record[r->slot2];
     unsigned elements = r->elem_bytes != 0 ? (unsigned)r->size / r->elem_bytes : 0;
     if (elements < 64) /* the mask register has more bits than the instruction has elements */
         mask &= (UINT64_C(1) << elements) - 1;
     for (; mask != 0; mask &= mask - 1) {
         unsigned i = (unsigned)__builtin_ctzll(mask);
-        if (i >= room) {
+        if (i >= capacity) {
             d->counts->bad_records++;
             return;
         }

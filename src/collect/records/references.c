@@ -150,7 +150,7 @@ static void put_gather(struct references *r, const struct record *record, const 
     if ((ref->index_bytes != 4 && ref->index_bytes != 8) || ref->elem_bytes == 0)
         return;
     const uint8_t *indices = (const uint8_t *)&record->words[ref->slot3];
-    uint64_t room = (uint64_t)(record->have - ref->slot3) * 8 / ref->index_bytes;
+    uint64_t capacity = (uint64_t)(record->have - ref->slot3) * 8 / ref->index_bytes;
     uint64_t mask = record->words[ref->slot2];
     unsigned elements = (unsigned)ref->size / ref->elem_bytes;
     if (elements < 64) /* the mask register has more bits than the instruction has elements */
@@ -159,7 +159,7 @@ static void put_gather(struct references *r, const struct record *record, const 
         unsigned i = (unsigned)__builtin_ctzll(mask);
         int32_t narrow;
         int64_t index;
-        if (i >= room)
+        if (i >= capacity)
             return;
         if (ref->index_bytes == 4) {
             memcpy(&narrow, indices + 4 * i, sizeof(narrow));

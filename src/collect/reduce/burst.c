@@ -9,7 +9,7 @@ struct burst {
     struct setdist *sets; /* NULL until the first burst with sets */
     int with_sets;
     struct stackdist_survivor *survivors; /* since burst_end */
-    size_t room;
+    size_t capacity;
     struct hist hist[PROFILE_HIST_KINDS];
     struct hist scratch;
 };
@@ -89,12 +89,12 @@ static void count_firsts(struct hist *h, uint64_t lines)
 int burst_end(struct burst *b, struct burst_summary *summary)
 {
     size_t lines = (size_t)stackdist_lines(b->stack);
-    if (lines >= b->room) {
+    if (lines >= b->capacity) {
         struct stackdist_survivor *larger = realloc(b->survivors, 2 * (lines + 1) * sizeof(*larger));
         if (larger == NULL)
             return -ENOMEM;
         b->survivors = larger;
-        b->room = 2 * (lines + 1);
+        b->capacity = 2 * (lines + 1);
     }
     stackdist_survivors(b->stack, b->survivors);
     count_firsts(&b->hist[PROFILE_HIST_FIRST], lines);

@@ -11,21 +11,21 @@
 
 struct code {
     char **images;
-    size_t nimages, images_room;
+    size_t nimages, images_capacity;
     struct symbols_site *sites;
-    uint32_t nsites, room;
+    uint32_t nsites, capacity;
     uint32_t *slots; /* number of a site, + 1; 0: empty. Their number, 2 * capacity, is a power of two */
     uint8_t *bytes;
-    size_t used, bytes_room;
+    size_t used, bytes_capacity;
 };
 
 struct code *code_new(struct error *err)
 {
     struct code *c = calloc(1, sizeof(*c));
     if (c != NULL) {
-        c->room = FIRST_SITES;
-        c->sites = malloc(c->room * sizeof(*c->sites));
-        c->slots = calloc(2 * (size_t)c->room, sizeof(*c->slots));
+        c->capacity = FIRST_SITES;
+        c->sites = malloc(c->capacity * sizeof(*c->sites));
+        c->slots = calloc(2 * (size_t)c->capacity, sizeof(*c->slots));
     }
     if (c == NULL || c->sites == NULL || c->slots == NULL) {
         code_free(c);
@@ -62,13 +62,13 @@ static uint32_t find_image(struct code *c, const char *path)
     for (size_t i = 0; i < c->nimages; i++)
         if (strcmp(c->images[i], path) == 0)
             return (uint32_t)i;
-    if (c->nimages == c->images_room) {
-        size_t room = 2 * c->images_room + 16;
-        char **images = realloc(c->images, room * sizeof(*images));
+    if (c->nimages == c->images_capacity) {
+        size_t capacity = 2 * c->images_capacity + 16;
+        char **images = realloc(c->images, capacity * sizeof(*images));
         if (images == NULL)
             return NO_IMAGE;
         c->images = images;
-        c->images_room = room;
+        c->images_capacity = capacity;
     }
     if ((c->images[c->nimages] = strdup(path)) == NULL)
         return NO_IMAGE;
@@ -77,7 +77,7 @@ static uint32_t find_image(struct code *c, const char *path)
 
 static uint32_t *slot_of(const struct code *c, struct symbols_site site)
 {
-    size_t mask = 2 * (size_t)c->room - 1;
+    size_t mask = 2 * (size_t)c->capacity - 1;
     uint64_t hash = (site.offset + ((uint64_t)site.image << 40)) * UINT64_C(0x9e3779b97f4a7c15);
     size_t i = (size_t)(hash >> 32) & mask;
     for (; c->slots[i] != 0; i = (i + 1) & mask) {
@@ -94,17 +94,17 @@ static int64_t find_site(struct code *c, struct symbols_site site)
     uint32_t *slot = slot_of(c, site);
     if (*slot != 0)
         return *slot - 1;
-    if (c->nsites == c->room) {
-        struct symbols_site *sites = realloc(c->sites, 2 * (size_t)c->room * sizeof(*sites));
+    if (c->nsites == c->capacity) {
+        struct symbols_site *sites = realloc(c->sites, 2 * (size_t)c->capacity * sizeof(*sites));
         if (sites == NULL)
             return -ENOMEM;
         c->sites = sites;
-        uint32_t *slots = calloc(4 * (size_t)c->room, sizeof(*slots));
+        uint32_t *slots = calloc(4 * (size_t)c->capacity, sizeof(*slots));
         if (slots == NULL)
             return -ENOMEM;
         free(c->slots);
         c->slots = slots;
-        c->room *= 2;
+        c->capacity *= 2;
         for (uint32_t i = 0; i < c->nsites; i++)
             *slot_of(c, sites[i]) = i + 1;
         slot = slot_of(c, site);
@@ -158,13 +158,13 @@ static int add_block(struct code *c, struct adding *a, uint32_t block, uint32_t 
     for (; n < SITES_OF_BLOCK && decoder_site_code(a->decoder, DECODE_SITE(block, n), &pc, &module) == 0; n++)
         if ((sites[n] = add_site(c, a, pc, module)) < 0)
             return -ENOMEM;
-    if (c->used + LEB128_MOST * (n + 2) > c->bytes_room) {
-        size_t room = 2 * (c->used + LEB128_MOST * (SITES_OF_BLOCK + 2));
-        uint8_t *bytes = realloc(c->bytes, room);
+    if (c->used + LEB128_MOST * (n + 2) > c->bytes_capacity) {
+        size_t capacity = 2 * (c->used + LEB128_MOST * (SITES_OF_BLOCK + 2));
+        uint8_t *bytes = realloc(c->bytes, capacity);
         if (bytes == NULL)
             return -ENOMEM;
         c->bytes = bytes;
-        c->bytes_room = room;
+        c->bytes_capacity = capacity;
     }
     c->used += leb128_put(c->bytes + c->used, block - *previous_block);
     c->used += leb128_put(c->bytes + c->used, n);

@@ -43,7 +43,7 @@ struct sink {
     struct objects *objects;
     uint64_t process;
     uint64_t cold;
-    uint64_t room; /* burst mode: touches that are still analysed */
+    uint64_t touches_left; /* burst mode: touches that are still analysed */
 };
 
 struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
@@ -187,8 +187,8 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         int code = burst_touch_far(s->reducer->burst, lines, n, far);
         if (code == 0 && far != NULL)
             code = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects);
-        s->room -= n < s->room ? n : s->room;
-        return code == 0 && s->room == 0 ? -ECANCELED : code;
+        s->touches_left -= n < s->touches_left ? n : s->touches_left;
+        return code == 0 && s->touches_left == 0 ? -ECANCELED : code;
     }
     if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, also for the hash */
         return linesample_touch(s->reducer->sample, s->stack, s->reducer->threshold, s->process << 48, lines,
@@ -268,7 +268,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
 
     int in_burst = !r->full && r->distances, status = 0;
     *reduced = (struct reduced){0};
-    sink.room = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
+    sink.touches_left = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
     if (in_burst)
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
     if (status < 0)
@@ -316,7 +316,7 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     if (r->full || counts.references == 0)
         return 0;
     t->bursts++;
-    t->stand_for_ns += desc->gap_ns;
+    t->represented_ns += desc->gap_ns;
     reduced->is_burst = 1;
     return make_row(r, process, desc, &counts, n, &reduced->row, err);
 }

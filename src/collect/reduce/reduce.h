@@ -30,10 +30,10 @@ struct reduce_window;
 
 struct reduce_totals {
     struct decode_counts decoded;
-    uint64_t bursts;       /* stored, with at least one reference */
-    uint64_t cold;         /* first touches: in the burst, or in full mode in the process */
-    uint64_t burst_cpu_ns; /* thread CPU time inside bursts */
-    uint64_t stand_for_ns; /* CPU time that the bursts represent: the gap planned for each */
+    uint64_t bursts;         /* stored, with at least one reference */
+    uint64_t cold;           /* first touches: in the burst, or in full mode in the process */
+    uint64_t burst_cpu_ns;   /* thread CPU time inside bursts */
+    uint64_t represented_ns; /* CPU time that the bursts represent: the gap planned for each */
 };
 
 /* State of one process: its templates, and in full mode its stack. */

@@ -44,14 +44,14 @@ struct sites {
     struct decode_sites noted;
     size_t nlisted; /* number of blocks with entries, in tables->listed */
     struct entry *entries;
-    uint32_t nentries, room;
+    uint32_t nentries, capacity;
     uint32_t *slots; /* number of an entry, + 1; 0: empty. Their number is a power of two */
     uint32_t nslots;
     uint64_t lines; /* first touches so far */
     struct stackdist_far far;
-    size_t far_room;
+    size_t far_capacity;
     uint8_t *bytes;
-    size_t bytes_room;
+    size_t bytes_capacity;
     uint64_t ahead; /* touches until the next one whose object is looked for */
     struct random_state random;
     int failed; /* memory was short in count_more */
@@ -68,8 +68,8 @@ struct sites *sites_new(struct error *err)
         s->tables = tables == MAP_FAILED ? NULL : tables;
         s->nslots = FIRST_SLOTS;
         s->slots = calloc(s->nslots, sizeof(*s->slots));
-        s->room = FIRST_SLOTS / 2;
-        s->entries = malloc(s->room * sizeof(*s->entries));
+        s->capacity = FIRST_SLOTS / 2;
+        s->entries = malloc(s->capacity * sizeof(*s->entries));
     }
     if (s == NULL || s->tables == NULL || s->slots == NULL || s->entries == NULL) {
         sites_free(s);
@@ -104,14 +104,14 @@ struct decode_sites *sites_noted(struct sites *s)
 
 struct stackdist_far *sites_far(struct sites *s, size_t n)
 {
-    if (n + STACKDIST_FAR_ROOM > s->far_room) {
+    if (n + STACKDIST_FAR_EXTRA > s->far_capacity) {
         free(s->far.at);
         free(s->far.stack);
-        s->far_room = n + STACKDIST_FAR_ROOM;
-        s->far.at = malloc(s->far_room * sizeof(*s->far.at));
-        s->far.stack = malloc(s->far_room * sizeof(*s->far.stack));
+        s->far_capacity = n + STACKDIST_FAR_EXTRA;
+        s->far.at = malloc(s->far_capacity * sizeof(*s->far.at));
+        s->far.stack = malloc(s->far_capacity * sizeof(*s->far.stack));
         if (s->far.at == NULL || s->far.stack == NULL) {
-            s->far_room = 0;
+            s->far_capacity = 0;
             return NULL;
         }
     }
@@ -126,7 +126,7 @@ static inline uint32_t slot_of(const struct sites *s, uint32_t site, uint32_t wh
 
 static int grow(struct sites *s)
 {
-    struct entry *entries = realloc(s->entries, 2 * (size_t)s->room * sizeof(*entries));
+    struct entry *entries = realloc(s->entries, 2 * (size_t)s->capacity * sizeof(*entries));
     if (entries == NULL)
         return -ENOMEM;
     s->entries = entries;
@@ -135,7 +135,7 @@ static int grow(struct sites *s)
         return -ENOMEM;
     free(s->slots);
     s->slots = slots;
-    s->room *= 2;
+    s->capacity *= 2;
     s->nslots *= 2;
     for (uint32_t i = 0; i < s->nentries; i++) {
         struct entry *e = &entries[i];
@@ -149,7 +149,7 @@ static int grow(struct sites *s)
 static int add_entry(struct sites *s, uint32_t slot, uint32_t site, uint32_t what, uint32_t object,
                      uint64_t count)
 {
-    if (s->nentries == s->room) {
+    if (s->nentries == s->capacity) {
         if (grow(s) < 0)
             return -ENOMEM;
         for (slot = slot_of(s, site, what, object); s->slots[slot] != 0;)
@@ -241,11 +241,11 @@ static int make_room(struct sites *s)
 {
     /* Each block has a head of three numbers, each entry four. */
     size_t most = 4 * LEB128_MOST * (s->noted.nexecuted + s->nlisted + s->nentries + (size_t)1);
-    if (most <= s->bytes_room)
+    if (most <= s->bytes_capacity)
         return 0;
     free(s->bytes);
     s->bytes = malloc(2 * most);
-    s->bytes_room = s->bytes != NULL ? 2 * most : 0;
+    s->bytes_capacity = s->bytes != NULL ? 2 * most : 0;
     return s->bytes != NULL ? 0 : -ENOMEM;
 }
 

@@ -46,7 +46,7 @@ struct replay {
     unsigned line_shift;
     uint64_t now; /* number of the next reference */
     struct watched *watched;
-    uint32_t nwatched, room, free_list;
+    uint32_t nwatched, capacity, free_list;
     uint64_t bits[BUCKETS / 64];
     uint32_t bucket[BUCKETS];
     uint64_t lines[3 * REPLAY_BATCH];
@@ -110,13 +110,13 @@ static uint32_t new_watched(struct replay *r)
         r->free_list = r->watched[i].next;
         return i;
     }
-    if (r->nwatched == r->room) {
-        uint32_t room = 2 * r->room + 64;
-        struct watched *larger = realloc(r->watched, room * sizeof(*larger));
+    if (r->nwatched == r->capacity) {
+        uint32_t capacity = 2 * r->capacity + 64;
+        struct watched *larger = realloc(r->watched, capacity * sizeof(*larger));
         if (larger == NULL)
             return NOBODY;
         r->watched = larger;
-        r->room = room;
+        r->capacity = capacity;
     }
     return r->nwatched++;
 }
@@ -164,12 +164,12 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
         now = w->drop_at;
     }
     double refs = clock_at(s, now) - clock_at(s, w->from);
-    struct watch_outcome told = {.outcome = outcome,
-                                 .refs = fmax(0, refs),
-                                 .cpu_ns = NAN,
-                                 .translated_refs = NAN,
-                                 .clock_error = s->options.clock_error};
-    return watches_outcome(s->watches, w->id, &told, err);
+    struct watch_outcome outcome_row = {.outcome = outcome,
+                                        .refs = fmax(0, refs),
+                                        .cpu_ns = NAN,
+                                        .translated_refs = NAN,
+                                        .clock_error = s->options.clock_error};
+    return watches_outcome(s->watches, w->id, &outcome_row, err);
 }
 
 /* Ends all watches of the line, which reference number `now` touched. */
@@ -293,7 +293,7 @@ static int end_burst(struct sampler *s, struct error *err)
 }
 
 /* Begins and ends bursts at the current reference. *until: lowered to the next begin or end. */
-static int turn(struct sampler *s, uint64_t now, uint64_t *until, struct error *err)
+static int begin_and_end_bursts(struct sampler *s, uint64_t now, uint64_t *until, struct error *err)
 {
     int status = 0;
     if (s->active && now == s->start[s->index] + s->options.burst_refs)
@@ -364,7 +364,7 @@ int replay_references(struct replay *r, uint32_t space, const uint64_t *address,
     for (size_t done = 0; done < n;) {
         uint64_t until = r->now + (n - done);
         for (uint32_t k = 0; k < r->nsamplers; k++) {
-            int status = turn(r->sampler[k], r->now, &until, err);
+            int status = begin_and_end_bursts(r->sampler[k], r->now, &until, err);
             if (status < 0)
                 return status;
         }
@@ -383,7 +383,7 @@ int replay_finish(struct replay *r, struct error *err)
 {
     uint64_t until = NEVER;
     for (uint32_t k = 0; k < r->nsamplers; k++) {
-        int status = turn(r->sampler[k], r->now, &until, err);
+        int status = begin_and_end_bursts(r->sampler[k], r->now, &until, err);
         if (status < 0)
             return status;
     }

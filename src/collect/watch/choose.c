@@ -15,7 +15,7 @@ struct page {
 struct chooser {
     unsigned lines_per_page;
     struct page *pages; /* open addressing; a power of two of them, `room`, is used, of `allocated` */
-    size_t room, allocated;
+    size_t capacity, allocated;
     uint64_t draw;        /* number of this one, from 1 */
     double chance_of[65]; /* where lines of the page were last touched in so many 64ths of the burst */
     double *chance;       /* of each survivor, relative */
@@ -47,13 +47,13 @@ void chooser_free(struct chooser *c)
 static int make_room(struct chooser *c, size_t n)
 {
     c->draw++;
-    c->room = 1024; /* no more than this burst needs: a few pages of memory, mostly */
-    while (c->room < 2 * n)
-        c->room *= 2;
-    if (c->room > c->allocated) {
+    c->capacity = 1024; /* no more than this burst needs: a few pages of memory, mostly */
+    while (c->capacity < 2 * n)
+        c->capacity *= 2;
+    if (c->capacity > c->allocated) {
         free(c->pages);
-        c->pages = calloc(c->room, sizeof(*c->pages));
-        c->allocated = c->pages != NULL ? c->room : 0;
+        c->pages = calloc(c->capacity, sizeof(*c->pages));
+        c->allocated = c->pages != NULL ? c->capacity : 0;
     }
     if (n > c->chances) {
         free(c->chance);
@@ -70,9 +70,9 @@ static int make_room(struct chooser *c, size_t n)
 static struct page *find(struct chooser *c, uint64_t line)
 {
     uint64_t number = line / c->lines_per_page;
-    size_t i = (size_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (c->room - 1);
+    size_t i = (size_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (c->capacity - 1);
     while (c->pages[i].draw == c->draw && c->pages[i].number != number)
-        i = (i + 1) & (c->room - 1);
+        i = (i + 1) & (c->capacity - 1);
     if (c->pages[i].draw != c->draw)
         c->pages[i] = (struct page){.number = number, .draw = c->draw};
     return &c->pages[i];

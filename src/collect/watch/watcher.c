@@ -112,7 +112,7 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
 {
     struct line *l = &w->lines[i];
     struct moment from = beginning(w, l);
-    struct watch_outcome told = {
+    struct watch_outcome outcome_row = {
         .outcome = outcome,
         .refs = NAN,
         .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
@@ -122,7 +122,7 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
                   ? w->proc->watching.watch[l->slot].pc
                   : 0,
     };
-    int status = watches_outcome(w->watches, l->id, &told, err);
+    int status = watches_outcome(w->watches, l->id, &outcome_row, err);
     if (l->slot >= 0) {
         __atomic_store_n(&w->proc->watching.watch[l->slot].state, WIRE_WATCH_FREE, __ATOMIC_RELEASE);
         w->freed |= UINT64_C(1) << l->slot;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own-write.c - writes cachegram's format: docs/trace-format.md. */
-#include "trace/own-write.h"
+/* cgtrace-write.c - writes cachegram's format: docs/trace-format.md. */
+#include "trace/cgtrace-write.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "trace/own-layout.h"
+#include "trace/cgtrace-layout.h"
 
 /*
  * The fastest regular level. Measured on python3, 8 M references: level 1 takes 3.4 ns and 0.43 bytes per
@@ -16,17 +16,17 @@
  */
 #define LEVEL 1
 
-struct own_writer {
+struct cgtrace_writer {
     struct column_encoder *encoder;
     ZSTD_CCtx *zstd;
     uint8_t *segments; /* the stream so far, first part: number of references, thread, burst of each */
-    size_t segment_bytes, segment_room;
+    size_t segment_bytes, segment_capacity;
     uint64_t first;      /* number of the block's first reference */
     uint32_t references; /* in the block */
     uint8_t *payload;    /* header and frames */
-    size_t payload_room;
-    struct own_entry *entries;
-    uint64_t blocks, entry_room;
+    size_t payload_capacity;
+    struct cgtrace_entry *entries;
+    uint64_t blocks, entry_capacity;
     uint64_t whole_bytes; /* length of the completely written blocks in the file */
 };
 
@@ -35,21 +35,22 @@ static int no_memory(struct error *err)
     return error_set(err, -ENOMEM, "out of memory for writing a trace");
 }
 
-int own_open_write(struct trace_writer *w, struct error *err)
+int cgtrace_open_write(struct trace_writer *w, struct error *err)
 {
-    struct own_writer *o = calloc(1, sizeof(*o));
+    struct cgtrace_writer *o = calloc(1, sizeof(*o));
     w->state = o;
     if (o == NULL || (o->encoder = column_encoder_new()) == NULL || (o->zstd = ZSTD_createCCtx()) == NULL)
         return no_memory(err);
     ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_checksumFlag, 1);
     size_t n = strcspn(w->source, "\n");
-    struct own_header header = {.version = OWN_VERSION,
-                                .flags = w->sampled ? OWN_SAMPLED : 0,
-                                .source_bytes = (uint32_t)(n < OWN_SOURCE_MAX ? n : OWN_SOURCE_MAX)};
-    memcpy(header.magic, OWN_MAGIC, sizeof(header.magic));
-    header.check = own_check(OWN_CHECK_START, &header, offsetof(struct own_header, check));
-    header.check = own_check(header.check, w->source, header.source_bytes);
+    struct cgtrace_header header = {.version = CGTRACE_VERSION,
+                                    .flags = w->sampled ? CGTRACE_SAMPLED : 0,
+                                    .source_bytes =
+                                        (uint32_t)(n < CGTRACE_SOURCE_MAX ? n : CGTRACE_SOURCE_MAX)};
+    memcpy(header.magic, CGTRACE_MAGIC, sizeof(header.magic));
+    header.check = cgtrace_check(CGTRACE_CHECK_START, &header, offsetof(struct cgtrace_header, check));
+    header.check = cgtrace_check(header.check, w->source, header.source_bytes);
     int status = trace_output_put(&w->out, &header, sizeof(header), err);
     if (status == 0)
         status = trace_output_put(&w->out, w->source, header.source_bytes, err);
@@ -59,9 +60,9 @@ int own_open_write(struct trace_writer *w, struct error *err)
     return status;
 }
 
-void own_close_write(struct trace_writer *w)
+void cgtrace_close_write(struct trace_writer *w)
 {
-    struct own_writer *o = w->state;
+    struct cgtrace_writer *o = w->state;
     if (o == NULL)
         return;
     column_encoder_free(o->encoder);
@@ -74,15 +75,15 @@ void own_close_write(struct trace_writer *w)
 
 /* --- segments --- */
 
-static int put_varint(struct own_writer *o, uint64_t value)
+static int put_varint(struct cgtrace_writer *o, uint64_t value)
 {
-    if (o->segment_room - o->segment_bytes < 10) {
-        size_t room = 2 * o->segment_room + 256;
-        uint8_t *larger = realloc(o->segments, room);
+    if (o->segment_capacity - o->segment_bytes < 10) {
+        size_t capacity = 2 * o->segment_capacity + 256;
+        uint8_t *larger = realloc(o->segments, capacity);
         if (larger == NULL)
             return -ENOMEM;
         o->segments = larger;
-        o->segment_room = room;
+        o->segment_capacity = capacity;
     }
     for (; value >= 0x80; value >>= 7)
         o->segments[o->segment_bytes++] = (uint8_t)(value | 0x80);
@@ -103,24 +104,24 @@ static int put_segment(struct trace_writer *w, uint64_t references, const struct
 
 /* --- blocks --- */
 
-static int remember(struct own_writer *o, uint64_t offset)
+static int remember(struct cgtrace_writer *o, uint64_t offset)
 {
-    if (o->blocks == o->entry_room) {
-        uint64_t room = 2 * o->entry_room + 64;
-        struct own_entry *larger = realloc(o->entries, room * sizeof(*larger));
+    if (o->blocks == o->entry_capacity) {
+        uint64_t capacity = 2 * o->entry_capacity + 64;
+        struct cgtrace_entry *larger = realloc(o->entries, capacity * sizeof(*larger));
         if (larger == NULL)
             return -ENOMEM;
         o->entries = larger;
-        o->entry_room = room;
+        o->entry_capacity = capacity;
     }
-    o->entries[o->blocks++] = (struct own_entry){.offset = offset, .first = o->first};
+    o->entries[o->blocks++] = (struct cgtrace_entry){.offset = offset, .first = o->first};
     return 0;
 }
 
 /* Truncates a file that ends in the middle of a block to its last complete block. */
 static int put_whole(struct trace_writer *w, const void *data, size_t n, struct error *err)
 {
-    struct own_writer *o = w->state;
+    struct cgtrace_writer *o = w->state;
     int status = trace_output_put(&w->out, data, n, err);
     if (status == 0)
         status = trace_output_flush(&w->out, err);
@@ -134,37 +135,38 @@ static int put_whole(struct trace_writer *w, const void *data, size_t n, struct 
 /* Compresses and writes the block, and begins the next one. */
 static int end_block(struct trace_writer *w, struct error *err)
 {
-    struct own_writer *o = w->state;
-    struct column_bytes streams[OWN_STREAMS] = {{o->segments, o->segment_bytes}};
-    struct own_block header = {.magic = OWN_BLOCK,
-                               .first = o->first,
-                               .instructions = __atomic_load_n(&w->instructions, __ATOMIC_RELAXED),
-                               .references = o->references};
-    size_t used = sizeof(header), room = used;
+    struct cgtrace_writer *o = w->state;
+    struct column_bytes streams[CGTRACE_STREAMS] = {{o->segments, o->segment_bytes}};
+    struct cgtrace_block header = {.magic = CGTRACE_BLOCK,
+                                   .first = o->first,
+                                   .instructions = __atomic_load_n(&w->instructions, __ATOMIC_RELAXED),
+                                   .references = o->references};
+    size_t used = sizeof(header), capacity = used;
 
     if (o->references == 0)
         return 0;
     column_encoder_streams(o->encoder, streams + 1);
-    for (unsigned i = 0; i < OWN_STREAMS; i++)
-        room += ZSTD_compressBound(streams[i].n);
-    if (room > o->payload_room) {
+    for (unsigned i = 0; i < CGTRACE_STREAMS; i++)
+        capacity += ZSTD_compressBound(streams[i].n);
+    if (capacity > o->payload_capacity) {
         free(o->payload);
-        o->payload_room = room + room / 4;
-        if ((o->payload = malloc(o->payload_room)) == NULL) {
-            o->payload_room = 0;
+        o->payload_capacity = capacity + capacity / 4;
+        if ((o->payload = malloc(o->payload_capacity)) == NULL) {
+            o->payload_capacity = 0;
             return no_memory(err);
         }
     }
-    for (unsigned i = 0; i < OWN_STREAMS; i++) {
-        size_t n =
-            ZSTD_compress2(o->zstd, o->payload + used, o->payload_room - used, streams[i].data, streams[i].n);
+    for (unsigned i = 0; i < CGTRACE_STREAMS; i++) {
+        size_t n = ZSTD_compress2(o->zstd, o->payload + used, o->payload_capacity - used, streams[i].data,
+                                  streams[i].n);
         if (ZSTD_isError(n))
             return error_set(err, -ENOMEM, "cannot compress a trace: %s", ZSTD_getErrorName(n));
         header.stream_bytes[i] = (uint32_t)n;
         used += n;
     }
-    size_t behind = offsetof(struct own_block, first);
-    header.check = own_check(OWN_CHECK_START, (const uint8_t *)&header + behind, sizeof(header) - behind);
+    size_t checked_from = offsetof(struct cgtrace_block, first);
+    header.check = cgtrace_check(CGTRACE_CHECK_START, (const uint8_t *)&header + checked_from,
+                                 sizeof(header) - checked_from);
     memcpy(o->payload, &header, sizeof(header));
     if (remember(o, w->out.bytes) < 0)
         return no_memory(err);
@@ -178,9 +180,9 @@ static int end_block(struct trace_writer *w, struct error *err)
     return status;
 }
 
-int own_write(struct trace_writer *w, const struct trace_batch *batch, struct error *err)
+int cgtrace_write(struct trace_writer *w, const struct trace_batch *batch, struct error *err)
 {
-    struct own_writer *o = w->state;
+    struct cgtrace_writer *o = w->state;
     for (size_t i = 0; i < batch->nsegments; i++) {
         struct trace_segment s = batch->segment[i];
         if (s.thread >= w->threads.n || s.end > batch->n)
@@ -207,26 +209,28 @@ int own_write(struct trace_writer *w, const struct trace_batch *batch, struct er
     return 0;
 }
 
-int own_flush(struct trace_writer *w, struct error *err)
+int cgtrace_flush(struct trace_writer *w, struct error *err)
 {
     return end_block(w, err);
 }
 
-int own_finish(struct trace_writer *w, struct error *err)
+int cgtrace_finish(struct trace_writer *w, struct error *err)
 {
-    struct own_writer *o = w->state;
+    struct cgtrace_writer *o = w->state;
     int status = end_block(w, err);
     if (status < 0)
         return status;
-    struct own_index index = {.magic = OWN_INDEX,
-                              .references = o->first,
-                              .instructions = __atomic_load_n(&w->instructions, __ATOMIC_RELAXED),
-                              .blocks = o->blocks};
-    struct own_end end = {.index_offset = w->out.bytes};
-    size_t behind = offsetof(struct own_index, references), entry_bytes = o->blocks * sizeof(o->entries[0]);
-    index.check = own_check(OWN_CHECK_START, (const uint8_t *)&index + behind, sizeof(index) - behind);
-    index.check = own_check(index.check, o->entries, entry_bytes);
-    memcpy(end.magic, OWN_END_MAGIC, sizeof(end.magic));
+    struct cgtrace_index index = {.magic = CGTRACE_INDEX,
+                                  .references = o->first,
+                                  .instructions = __atomic_load_n(&w->instructions, __ATOMIC_RELAXED),
+                                  .blocks = o->blocks};
+    struct cgtrace_end end = {.index_offset = w->out.bytes};
+    size_t checked_from = offsetof(struct cgtrace_index, references),
+           entry_bytes = o->blocks * sizeof(o->entries[0]);
+    index.check = cgtrace_check(CGTRACE_CHECK_START, (const uint8_t *)&index + checked_from,
+                                sizeof(index) - checked_from);
+    index.check = cgtrace_check(index.check, o->entries, entry_bytes);
+    memcpy(end.magic, CGTRACE_END_MAGIC, sizeof(end.magic));
     status = trace_output_put(&w->out, &index, sizeof(index), err);
     if (status == 0)
         status = trace_output_put(&w->out, o->entries, entry_bytes, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own.c - reads cachegram's format: docs/trace-format.md.
+ * cgtrace.c - reads cachegram's format: docs/trace-format.md.
  *
  * Nothing in the file is trusted. A block is checked and decompressed completely before its first reference
  * is returned, so that either all of a block is used or nothing. The index at the end is used for seeking
@@ -14,52 +14,52 @@
 #include <zstd.h>
 
 #include "trace/formats.h"
-#include "trace/own-layout.h"
-#include "trace/own-write.h"
+#include "trace/cgtrace-layout.h"
+#include "trace/cgtrace-write.h"
 
-struct own_reader {
+struct cgtrace_reader {
     struct column_decoder *decoder;
     ZSTD_DCtx *zstd;
     char *source;
     uint64_t start; /* offset of the first block */
     uint8_t *expanded;
-    size_t expanded_room;
+    size_t expanded_capacity;
     const uint8_t *segments, *segments_end; /* stream of the block, from the read position to its end */
     struct trace_segment segment;           /* the current one; begin..end: what remains */
     uint32_t left;                          /* remaining references of the block */
     uint64_t next;                          /* number of the next reference */
-    struct own_entry *entries;              /* known blocks, from the first one on */
-    uint64_t blocks, entry_room;
+    struct cgtrace_entry *entries;          /* known blocks, from the first one on */
+    uint64_t blocks, entry_capacity;
     int all_known;
 };
 
-static int own_probe(const uint8_t *start, size_t n)
+static int cgtrace_probe(const uint8_t *start, size_t n)
 {
-    return n >= 8 && memcmp(start, OWN_MAGIC, 8) == 0;
+    return n >= 8 && memcmp(start, CGTRACE_MAGIC, 8) == 0;
 }
 
 static int read_header(struct trace_reader *r, struct error *err)
 {
-    struct own_reader *o = r->state;
-    struct own_header header;
+    struct cgtrace_reader *o = r->state;
+    struct cgtrace_header header;
     int64_t have = trace_input_need(&r->in, sizeof(header), err);
     if (have < 0)
         return (int)have;
     if ((size_t)have < sizeof(header))
         return error_set(err, -EBADMSG, "%s is cut off in its header", r->in.path);
     memcpy(&header, r->in.buffer + r->in.at, sizeof(header));
-    if (header.version > OWN_VERSION)
+    if (header.version > CGTRACE_VERSION)
         return error_set(err, -EPROTO, "%s is of version %u of the format, this program reads up to %u",
-                         r->in.path, header.version, OWN_VERSION);
-    if (header.source_bytes > OWN_SOURCE_MAX)
+                         r->in.path, header.version, CGTRACE_VERSION);
+    if (header.source_bytes > CGTRACE_SOURCE_MAX)
         return error_set(err, -EBADMSG, "%s is damaged in its header", r->in.path);
     have = trace_input_need(&r->in, sizeof(header) + header.source_bytes, err);
     if (have < 0)
         return (int)have;
     const uint8_t *text = r->in.buffer + r->in.at + sizeof(header);
-    uint32_t check = own_check(OWN_CHECK_START, &header, offsetof(struct own_header, check));
+    uint32_t check = cgtrace_check(CGTRACE_CHECK_START, &header, offsetof(struct cgtrace_header, check));
     if ((size_t)have < sizeof(header) + header.source_bytes ||
-        own_check(check, text, header.source_bytes) != header.check)
+        cgtrace_check(check, text, header.source_bytes) != header.check)
         return error_set(err, -EBADMSG, "%s is damaged in its header", r->in.path);
     o->source = malloc(header.source_bytes + 1u);
     if (o->source == NULL)
@@ -68,7 +68,7 @@ static int read_header(struct trace_reader *r, struct error *err)
     o->source[header.source_bytes] = '\0';
     r->in.at += sizeof(header) + header.source_bytes;
     r->info.source = o->source;
-    r->info.sampled = (header.flags & OWN_SAMPLED) != 0;
+    r->info.sampled = (header.flags & CGTRACE_SAMPLED) != 0;
     o->start = trace_input_offset(&r->in);
     return 0;
 }
@@ -90,40 +90,41 @@ static int read_at(const struct trace_reader *r, void *data, size_t n, uint64_t 
 /* Reads the index at the file's end, if it is there and complete. -ENOMEM, or 0. */
 static int read_index(struct trace_reader *r)
 {
-    struct own_reader *o = r->state;
-    struct own_end end;
-    struct own_index index;
+    struct cgtrace_reader *o = r->state;
+    struct cgtrace_end end;
+    struct cgtrace_index index;
     uint64_t size = r->in.file_bytes;
     if (size < o->start + sizeof(end) + sizeof(index) ||
         read_at(r, &end, sizeof(end), size - sizeof(end)) < 0 ||
-        memcmp(end.magic, OWN_END_MAGIC, sizeof(end.magic)) != 0 || end.index_offset < o->start ||
+        memcmp(end.magic, CGTRACE_END_MAGIC, sizeof(end.magic)) != 0 || end.index_offset < o->start ||
         end.index_offset > size - sizeof(end) - sizeof(index) ||
         read_at(r, &index, sizeof(index), end.index_offset) < 0)
         return 0;
     uint64_t bytes = size - sizeof(end) - sizeof(index) - end.index_offset;
-    if (index.magic != OWN_INDEX || bytes % sizeof(struct own_entry) != 0 ||
-        index.blocks != bytes / sizeof(struct own_entry))
+    if (index.magic != CGTRACE_INDEX || bytes % sizeof(struct cgtrace_entry) != 0 ||
+        index.blocks != bytes / sizeof(struct cgtrace_entry))
         return 0;
-    struct own_entry *entries = malloc(bytes + 1);
+    struct cgtrace_entry *entries = malloc(bytes + 1);
     if (entries == NULL)
         return -ENOMEM;
-    size_t behind = offsetof(struct own_index, references);
-    uint32_t check = own_check(OWN_CHECK_START, (const uint8_t *)&index + behind, sizeof(index) - behind);
+    size_t checked_from = offsetof(struct cgtrace_index, references);
+    uint32_t check = cgtrace_check(CGTRACE_CHECK_START, (const uint8_t *)&index + checked_from,
+                                   sizeof(index) - checked_from);
     if (read_at(r, entries, bytes, end.index_offset + sizeof(index)) < 0 ||
-        own_check(check, entries, bytes) != index.check) {
+        cgtrace_check(check, entries, bytes) != index.check) {
         free(entries);
         return 0;
     }
     o->entries = entries;
-    o->blocks = o->entry_room = index.blocks;
+    o->blocks = o->entry_capacity = index.blocks;
     o->all_known = 1;
     r->info.references = index.references;
     return 0;
 }
 
-static int own_open_read(struct trace_reader *r, struct error *err)
+static int cgtrace_open_read(struct trace_reader *r, struct error *err)
 {
-    struct own_reader *o = calloc(1, sizeof(*o));
+    struct cgtrace_reader *o = calloc(1, sizeof(*o));
     r->state = o;
     if (o == NULL || (o->decoder = column_decoder_new()) == NULL || (o->zstd = ZSTD_createDCtx()) == NULL)
         return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
@@ -133,9 +134,9 @@ static int own_open_read(struct trace_reader *r, struct error *err)
     return status;
 }
 
-static void own_close_read(struct trace_reader *r)
+static void cgtrace_close_read(struct trace_reader *r)
 {
-    struct own_reader *o = r->state;
+    struct cgtrace_reader *o = r->state;
     if (o == NULL)
         return;
     column_decoder_free(o->decoder);
@@ -148,45 +149,47 @@ static void own_close_read(struct trace_reader *r)
 
 /* --- blocks --- */
 
-static uint64_t frame_bytes(const struct own_block *b)
+static uint64_t frame_bytes(const struct cgtrace_block *b)
 {
     uint64_t sum = 0;
-    for (unsigned i = 0; i < OWN_STREAMS; i++)
+    for (unsigned i = 0; i < CGTRACE_STREAMS; i++)
         sum += b->stream_bytes[i];
     return sum;
 }
 
-static int block_is_sound(const struct own_block *b)
+static int block_is_sound(const struct cgtrace_block *b)
 {
-    size_t behind = offsetof(struct own_block, first);
-    return b->magic == OWN_BLOCK &&
-           b->check == own_check(OWN_CHECK_START, (const uint8_t *)b + behind, sizeof(*b) - behind) &&
-           b->references > 0 && b->references <= COLUMNS_REFERENCES && frame_bytes(b) <= OWN_PAYLOAD_MAX;
+    size_t checked_from = offsetof(struct cgtrace_block, first);
+    return b->magic == CGTRACE_BLOCK &&
+           b->check == cgtrace_check(CGTRACE_CHECK_START, (const uint8_t *)b + checked_from,
+                                     sizeof(*b) - checked_from) &&
+           b->references > 0 && b->references <= COLUMNS_REFERENCES && frame_bytes(b) <= CGTRACE_PAYLOAD_MAX;
 }
 
 /* Decompresses the block's frames, which are in the input; 0 or -EBADMSG, -ENOMEM. */
-static int expand(struct trace_reader *r, const struct own_block *b, struct column_bytes streams[OWN_STREAMS])
+static int expand(struct trace_reader *r, const struct cgtrace_block *b,
+                  struct column_bytes streams[CGTRACE_STREAMS])
 {
-    struct own_reader *o = r->state;
+    struct cgtrace_reader *o = r->state;
     const uint8_t *frames = r->in.buffer + r->in.at + sizeof(*b), *frame = frames;
     size_t total = 0, used = 0;
-    for (unsigned i = 0; i < OWN_STREAMS; frame += b->stream_bytes[i++]) {
+    for (unsigned i = 0; i < CGTRACE_STREAMS; frame += b->stream_bytes[i++]) {
         unsigned long long n = ZSTD_getFrameContentSize(frame, b->stream_bytes[i]);
-        if (n == ZSTD_CONTENTSIZE_UNKNOWN || n == ZSTD_CONTENTSIZE_ERROR || n > OWN_STREAM_MAX)
+        if (n == ZSTD_CONTENTSIZE_UNKNOWN || n == ZSTD_CONTENTSIZE_ERROR || n > CGTRACE_STREAM_MAX)
             return -EBADMSG;
         streams[i].n = (size_t)n;
         total += (size_t)n;
     }
-    if (total > o->expanded_room) {
+    if (total > o->expanded_capacity) {
         free(o->expanded);
-        o->expanded_room = total + total / 4;
-        if ((o->expanded = malloc(o->expanded_room)) == NULL) {
-            o->expanded_room = 0;
+        o->expanded_capacity = total + total / 4;
+        if ((o->expanded = malloc(o->expanded_capacity)) == NULL) {
+            o->expanded_capacity = 0;
             return -ENOMEM;
         }
     }
     frame = frames;
-    for (unsigned i = 0; i < OWN_STREAMS; frame += b->stream_bytes[i++]) {
+    for (unsigned i = 0; i < CGTRACE_STREAMS; frame += b->stream_bytes[i++]) {
         uint8_t *to = o->expanded + used;
         if (ZSTD_decompressDCtx(o->zstd, to, streams[i].n, frame, b->stream_bytes[i]) != streams[i].n)
             return -EBADMSG;
@@ -196,7 +199,7 @@ static int expand(struct trace_reader *r, const struct own_block *b, struct colu
     return 0;
 }
 
-static int get_varint(struct own_reader *o, uint64_t *value)
+static int get_varint(struct cgtrace_reader *o, uint64_t *value)
 {
     *value = 0;
     for (unsigned shift = 0; shift < 64 && o->segments < o->segments_end; shift += 7) {
@@ -211,7 +214,7 @@ static int get_varint(struct own_reader *o, uint64_t *value)
 /* Reads the next segment of the block, and its thread. 0, -EBADMSG, -ENOMEM. */
 static int next_segment(struct trace_reader *r)
 {
-    struct own_reader *o = r->state;
+    struct cgtrace_reader *o = r->state;
     uint64_t count, number, pid, tid;
     if (get_varint(o, &count) < 0 || get_varint(o, &number) < 0 || get_varint(o, &pid) < 0 ||
         get_varint(o, &tid) < 0 || count >> 1 == 0 || count >> 1 > o->left || number >= TRACE_THREADS_MAX ||
@@ -228,9 +231,9 @@ static int next_segment(struct trace_reader *r)
 /* 1: a block was begun, 0: the end (damaged or not), negative: an error. */
 static int begin_block(struct trace_reader *r, struct error *err)
 {
-    struct own_reader *o = r->state;
-    struct own_block b;
-    struct column_bytes streams[OWN_STREAMS];
+    struct cgtrace_reader *o = r->state;
+    struct cgtrace_block b;
+    struct column_bytes streams[CGTRACE_STREAMS];
     unsigned long long offset = trace_input_offset(&r->in);
     int64_t have = trace_input_need(&r->in, sizeof(uint32_t), err);
     if (have < 0)
@@ -238,7 +241,8 @@ static int begin_block(struct trace_reader *r, struct error *err)
     if (have == 0)
         return trace_damaged(r, "cut off after reference %llu: its recording did not complete",
                              (unsigned long long)o->next);
-    if ((size_t)have >= sizeof(uint32_t) && memcmp(r->in.buffer + r->in.at, &(uint32_t){OWN_INDEX}, 4) == 0)
+    if ((size_t)have >= sizeof(uint32_t) &&
+        memcmp(r->in.buffer + r->in.at, &(uint32_t){CGTRACE_INDEX}, 4) == 0)
         return 0;
     have = trace_input_need(&r->in, sizeof(b), err);
     if (have < 0)
@@ -265,8 +269,8 @@ static int begin_block(struct trace_reader *r, struct error *err)
                              (unsigned long long)o->next);
     r->in.at += n;
     column_decoder_begin(o->decoder, streams + 1);
-    o->segments = streams[OWN_SEGMENTS].data;
-    o->segments_end = o->segments + streams[OWN_SEGMENTS].n;
+    o->segments = streams[CGTRACE_SEGMENTS].data;
+    o->segments_end = o->segments + streams[CGTRACE_SEGMENTS].n;
     o->segment = (struct trace_segment){0};
     o->left = b.references;
     r->info.instructions = b.instructions;
@@ -276,7 +280,7 @@ static int begin_block(struct trace_reader *r, struct error *err)
 /* Decodes references of the current block until the arrays are full. */
 static int decode(struct trace_reader *r, size_t limit)
 {
-    struct own_reader *o = r->state;
+    struct cgtrace_reader *o = r->state;
     struct trace_arrays *a = r->arrays;
     size_t n = o->left < limit ? o->left : limit;
     while (a->n < n) {
@@ -302,9 +306,9 @@ static int decode(struct trace_reader *r, size_t limit)
     return status;
 }
 
-static int own_next(struct trace_reader *r, struct error *err)
+static int cgtrace_next(struct trace_reader *r, struct error *err)
 {
-    struct own_reader *o = r->state;
+    struct cgtrace_reader *o = r->state;
     if (o->left == 0) {
         int status = begin_block(r, err);
         if (status <= 0)
@@ -326,8 +330,8 @@ static int own_next(struct trace_reader *r, struct error *err)
 /* Adds the block after the last known one; sets all_known if there is none. */
 static int explore(struct trace_reader *r, struct error *err)
 {
-    struct own_reader *o = r->state;
-    struct own_block b;
+    struct cgtrace_reader *o = r->state;
+    struct cgtrace_block b;
     uint64_t offset = o->start, first = 0;
     if (o->blocks > 0) {
         offset = o->entries[o->blocks - 1].offset;
@@ -340,21 +344,21 @@ static int explore(struct trace_reader *r, struct error *err)
         o->all_known = 1;
         return 0;
     }
-    if (o->blocks == o->entry_room) {
-        uint64_t room = 2 * o->entry_room + 64;
-        struct own_entry *larger = realloc(o->entries, room * sizeof(*larger));
+    if (o->blocks == o->entry_capacity) {
+        uint64_t capacity = 2 * o->entry_capacity + 64;
+        struct cgtrace_entry *larger = realloc(o->entries, capacity * sizeof(*larger));
         if (larger == NULL)
             return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
         o->entries = larger;
-        o->entry_room = room;
+        o->entry_capacity = capacity;
     }
-    o->entries[o->blocks++] = (struct own_entry){.offset = offset, .first = b.first};
+    o->entries[o->blocks++] = (struct cgtrace_entry){.offset = offset, .first = b.first};
     return 0;
 }
 
-static int own_seek(struct trace_reader *r, uint64_t reference, struct error *err)
+static int cgtrace_seek(struct trace_reader *r, uint64_t reference, struct error *err)
 {
-    struct own_reader *o = r->state;
+    struct cgtrace_reader *o = r->state;
     int status = 0;
     while (!o->all_known && (o->blocks == 0 || o->entries[o->blocks - 1].first <= reference) && status == 0)
         status = explore(r, err);
@@ -387,17 +391,17 @@ static int own_seek(struct trace_reader *r, uint64_t reference, struct error *er
     return 0;
 }
 
-const struct trace_format trace_format_own = {
+const struct trace_format trace_format_cachegram = {
     .name = "cachegram",
     .help = "the own format: small, seekable",
-    .probe = own_probe,
-    .open_read = own_open_read,
-    .next = own_next,
-    .seek = own_seek,
-    .close_read = own_close_read,
-    .open_write = own_open_write,
-    .write = own_write,
-    .flush = own_flush,
-    .finish = own_finish,
-    .close_write = own_close_write,
+    .probe = cgtrace_probe,
+    .open_read = cgtrace_open_read,
+    .next = cgtrace_next,
+    .seek = cgtrace_seek,
+    .close_read = cgtrace_close_read,
+    .open_write = cgtrace_open_write,
+    .write = cgtrace_write,
+    .flush = cgtrace_flush,
+    .finish = cgtrace_finish,
+    .close_write = cgtrace_close_write,
 };
