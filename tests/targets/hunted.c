@@ -214,6 +214,57 @@ static void raw_altstacks(void)
     }
 }
 
+/* A child made by a system call shows the mask that its parent had. */
+static void raw_child_masks(void)
+{
+    sigset_t mask;
+    int blocked = 0, status;
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, thread, &blocked) == 0 && pthread_join(t, NULL) == 0);
+    for (int i = 0; i < 10; i++) {
+        churn();
+        pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        if (pid == 0) {
+            CHECK(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0);
+            _exit(sigismember(&mask, SIGSEGV) + sigismember(&mask, SIGTRAP) + sigismember(&mask, SIGSYS));
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+static volatile int stop;
+
+static void *load_and_unload(void *unused)
+{
+    while (!stop) {
+        void *library = dlopen("libresolv.so.2", RTLD_NOW);
+        CHECK(library && dlclose(library) == 0);
+        usleep(1000);
+    }
+    return unused;
+}
+
+/* Code disappears while a thread whose signals are all blocked makes processes: no file can be opened then to
+ * see what is left of the code. */
+static void blocked_forks(void)
+{
+    uint64_t all = ~0ull, before;
+    int status;
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, load_and_unload, NULL) == 0);
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8) == 0);
+    for (int i = 0; i < 150; i++) {
+        usleep(200);
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(5);
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    }
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8) == 0);
+    stop = 1;
+    CHECK(pthread_join(t, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -226,7 +277,9 @@ int main(int argc, char **argv)
                   {"constructor", constructor},
                   {"untouched", untouched},
                   {"strict-children", strict_children},
-                  {"raw-altstacks", raw_altstacks}};
+                  {"raw-altstacks", raw_altstacks},
+                  {"raw-child-masks", raw_child_masks},
+                  {"blocked-forks", blocked_forks}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

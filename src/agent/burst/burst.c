@@ -409,8 +409,9 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc)
     uint64_t code = arch_translate(t, pc);
     int in_sequence = t->translation.abort_pc != 0;
     t->translation.abort_pc = 0; /* the kernel handles an interrupted sequence by itself */
-    for (unsigned waited = 0; !code && agent_always_translated() &&
-                              t->translation.leave_end == WIRE_END_SPACE && waited < ROOM_LOOKS;
+    for (unsigned waited = 0;
+         !code && agent_always_translated() && t->translation.leave_end == WIRE_END_SPACE &&
+         !arch_templates_full() && waited < ROOM_LOOKS;
          waited++) {
         code = retry_after_others_left(t, pc);
     }

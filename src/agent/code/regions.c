@@ -86,10 +86,19 @@ static void add_unstable(uint64_t start, uint64_t end)
         __atomic_store_n(&nunstable, i + 1, __ATOMIC_RELEASE);
 }
 
+static int is_path(const char *known, const char *path, size_t length)
+{
+    const size_t most = sizeof proc->module[0].path - 1;
+    if (length > most)
+        length = most;
+    return memcmp(known, path, length) == 0 && known[length] == 0;
+}
+
 static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path, size_t length)
 {
     for (uint32_t i = 0; i < proc->nmodules; i++)
-        if (proc->module[i].start == start && proc->module[i].end == end)
+        if (proc->module[i].start == start && proc->module[i].end == end &&
+            proc->module[i].file_offset == offset && is_path(proc->module[i].path, path, length))
             return i;
     if (proc->nmodules >= WIRE_MAX_MODULES)
         return UINT32_MAX;

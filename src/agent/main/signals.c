@@ -63,8 +63,7 @@ static uint64_t keep_fault_signals_unblocked(struct thread *t, int sig, uint64_t
         watch_mark_quiescent(t, mask);
         return mask;
     }
-    t->signals.hidden |= mask & ours;
-    t->signals.blocked_with_hidden = mask & ~ours;
+    signals_note_hidden(t, mask & ours, before, mask & ~ours);
     return mask & ~ours;
 }
 
@@ -573,14 +572,17 @@ static void resend_held_signals(const ucontext_t *uc)
     signals_resend_held(t);
 }
 
-/* safe_copy may fault in the handler of a fault or trap. The mask of that handler leaves these signals out, but
- * the target may have blocked them itself, and the kernel kills for a fault whose signal is blocked. One that
- * somebody sent arrives now and is held. */
+/* safe_copy may fault in the handler of a fault or trap. The mask of that handler leaves these signals out,
+ * but the target may have blocked them itself, and the kernel kills for a fault whose signal is blocked. A
+ * signal that somebody sent stays pending. */
 static void unblock_memory_faults(int sig, const ucontext_t *uc)
 {
-    static const uint64_t faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
-    if (is_fault(sig) && mask_of(uc) & faults && thread_self())
-        sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, 0, 8);
+    uint64_t pending = 0, faults = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
+    if (!is_fault(sig) || !(mask_of(uc) & faults))
+        return;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    faults &= ~pending;
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, 0, 8);
 }
 
 static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)

@@ -46,6 +46,12 @@ uint64_t signals_effective(int how, uint64_t mask)
     return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
 }
 
+void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after)
+{
+    t->signals.hidden = signals_hidden(t, before) | also;
+    t->signals.blocked_with_hidden = after;
+}
+
 void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before)
 {
     t->signals.hidden = signals_changed_mask(how, signals_hidden(t, before), mask & never_blocked());

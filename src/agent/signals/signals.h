@@ -72,11 +72,13 @@ void signals_resend_held(struct thread *t); /* SIGSEGV and SIGBUS must be blocke
 /*
  * Some signals are never really blocked (hidden). signals_hidden: those that the target believes are blocked,
  * where the kernel's mask is `mask`. signals_effective: the part of a requested mask that is really set.
- * signals_note_mask: notes the rest once that is done (before: the previous kernel mask).
+ * signals_note_mask: notes the rest once that is done (before: the previous kernel mask). signals_note_hidden:
+ * notes more signals as hidden, where the kernel's mask changes from before to after.
  * signals_changed_mask: the mask that sigprocmask would make of `before`.
  */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask);
 uint64_t signals_effective(int how, uint64_t mask);
+void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after);
 void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before);
 uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask);
 /* The target's system calls on this state, with the kernel's results and effects; args are the call's.

@@ -84,6 +84,8 @@ void arch_code_changes(uint64_t address, uint64_t bytes);
 /* All translations become stale, and the list of regions is read anew. Threads inside the code cache
  * continue; their next block is a new one. Memory is only reused if no thread is inside. */
 void arch_flush(void);
+/* Nonzero: code that was never translated before cannot be translated any more; no flush changes that. */
+int arch_templates_full(void);
 /* From now on until arch_mark_outside the thread may be in the code cache, whose memory is not reused
  * meanwhile. Nonzero: nothing has become stale since it was last inside. */
 int arch_mark_inside(struct thread *t);

@@ -23,9 +23,8 @@ static void unblock(struct thread *t)
     uint64_t stuck = t->watch.saved_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS) | SIGNAL_BIT(SIGTRAP));
     if (!stuck)
         return;
+    signals_note_hidden(t, stuck, t->watch.saved_mask, t->watch.saved_mask & ~stuck);
     t->watch.saved_mask &= ~stuck;
-    t->signals.hidden |= stuck;
-    t->signals.blocked_with_hidden = t->watch.saved_mask;
 }
 
 void watch_thread_creating(struct thread *self, struct thread *t, uint64_t stack_bytes)

@@ -15,7 +15,6 @@
 
 #define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* counting blocks have no id that the collector knows */
 #define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
-#define HASH_SIZE (2u * WIRE_MAX_BLOCKS)
 #define EXITS_OF_A_BLOCK 8
 #define HLT 0xf4 /* it faults in user mode, and is the cheapest such instruction in a virtual machine */
 
@@ -127,7 +126,7 @@ int cache_init(void)
     arena = own_map(NULL, ARENA_BYTES, OWN_DATA);
     blocks = own_map(NULL, sizeof *blocks * MAX_BLOCKS, OWN_DATA);
     exits = own_map(NULL, sizeof *exits * MAX_EXITS, OWN_DATA);
-    hash = own_map(NULL, sizeof *hash * HASH_SIZE, OWN_DATA);
+    hash = own_map(NULL, sizeof *hash * CACHE_HASH_SIZE, OWN_DATA);
     if (!cache || !arena || !blocks || !exits || !hash)
         return -1;
     cache_end = cache + CODE_CACHE_BYTES;
@@ -179,7 +178,7 @@ void arch_code_changes(uint64_t address, uint64_t bytes)
 
 uint64_t arch_memory(void)
 {
-    uint64_t hashed = nblocks * (uint64_t)WIRE_PAGE, all = sizeof *hash * HASH_SIZE;
+    uint64_t hashed = nblocks * (uint64_t)WIRE_PAGE, all = sizeof *hash * CACHE_HASH_SIZE;
     return (uint64_t)(cache_out.at - cache) + (uint64_t)(cache_cold.at - cold_start) +
            (uint64_t)(arena_at - arena) + nblocks * sizeof *blocks + nexits * sizeof *exits +
            (hashed < all ? hashed : all) + landings_bytes();
@@ -198,7 +197,7 @@ static void discard_all(void)
     for (uint32_t i = 1; i < nblocks; i++)
         forget_landings(&blocks[i]);
     /* The memory reads as zeros afterwards. */
-    sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
+    sys3(SYS_madvise, hash, sizeof *hash * CACHE_HASH_SIZE, MADV_DONTNEED);
     generation++;
     start_cache();
 }
@@ -224,7 +223,7 @@ static void make_stale(void)
         if (exits[i].fast_patch)
             emit_patch(exits[i].fast_patch, exits[i].fast_stub);
     }
-    sys3(SYS_madvise, hash, sizeof *hash * HASH_SIZE, MADV_DONTNEED);
+    sys3(SYS_madvise, hash, sizeof *hash * CACHE_HASH_SIZE, MADV_DONTNEED);
     generation++;
     for (uint32_t i = 0; i < nknown; i++)
         forget_keys(known[i]);
@@ -260,14 +259,14 @@ int cache_has_room(void)
     return 0;
 }
 
-static uint32_t hash_of(uint64_t pc)
+uint32_t cache_hash(uint64_t pc)
 {
-    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (HASH_SIZE - 1);
+    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (CACHE_HASH_SIZE - 1);
 }
 
 struct block *cache_find(uint64_t pc, int counts)
 {
-    for (uint32_t h = hash_of(pc); hash[h]; h = (h + 1) & (HASH_SIZE - 1))
+    for (uint32_t h = cache_hash(pc); hash[h]; h = (h + 1) & (CACHE_HASH_SIZE - 1))
         if (blocks[hash[h]].pc == pc && blocks[hash[h]].counts == counts && !blocks[hash[h]].stale)
             return &blocks[hash[h]];
     return NULL;
@@ -308,11 +307,11 @@ struct block *cache_add(const struct place *places, unsigned nplaces)
     b->places = (struct place *)(void *)arena_at;
     arena_at += (nplaces * sizeof *places + 7) & ~(size_t)7;
     __builtin_memcpy(b->places, places, nplaces * sizeof *places);
-    uint32_t h = hash_of(b->pc);
+    uint32_t h = cache_hash(b->pc);
     while (hash[h] &&
            !blocks[hash[h]]
                 .stale) /* entries of stale blocks are reused, or changing code would fill the table */
-        h = (h + 1) & (HASH_SIZE - 1);
+        h = (h + 1) & (CACHE_HASH_SIZE - 1);
     hash[h] = nblocks++;
     return b;
 }

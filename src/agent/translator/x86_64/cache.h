@@ -88,6 +88,8 @@ void cache_unlock(void);
 uint8_t *cache_leave_gate(void);
 /* Nonzero: there is room for a block and its data. If not, all translations will be discarded soon. */
 int cache_has_room(void);
+#define CACHE_HASH_SIZE (2u * WIRE_MAX_BLOCKS)
+uint32_t cache_hash(uint64_t pc); /* below CACHE_HASH_SIZE */
 struct block *cache_find(uint64_t pc, int counts);
 struct block *cache_find_code(uint64_t code_address);
 /* Whether that is an entry of a block that must not be entered any more (arch_code_changes). */

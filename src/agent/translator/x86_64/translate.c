@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See translate.h. */
 #include "agent/code/code.h"
+#include "agent/sys/own.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -13,7 +14,12 @@
 #include "agent/translator/x86_64/translate.h"
 #include <time.h>
 
-static uint32_t next_id = 1; /* next id of a block; ids are never reused */
+static uint32_t next_id = 1; /* of a block that was not published yet */
+/* Ids of published blocks by their pc, open addressing. A block that is translated again after a flush keeps
+ * its id: there are only WIRE_MAX_BLOCKS, and a program that unloads libraries flushes often. */
+static uint32_t *ids;
+#define ID_PROBES 64u      /* code that keeps changing in one place would make the search long */
+static int templates_full; /* no new block can be published any more */
 
 /* Work space of the translator, used under the lock. */
 static struct insn insns[BLOCK_INSNS + 1];
@@ -180,27 +186,63 @@ static unsigned decode_block(uint64_t pc, int *last, unsigned *used_out, int *lo
     return n;
 }
 
-/* Writes the block's template to the template area. */
-static int publish(uint32_t id, uint64_t pc, unsigned ninsns, int records)
+static struct wire_block *template_at(uint64_t offset)
 {
-    size_t bytes = sizeof(struct wire_block) + template.nrefs * sizeof(struct wire_ref);
+    return (struct wire_block *)(void *)(slot + session->template_offset + offset);
+}
+
+static int is_published(const struct wire_block *as, const struct wire_block *b)
+{
+    return as->pc == b->pc && as->nwords == b->nwords && as->nrefs == b->nrefs && as->ninsns == b->ninsns &&
+           as->loads == b->loads && as->stores == b->stores && as->special == b->special &&
+           as->module == b->module &&
+           __builtin_memcmp(as->refs, template.refs, b->nrefs * sizeof(struct wire_ref)) == 0;
+}
+
+/* Writes the block's template to the template area, unless the same one is there. Returns its id; 0: there is
+ * no room, and never will be. */
+static uint32_t publish(uint64_t pc, unsigned ninsns, int records)
+{
+    struct wire_block b = {.pc = pc,
+                           .nwords = (uint16_t)(records ? template.slots : 0),
+                           .nrefs = (uint16_t) template.nrefs,
+                           .ninsns = (uint16_t)ninsns,
+                           .loads = (uint16_t) template.loads,
+                           .stores = (uint16_t) template.stores,
+                           .special = (uint16_t) template.special,
+                           .module = region_module(pc)};
+    if (!ids)
+        ids = own_map(NULL, CACHE_HASH_SIZE * sizeof *ids, OWN_DATA);
+    uint32_t *place = NULL;
+    for (uint32_t i = 0; ids && i < ID_PROBES; i++) {
+        uint32_t *id = &ids[(cache_hash(pc) + i) % CACHE_HASH_SIZE];
+        if (!*id) {
+            place = id;
+            break;
+        }
+        uint32_t offset = proc->block_offset[*id];
+        if (offset && is_published(template_at(offset), &b)) /* 0: the parent's, before a fork */
+            return *id;
+    }
+    size_t bytes = sizeof b + template.nrefs * sizeof(struct wire_ref);
     uint64_t at = (proc->template_used + 7) & ~7ull;
-    if (at + bytes > session->template_bytes)
-        return -1;
-    struct wire_block *b = (struct wire_block *)(void *)(slot + session->template_offset + at);
-    *b = (struct wire_block){.pc = pc,
-                             .nwords = (uint16_t)(records ? template.slots : 0),
-                             .nrefs = (uint16_t) template.nrefs,
-                             .ninsns = (uint16_t)ninsns,
-                             .loads = (uint16_t) template.loads,
-                             .stores = (uint16_t) template.stores,
-                             .special = (uint16_t) template.special,
-                             .module = region_module(pc)};
-    __builtin_memcpy(b->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
+    if (next_id >= WIRE_MAX_BLOCKS || at + bytes > session->template_bytes) {
+        templates_full = 1;
+        return 0;
+    }
+    *template_at(at) = b;
+    __builtin_memcpy(template_at(at)->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
     __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
     /* Offset 0 means none: the first template lies at 8. */
-    __atomic_store_n(&proc->block_offset[id], (uint32_t)at, __ATOMIC_RELEASE);
-    return 0;
+    __atomic_store_n(&proc->block_offset[next_id], (uint32_t)at, __ATOMIC_RELEASE);
+    if (place)
+        *place = next_id;
+    return next_id++;
+}
+
+int arch_templates_full(void)
+{
+    return templates_full;
 }
 
 static unsigned add_place(unsigned n, const struct block *b, uint64_t pc, unsigned insn)
@@ -387,15 +429,15 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
             break;
         }
     }
-    if (header) {
-        uint32_t word = next_id | (uint32_t) template.slots << WIRE_ID_BITS;
-        __builtin_memcpy(header, &word, 4);
-    }
-    if (publish(next_id, pc, is_agent_code ? 0 : count, records)) {
+    uint32_t id = publish(pc, is_agent_code ? 0 : count, records);
+    if (!id) {
         cache_out.at = begin;
         return not_translated(t, WIRE_END_SPACE, 0);
     }
-    next_id++;
+    if (header) {
+        uint32_t word = id | (uint32_t) template.slots << WIRE_ID_BITS;
+        __builtin_memcpy(header, &word, 4);
+    }
     count_add(&proc->count.insns, count);
     return cache_add(places, nplaces);
 }
@@ -407,8 +449,6 @@ struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, i
         return b;
     if (!translate_possible(t, pc))
         return NULL;
-    if (next_id + 1 >= WIRE_MAX_BLOCKS)
-        return not_translated(t, WIRE_END_SPACE, 0); /* permanently: ids are not reused */
     uint32_t before = cache_blocks();
     int timed = before % TIME_EVERY == 0;
     uint64_t began = timed ? sys_clock_ns(CLOCK_MONOTONIC) : 0;
