@@ -33,6 +33,14 @@ struct reading {
     double decided[OCTAVES_BINS]; /* part of a bin that is at `lines` and more */
     uint64_t process;             /* of the current row */
     double weight;                /* likewise */
+    /* With objects: references of the current row; and estimates of them, by row of the table. */
+    double references, estimated;
+    struct {
+        uint32_t row;
+        double references;
+    } * estimates;
+    size_t nestimates, estimates_capacity;
+    int pairing; /* nonzero: rows of the table are made, nothing is added up yet */
 };
 
 static int get_line_bytes(struct profile *p, unsigned *line_bytes)
@@ -75,16 +83,53 @@ static int is_selected(const struct reading *r, uint64_t process, uint32_t tid)
 /* --- counts --- */
 
 /* UINT32_MAX: none. */
-static uint32_t group_of(const struct reading *r, uint64_t site)
+static uint32_t row_of(const struct reading *r, uint64_t site, uint32_t object)
 {
-    return site <= r->groups.most_site ? r->groups.of_site[site] : UINT32_MAX;
+    return site <= r->groups.most_site ? analysis_groups_row(r->h, &r->groups, (uint32_t)site, object)
+                                       : UINT32_MAX;
 }
 
+/* References of a site, all of them. */
 static void add_references(struct reading *r, uint32_t site, double references)
 {
-    uint32_t group = group_of(r, site);
-    if (group != UINT32_MAX)
-        shares_add(r->shares, group, references, 0, 0);
+    if (r->h->objects) {
+        if (site <= r->groups.most_site && r->groups.of_site[site] != ANALYSIS_NO_GROUP)
+            r->references += references;
+        return;
+    }
+    uint32_t row = row_of(r, site, 0);
+    if (row != UINT32_MAX)
+        shares_add(r->shares, row, references, 0, 0);
+}
+
+/* By a sample of them, references of a site and an object. */
+static int add_estimate(struct reading *r, uint32_t site, uint32_t object, double references)
+{
+    uint32_t row = row_of(r, site, object);
+    if (row == UINT32_MAX)
+        return 0;
+    if (r->nestimates == r->estimates_capacity) {
+        size_t capacity = 2 * r->estimates_capacity + 1024;
+        void *grown = reallocarray(r->estimates, capacity, sizeof *r->estimates);
+        if (!grown)
+            return -ENOMEM;
+        r->estimates = grown;
+        r->estimates_capacity = capacity;
+    }
+    r->estimates[r->nestimates].row = row;
+    r->estimates[r->nestimates++].references = references;
+    r->estimated += references;
+    return 0;
+}
+
+/* The sum of the estimates is known exactly. */
+static void settle_estimates(struct reading *r)
+{
+    for (size_t i = 0; i < r->nestimates; i++)
+        shares_add(r->shares, r->estimates[i].row,
+                   r->estimates[i].references * (r->references / r->estimated), 0, 0);
+    r->nestimates = 0;
+    r->references = r->estimated = 0;
 }
 
 static int take_block(void *ctx, uint32_t block, uint64_t executions)
@@ -111,16 +156,18 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
         add_references(r, sites[reference], n);
         return 0;
     }
-    uint32_t group = group_of(r, sites[reference]);
-    if (group == UINT32_MAX)
+    if (what == SITE_COUNT_OBJECT)
+        return r->h->objects ? add_estimate(r, sites[reference], object, n) : 0;
+    uint32_t row = row_of(r, sites[reference], object);
+    if (row == UINT32_MAX)
         return 0;
     int first = what >= SITE_COUNT_FIRST;
     uint32_t bin = what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
     /* In full mode the first touch of a line is its first one ever, which misses. */
     double certain = first && r->h->full ? 1 : r->decided[bin];
-    shares_add(r->shares, group, 0, certain * n, first ? (1 - certain) * n : 0);
+    shares_add(r->shares, row, 0, certain * n, first ? (1 - certain) * n : 0);
     if (r->far_shares)
-        (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, group, bin, r->weight * n);
+        (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, row, bin, r->weight * n);
     return 0;
 }
 
@@ -164,9 +211,8 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     }
     if (!is_selected(r, process, tid))
         return 0;
-    r->process = process;
     r->weight = weight;
-    int code = site_counts_read(bytes, size, &reader);
+    int code = read_counts(r, process, bytes, size, err);
     if (code < 0)
         return code;
     settle_estimates(r);
@@ -185,18 +231,18 @@ static int find_functions(struct reading *r, const struct profile_site *sites, s
     struct analysis_groups groups;
     functions.by = ANALYSIS_BY_FUNCTION;
     functions.rows = NULL;
-    if (r->h->full || (r->h->by != ANALYSIS_BY_LINE && r->h->by != ANALYSIS_BY_INSN))
+    if (r->h->full || r->h->objects || (r->h->by != ANALYSIS_BY_LINE && r->h->by != ANALYSIS_BY_INSN))
         return 0;
     int code = analysis_groups_make(&functions, sites, nsites, &groups, err);
     if (code == 0 && !(r->functions = calloc(r->groups.n + 1, sizeof *r->functions)))
         code = error_set(err, -ENOMEM, "out of memory for the hotspots");
     for (size_t i = 0; i < nsites && code == 0; i++) {
-        uint32_t group = group_of(r, sites[i].id);
+        uint32_t group = row_of(r, sites[i].id, 0);
         if (group != UINT32_MAX)
             r->functions[group] = groups.of_site[sites[i].id];
     }
     r->nfunctions = groups.n;
-    free(groups.of_site);
+    analysis_groups_clear(&groups);
     free(functions.rows);
     return code;
 }
@@ -211,7 +257,8 @@ static double mean_weight(const struct analysis_weights *w)
 
 static int make_far_shares(struct reading *r, struct error *err)
 {
-    if (r->h->full)
+    /* It is not known of which objects the samples are. */
+    if (r->h->full || r->h->objects)
         return 0;
     r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(&r->weights), r->functions, r->nfunctions);
     r->far = calloc(r->h->n + 1, sizeof *r->far);
@@ -226,7 +273,7 @@ static int find_far_shares(struct reading *r, struct error *err)
         return 0;
     for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
         const struct analysis_missed *m = &r->weights.missed[i];
-        uint32_t group = m->site ? group_of(r, m->site) : UINT32_MAX;
+        uint32_t group = m->site ? row_of(r, m->site, 0) : UINT32_MAX;
         if (is_selected(r, m->process, m->tid))
             code = far_shares_hit(r->far_shares, group != UINT32_MAX ? group : FAR_SHARES_NOBODY,
                                   (size_t)m->burst, m->weight);
@@ -374,7 +421,8 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     far_shares_free(r.far_shares);
     free(r.far);
     free(r.functions);
-    free(r.groups.of_site);
+    analysis_groups_clear(&r.groups);
+    free(r.estimates);
     free(r.processes);
     site_map_free(r.map);
     shares_free(r.shares);
