@@ -23,17 +23,16 @@ struct reading {
     struct analysis_groups groups;
     struct site_map *map;
     struct shares *shares;
-    struct far_shares *far_shares; /* NULL in full mode */
-    struct far_share *far;         /* of each group */
-    uint32_t *functions; /* of each group the number of its function; NULL: rows are no parts of such */
-    size_t nfunctions;
-    uint64_t *processes; /* the selected ones */
+    struct far_shares *far_shares;    /* NULL in full mode */
+    struct far_share *far;            /* of each row */
+    struct analysis_groups functions; /* if rows are parts of functions */
+    uint64_t *processes;              /* the selected ones */
     size_t nprocesses;
     double lines;                 /* of the cache */
-    double decided[OCTAVES_BINS]; /* part of a bin that is at `lines` and more */
+    double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */
     uint64_t process;             /* of the current row */
     double weight;                /* likewise */
-    /* With objects: references of the current row; and estimates of them, by row of the table. */
+    /* With objects: references of the row at hand; what of them is estimated, by row of the table. */
     double references, estimated;
     struct {
         uint32_t row;
@@ -82,39 +81,30 @@ static int is_selected(const struct reading *r, uint64_t process, uint32_t tid)
 
 /* --- counts --- */
 
-/* UINT32_MAX: none. */
-static uint32_t row_of(const struct reading *r, uint64_t site, uint32_t object)
-{
-    return site <= r->groups.most_site ? analysis_groups_row(r->h, &r->groups, (uint32_t)site, object)
-                                       : UINT32_MAX;
-}
-
 /* References of a site, all of them. */
 static void add_references(struct reading *r, uint32_t site, double references)
 {
-    if (r->h->objects) {
-        if (site <= r->groups.most_site && r->groups.of_site[site] != ANALYSIS_NO_GROUP)
-            r->references += references;
+    if (site > r->groups.most_site || r->groups.of_site[site] == ANALYSIS_NO_GROUP)
         return;
-    }
-    uint32_t row = row_of(r, site, 0);
-    if (row != UINT32_MAX)
-        shares_add(r->shares, row, references, 0, 0);
+    if (r->h->objects)
+        r->references += references;
+    else
+        shares_add(r->shares, r->groups.of_site[site], references, 0, 0);
 }
 
 /* By a sample of them, references of a site and an object. */
 static int add_estimate(struct reading *r, uint32_t site, uint32_t object, double references)
 {
-    uint32_t row = row_of(r, site, object);
-    if (row == UINT32_MAX)
+    uint32_t row = analysis_groups_row(r->h, &r->groups, site, object);
+    if (row == ANALYSIS_NO_GROUP)
         return 0;
     if (r->nestimates == r->estimates_capacity) {
-        size_t capacity = 2 * r->estimates_capacity + 1024;
-        void *grown = reallocarray(r->estimates, capacity, sizeof *r->estimates);
+        size_t room = 2 * r->estimates_capacity + 1024;
+        void *grown = reallocarray(r->estimates, room, sizeof *r->estimates);
         if (!grown)
             return -ENOMEM;
         r->estimates = grown;
-        r->estimates_capacity = capacity;
+        r->estimates_capacity = room;
     }
     r->estimates[r->nestimates].row = row;
     r->estimates[r->nestimates++].references = references;
@@ -158,12 +148,12 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
     }
     if (what == SITE_COUNT_OBJECT)
         return r->h->objects ? add_estimate(r, sites[reference], object, n) : 0;
-    uint32_t row = row_of(r, sites[reference], object);
-    if (row == UINT32_MAX)
+    uint32_t row = analysis_groups_row(r->h, &r->groups, sites[reference], object);
+    if (row == ANALYSIS_NO_GROUP)
         return 0;
     int first = what >= SITE_COUNT_FIRST;
     uint32_t bin = what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
-    /* In full mode the first touch of a line is its first one ever, which misses. */
+    /* In full mode a first touch is the first of the whole run, and misses. */
     double certain = first && r->h->full ? 1 : r->decided[bin];
     shares_add(r->shares, row, 0, certain * n, first ? (1 - certain) * n : 0);
     if (r->far_shares)
@@ -223,28 +213,55 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
 
 /* --- misses that bursts do not decide --- */
 
-/* Which function each group is part of. */
+/* Of each site the function, by id. */
 static int find_functions(struct reading *r, const struct profile_site *sites, size_t nsites,
                           struct error *err)
 {
     struct analysis_hotspots functions = *r->h;
-    struct analysis_groups groups;
     functions.by = ANALYSIS_BY_FUNCTION;
     functions.rows = NULL;
-    if (r->h->full || r->h->objects || (r->h->by != ANALYSIS_BY_LINE && r->h->by != ANALYSIS_BY_INSN))
+    functions.objects = 0;
+    if (r->h->full || r->h->by == ANALYSIS_BY_NOTHING || r->h->by == ANALYSIS_BY_MODULE)
         return 0;
-    int code = analysis_groups_make(&functions, sites, nsites, &groups, err);
-    if (code == 0 && !(r->functions = calloc(r->groups.n + 1, sizeof *r->functions)))
-        code = error_set(err, -ENOMEM, "out of memory for the hotspots");
-    for (size_t i = 0; i < nsites && code == 0; i++) {
-        uint32_t group = row_of(r, sites[i].id, 0);
-        if (group != UINT32_MAX)
-            r->functions[group] = groups.of_site[sites[i].id];
-    }
-    r->nfunctions = groups.n;
-    analysis_groups_clear(&groups);
+    int code = analysis_groups_make(&functions, sites, nsites, &r->functions, err);
     free(functions.rows);
     return code;
+}
+
+static uint32_t function_of(const struct reading *r, uint64_t site)
+{
+    return r->functions.of_site && site <= r->functions.most_site ? r->functions.of_site[site]
+                                                                  : ANALYSIS_NO_GROUP;
+}
+
+/* Of each row the number of its function; NULL with code 0: rows are no parts of functions. */
+static uint32_t *functions_of_rows(const struct reading *r, int *code)
+{
+    const struct analysis_groups *g = &r->groups;
+    uint32_t *of_group, *of_row;
+    *code = 0;
+    if (!r->functions.of_site)
+        return NULL;
+    of_group = calloc(g->n + 1, sizeof *of_group);
+    of_row = calloc(r->h->n + 1, sizeof *of_row);
+    if (!of_group || !of_row) {
+        free(of_group);
+        free(of_row);
+        *code = -ENOMEM;
+        return NULL;
+    }
+    for (uint64_t site = 0; site <= g->most_site; site++)
+        if (g->of_site[site] != ANALYSIS_NO_GROUP)
+            of_group[g->of_site[site]] = function_of(r, site);
+    if (!r->h->objects) {
+        free(of_row);
+        return of_group;
+    }
+    for (size_t i = 0; i < g->capacity; i++)
+        if (g->pairs[i].row != 0)
+            of_row[g->pairs[i].row - 1] = of_group[g->pairs[i].group];
+    free(of_group);
+    return of_row;
 }
 
 static double mean_weight(const struct analysis_weights *w)
@@ -257,10 +274,14 @@ static double mean_weight(const struct analysis_weights *w)
 
 static int make_far_shares(struct reading *r, struct error *err)
 {
-    /* It is not known of which objects the samples are. */
-    if (r->h->full || r->h->objects)
+    int code;
+    if (r->h->full)
         return 0;
-    r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(&r->weights), r->functions, r->nfunctions);
+    uint32_t *functions = functions_of_rows(r, &code);
+    if (code == 0)
+        r->far_shares =
+            far_shares_new(r->h->n, r->lines, mean_weight(&r->weights), functions, r->functions.n);
+    free(functions);
     r->far = calloc(r->h->n + 1, sizeof *r->far);
     return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
 }
@@ -273,9 +294,12 @@ static int find_far_shares(struct reading *r, struct error *err)
         return 0;
     for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
         const struct analysis_missed *m = &r->weights.missed[i];
-        uint32_t group = m->site ? row_of(r, m->site, 0) : UINT32_MAX;
+        uint32_t row = ANALYSIS_NO_GROUP, function = m->site ? function_of(r, m->site) : ANALYSIS_NO_GROUP;
+        if (m->site && m->site <= r->groups.most_site && !r->h->objects)
+            row = r->groups.of_site[m->site];
         if (is_selected(r, m->process, m->tid))
-            code = far_shares_hit(r->far_shares, group != UINT32_MAX ? group : FAR_SHARES_NOBODY,
+            code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_NOBODY,
+                                  function != ANALYSIS_NO_GROUP ? function : FAR_SHARES_NOBODY,
                                   (size_t)m->burst, m->weight);
     }
     if (code == 0)
@@ -420,7 +444,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     free(r.weights.missed);
     far_shares_free(r.far_shares);
     free(r.far);
-    free(r.functions);
+    analysis_groups_clear(&r.functions);
     analysis_groups_clear(&r.groups);
     free(r.estimates);
     free(r.processes);

@@ -26,7 +26,8 @@
  * their part of the misses, the first touches of lines in the run, is taken to be distributed as m.
  *
  * Small groups (lines of source) have few samples each. Therefore their parents (functions) get their shares
- * first; a parent's share is divided among its groups in proportion to m_g, and the samples correct that.
+ * first, as if there were no smaller groups, and each parent's share is then divided among its groups in the
+ * same way: in proportion to m_g, corrected by the samples of this parent.
  *
  * The standard error is that of f, by Wilson's interval for the share s, also where m had the larger part in
  * s: how far m is off is not known.
@@ -53,7 +54,7 @@
 #define ERRORS 1.96
 
 struct hit {
-    size_t group, sample;
+    size_t group, parent, sample;
     double weight;
 };
 
@@ -61,6 +62,7 @@ struct far_shares {
     size_t n, nparents;
     double lines, touch;     /* touch: weight of one, in the mean */
     uint32_t nbins;          /* that are below `lines`, at least in part; one more has all above */
+    unsigned char *used;     /* of each parent: it has groups */
     uint32_t *parents;       /* NULL: none */
     double *reuses, *firsts; /* [group * (nbins + 1) + bin] */
     struct hit *hits;
@@ -81,12 +83,15 @@ struct far_shares *far_shares_new(size_t n, double lines, double touch, const ui
     f->reuses = calloc((n + 1) * (f->nbins + 1), sizeof *f->reuses);
     f->firsts = calloc((n + 1) * (f->nbins + 1), sizeof *f->firsts);
     f->parents = parents ? malloc((n + 1) * sizeof *f->parents) : NULL;
-    if (!f->reuses || !f->firsts || (parents && !f->parents)) {
+    f->used = calloc(nparents + 1, 1);
+    if (!f->reuses || !f->firsts || !f->used || (parents && !f->parents)) {
         far_shares_free(f);
         return NULL;
     }
     if (parents)
         memcpy(f->parents, parents, n * sizeof *parents);
+    for (size_t g = 0; g < n && parents; g++)
+        f->used[parents[g]] = 1;
     return f;
 }
 
@@ -95,6 +100,7 @@ void far_shares_free(struct far_shares *f)
     if (!f)
         return;
     free(f->parents);
+    free(f->used);
     free(f->reuses);
     free(f->firsts);
     free(f->hits);
@@ -116,7 +122,7 @@ void far_shares_firsts(struct far_shares *f, size_t group, uint32_t bin, double 
     f->firsts[place(f, group, bin)] += weight;
 }
 
-int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double weight)
+int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight)
 {
     if (f->nhits == f->capacity) {
         size_t capacity = 2 * f->capacity + 64;
@@ -126,7 +132,10 @@ int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double wei
         f->hits = grown;
         f->capacity = capacity;
     }
-    f->hits[f->nhits++] = (struct hit){group, sample, weight};
+    size_t whole = group < f->n && f->parents ? f->parents[group] : parent;
+    if (whole < f->nparents && !f->used[whole])
+        whole = FAR_SHARES_NOBODY;
+    f->hits[f->nhits++] = (struct hit){group, whole, sample, weight};
     return 0;
 }
 
@@ -185,34 +194,49 @@ static void normalise(double *values, size_t n)
         values[i] = sum > 0 ? values[i] / sum : 0;
 }
 
-/* m of each group. */
-static int find_model(const struct far_shares *f, double *model)
+/* m of each of n groups with those counts. */
+static int find_model(const struct far_shares *f, size_t n, const double *reuses, const double *firsts,
+                      double *model)
 {
     size_t width = f->nbins + 1;
-    double *all = calloc(4 * width, sizeof *all), *reuses = all, *firsts, *common, *own;
+    double *all = calloc(4 * width, sizeof *all), sum = 0;
     if (!all)
         return -ENOMEM;
-    firsts = all + width;
-    common = all + 2 * width;
-    own = all + 3 * width;
-    for (size_t i = 0; i < f->n * width; i++) {
-        reuses[i % width] += f->reuses[i];
-        firsts[i % width] += f->firsts[i];
+    double *all_firsts = all + width, *common = all + 2 * width, *own = all + 3 * width;
+    for (size_t i = 0; i < n * width; i++) {
+        all[i % width] += reuses[i];
+        all_firsts[i % width] += firsts[i];
     }
-    find_hazards(f, reuses, firsts, NULL, 0, common);
-    double sum = 0;
-    for (size_t g = 0; g < f->n; g++) {
-        const double *touched = f->firsts + g * width;
-        find_hazards(f, f->reuses + g * width, touched, common, PRIOR * f->touch, own);
-        model[g] = expected_misses(f, touched, own);
+    find_hazards(f, all, all_firsts, NULL, 0, common);
+    for (size_t g = 0; g < n; g++) {
+        find_hazards(f, reuses + g * width, firsts + g * width, common, PRIOR * f->touch, own);
+        model[g] = expected_misses(f, firsts + g * width, own);
         sum += model[g];
     }
-    for (size_t g = 0; g < f->n && sum == 0; g++)
+    for (size_t g = 0; g < n && sum == 0; g++)
         for (uint32_t bin = 0; bin < f->nbins; bin++)
-            model[g] += f->firsts[g * width + bin] * (1 - far_shares_part_above(bin, f->lines));
+            model[g] += firsts[g * width + bin] * (1 - far_shares_part_above(bin, f->lines));
     free(all);
-    normalise(model, f->n);
+    normalise(model, n);
     return 0;
+}
+
+/* The same of the parents. */
+static int find_parents_model(const struct far_shares *f, double *model)
+{
+    size_t width = f->nbins + 1;
+    double *reuses = calloc(2 * f->nparents * width + 1, sizeof *reuses);
+    if (!reuses)
+        return -ENOMEM;
+    double *firsts = reuses + f->nparents * width;
+    for (size_t g = 0; g < f->n; g++)
+        for (size_t bin = 0; bin < width; bin++) {
+            reuses[f->parents[g] * width + bin] += f->reuses[g * width + bin];
+            firsts[f->parents[g] * width + bin] += f->firsts[g * width + bin];
+        }
+    int code = find_model(f, f->nparents, reuses, firsts, model);
+    free(reuses);
+    return code;
 }
 
 /* --- from watched lines --- */
@@ -223,113 +247,138 @@ static int compare_samples(const void *a, const void *b)
     return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-/* Sums the weights of samples by group; how many bursts they count for, and the part of all weights that is
- * nobody's. */
-static void sum_hits(struct far_shares *f, double *seen, double *number, double *nobody)
+/* What is known of the samples. */
+struct sampled {
+    double number; /* of bursts that they count for */
+    double nobody; /* the part of their weights that is of no group, or no parent if there are parents */
+    double *seen;  /* f of each group, or parent */
+};
+
+static void sum_hits(struct far_shares *f, struct sampled *s)
 {
     double all = 0, known = 0, of_burst = 0, squares = 0;
+    size_t n = f->parents ? f->nparents : f->n;
     if (f->nhits > 0)
         qsort(f->hits, f->nhits, sizeof *f->hits, compare_samples);
     for (size_t i = 0; i < f->nhits; i++) {
         const struct hit *hit = &f->hits[i];
+        size_t group = f->parents ? hit->parent : hit->group;
         all += hit->weight;
-        if (hit->group < f->n) {
+        if (group < n) {
             known += hit->weight;
             of_burst += hit->weight;
-            seen[hit->group] += hit->weight;
+            s->seen[group] += hit->weight;
         }
         if (i + 1 == f->nhits || hit[1].sample != hit->sample) {
             squares += of_burst * of_burst;
             of_burst = 0;
         }
     }
-    *number = squares > 0 ? known * known / squares : 0;
-    *nobody = all > 0 ? 1 - known / all : 0;
-    normalise(seen, f->n);
+    s->number = squares > 0 ? known * known / squares : 0;
+    s->nobody = all > 0 ? 1 - known / all : 0;
+    normalise(s->seen, n);
 }
 
-/* c: how much of the difference between samples and model is more than chance. */
-static double trust(const double *seen, const double *model, size_t n, double number)
+/* c, from sums over groups: of squared differences between samples and model, and of squares of samples. */
+static double trust(double difference, double squares, double number)
 {
-    double difference = 0, squares = 0;
     if (!(number > 2))
         return 0;
-    for (size_t g = 0; g < n; g++) {
-        difference += (seen[g] - model[g]) * (seen[g] - model[g]);
-        squares += seen[g] * seen[g];
-    }
     double chance = (1 - squares) / (number - 1);
     return difference > chance ? 1 - chance / difference : 0;
 }
 
-/* model and seen become the combination of both: model[]. */
-static void combine(double *model, const double *seen, size_t n, double number)
+/* Combines model and samples of n groups that are no parts of others. */
+static void combine(const double *model, const struct sampled *s, size_t n, struct far_share *shares)
 {
-    double c = trust(seen, model, n, number), sum = 0;
-    for (size_t g = 0; g < n; g++)
+    double difference = 0, squares = 0, sum = 0;
+    for (size_t g = 0; g < n; g++) {
+        difference += (s->seen[g] - model[g]) * (s->seen[g] - model[g]);
+        squares += s->seen[g] * s->seen[g];
         sum += model[g];
-    if (sum == 0)
-        c = 1; /* no first touches at all in bursts */
+    }
+    /* 0: no first touches at all in bursts */
+    double c = sum > 0 ? trust(difference, squares, s->number) : 1;
     for (size_t g = 0; g < n; g++)
-        model[g] += c * (seen[g] - model[g]);
+        shares[g].share = (1 - s->nobody) * (model[g] + c * (s->seen[g] - model[g])) + s->nobody * model[g];
 }
 
-/* Shares of the parents, divided among their groups in proportion to the model. */
-static int use_parents(const struct far_shares *f, double *model, const double *seen, double number)
+/* Sums over the groups of a parent. */
+struct inside {
+    double model, seen, difference, squares, weight;
+};
+
+/* Divides the shares of parents among their groups. model: of the groups. */
+static int divide(const struct far_shares *f, const double *model, const struct sampled *s,
+                  const struct far_share *of_parents, struct far_share *shares)
 {
-    double *of_model = calloc(2 * f->nparents + 1, sizeof *of_model), *combined;
-    double *of_seen = calloc(f->nparents + 1, sizeof *of_seen);
-    if (!of_model || !of_seen) {
-        free(of_model);
-        free(of_seen);
+    struct inside *inside = calloc(f->nparents + 1, sizeof *inside);
+    double *seen = calloc(f->n + 1, sizeof *seen);
+    if (!inside || !seen) {
+        free(inside);
+        free(seen);
         return -ENOMEM;
     }
-    combined = of_model + f->nparents;
+    for (size_t i = 0; i < f->nhits; i++)
+        if (f->hits[i].group < f->n)
+            seen[f->hits[i].group] += f->hits[i].weight;
     for (size_t g = 0; g < f->n; g++) {
-        of_model[f->parents[g]] += model[g];
-        of_seen[f->parents[g]] += seen[g];
+        inside[f->parents[g]].model += model[g];
+        inside[f->parents[g]].seen += seen[g];
+        inside[f->parents[g]].weight++;
     }
-    memcpy(combined, of_model, f->nparents * sizeof *combined);
-    combine(combined, of_seen, f->nparents, number);
     for (size_t g = 0; g < f->n; g++) {
-        uint32_t p = f->parents[g];
-        if (of_model[p] > 0)
-            model[g] *= combined[p] / of_model[p];
-        else
-            model[g] = of_seen[p] > 0 ? seen[g] * combined[p] / of_seen[p] : 0;
+        struct inside *p = &inside[f->parents[g]];
+        seen[g] = p->seen > 0 ? seen[g] / p->seen : 0;
+        /* A parent without first touches: by samples, and if these do not say which group, alike. */
+        shares[g].share = p->model > 0 ? model[g] / p->model : p->seen > 0 ? seen[g] : 1 / p->weight;
+        p->difference += (seen[g] - shares[g].share) * (seen[g] - shares[g].share);
+        p->squares += seen[g] * seen[g];
     }
-    free(of_model);
-    free(of_seen);
+    for (size_t g = 0; g < f->n; g++) {
+        const struct inside *p = &inside[f->parents[g]];
+        double number = p->seen > 0 ? s->number * s->seen[f->parents[g]] : 0;
+        double c = trust(p->difference, p->squares, number);
+        shares[g].share += c * (seen[g] - shares[g].share);
+        shares[g].share *= of_parents[f->parents[g]].share;
+    }
+    free(inside);
+    free(seen);
     return 0;
 }
 
-static double standard_error(double share, double number)
+static void find_errors(const double *model, const struct sampled *s, size_t n, struct far_share *shares)
 {
-    double low, high;
-    watched_wilson(share, number, &low, &high);
-    return fmax(high - share, share - low) / ERRORS;
+    for (size_t g = 0; g < n; g++) {
+        double share = fmin(1, fmax(0, shares[g].share)), low, high;
+        watched_wilson(share, s->number, &low, &high);
+        double of_known = (1 - s->nobody) * fmax(high - share, share - low) / ERRORS;
+        double of_nobody = s->nobody * sqrt(model[g] * (1 - model[g]) / NOBODY_SAMPLES);
+        shares[g].error = sqrt(of_known * of_known + of_nobody * of_nobody);
+    }
 }
 
 int far_shares_find(struct far_shares *f, struct far_share *shares, double *hits)
 {
-    double *model = calloc(3 * f->n + 1, sizeof *model), *combined, *seen, nobody;
-    if (!model)
-        return -ENOMEM;
-    combined = model + f->n;
-    seen = model + 2 * f->n;
-    int code = find_model(f, model);
-    sum_hits(f, seen, hits, &nobody);
-    memcpy(combined, model, f->n * sizeof *combined);
-    if (code == 0 && f->parents)
-        code = use_parents(f, combined, seen, *hits);
-    if (code == 0)
-        combine(combined, seen, f->n, *hits);
-    for (size_t g = 0; g < f->n && code == 0; g++) {
-        double of_known = (1 - nobody) * standard_error(fmin(1, fmax(0, combined[g])), *hits);
-        double of_nobody = nobody * sqrt(model[g] * (1 - model[g]) / NOBODY_SAMPLES);
-        shares[g] = (struct far_share){(1 - nobody) * combined[g] + nobody * model[g],
-                                       sqrt(of_known * of_known + of_nobody * of_nobody)};
+    size_t n = f->n, nparents = f->parents ? f->nparents : 0;
+    double *model = calloc(2 * (n + nparents) + 1, sizeof *model);
+    struct far_share *of_parents = calloc(nparents + 1, sizeof *of_parents);
+    int code = -ENOMEM;
+    if (model && of_parents)
+        code = find_model(f, n, f->reuses, f->firsts, model);
+    if (code == 0) {
+        struct sampled s = {.seen = model + n + nparents};
+        sum_hits(f, &s);
+        if (!f->parents) {
+            combine(model, &s, n, shares);
+        } else if ((code = find_parents_model(f, model + n)) == 0) {
+            combine(model + n, &s, nparents, of_parents);
+            code = divide(f, model, &s, of_parents, shares);
+        }
+        find_errors(model, &s, n, shares);
+        *hits = s.number;
     }
     free(model);
+    free(of_parents);
     return code;
 }

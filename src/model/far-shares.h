@@ -24,9 +24,10 @@ void far_shares_free(struct far_shares *f); /* NULL is allowed */
 void far_shares_reuses(struct far_shares *f, size_t group, uint32_t bin, double weight);
 void far_shares_firsts(struct far_shares *f, size_t group, uint32_t bin, double weight);
 /* A watched line that missed when it was touched again. group: whose instruction touched it;
- * FAR_SHARES_NOBODY: not known, or the line was never touched again. sample: number of its burst. */
+ * FAR_SHARES_NOBODY: not known, or the line was never touched again. parent: likewise, if the group is not
+ * known but there are parents. sample: number of its burst. 0 or -ENOMEM. */
 #define FAR_SHARES_NOBODY SIZE_MAX
-int far_shares_hit(struct far_shares *f, size_t group, size_t sample, double weight); /* 0 or -ENOMEM */
+int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight);
 
 struct far_share {
     double share; /* of the misses that bursts do not decide; all groups together make 1 */

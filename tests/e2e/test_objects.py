@@ -68,8 +68,7 @@ def test_planted(what, mode, program, cachegram, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_misses(mode, program, cachegram, tmp_path):
-    """Tables by object and by code add up to the same references and misses. Of bursts: what these do not decide
-    is told apart by code, but not by object."""
+    """Tables by object and by code add up to the same references and misses."""
     db = tmp_path / "p.db"
     record(cachegram, mode, db, program, "global", "")
     totals, shares = [], {}
@@ -79,10 +78,9 @@ def test_the_same_misses(mode, program, cachegram, tmp_path):
         for what in ("miss_share", "refs_share"):
             assert sum(row[what] for row in data["rows"]) == pytest.approx(1, abs=1e-6)
         shares[by] = {row.get("function"): row["miss_share"] for row in data["rows"]}
-    assert totals[1:] == [pytest.approx(totals[1], rel=1e-9)] * 3
-    assert totals[0] == pytest.approx(totals[1], rel=1e-9 if mode == "full" else 0.01)
+    assert totals == [pytest.approx(totals[0], rel=1e-9)] * 4
     pairs = [row for row in hotspots(cachegram, db, "--by", "function,object") if row["function"] == "by_columns"]
-    assert sum(float(row["miss_share"]) for row in pairs) == pytest.approx(shares["function"]["by_columns"], abs=1e-6 if mode == "full" else 0.01)
+    assert sum(float(row["miss_share"]) for row in pairs) == pytest.approx(shares["function"]["by_columns"], abs=1e-6)
 
 
 def test_full_mode_counts_exactly(program, cachegram, tmp_path):

@@ -219,7 +219,7 @@ static void far_shares_by_hand(void **state)
         far_shares_firsts(f, group, octaves_bin(100), 70);
     }
     for (size_t burst = 0; burst < 10; burst++)
-        assert_int_equal(far_shares_hit(f, burst == 3, burst, 0.02), 0);
+        assert_int_equal(far_shares_hit(f, burst == 3, 0, burst, 0.02), 0);
     assert_int_equal(far_shares_find(f, share, &hits), 0);
     assert_true(fabs(hits - 10) < 1e-9);
     assert_true(fabs(share[0].share - 0.875) < 1e-9 && fabs(share[1].share - 0.125) < 1e-9);
@@ -258,8 +258,9 @@ static void far_shares_inside_functions(void **state)
     far_shares_firsts(f, 0, octaves_bin(100), 90);
     far_shares_firsts(f, 1, octaves_bin(100), 10);
     for (size_t i = 0; i < 200; i++)
-        assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, i, 0.001), 0);
-    assert_int_equal(far_shares_hit(f, FAR_SHARES_NOBODY, 200, 0.2), 0); /* as much as all others */
+        assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, 0, i, 0.001), 0);
+    assert_int_equal(far_shares_hit(f, FAR_SHARES_NOBODY, FAR_SHARES_NOBODY, 200, 0.2),
+                     0); /* as much as all others */
     assert_int_equal(far_shares_find(f, share, &hits), 0);
     assert_true(fabs(hits - 200) < 1e-6);
     /* Half as the samples say, and half, which is nobody's, as the first touches. */
