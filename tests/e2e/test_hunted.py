@@ -10,7 +10,8 @@ sys.path.insert(0, str(ROOT / "tests" / "hunt"))
 from hunt import MODES  # noqa: E402
 
 SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
-          "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks"]
+          "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
+          "forking-threads"]
 
 
 @pytest.mark.parametrize("mode", MODES)

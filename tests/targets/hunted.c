@@ -232,6 +232,44 @@ static void raw_child_masks(void)
     }
 }
 
+static void *signalling(void *to)
+{
+    for (int i = 0; i < 2000; i++) {
+        CHECK(pthread_kill(*(pthread_t *)to, SIGUSR1) == 0);
+        for (volatile int k = 0; k < 2000; k++)
+            ;
+    }
+    return NULL;
+}
+
+static void *forking(void *unused)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t t, me = pthread_self();
+        signal(SIGUSR1, on_signal);
+        for (int i = 0; i < 30; i++)
+            churn();
+        CHECK(pthread_create(&t, NULL, signalling, &me) == 0);
+        for (int i = 0; i < 60; i++)
+            churn();
+        CHECK(pthread_join(t, NULL) == 0);
+        _exit(5);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    return unused;
+}
+
+/* Children, made by a thread, that create a thread, which sends signals. */
+static void forking_threads(void)
+{
+    for (int i = 0; i < 4; i++) {
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, forking, NULL) == 0 && pthread_join(t, NULL) == 0);
+    }
+}
+
 static volatile int stop;
 
 static void *load_and_unload(void *unused)
@@ -279,7 +317,8 @@ int main(int argc, char **argv)
                   {"strict-children", strict_children},
                   {"raw-altstacks", raw_altstacks},
                   {"raw-child-masks", raw_child_masks},
-                  {"blocked-forks", blocked_forks}};
+                  {"blocked-forks", blocked_forks},
+                  {"forking-threads", forking_threads}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

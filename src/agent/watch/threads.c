@@ -74,10 +74,12 @@ void watch_thread_attached(struct thread *t)
 {
     struct watch_thread *w = &t->watch;
     uint64_t here = (uint64_t)__builtin_frame_address(0);
+    int created = w->being_created; /* not again in a forked child, where the thread is attached anew */
     if (!session->watch)
         return;
     watch_block_signals_native(t);
     watch_lock();
+    w->being_created = 0;
     w->call = CALL_NONE;
     w->memory.n = 0;
     w->changes_mappings = 0;
@@ -87,14 +89,14 @@ void watch_thread_attached(struct thread *t)
     w->overhead_ns = 0;
     w->fs_base = (uint64_t)__builtin_thread_pointer();
     w->stack_high = w->stack_low = 0;
-    if (w->being_created && w->fs_base > here && w->fs_base - here < w->stack_bytes) {
+    if (w->fs_base > here && w->fs_base - here < w->stack_bytes) {
         w->stack_low = here > w->stack_bytes ? here - w->stack_bytes : 0;
         w->stack_high = w->fs_base + THREAD_POINTER_ABOVE;
     }
     w->next = threads;
     threads = t;
     nthreads++;
-    starting -= (unsigned)w->being_created;
+    starting -= (unsigned)created;
     if (watch_several_threads() && watch_used()) {
         if (t->index >= CALL_SLOTS || nthreads > WATCH_MOST_THREADS)
             disable_watching(WIRE_UNWATCHED_THREADS);
@@ -105,7 +107,7 @@ void watch_thread_attached(struct thread *t)
         protect_pages();
     }
     watch_unlock();
-    if (w->being_created)
+    if (created)
         unblock(t);
     watch_unblock_signals(t);
 }
@@ -114,6 +116,7 @@ void watch_thread_not_attached(struct thread *t)
 {
     if (t->watch.being_created)
         __atomic_fetch_sub(&starting, 1, __ATOMIC_RELAXED);
+    t->watch.being_created = 0;
 }
 
 /* When the thread ends, the kernel goes through its list of robust mutexes, wherever they are. Everything
