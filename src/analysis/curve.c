@@ -84,10 +84,11 @@ static int compute_lines(struct profile *p, enum analysis_model model, struct an
 {
     double touches = 0;
     if (model != ANALYSIS_MODEL_LRU)
-        return error_set(err, -EINVAL,
-                         "the profile '%s' is of a sample of lines, for the lru model only: record without "
-                         "--lines",
-                         curve->profile);
+        return error_set(
+            err, -EINVAL,
+            "the profile '%s' has a sample of lines, which only the lru model can use: record without "
+            "--lines",
+            curve->profile);
     struct hist *h = calloc(1 + CURVE_SAMPLE_GROUPS, sizeof *h);
     if (!h)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
@@ -133,8 +134,8 @@ int analysis_lines_rate(struct profile *p, const char *name, double *rate, struc
         return 0;
     code = profile_get_number(p, "lines_rate", rate, err);
     if (code == 0 && !(*rate > 0 && *rate < 1))
-        code =
-            error_set(err, -EINVAL, "the profile '%s' is damaged: its share of the lines is %g", name, *rate);
+        code = error_set(err, -EINVAL, "the profile '%s' is damaged: its share of sampled lines is %g", name,
+                         *rate);
     return code;
 }
 
@@ -143,10 +144,11 @@ int analysis_refuse_lines(struct profile *p, const char *name, struct error *err
     double rate;
     int code = analysis_lines_rate(p, name, &rate, err);
     if (code == 0 && rate < 1)
-        code = error_set(err, -EINVAL,
-                         "the profile '%s' is of a sample of lines, for mrc and report only: record without "
-                         "--lines",
-                         name);
+        code = error_set(
+            err, -EINVAL,
+            "the profile '%s' has a sample of lines, which only mrc and report can use: record without "
+            "--lines",
+            name);
     return code;
 }
 

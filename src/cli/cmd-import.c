@@ -21,7 +21,7 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram import [OPTIONS] FILE\n"
     "\n"
-    "Converts the trace FILE of another tool (- is standard input) to cachegram's own format.\n"
+    "Converts the trace FILE of another tool (- is standard input) to cachegram's format.\n"
     "\n"
     "  --from FORMAT      format of FILE (default: by its first bytes)\n"
     "  -o, --output FILE  the trace to write (default " DEFAULT_TRACE "; - is standard output)\n"

@@ -34,7 +34,7 @@ static const char usage[] =
     "clocks. With NAME or FILE, prints that description instead.\n"
     "\n"
     "  -o, --output FILE       save the description as JSON, for --machine of corun, place and predict\n"
-    "  --list                  list the known machines, with their sources\n"
+    "  --list                  list the built-in machines, with their sources\n"
     "  --reported              print what the system reports; measure nothing\n"
     "  --largest SIZE          the largest buffer for latencies (default: 4 times the last cache, at most "
     "256M)\n"

@@ -66,9 +66,10 @@ static const char usage[] =
     "size, the first time with all of the cache. With --progress, all sizes are measured in one run.\n"
     "\n"
     "  --sizes LIST            sizes left to the program, such as 4M,8M or 1M..16M (default: 16 steps)\n"
-    "  --progress io|VARIABLE  measure of progress: bytes it reads and writes, or a global variable of "
-    "it\n"
-    "                          (an unsigned counter of 4 or 8 bytes)\n"
+    "  --progress io|instructions|references|VARIABLE\n"
+    "                          measure of progress: bytes it reads and writes, events, or a global variable "
+    "of\n"
+    "                          it (an unsigned counter of 4 or 8 bytes)\n"
     "  --interval-ms N         with --progress: length of a measurement (default 50)\n"
     "  --repeats N             without: runs for each size (default 1; intervals need 2)\n"
     "  --count                 without: one more run that counts references, for the time per reference\n"
@@ -147,7 +148,8 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         return 0;
     case OPT_PROGRESS:
         o->run.progress = value;
-        return value[0] ? 0 : cli_misuse("pirate", "--progress must be io or the name of a variable");
+        return value[0] ? 0
+                        : cli_misuse("pirate", "--progress must be io, an event, or the name of a variable");
     case OPT_INTERVAL:
         status = whole("--interval-ms", value, 1, 60000, &number);
         o->run.interval_ns = number * 1000000;
@@ -310,8 +312,8 @@ int cmd_pirate(int argc, char **argv)
         }
     }
     if (status == 0 && (o.run.pid > 0) == (optind < argc))
-        status =
-            cli_misuse("pirate", o.run.pid > 0 ? "a command or a process, not both" : "no command to run");
+        status = cli_misuse("pirate",
+                            o.run.pid > 0 ? "give a command or a process, not both" : "no command to run");
     else if (status == 0 && o.run.pid > 0 && !o.run.progress)
         status = cli_misuse("pirate", "a running process is measured in intervals, which need --progress");
     else if (status == 0 && o.run.progress && (o.count || o.run.repeats > 1))

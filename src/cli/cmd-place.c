@@ -123,7 +123,7 @@ static int slowdowns(void *context, const uint32_t *programs, uint32_t n,
     for (uint32_t i = 0; i < n && code == 0; i++) {
         if (result[i].unknown)
             return error_set(err, -ENODATA,
-                             "not enough samples in '%s' for the sizes to be compared; record with "
+                             "not enough samples in '%s' for the sizes of these caches; record with "
                              "--mode full",
                              job->profiles.program[programs[i] % job->profiles.n]->profile);
         double alone = job->alone[programs[i]];

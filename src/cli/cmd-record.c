@@ -15,6 +15,7 @@
 #include "base/sizes.h"
 #include "cli/cli.h"
 #include "collect/collect.h"
+#include "report/report.h"
 #include "collect/tunables.h"
 #include "machine/vectors.h"
 
@@ -45,7 +46,7 @@ static const char usage_text[] =
     "at\n"
     "                      all), auto (default: pmu where there are counters, else count)\n"
     "      --line BYTES    size of a cache line (default 64)\n"
-    "      --seed N        seed of the random gaps (default: another one every time)\n"
+    "      --seed N        seed of the random gaps (default: a new one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
     "      --no-follow     do not profile the command's children\n"
     "      --help          this text\n"
@@ -258,6 +259,17 @@ static int same_file(const char *a, const char *b)
     return same;
 }
 
+/* percent: of `seconds`, the program's own CPU time; NaN: not known. */
+static void print_cost(const char *what, double percent, double seconds)
+{
+    if (isnan(percent))
+        return;
+    if (seconds < REPORT_PERCENT_SECONDS)
+        fprintf(stderr, ", %s %.1f ms", what, 10 * percent * seconds);
+    else
+        fprintf(stderr, ", %s %.1f%%", what, percent);
+}
+
 /* The one line at the end, and a second one if the profile is not what was asked for. */
 static void print_summary(const struct collect_options *o, const struct collect_result *r)
 {
@@ -270,10 +282,13 @@ static void print_summary(const struct collect_options *o, const struct collect_
         fprintf(stderr, " in %llu burst%s", (unsigned long long)r->bursts, r->bursts == 1 ? "" : "s");
     if (none && r->nothing[0] != '\0')
         fprintf(stderr, " (%s)", r->nothing);
-    if (!none && !isnan(r->overhead_percent))
-        fprintf(stderr, ", overhead %.1f%%", r->overhead_percent);
-    if (!none && !isnan(r->recorder_overhead_percent))
-        fprintf(stderr, ", recorder %.1f%%", r->recorder_overhead_percent);
+    if (!none) {
+        double seconds = r->cpu_seconds;
+        if (!isnan(r->overhead_percent))
+            seconds /= 1 + r->overhead_percent / 100;
+        print_cost("overhead", r->overhead_percent, seconds);
+        print_cost("recorder", r->recorder_overhead_percent, seconds);
+    }
     fprintf(stderr, ": %s", o->output);
     if (o->trace != NULL)
         fprintf(stderr, ", traced %llu: %s", (unsigned long long)r->trace_references, o->trace);

@@ -278,8 +278,8 @@ static int run(const struct sample_options *o)
         if (cli_interrupted() || damage)
             warning = DAMAGED;
         else if (sim_source_sampled(source))
-            warning = "the trace holds bursts, with gaps between them: reuse distances do not include what "
-                      "was left out";
+            warning = "the trace holds bursts, with gaps between them: reuse distances do not include "
+                      "references in the gaps";
         struct found found = {.references = sparse_seen(sparse)};
         found.windows = sparse_windows(sparse, &found.nwindows);
         found.samples = sparse_samples(sparse, &found.nsamples);

@@ -54,8 +54,8 @@ static const char usage[] =
     "\n"
     "CSV columns: size_bytes,exact,estimate,ci_low,ci_high,error,inside. An empty estimate: not enough "
     "samples.\n"
-    "Exit status: 0 however large the errors are; with COMMAND also if it fails, as long as it does so "
-    "twice.\n";
+    "Exit status: 0, however large the errors are; with COMMAND also if it fails in the same way both "
+    "times.\n";
 
 struct verify_options {
     struct cli_output output;
@@ -204,7 +204,7 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
     } else {
         snprintf(folder, sizeof folder, "%s/cachegram-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
         if (!mkdtemp(folder)) {
-            error_set(&err, -errno, "cannot make a folder like %s: %s", folder, strerror(errno));
+            error_set(&err, -errno, "cannot create a temporary folder %s: %s", folder, strerror(errno));
             return cli_fail(&err);
         }
         snprintf(burst, sizeof burst, "%s/burst.db", folder);

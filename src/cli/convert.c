@@ -82,15 +82,15 @@ static void print_amount(const struct convert_options *o, const struct trace_rea
     fprintf(stderr, "cachegram: %" PRIu64 " references, %s: %s\n", references, size_format(bytes, text),
             strcmp(o->output, "-") == 0 ? "stdout" : o->output);
     if (trace_info(r)->skipped != 0)
-        fprintf(stderr, "cachegram: warning: %" PRIu64 " lines were no references and were left out\n",
+        fprintf(stderr, "cachegram: warning: %" PRIu64 " lines were not references and were skipped\n",
                 trace_info(r)->skipped);
 }
 
 /* Checks after copying whether the input was complete: 0, or the exit status after a message. */
 static int check_input_end(const struct convert_options *o, const struct trace_reader *r, uint64_t references)
 {
-    const char *kept = o->partial ? "what was converted until then was kept"
-                                  : "nothing was written; --partial keeps what was converted until then";
+    const char *kept = o->partial ? "the references before were kept"
+                                  : "nothing was written; --partial keeps the references before";
     struct error err;
     if (cli_interrupted()) {
         fprintf(stderr, "cachegram: interrupted after %" PRIu64 " references; %s\n", references, kept);

@@ -61,7 +61,7 @@ int pirate_count_references(char **argv, double *references, struct error *err)
     struct collect_result result = {0};
     snprintf(folder, sizeof folder, "%s/cachegram-pirate-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(folder))
-        return error_set(err, -errno, "cannot make a folder like %s: %s", folder, strerror(errno));
+        return error_set(err, -errno, "cannot create a temporary folder %s: %s", folder, strerror(errno));
     snprintf(file, sizeof file, "%s/count.db", folder);
     const struct collect_options options = {.output = file,
                                             .version = CACHEGRAM_VERSION,

@@ -106,17 +106,17 @@ static void fit_profile(const struct home *home, const struct cli_programs *prog
     const struct analysis_program *p = programs->program[i];
     const char *why = missing(home, p);
     struct error err;
-    char error[32] = "of unknown error";
+    char error[32] = "with unknown error";
     const struct cli_solo measured = {.cpi = {p->ns_per_instruction * home->hz * 1e-9}};
     if (!why && fit(&home->machine, &measured, programs, i, speed, &err) != 0)
-        why = "the measured time leaves nothing for its references";
+        why = "the measured time leaves no time for its references";
     if (why) {
         snprintf(speed->why, sizeof speed->why, "default: %s", why);
         return;
     }
     speed->from = CLI_BASE_PROFILE;
     if (!isnan(p->clock_error))
-        snprintf(error, sizeof error, "to about %.0f%%", 100 * p->clock_error);
+        snprintf(error, sizeof error, "±%.0f%%", 100 * p->clock_error);
     snprintf(speed->why, sizeof speed->why, "from the profile: %.3f ns per instruction, clock %s, %s",
              p->ns_per_instruction, p->clock[0] ? p->clock : "unknown", error);
 }
@@ -136,7 +136,7 @@ int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machin
             if (solo->bytes[0] == 0)
                 snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g", solo->cpi[0]);
             else
-                snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g and %g, with two sizes",
+                snprintf(speed->why, sizeof speed->why, "from --solo-cpi %g and %g, for two cache sizes",
                          solo->cpi[0], solo->cpi[1]);
         } else if (!isnan(memory->cpi_base)) {
             for (int which = 0; which < 3; which++)

@@ -141,14 +141,14 @@ void cli_machine_words(const struct cli_memory *memory, const struct machine *de
 {
     char reported[SIZE_TEXT];
     if (!memory->machine) {
-        snprintf(words, 160, "the model's own machine");
+        snprintf(words, 160, "the machine of the StatCC paper");
         return;
     }
     uint64_t size = described->level[described->levels - 1].size_bytes;
     if (memory->llc_bytes || last_size(described) == size)
         snprintf(words, 160, "%s", described->name);
     else
-        snprintf(words, 160, "%s, as measured; %s are reported", described->name,
+        snprintf(words, 160, "%s, as measured; the system reports %s", described->name,
                  size_format(size, reported));
 }
 
@@ -238,8 +238,8 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
             p->references_per_instruction = memory->references_per_instruction;
         if (code == 0 && isnan(p->references_per_instruction))
             code = error_set(err, -EINVAL,
-                             "the profile '%s' does not have the number of references per instruction: "
-                             "give --mix, such as 0.35",
+                             "the profile '%s' lacks the number of references per instruction: specify it, "
+                             "such as --mix 0.35",
                              files[i]);
         if (code != 0)
             break;

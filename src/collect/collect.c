@@ -386,6 +386,7 @@ static int store_results(struct run *r, int exit_status, double recorder_seconds
     /* All of a burst counts as overhead, although part of it is the program's own work, except what the agent
      * knows not to be overhead (system calls). In full mode there is nothing to compare with. */
     result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
+    result->cpu_seconds = target;
     double program_seconds = r->options->full ? target : target - added;
     result->recorder_overhead_percent = program_seconds > 0 ? 100 * recorder_seconds / program_seconds : NAN;
 
@@ -532,7 +533,7 @@ static void finish(struct run *r, int exit_status, double recorder_seconds)
             warn(result, "%u processes were not recorded, as more than %u ran at the same time", refused,
                  COLLECT_SLOTS);
     } else {
-        warn(result, "not profiled: %s %s, the agent cannot be loaded into it", r->options->argv[0],
+        warn(result, "not profiled: %s %s, so the agent cannot be loaded into it", r->options->argv[0],
              r->obstacle);
         snprintf(list, sizeof(list), "%s (%s)", r->options->argv[0], r->obstacle);
     }

@@ -55,7 +55,8 @@ struct collect_result {
     int ran; /* the command was started; if not, only the returned status is valid */
     uint64_t references, bursts;
     uint64_t watched,
-        reused; /* watched lines with a known outcome, and those of them that were touched again */
+        reused;         /* watched lines with a known outcome, and those of them that were touched again */
+    double cpu_seconds; /* of the command and its waited-for children, with profiling */
     double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
     char warning[2048];               /* what limits the profile, one warning per line; or "" */

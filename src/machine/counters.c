@@ -45,7 +45,7 @@ static int library_open(struct library *l, struct error *err)
 {
     l->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (l->handle == NULL)
-        return error_set(err, -ENODEV, "no " LIBRARY " that names the CPU's events: install libpfm4");
+        return error_set(err, -ENODEV, LIBRARY ", which knows the CPU's events, is missing: install libpfm4");
     *(void **)&l->initialize = dlsym(l->handle, "pfm_initialize");
     *(void **)&l->encode = dlsym(l->handle, "pfm_get_os_event_encoding");
     *(void **)&l->strerror = dlsym(l->handle, "pfm_strerror");
@@ -53,7 +53,7 @@ static int library_open(struct library *l, struct error *err)
         return 0;
     dlclose(l->handle);
     l->handle = NULL;
-    return error_set(err, -ENODEV, LIBRARY " does not start");
+    return error_set(err, -ENODEV, LIBRARY " failed to initialise");
 }
 
 /* 0, or libpfm4's code. */
@@ -89,7 +89,7 @@ static int find_known(const struct library *l, struct counters *c, struct error 
     }
     return error_set(err, -ENODEV,
                      "no counters of loads and stores are known for this CPU; " COUNTERS_ENV
-                     " can name some");
+                     " can name them");
 }
 
 static int find_named(const struct library *l, const char *names, struct counters *c, struct error *err)
@@ -147,7 +147,7 @@ static int any_counters(struct error *err)
                                    .exclude_hv = 1};
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
-        return error_set(err, -ENODEV, "this machine shows no hardware counters: %s", strerror(errno));
+        return error_set(err, -ENODEV, "no hardware counters are available: %s", strerror(errno));
     close(fd);
     return 0;
 }

@@ -200,10 +200,10 @@ static char *read_all(const char *path, size_t *size, struct error *err)
 {
     FILE *f = fopen(path, "re");
     if (!f) {
-        error_set(err, -ENOENT,
-                  "cannot open the machine description '%s': %s (cachegram machine --list names those "
-                  "that are known)",
-                  path, strerror(errno));
+        error_set(
+            err, -ENOENT,
+            "cannot open the machine description '%s': %s (cachegram machine --list shows the built-in ones)",
+            path, strerror(errno));
         return NULL;
     }
     char *json = malloc(LARGEST_FILE);

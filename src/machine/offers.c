@@ -72,7 +72,7 @@ static void find_sigtrap(struct offer *o)
                                    .sample_period = UINT64_C(3600000000000),
                                    .sigtrap = 1,
                                    .remove_on_exec = 1};
-    try_event(o, &attr, "an event with sigtrap opens");
+    try_event(o, &attr, "an event with sigtrap can be opened");
     if (uname(&u) != 0 || sscanf(u.release, "%d.%d", &major, &minor) != 2 || major * 1000 + minor < 5018) {
         o->state = OFFER_NO;
         snprintf(o->found, sizeof(o->found), "kernel %.64s, needs 5.18", u.release);
@@ -161,7 +161,7 @@ static void find_resctrl(struct offer *o)
         fclose(f);
     int mounted = access("/sys/fs/resctrl/schemata", R_OK) == 0;
     o->state = mounted ? OFFER_YES : OFFER_NO;
-    snprintf(o->found, sizeof(o->found), "CPU:%s; file system %s", flags[0] ? flags : " no flag for it",
+    snprintf(o->found, sizeof(o->found), "CPU:%s; file system %s", flags[0] ? flags : " no flag",
              mounted ? "mounted" : "not mounted");
     if (!mounted && flags[0] == '\0')
         o->advice = "only some server CPUs have it, and virtual machines hide it";
@@ -188,20 +188,18 @@ static const struct {
      find_sigtrap},
     {"counters", "hardware performance counters",
      "virtual machines often hide them: use bare metal, or an instance type that passes them through; "
-     "nothing here "
-     "depends on them",
+     "cachegram works without them",
      find_counters},
     {"breakpoints", "data breakpoints (debug registers)",
      "needs perf events allowed, and a hypervisor that passes them on", find_breakpoints},
     {"syscall-dispatch", "syscall user dispatch", "needs Linux 5.11", find_dispatch},
     {"avx512", "vector instructions for faster recording",
-     "only newer CPUs have them; everything works without", find_cpu},
+     "only newer CPUs have them; cachegram works without them", find_cpu},
     {"huge-pages", "huge pages", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
      find_huge_pages},
     {"resctrl", "cache partitioning (resctrl)", "mount -t resctrl resctrl /sys/fs/resctrl (as root)",
      find_resctrl},
-    {"ptrace", "ptrace of other processes of yours", "sysctl kernel.yama.ptrace_scope=0 (as root)",
-     find_ptrace},
+    {"ptrace", "ptrace of your other processes", "sysctl kernel.yama.ptrace_scope=0 (as root)", find_ptrace},
 };
 
 size_t offers_find(struct offer *offers, size_t capacity)

@@ -331,16 +331,16 @@ static int check(const struct assignment_problem *p, struct error *err)
 {
     uint64_t cores = 0;
     if (p->programs < 1 || p->programs > ASSIGNMENT_PROGRAMS)
-        return error_set(err, -EINVAL, "1 to %u programs can be placed", ASSIGNMENT_PROGRAMS);
+        return error_set(err, -EINVAL, "there must be 1 to %u programs", ASSIGNMENT_PROGRAMS);
     if (p->ncaches < 1 || p->ncaches > ASSIGNMENT_CACHES)
-        return error_set(err, -EINVAL, "1 to %u shared caches can be placed on", ASSIGNMENT_CACHES);
+        return error_set(err, -EINVAL, "there must be 1 to %u shared caches", ASSIGNMENT_CACHES);
     for (uint32_t m = 0; m < p->ncaches; m++) {
         if (p->caches[m].cores < 1 || p->caches[m].size_bytes < 1)
             return error_set(err, -EINVAL, "shared cache %u has no cores or no size", m + 1);
         cores += p->caches[m].cores;
     }
     if (cores < p->programs)
-        return error_set(err, -EINVAL, "%u programs on %llu cores: there is not room for all", p->programs,
+        return error_set(err, -EINVAL, "%u programs, but only %llu cores", p->programs,
                          (unsigned long long)cores);
     return 0;
 }

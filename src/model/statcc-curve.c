@@ -76,11 +76,11 @@ static int check_points(const struct curve_point *points, size_t n, unsigned lin
     *known = 0;
     for (size_t i = 0; code == 0 && i < n; i++) {
         if (i > 0 && !(points[i].size_bytes > points[i - 1].size_bytes))
-            return error_set(err, -EINVAL, "the sizes of a miss-ratio curve must rise");
+            return error_set(err, -EINVAL, "the sizes of a miss-ratio curve must be in ascending order");
         if (isnan(points[i].miss_ratio))
             break;
         if (!(points[i].miss_ratio >= 0 && points[i].miss_ratio <= 1))
-            return error_set(err, -EINVAL, "a miss ratio of %g is not within 0 and 1", points[i].miss_ratio);
+            return error_set(err, -EINVAL, "a miss ratio of %g is not between 0 and 1", points[i].miss_ratio);
         *known = i + 1;
     }
     if (code == 0 && *known == 0)

@@ -261,9 +261,9 @@ static int check_machine(const struct statcc_machine *m, struct error *err)
         return error_set(err, -EINVAL, "at most %u private levels", STATCC_PRIVATE);
     for (uint32_t level = 0; level < m->privates; level++)
         if (!above_zero(m->private_lines[level]))
-            return error_set(err, -EINVAL, "private level %u holds nothing", level + 1);
+            return error_set(err, -EINVAL, "private level %u has size 0", level + 1);
     if (!above_zero(m->shared_lines))
-        return error_set(err, -EINVAL, "the shared cache holds nothing");
+        return error_set(err, -EINVAL, "the shared cache has size 0");
     for (uint32_t level = 0; level < m->privates + 2; level++)
         if (!(m->latency_cycles[level] >= 0) || !isfinite(m->latency_cycles[level]))
             return error_set(err, -EINVAL, "latencies must be 0 or more");
@@ -282,13 +282,13 @@ static int check_program(const struct statcc_machine *m, const struct statcc_pro
     if (!(p->overlap >= 1) || !isfinite(p->overlap))
         return error_set(err, -EINVAL, "program %u: the overlap factor must be 1 or more", number);
     if (!(p->lines_per_miss >= 1 && p->lines_per_miss <= 2))
-        return error_set(err, -EINVAL, "program %u: a miss moves 1 to 2 lines", number);
+        return error_set(err, -EINVAL, "program %u: lines moved per miss must be 1 to 2", number);
     if (!(p->partition_lines >= 0) || !isfinite(p->partition_lines))
         return error_set(err, -EINVAL, "program %u: its partition must be 0 or more", number);
     if (!above_zero(p->cpi_factor))
         return error_set(err, -EINVAL, "program %u: the CPI's factor must be above 0", number);
     if (!above_zero(statcc_cpi(m, p, statcc_curve_miss(p->curve, m->shared_lines), 0)))
-        return error_set(err, -EINVAL, "program %u: its instructions take no time", number);
+        return error_set(err, -EINVAL, "program %u: its instructions and references take no time", number);
     return 0;
 }
 
@@ -343,7 +343,7 @@ int statcc_fit(const struct statcc_machine *machine, double measured_cpi, double
     }
     if (!(measured_cpi > least_base))
         return error_set(err, -ERANGE,
-                         "the measured %.3f cycles an instruction leave nothing for its references",
+                         "the measured %.3f cycles per instruction leave no time for its references",
                          measured_cpi);
     program->cpi_base = least_base;
     program->overlap = references / (measured_cpi - least_base);
@@ -361,7 +361,7 @@ int statcc_fit_two(const struct statcc_machine *machine, const double shared_lin
     double explained = references[0] - references[1], measured = measured_cpi[0] - measured_cpi[1];
     if (fabs(explained) < 1e-12 || !(measured / explained > 0))
         return error_set(err, -ERANGE,
-                         "the two measured CPIs do not rise with the miss ratio: nothing to fit");
+                         "the measured CPI does not rise with the miss ratio: the model cannot be fitted");
     double overlap = fmax(1, explained / measured), base = measured_cpi[0] - references[0] / overlap;
     if (!(base >= 0))
         return error_set(err, -ERANGE, "the measured CPIs leave %.3f cycles for the instructions themselves",

@@ -41,7 +41,7 @@ int watched_check(const struct curve_burst *bursts, size_t n, int *followed, str
                 !(watch->age >= watch->position && isfinite(watch->age)) ||
                 !(endless || (watch->refs >= 0 && isfinite(watch->refs))))
                 return error_set(err, -EINVAL,
-                                 "a watch of burst number %zu makes no sense: position %g, age %g, "
+                                 "a watch of burst number %zu is not valid: position %g, age %g, "
                                  "%g references",
                                  b + 1, watch->position, watch->age, watch->refs);
         }

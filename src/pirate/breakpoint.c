@@ -74,8 +74,8 @@ int breakpoint_open(struct breakpoint *b, pid_t pid, uint64_t address, int enabl
         return error_set(err, code, "cannot set a breakpoint in process %d: %s", pid, strerror(-code));
     if (code == -EPERM || code == -EACCES || code == -ENOSYS)
         return error_set(err, -EPERM,
-                         "the kernel does not let us set breakpoints (kernel.perf_event_paranoid is too "
-                         "high, or a container forbids performance events)");
+                         "the kernel does not permit breakpoints (kernel.perf_event_paranoid is too high, or "
+                         "a container forbids perf events)");
     return error_set(err, -ENODEV, "the kernel provides no breakpoint: %s", strerror(-code));
 }
 

@@ -151,8 +151,7 @@ static int find_in(pid_t pid, const struct modules *m, size_t i, const char *nam
     if (symbol.is_chosen)
         return error_set(
             err, -EINVAL,
-            "'%s' of %s stands for one of several functions, chosen for the CPU when it is linked: "
-            "name that one",
+            "'%s' of %s is an ifunc, which selects one of several functions for the CPU: name that function",
             name, one->path);
     uint64_t found = one->start - symbol.base + symbol.value;
     if (!symbol.is_function && !(found >= one->from && found < one->to))

@@ -62,12 +62,11 @@ int hold_calibrate(uint32_t *hit_ticks, size_t hits, uint32_t *miss_ticks, size_
     s.fast_misses = 1 - above(miss_ticks, misses, s.threshold);
     s.longest = INTERRUPTED * s.miss_median;
     if (!(s.miss_p5 > LEAST_FACTOR * s.hit_p95) || s.slow_hits > CONFUSED || s.fast_misses > CONFUSED)
-        return error_set(
-            err, -ENOTSUP,
-            "loads from the last-level cache (up to %.0f ticks) and from memory (from %.0f) cannot "
-            "be told apart by time here, so nothing would prove that the Pirate holds its "
-            "cache: try on a quieter machine",
-            s.hit_p95, s.miss_p5);
+        return error_set(err, -ENOTSUP,
+                         "loads from the last-level cache (up to %.0f ticks) and from memory (from %.0f) "
+                         "cannot be distinguished by time here, so it cannot be verified that the Pirate "
+                         "holds its cache: try on a quieter machine",
+                         s.hit_p95, s.miss_p5);
     *scale = s;
     return 0;
 }

@@ -124,12 +124,12 @@ static int choose(hwloc_topology_t topology, int cpu, const cpu_set_t *may, stru
         found = 1;
     }
     if (!found)
-        return error_set(err, -ENOTSUP, "the system reports no cache to take a part of");
+        return error_set(err, -ENOTSUP, "the system reports no cache");
     if (best->cores < 2)
         return error_set(
             err, -ENOTSUP,
             "no Pirate can run here: of the cores that share the last-level cache, this process may "
-            "use only %u, and the Pirate needs one beside the program's",
+            "use only %u, and the Pirate needs one in addition to the program's",
             best->cores);
     return 0;
 }

@@ -181,9 +181,8 @@ static int find_threads(struct state *s, struct error *err)
     ratio_estimate(&cells[1].rate, &p->result->interference_ns, &low, &high);
     if (is_slower(&cells[0].rate, &cells[1].rate))
         pirating_note(p,
-                      "a Pirate that steals only half a megabyte slows the program by %.1f%%: that is "
-                      "bandwidth, not space, "
-                      "and is in all figures",
+                      "a Pirate of only half a megabyte slows the program by %.1f%%: this effect of its "
+                      "bandwidth is contained in all results",
                       100 * (p->result->interference_ns / p->result->alone_ns - 1));
     return code;
 }
@@ -268,7 +267,7 @@ static void measure_span(struct state *s)
         p->result->cachegram_share = (double)(thread_cpu_ns() - before_ns) / took_ns;
         if (p->result->cycles == 0 && code >= 0)
             pirating_note(p, ENDED_EARLY,
-                          s->span.over ? "what was to be measured of the program" : "the program");
+                          s->span.over ? "the part of the program to be measured" : "the program");
     }
     if (code < 0 && code != -EINTR) /* -EINTR: we were asked to end */
         pirating_note(p, "%s", trouble.text);
@@ -286,10 +285,8 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
     uint64_t start_ns = monotonic_ns();
     measure_span(&s);
     if (s.cannot_stop)
-        pirating_note(
-            p,
-            "the program may not be stopped (another user's rights, or a debugger): the Pirate had to bring "
-            "in its set beside it");
+        pirating_note(p, "the program could not be stopped (another user's rights, or a debugger): it ran "
+                         "while the Pirate fetched its set");
     pirating_take(p, 0, 0, NULL);
     target_end_hold(&s.target); /* still held if it could not be measured */
     if (o->argv) {

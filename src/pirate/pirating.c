@@ -102,9 +102,10 @@ static int set_up_pirate(struct pirating *p, struct error *err)
     struct pirating_result *r = p->result;
     unsigned threads = p->options->threads ? p->options->threads : PIRATES_AUTO;
     if (p->options->threads > r->llc.pirates)
-        return error_set(err, -EINVAL,
-                         "%u Pirate threads need as many cores beside the program's, but there are %u",
-                         p->options->threads, r->llc.pirates);
+        return error_set(
+            err, -EINVAL,
+            "%u Pirate threads need as many cores in addition to the program's, but there are %u",
+            p->options->threads, r->llc.pirates);
     r->threads = threads < r->llc.pirates ? threads : r->llc.pirates;
     p->threads = 1;
     if (p->options->threads)
@@ -119,8 +120,8 @@ static int set_up_pirate(struct pirating *p, struct error *err)
     r->ticks_per_ns = pirate_ticks_per_ns(p->pirate);
     r->huge_pages = pirate_has_huge_pages(p->pirate);
     if (!r->huge_pages)
-        pirating_note(p,
-                      "no huge pages: the Pirate's set may lie unevenly in the cache's sets, and hold less");
+        pirating_note(p, "no huge pages: the Pirate's set may be distributed unevenly over the cache's sets, "
+                         "and occupy less of it");
     return 0;
 }
 
@@ -161,17 +162,16 @@ static int find_size(struct pirating *p, struct error *err)
     if (held == 0)
         return error_set(
             err, -EBUSY,
-            "the Pirate cannot hold even a small part of the last-level cache, so nothing can be "
-            "measured: others use all of it; try on a quieter machine, or a higher --limit");
+            "the Pirate cannot hold even a small part of the last-level cache, so nothing can be measured: "
+            "other programs use all of it; try on a quieter machine, or a higher --limit");
     if (p->options->llc_bytes || (double)r->alone_bytes >= ENOUGH * (double)r->llc.size_bytes)
         return 0;
     char held_text[SIZE_TEXT], all[SIZE_TEXT];
     r->llc_bytes = r->alone_bytes / r->llc.line_bytes * r->llc.line_bytes;
-    pirating_note(
-        p,
-        "of the last level's %s the Pirate can hold only %s, even alone (others use it, or the host of this "
-        "virtual machine gives no more): sizes are relative to that",
-        size_format(r->llc.size_bytes, all), size_format(r->alone_bytes, held_text));
+    pirating_note(p,
+                  "of the last-level cache's %s the Pirate can hold only %s, even alone (others use it, or "
+                  "the host of this virtual machine provides no more): sizes are relative to that",
+                  size_format(r->llc.size_bytes, all), size_format(r->alone_bytes, held_text));
     return 0;
 }
 
@@ -184,8 +184,8 @@ static void note_inclusion(struct pirating *p)
         return;
     pirating_note(
         p,
-        "the last level is inclusive: what it loses, the program's own caches (%llu KB) lose, too, hot "
-        "lines as well, so sizes near that cost more than a smaller cache would",
+        "the last level is inclusive: lines that it evicts leave the program's private caches (%llu KB), "
+        "too, even frequently used ones, so sizes near that cost more than a smaller cache would",
         (unsigned long long)(llc->inner_bytes >> 10));
 }
 
@@ -356,9 +356,9 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
     sched_setaffinity(0, sizeof p.all, &p.all);
     if (result->ran) {
         result->status = status;
-        note_dropped(
-            &p, result->unshared,
-            "the two CPUs did not share their cache just then (the host of a virtual machine moves them)");
+        note_dropped(&p, result->unshared,
+                     "the two CPUs did not share their cache at that time (the host of a virtual machine "
+                     "migrates them)");
         note_rivals(&p);
         note_dropped(&p, result->disturbed,
                      "the program or cachegram was stopped by a signal (Ctrl-Z) meanwhile");

@@ -109,8 +109,9 @@ int resctrl_new(const char *folder, uint64_t size_bytes, struct resctrl **resctr
     if (r->bits == 0 || r->domains == 0 || n >= (int)sizeof r->group)
         code = error_set(err, -ENOTSUP, "%s does not describe how to partition the last-level cache", folder);
     else if (mkdir(r->group, 0755) != 0)
-        code = error_set(err, errno == ENOSPC ? -ENOTSUP : -EACCES, "cannot make a cache partition in %s: %s",
-                         folder, errno == ENOSPC ? "all are in use" : strerror(errno));
+        code =
+            error_set(err, errno == ENOSPC ? -ENOTSUP : -EACCES, "cannot create a cache partition in %s: %s",
+                      folder, errno == ENOSPC ? "all are in use" : strerror(errno));
     if (code != 0) {
         free(r);
         return code;

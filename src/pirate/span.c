@@ -45,7 +45,7 @@ static int find_held(const struct span *s, struct target *t, uint64_t *from, uin
     if (code == 0)
         code = target_hold_until(t, entry, 1, err);
     if (code == 1)
-        code = error_set(err, -ESRCH, "the program ended before it had begun");
+        code = error_set(err, -ESRCH, "the program ended before it started");
     return code == 0 ? find_both(s, t->pid, 0, from, to, err) : code;
 }
 

@@ -133,7 +133,7 @@ static int move_old(struct profile *p, const char *name, struct error *err)
         if (code == 0)
             code = moves_rename(&p->moves, p->journal, there ? old_journal : NULL);
         if (code < 0)
-            error_set(err, code, "cannot create the profile '%s': no way to keep its journal in '%s': %s",
+            error_set(err, code, "cannot create the profile '%s': cannot create its journal in '%s': %s",
                       path, p->journal, strerror(-code));
         else if (there && (code = moves_rename(&p->moves, path, old)) < 0)
             error_set(err, code, "cannot move the earlier profile '%s' to '%s': %s", path, old,

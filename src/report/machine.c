@@ -97,7 +97,7 @@ static void differences(FILE *out, const struct machine *m)
         }
         if (measured == 0 || (measured < size * SIZES_DIFFER && measured > size / SIZES_DIFFER))
             continue;
-        fprintf(out, "\n%s: the system reports %s, but the latency curve ends it at %s", name,
+        fprintf(out, "\n%s: the system reports %s, but by the latency curve its size is %s", name,
                 size_format(m->level[l].size_bytes, a), size_format(m->level[l].measured_bytes, b));
     }
     if (m->hypervisor[0])

@@ -178,7 +178,7 @@ static void draw(FILE *out, const struct analysis_pirate *r, const struct report
     }
     if (n < 2)
         return;
-    fputs("\nSlowdown against the whole cache, by size left of the last-level cache\n\n", out);
+    fputs("\nSlowdown relative to the whole cache, by available size of the last-level cache\n\n", out);
     report_plot(out, points, n, 9, style);
 }
 

@@ -47,6 +47,8 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n, con
                       size_t nmarks, unsigned rows, const struct report_style *style);
 
 /* --- the whole run --- */
+/* Least CPU time of a program of which overhead is printed as a percentage; otherwise in ms. */
+#define REPORT_PERCENT_SECONDS 0.1
 struct analysis_pirate; /* analysis/pirate.h */
 
 /*

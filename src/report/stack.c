@@ -69,7 +69,7 @@ static void print_curve(FILE *out, const struct report_stack *s, const struct re
         fprintf(out, "\nfrom all %" PRIu64 " touches of %" PRIu64 " lines (%s)\n\n", curve->touches,
                 curve->lines, size_format(curve->lines * curve->line_bytes, text));
     report_plot(out, curve->points, s->npoints, PLOT_ROWS, style);
-    fprintf(out, "\n%8s  %10s%s\n", "size", "miss ratio", s->rate < 1 ? "      95% of samples" : "");
+    fprintf(out, "\n%8s  %10s%s\n", "size", "miss ratio", s->rate < 1 ? "       95% interval" : "");
     for (size_t i = 0; i < s->npoints; i++) {
         const struct curve_point *point = &curve->points[i];
         fprintf(out, "%8s  ", size_format((uint64_t)point->size_bytes, text));

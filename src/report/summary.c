@@ -51,7 +51,7 @@ static void put_troubles(FILE *out, const struct analysis_summary *s)
             fprintf(out, "  note        %" PRIu64 " %s\n", value, trouble_counters[i].meaning);
     }
     if (counter_of(s, "disabled"))
-        fputs("  note        profiling turned itself off in at least one process\n", out);
+        fputs("  note        profiling was disabled in at least one process\n", out);
 }
 
 static void put_warnings(FILE *out, const struct analysis_summary *s, const struct report_style *style)
@@ -82,6 +82,18 @@ static void put_clock(FILE *out, const struct analysis_summary *s)
                 s->missed_percent > ANALYSIS_MISSED_PERCENT ? "" : " in all");
     else if (*s->clock && !isnan(s->clock_error))
         fprintf(out, "  clock       counted before each burst: rates ±%.0f%%\n", 100 * s->clock_error);
+}
+
+static void put_overhead(FILE *out, const struct analysis_summary *s)
+{
+    static const char included[] = "cold caches after bursts included";
+    double seconds = s->cpu_seconds / (1 + s->overhead_percent / 100); /* of the program itself */
+    if (isnan(s->overhead_percent))
+        return;
+    if (seconds < REPORT_PERCENT_SECONDS)
+        fprintf(out, "  overhead    %.1f ms of CPU time, %s\n", 1e3 * (s->cpu_seconds - seconds), included);
+    else
+        fprintf(out, "  overhead    %.2f%% of CPU time, %s\n", s->overhead_percent, included);
 }
 
 static void put_ends(FILE *out, const struct analysis_summary *s)
@@ -142,7 +154,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
             : full                                             ? "full: every reference"
             : lines    ? "full, on a sample of lines: every reference was seen, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
-            : measured ? "pirate: measured beside a Pirate, not recorded"
+            : measured ? "pirate: measured next to a Pirate, not recorded"
                        : "burst: samples of the run");
     if (!isnan(s->references)) {
         fprintf(out, "  references  %.0f recorded", s->references);
@@ -167,10 +179,8 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         fprintf(out, "  processes   %zu\n", s->processes);
     }
     if (!isnan(s->cpu_seconds) && !isnan(s->wall_seconds))
-        fprintf(out, "  time        %.3f s of CPU, %.3f s in all\n", s->cpu_seconds, s->wall_seconds);
-    if (!isnan(s->overhead_percent))
-        fprintf(out, "  overhead    %.2f%% of CPU time, cold caches after bursts included\n",
-                s->overhead_percent);
+        fprintf(out, "  time        %.3f s of CPU time, %.3f s elapsed\n", s->cpu_seconds, s->wall_seconds);
+    put_overhead(out, s);
     if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
         fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu process%s\n",
                 s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
@@ -179,7 +189,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     if (!isnan(s->exit_status))
         fprintf(out, "  exit        %.0f\n", s->exit_status);
     if (s->few_bursts[0] && s->bursts > 0) {
-        fputs("  note        hardly any bursts: ", out);
+        fputs("  note        few bursts: ", out);
         report_plain(out, s->few_bursts);
         putc('\n', out);
     }

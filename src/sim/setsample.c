@@ -39,7 +39,7 @@ int setsample_new(const struct sim_config *config, double share, struct setsampl
     if (!(share > 0 && share <= 1))
         return error_set(err, -EINVAL, "the share of sets is above 0 and at most 1");
     if (config->straddle_once)
-        return error_set(err, -EINVAL, "with part of the sets, straddling references cannot be one access");
+        return error_set(err, -EINVAL, "with a sample of sets, straddling references cannot be one access");
     int code = sim_new(config, &sim, err);
     if (code != 0)
         return code;
@@ -50,11 +50,10 @@ int setsample_new(const struct sim_config *config, double share, struct setsampl
     }
     if (common < GROUPS_MIN || common > GROUPS_MAX) {
         sim_free(sim);
-        return error_set(
-            err, -EINVAL,
-            "sets cannot be sampled: the levels' numbers of sets have the greatest common divisor "
-            "%llu, and %u to %llu will do",
-            (unsigned long long)common, GROUPS_MIN, (unsigned long long)GROUPS_MAX);
+        return error_set(err, -EINVAL,
+                         "sets cannot be sampled: the levels' numbers of sets have the greatest common "
+                         "divisor %llu, which must be from %u to %llu",
+                         (unsigned long long)common, GROUPS_MIN, (unsigned long long)GROUPS_MAX);
     }
     struct setsample *s = calloc(1, sizeof *s);
     if (s)

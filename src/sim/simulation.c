@@ -12,13 +12,13 @@ static int check_level(const struct sim_config *config, uint32_t l, struct error
     const struct sim_level *level = &config->level[l];
     uint64_t lines = level->size_bytes / config->line_bytes;
     if (level->size_bytes % config->line_bytes || lines == 0)
-        return error_set(err, -EINVAL, "level %u: the size is no multiple of the line size, %u bytes", l + 1,
-                         config->line_bytes);
+        return error_set(err, -EINVAL, "level %u: the size is not a multiple of the line size, %u bytes",
+                         l + 1, config->line_bytes);
     if (lines > SIM_LINES)
         return error_set(err, -EINVAL, "level %u: a cache has at most 2^30 lines", l + 1);
     uint64_t ways = level->ways ? level->ways : lines;
     if (ways > lines || lines % ways)
-        return error_set(err, -EINVAL, "level %u: %llu lines do not make whole sets of %llu ways", l + 1,
+        return error_set(err, -EINVAL, "level %u: %llu lines cannot be divided into sets of %llu ways", l + 1,
                          (unsigned long long)lines, (unsigned long long)ways);
     if ((unsigned)level->policy >= SIM_POLICIES || (unsigned)level->inclusion > SIM_EXCLUSIVE)
         return error_set(err, -EINVAL, "level %u: no such policy or inclusion", l + 1);
@@ -26,9 +26,9 @@ static int check_level(const struct sim_config *config, uint32_t l, struct error
         return error_set(err, -EINVAL, "level %u: plru needs a power of two of ways, not %llu", l + 1,
                          (unsigned long long)ways);
     if (l == 0 && level->inclusion != SIM_NON_INCLUSIVE)
-        return error_set(err, -EINVAL, "the first level has nothing to be inclusive or exclusive of");
+        return error_set(err, -EINVAL, "the first level has no inner level to be inclusive or exclusive of");
     if (l > 0 && config->level[l - 1].shared && !level->shared)
-        return error_set(err, -EINVAL, "level %u is private, but lies beyond a shared one", l + 1);
+        return error_set(err, -EINVAL, "level %u is private, but comes after a shared one", l + 1);
     if (level->inclusion == SIM_EXCLUSIVE && config->straddle_once)
         return error_set(err, -EINVAL, "level %u is exclusive: straddling references cannot be one access",
                          l + 1);
@@ -125,7 +125,7 @@ static int add_core(struct sim *sim, uint32_t core, struct error *err)
 
 static int failed(struct error *err)
 {
-    return error_set(err, -ENOMEM, "no memory to tell the misses by cause");
+    return error_set(err, -ENOMEM, "out of memory for the causes of misses");
 }
 
 int sim_run(struct sim *sim, uint32_t core, const uint64_t *accesses, size_t n, struct error *err)

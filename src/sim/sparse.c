@@ -104,7 +104,7 @@ static int check(const struct sparse_config *config, struct error *err)
     if (!(config->hibernate >= 0 && config->hibernate < 0x1p62))
         return error_set(err, -EINVAL, "hibernation must not be negative");
     if (!(config->samples > 0 && config->samples <= (double)config->window))
-        return error_set(err, -EINVAL, "samples a window: more than none, and at most its %llu references",
+        return error_set(err, -EINVAL, "samples per window must be above 0 and at most %llu, its references",
                          (unsigned long long)config->window);
     return 0;
 }

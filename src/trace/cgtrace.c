@@ -393,7 +393,7 @@ static int cgtrace_seek(struct trace_reader *r, uint64_t reference, struct error
 
 const struct trace_format trace_format_cachegram = {
     .name = "cachegram",
-    .help = "the own format: small, seekable",
+    .help = "cachegram's format: small, seekable",
     .probe = cgtrace_probe,
     .open_read = cgtrace_open_read,
     .next = cgtrace_next,

@@ -77,7 +77,7 @@ static int open_read(struct trace_reader *r, struct error *err)
         return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
     d->number = -1;
     if (!probe(r->in.buffer + r->in.at, r->in.end - r->in.at))
-        return error_set(err, -EBADMSG, "%s is not an expanded final trace of drmemtrace", r->in.path);
+        return error_set(err, -EBADMSG, "%s is not a decompressed final trace of drmemtrace", r->in.path);
     return 0;
 }
 
@@ -147,7 +147,7 @@ static void close_read(struct trace_reader *r)
 
 const struct trace_format trace_format_drmemtrace = {
     .name = "drmemtrace",
-    .help = "DynamoRIO, final offline traces, expanded",
+    .help = "DynamoRIO, final offline traces, decompressed",
     .probe = probe,
     .open_read = open_read,
     .next = next,

@@ -134,7 +134,7 @@ int trace_next(struct trace_reader *r, struct trace_batch *batch, struct error *
 int trace_seek(struct trace_reader *r, uint64_t reference, struct error *err)
 {
     if (!r->info.seekable)
-        return error_set(err, -ESPIPE, "%s cannot be read from its middle", r->in.path);
+        return error_set(err, -ESPIPE, "%s can be read only from its start", r->in.path);
     int status = r->format->seek(r, reference, err);
     if (status < 0)
         return status;

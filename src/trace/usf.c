@@ -80,7 +80,7 @@ static int open_read(struct trace_reader *r, struct error *err)
         return error_set(err, -EPROTO, "%s is of version %u of the format, this program reads 0.2",
                          r->in.path, version);
     if (compression != 0)
-        return error_set(err, -EPROTO, "%s is compressed inside: convert it with 'usf2usf -c none'",
+        return error_set(err, -EPROTO, "%s contains compressed data: convert it with 'usf2usf -c none'",
                          r->in.path);
     if ((u->command = join(at + USF_HEADER_BYTES, length - USF_HEADER_BYTES)) == NULL)
         return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
@@ -329,7 +329,7 @@ static void close_write(struct trace_writer *w)
 
 const struct trace_format trace_format_usf = {
     .name = "usf",
-    .help = "Uppsala sample files that hold traces",
+    .help = "Uppsala sample files that contain traces",
     .probe = probe,
     .open_read = open_read,
     .next = next,

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import run
 
-NOT_NOW = "cannot be told apart by time here"
+NOT_NOW = "cannot be distinguished by time here"
 CANNOT = ("no Pirate can run here", NOT_NOW)
 
 

@@ -317,7 +317,7 @@ def test_beside_the_model(pirate, cachegram, built, tmp_path):
     assert pirate("--sizes", "2M", "--", "true").status == 0  # another command: the old profile is kept
     assert (tmp_path / "p.db.old").exists()
     text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
-    assert "measured beside a Pirate" in text and "no curve" not in text
+    assert "measured next to a Pirate" in text and "no curve" not in text
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ WRONG_USAGE = [
     (["T", "--cache", "L1:4K:4:mru"], "mru"),
     (["T", "--cache", "L1:4K:4:lru:fifo"], "fifo"),
     (["T", "--cache", "L1:4K:0"], "'0'"),
-    (["T", "--cache", "L1:4K:3"], "whole sets"),
+    (["T", "--cache", "L1:4K:3"], "divided into sets"),
     (["T", "--cache", "L1:4K:4:inclusive"], "first level"),
     (["T", "--cache", "L1:4K:4,L3:8K:4"], "L2"),
     (["T", "--cache", "L2:4K:4"], "L1"),

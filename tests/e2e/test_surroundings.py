@@ -135,5 +135,5 @@ def test_loader_as_the_command(record, built):
     """Not a static program: there is something that the user can do."""
     recorded, db = record(FULL, ["/lib64/ld-linux-x86-64.so.2", built / "micro", "random", "65536", "1000"])
     assert recorded.status == 0
-    assert "the dynamic loader, run by hand" in warning(db) and "name the program itself" in warning(db)
+    assert "the dynamic loader, run explicitly" in warning(db) and "name the program itself" in warning(db)
     assert "statically" not in warning(db)

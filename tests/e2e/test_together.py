@@ -153,7 +153,7 @@ def test_partitions(folder):
     assert by_size == by_ways
     assert float(by_size[0]["shared_miss_ratio"]) == pytest.approx(1 / 800)
     assert float(rows("corun", "large.db", "huge.db", cwd=folder)[0]["shared_miss_ratio"]) > 0.1
-    for bad, words in (("3M,0", "leave nothing"), ("17w,0", "16 ways"), ("1M", "one item for each")):
+    for bad, words in (("3M,0", "leave no time"), ("17w,0", "16 ways"), ("1M", "one item for each")):
         done = cachegram("corun", "large.db", "huge.db", "--partition", bad, cwd=folder)
         assert done.returncode in (1, 2) and words in done.stderr
 
@@ -164,7 +164,7 @@ def test_wrong_cpis_and_measured_ones(folder):
     row = rows("corun", "large.db", "small.db", "--solo-cpi", "3.5,2.5", cwd=folder)[0]
     assert float(row["solo_cpi"]) == pytest.approx(3.5)
     done = cachegram("corun", "large.db", "--solo-cpi", "0.1", cwd=folder)
-    assert done.returncode == 1 and "leave nothing" in done.stderr
+    assert done.returncode == 1 and "leave no time" in done.stderr
 
 
 def test_base_from_the_profile(folder):
@@ -180,7 +180,7 @@ def test_base_from_the_profile(folder):
     assert row["base_from"] == "profile" and float(row["cpi_base"]) == pytest.approx(1.75)
     assert float(row["solo_cpi"]) == pytest.approx(1.75 + 0.5 * 0.05 * (414.8 - 4))
     # 0.2 cycles an instruction: nothing could be left for misses.
-    for name, options, why in (("quick.db", ["--machine", "home.json"], "leaves nothing"),
+    for name, options, why in (("quick.db", ["--machine", "home.json"], "leaves no time"),
                                ("timed.db", ["--machine", "rome-7742"], "another machine"),
                                ("timed.db", [], "without --machine"), ("large.db", ["--machine", "home.json"], "no time")):
         row = of(name, *options)

@@ -215,7 +215,7 @@ static void usf(void **state)
     usf_header(data, 0x81, 1);
     save(path, data, 44);
     assert_null(trace_open(path, NULL, &err));
-    assert_non_null(strstr(err.text, "compressed inside"));
+    assert_non_null(strstr(err.text, "contains compressed data"));
     usf_header(data, 0x80000001, 0);
     save(path, data, 44);
     assert_null(trace_open(path, NULL, &err));

@@ -13,9 +13,9 @@
 #include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"
 
-#define DESCENDANTS 256u /* that are looked at, at most */
-/* Every process is without the agent for a moment when it starts: it counts if it is seen twice so, or has
- * taken more than that. */
+#define DESCENDANTS 256u /* most descendants that are examined */
+/* Every process lacks the agent for a moment when it starts. So it counts only if it is seen twice without
+ * it, or has used more CPU time than this. */
 #define STARTING_NS UINT64_C(20000000)
 
 static unsigned entry_of(struct agentless *a, pid_t pid)
@@ -40,7 +40,7 @@ static void drop(struct agentless *a, unsigned i)
     a->process[i] = a->process[--a->n];
 }
 
-/* A file of /proc/PID into text, with a zero behind it; its length, -1: it cannot be read. */
+/* Reads a file of /proc/PID into text, zero-terminated. Returns its length; -1: it cannot be read. */
 static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64];
@@ -53,7 +53,7 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
     return n;
 }
 
-/* Whether it was given the session; -1: not to be known. */
+/* Whether it was given the session; -1: unknown. */
 static int has_session(pid_t pid)
 {
     static char text[1 << 17];
@@ -87,7 +87,7 @@ static const char *why_not(pid_t pid, const char *path, const char *status, int 
     return unknown;
 }
 
-/* Who is seen in /proc without the agent. */
+/* Records a process that has no agent. */
 static void see(struct agentless *a, pid_t pid)
 {
     char link[64], path[sizeof(a->process[0].name)], comm[32], status[2048];
@@ -104,7 +104,7 @@ static void see(struct agentless *a, pid_t pid)
     if (process_cpu_ns(pid, &cpu_ns) == 0 && cpu_ns > a->process[i].cpu_ns)
         a->process[i].cpu_ns = cpu_ns;
     a->process[i].looks++;
-    if (path[0] == '\0' && read_proc(pid, "comm", comm, sizeof(comm)) > 0) /* not ours to look into */
+    if (path[0] == '\0' && read_proc(pid, "comm", comm, sizeof(comm)) > 0) /* may not be inspected */
         comm[strcspn(comm, "\n")] = '\0';
     else
         comm[0] = '\0';
@@ -117,7 +117,7 @@ static void see(struct agentless *a, pid_t pid)
     snprintf(a->process[i].why, sizeof(a->process[i].why), "%s", why);
 }
 
-/* pid's children, behind those in list. */
+/* Appends pid's children to those in list. */
 static unsigned add_children(pid_t pid, pid_t list[DESCENDANTS], unsigned n)
 {
     char path[64], name[32], text[4096];
@@ -158,7 +158,7 @@ void agentless_executed(struct agentless *a, const struct wire_session *session)
             snprintf(path, sizeof(path), "%s", name);
         const char *why = access(path, X_OK) == 0 ? launch_obstacle(path) : NULL;
         if (why != NULL && strstr(why, "dynamic loader") != NULL)
-            continue; /* run by hand, it loads the agent as well */
+            continue; /* when started explicitly, it loads the agent as well */
         unsigned i = why != NULL ? entry_of(a, (pid_t)pid) : AGENTLESS_KEPT;
         if (i == AGENTLESS_KEPT)
             continue;
@@ -194,7 +194,7 @@ void agentless_list(const struct agentless *a, char *text, size_t size)
     text[0] = '\0';
     for (unsigned i = 0; i < a->n; i++) {
         const char *name = a->process[i].name, *why = a->process[i].why;
-        /* Without a reason it is most likely a child made by a system call of the program's own. */
+        /* Without a known reason, it is most likely a child made by a raw system call of the program. */
         int told = strcmp(why, unknown) == 0 ||
                    (!a->process[i].certain && a->process[i].looks < 2 && a->process[i].cpu_ns < STARTING_NS);
         for (unsigned k = 0; k < i; k++) /* the same program again */

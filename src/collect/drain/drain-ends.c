@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain-ends.c - finds processes that are gone. */
+/* drain-ends.c - finds processes that have ended. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include "collect/drain/drain-internal.h"
 
-/* Gone, or a zombie without threads: nothing of it will write to its slot again. */
+/* Ended, or a zombie without threads: nothing of it will write to its slot again. */
 static int process_is_gone(uint32_t pid, int pidfd)
 {
     char path[64], text[1024];
@@ -24,7 +24,7 @@ static int process_is_gone(uint32_t pid, int pidfd)
     size_t n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
     text[n] = '\0';
-    const char *after = strrchr(text, ')'); /* behind the name, which may hold anything */
+    const char *after = strrchr(text, ')'); /* after the name, which may contain anything */
     char state = '?';
     long threads = 0;
     if (after == NULL ||
@@ -34,7 +34,7 @@ static int process_is_gone(uint32_t pid, int pidfd)
     return (state == 'Z' || state == 'X') && threads <= 1;
 }
 
-/* The process has executed another program since: that one has a slot of its own. */
+/* The process has executed another program since, which has its own slot. */
 static int replaced(const struct drain *d, const struct slot *slot)
 {
     for (uint32_t i = 0; i < d->session->layout.nslots; i++) {
@@ -78,7 +78,7 @@ void drain_look(struct drain *d)
         agent_time_look(&slot->agent, slot->proc, (pid_t)slot->pid);
         if (slot->agent.there != 0)
             blocked_look(&slot->blocked, slot->proc, (pid_t)slot->pid);
-        /* Until the process is gone its threads can still write. */
+        /* Until the process has ended its threads can still write. */
         if (!process_is_gone(slot->pid, slot->pidfd) && !replaced(d, slot))
             continue;
         while (drain_slot(d, slot) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain-internal.h - what the files of drain share. */
+/* drain-internal.h - shared by the files of drain. */
 #ifndef CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
 #define CACHEGRAM_COLLECT_DRAIN_INTERNAL_H
 
@@ -11,17 +11,17 @@
 #include "collect/clock/trigger.h"
 #include "collect/drain/unprofiled.h"
 
-/* A process that takes part: its slot of the session, and what is known of it. */
+/* A profiled process: its slot of the session, and the collector's data on it. */
 struct slot {
     struct wire_proc *proc; /* NULL: not in use */
     uint32_t pid;
-    int pidfd; /* -1: the kernel has none, or we have no more descriptors */
+    int pidfd; /* -1: the kernel has none, or our limit on descriptors is reached */
     uint64_t start_ns;
     uint32_t modules; /* stored so far */
     uint64_t expected_seq;
     uint64_t lost;
     struct triggers *triggers; /* NULL: none */
-    uint64_t cpu_ns;           /* of the process, when last asked */
+    uint64_t cpu_ns;           /* of the process, when last read */
     struct agent_time agent;
     struct blocked blocked;
     struct reduce_process process;
@@ -40,25 +40,25 @@ struct drain {
     const struct counters *counters; /* of the clock `pmu`; else NULL */
     uint64_t start_ns;
     uint32_t rings;    /* wire_session.doorbell at the last pass */
-    uint32_t attached; /* wire_session.attached when the slots were last looked through */
-    uint32_t looked;   /* likewise, when it was last looked for processes that are gone */
+    uint32_t attached; /* wire_session.attached when the slots were last scanned */
+    uint32_t looked;   /* likewise, when ended processes were last searched */
     struct error trouble;
     int in_trouble;
-    int news; /* something was handed over since the last commit */
+    int news; /* new data since the last commit */
     uint64_t lost;
     struct unprofiled unprofiled;
     struct missed missed;
     struct refusals refusals;
-    pid_t command; /* 0: nobody is looked for who has no agent */
+    pid_t command; /* 0: programs without the agent are not searched */
     struct agentless agentless;
-    uint64_t agent_ns;     /* of the processes that have ended: CPU time with the agent in them, at most */
-    uint64_t memory_bytes; /* of the ended process that was given most */
+    uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */
+    uint64_t memory_bytes; /* of the ended process with the most */
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
-        counted; /* of slots that were given back */
+        counted; /* of slots that were released */
     struct slot slots[];
 };
 
-/* Remembers why collecting ends, if nothing else did before, and tells the agents to stop. */
+/* Remembers why collecting ends, unless another reason came before, and tells the agents to stop. */
 static inline void drain_set_trouble(struct drain *d, const struct error *err)
 {
     if (d->in_trouble)
@@ -69,8 +69,8 @@ static inline void drain_set_trouble(struct drain *d, const struct error *err)
 }
 /* --- drain.c --- */
 
-/* Takes what the process has handed over: at most as many buffers as a slot has, so that one busy process
- * does not keep the others waiting. Their number. */
+/* Takes the buffers that the process has handed over: at most as many as a slot has, so that one busy process
+ * does not keep the others waiting. Returns their number. */
 uint64_t drain_slot(struct drain *d, struct slot *slot);
 
 static inline int storing(const struct drain *d)
@@ -78,7 +78,7 @@ static inline int storing(const struct drain *d)
     return d->profile != NULL && !d->in_trouble;
 }
 
-/* Where the process' templates are. */
+/* Location of the process' templates. */
 static inline struct decode_source source_of(const struct drain *d, const struct wire_proc *proc)
 {
     return (struct decode_source){
@@ -92,16 +92,16 @@ static inline struct decode_source source_of(const struct drain *d, const struct
 
 /* A process has taken slot i. */
 void drain_adopt(struct drain *d, uint32_t i);
-/* Stores what is known of the process and unmaps its slot. gone: it has ended. */
+/* Stores the data on the process and unmaps its slot. gone: it has ended. */
 void drain_drop(struct drain *d, struct slot *slot, int gone);
-/* Stores the modules that came since the last call. */
+/* Stores the modules that were added since the last call. */
 void drain_store_modules(struct drain *d, struct slot *slot);
 void drain_store_counters(struct drain *d, const struct slot *slot);
 
 /* --- drain-use.c --- */
 
-/* CPU time that profiling has cost the process: bursts, and of counting what native code would not have
- * taken. */
+/* CPU time that profiling has cost the process: bursts, and the part of counting that native code would not
+ * have taken. */
 uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *count);
 
 #endif

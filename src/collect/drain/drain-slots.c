@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain-slots.c - processes as they come and go, and what the profile says of each. */
+/* drain-slots.c - processes that begin and end, and the profile's data on each. */
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
 #undef COUNTER
     };
     struct error err;
-    /* Why the process is not watched any more: enum wire_unwatched. */
+    /* Why lines of the process are not watched any more: enum wire_unwatched. */
     int status = storing(d) ? profile_set_counter(d->profile, slot->process.id, "unwatched",
                                                   slot->proc->watching.off, &err)
                             : 0;
@@ -70,7 +70,7 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         drain_set_trouble(d, &err);
 }
 
-/* Ours: the target may scribble over its own. */
+/* A copy: the target may change its own. */
 static void copy_exe(const struct wire_proc *proc, char exe[sizeof(proc->exe)])
 {
     memcpy(exe, proc->exe, sizeof(proc->exe));
@@ -88,7 +88,7 @@ void drain_adopt(struct drain *d, uint32_t i)
         return;
     }
     uint32_t pid = __atomic_load_n(&proc->pid, __ATOMIC_ACQUIRE);
-    if (pid == 0 || pid > INT_MAX) { /* it has not filled it in yet */
+    if (pid == 0 || pid > INT_MAX) { /* not filled in yet */
         munmap(proc, d->session->layout.slot_bytes);
         return;
     }
@@ -118,7 +118,7 @@ void drain_adopt(struct drain *d, uint32_t i)
     }
 }
 
-/* Every reference was to be recorded, or counted. */
+/* Whether every reference was to be recorded or counted. */
 static int stays(const struct drain *d)
 {
     return d->session->layout.mode == WIRE_MODE_FULL || d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
@@ -148,7 +148,7 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->ended_watch_ns += slot->proc->count.watch_cpu_ns;
     d->ended_start_ns += slot->proc->count.start_cpu_ns;
     d->lost += slot->lost;
-    triggers_free(slot->triggers); /* which knows the process' clock */
+    triggers_free(slot->triggers); /* it refers to the process' clock */
     if (d->reducer != NULL && slot->process.decoder != NULL && storing(d) &&
         reduce_process_code(d->reducer, &slot->process, d->profile, slot->proc->module,
                             __atomic_load_n(&slot->proc->nmodules, __ATOMIC_ACQUIRE), &err) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain-use.c - what profiling has cost the target so far. */
+/* drain-use.c - cost of profiling for the target so far. */
 #include "collect/drain/drain-internal.h"
 #include "collect/clock/faultcost.h"
 #include "collect/launch/process-time.h"
@@ -9,7 +9,7 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
 {
     uint64_t ticks = count->ticks != 0 ? count->ticks * alarm_cost_ns() : 0; /* measured at the first call */
     uint64_t bursts = count->burst_cpu_ns + count->bursts * BUDGET_AFTER_BURST_NS + ticks;
-    if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* the user asked for it, whatever it costs */
+    if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* requested by the user, whatever it costs */
         return bursts;
     uint64_t counting = count->count_cpu_ns,
              away = count->count_away_ns < counting ? count->count_away_ns : counting;

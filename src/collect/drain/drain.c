@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain.c - slots, buffers, and the sleep between.
+ * drain.c - slots, buffers, and sleeping in between.
  *
- * The target can write to all shared memory. What decides about memory accesses here (layout, word
- * counts, strings) comes from our own copies or is bounded; a target that scribbles over the rest
- * gets a wrong profile, not a crash.
+ * The target can write to all shared memory. Whatever determines memory accesses here (layout, word counts,
+ * strings) is taken from our own copies or is bounded; a target that overwrites the rest gets a wrong
+ * profile, but causes no crash.
  */
 #include <errno.h>
 #include <limits.h>
@@ -78,7 +78,7 @@ void drain_finish(struct drain *d)
 
 void drain_free(struct drain *d)
 {
-    free(d); /* what drain_finish left of slots goes with the process */
+    free(d); /* what drain_finish left of slots is freed with the process */
 }
 
 /* --- buffers --- */
@@ -95,8 +95,8 @@ static uint32_t first_ready(const struct drain *d, const struct slot *slot)
 }
 
 /*
- * A burst, stored, and the survivors that are watched from now on, if the agent waits for a choice. Whatever
- * became of it, the process' watcher sees its lines.
+ * Stores a burst and chooses the survivors to be watched, if the agent waits for a choice. In any case the
+ * process' watcher sees its lines.
  */
 static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc *desc,
                       struct reduced *reduced, struct error *err)
@@ -173,13 +173,14 @@ uint64_t drain_slot(struct drain *d, struct slot *slot)
     uint64_t taken = 0;
     while (taken < n) {
         uint32_t i = first_ready(d, slot);
-        /* A number was skipped: while we looked, a thread may have handed over one buffer behind our
-         * back and a later one before our eyes. What came before the one we saw is visible now. */
+        /* A number is missing: during the scan, a thread may have handed over one buffer at a position
+         * already scanned, and a later one at a position still to come. All buffers before the one found are
+         * visible now. */
         if (i < n && slot->proc->desc[i].seq != slot->expected_seq)
             i = first_ready(d, slot);
         if (i >= n)
             break;
-        count_triggers(d, slot); /* what came before that burst */
+        count_triggers(d, slot); /* counted before that burst */
         take_buffer(d, slot, i);
         taken++;
     }
@@ -190,7 +191,8 @@ uint64_t drain_pass(struct drain *d)
 {
     uint64_t taken = 0;
     d->rings = __atomic_load_n(&d->session->map->doorbell, __ATOMIC_SEQ_CST);
-    /* A process counts itself when its slot is filled in. Looking costs a system call a slot. */
+    /* A process increments `attached` when it has filled in its slot. Reading a slot's state is a system
+     * call. */
     uint32_t attached = __atomic_load_n(&d->session->map->attached, __ATOMIC_ACQUIRE);
     int look = attached != d->attached;
     d->attached = attached;
@@ -222,7 +224,7 @@ void drain_wait(struct drain *d, int timeout_ms)
     struct wire_session *session = d->session->map;
     struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
 
-    /* Said before the last look: who hands over after the look sees that we sleep and rings; and a
+    /* Set before the last scan: an agent that hands over later sees that the collector sleeps, and rings; a
      * ring since the last pass has changed the word, so that the wait does not begin. */
     __atomic_store_n(&session->collector_sleeps, 1, __ATOMIC_SEQ_CST);
     if (!any_ready(d))

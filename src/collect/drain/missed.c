@@ -3,11 +3,11 @@
 
 #include <stdio.h>
 
-/* Times by which code is slower when it is recorded, and when it is only counted: measured on six programs,
- * 3 to 10 and 1.2 to 2.5. */
+/* Slowdown of code while it is recorded, and while it is only counted. Measured on six programs: 3 to 10 and
+ * 1.2 to 2.5. */
 #define RECORDED_SLOWER 4.
 #define COUNTED_SLOWER 1.5
-/* References in a buffer that was lost: half of what one holds. */
+/* References in a lost buffer: half of its capacity. */
 #define LOST_REFERENCES 30000.
 /* The kernel splits CPU time into user mode and its own by looking at each tick, up to 4 ms apart. */
 #define TICK_NS 4000000u
@@ -32,7 +32,7 @@ int missed_add(struct missed *m, const struct wire_proc *proc, uint64_t agent_ns
                struct profile *profile, uint64_t process, struct error *err)
 {
     const struct wire_counters *count = &proc->count;
-    /* Without timers full mode is none the worse. */
+    /* Full mode does not need timers. */
     int off = count->disabled != WIRE_OFF_NOT && count->disabled != WIRE_OFF_TIMER;
     uint64_t all_ns = off ? agent_ns : count->unknown_threads != 0 ? count->cpu_ns : 0;
     struct wire_native rest = {.key = off ? WIRE_NATIVE_OFF : WIRE_NATIVE_UNKNOWN};

@@ -10,33 +10,48 @@
 #include <unistd.h>
 #include "collect/launch/process-time.h"
 
-/* Without any burst in so much CPU time it is worth a look. */
+/* The threads of a process are examined if it had no burst in so much CPU time. */
 #define QUIET_NS UINT64_C(10000000)
 
-static int thread_blocks_trap(pid_t pid, const char *tid)
+/* A file in the thread's folder of /proc; "" if it cannot be read. */
+static void read_file(pid_t pid, const char *tid, const char *file, char *text, size_t size)
 {
-    char path[64], text[4096];
-    snprintf(path, sizeof(path), "/proc/%d/task/%.12s/status", (int)pid, tid);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task/%.12s/%s", (int)pid, tid, file);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
+}
+
+static int thread_blocks_trap(pid_t pid, const char *tid)
+{
+    char text[4096];
+    read_file(pid, tid, "status", text, sizeof(text));
     const char *mask = strstr(text, "\nSigBlk:");
     return mask != NULL && (strtoull(mask + 8, NULL, 16) >> (SIGTRAP - 1) & 1) != 0;
 }
 
-static int blocks_trap(pid_t pid)
+static uint64_t thread_cpu_ns(pid_t pid, const char *tid)
+{
+    char text[128];
+    read_file(pid, tid, "schedstat", text, sizeof(text));
+    return strtoull(text, NULL, 10);
+}
+
+static void list_blocked(struct blocked *b, pid_t pid)
 {
     char path[32];
-    int found = 0;
+    b->n = 0;
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     DIR *tasks = opendir(path);
-    for (struct dirent *task; !found && tasks != NULL && (task = readdir(tasks)) != NULL;)
-        found = task->d_name[0] != '.' && thread_blocks_trap(pid, task->d_name);
+    for (struct dirent *task; b->n < BLOCKED_THREADS && tasks != NULL && (task = readdir(tasks)) != NULL;)
+        if (task->d_name[0] != '.' && thread_blocks_trap(pid, task->d_name))
+            b->thread[b->n++] =
+                (struct blocked_thread){(pid_t)atoi(task->d_name), thread_cpu_ns(pid, task->d_name)};
     if (tasks != NULL)
         closedir(tasks);
-    return found;
 }
 
 void blocked_look(struct blocked *b, const struct wire_proc *proc, pid_t pid)
@@ -46,8 +61,14 @@ void blocked_look(struct blocked *b, const struct wire_proc *proc, pid_t pid)
         return;
     if (bursts == b->bursts && cpu_ns < b->cpu_ns + QUIET_NS)
         return;
-    if (bursts == b->bursts && blocks_trap(pid))
-        b->ns += cpu_ns - b->cpu_ns;
+    struct blocked last = *b;
+    b->n = 0;
+    if (bursts == b->bursts)
+        list_blocked(b, pid);
+    for (unsigned i = 0; i < b->n; i++)
+        for (unsigned k = 0; k < last.n; k++)
+            if (b->thread[i].tid == last.thread[k].tid)
+                b->ns += b->thread[i].cpu_ns - last.thread[k].cpu_ns;
     b->bursts = bursts;
     b->cpu_ns = cpu_ns;
 }
@@ -69,15 +90,14 @@ void refusals_reason(const struct refusals *r, uint64_t cpu_ns, char *text, size
         const char *why;
     } reasons[] = {{r->gs, "threads use the GS register themselves"},
                    {r->code, "the code may change (JIT), or is not from a file"},
-                   {r->busy, "a signal was pending, or it was not safe there"},
+                   {r->busy, "a signal was pending, or the moment was not safe"},
                    {r->buffer, "the recorder was behind"}};
     text[0] = '\0';
     if (4 * r->blocked_ns > cpu_ns) {
-        snprintf(
-            text, size,
-            "SIGTRAP was blocked during %.2f s of the %.2f s of CPU time, by a system call that bypassed "
-            "libc, and no burst can begin then",
-            (double)r->blocked_ns * 1e-9, (double)cpu_ns * 1e-9);
+        snprintf(text, size,
+                 "SIGTRAP was blocked for at least %.2f s of the %.2f s of CPU time, by a system call that "
+                 "bypassed libc, and no burst can begin meanwhile",
+                 (double)r->blocked_ns * 1e-9, (double)cpu_ns * 1e-9);
         return;
     }
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)

@@ -3,10 +3,10 @@
 #include <string.h>
 #include "collect/drain/unprofiled.h"
 
-#define ERRNOS 4096u /* what the kernel tells is below; a target may have written over it */
+#define ERRNOS 4096u /* the kernel's errnos are smaller; a target may have overwritten the value */
 
-/* What is missing here is told elsewhere, or only a note of the report: a program that filters its calls from
- * some moment on has been profiled until then. */
+/* Reasons without a text are reported elsewhere, or only in a note of the report: a program that installs a
+ * seccomp filter has been profiled until then. */
 static const struct {
     const char *extent, *why;
 } reasons[WIRE_OFF_COUNT] = {
@@ -41,7 +41,7 @@ int unprofiled_next(const struct unprofiled *u, unsigned *why, char *text, size_
         uint32_t n = u->by[*why].processes;
         if (n == 0 || reasons[*why].why == NULL)
             continue;
-        /* Nothing is partly. */
+        /* without any bursts, "partly" would be wrong */
         const char *extent = u->by[*why].partly == 0 ? "not" : reasons[*why].extent;
         int code = u->by[*why].code < ERRNOS ? (int)u->by[*why].code : 0;
         snprintf(text, size, "%u process%s %s profiled (%s%s): %s%s%s%s", n, n == 1 ? " was" : "es were",

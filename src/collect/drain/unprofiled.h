@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unprofiled.h - processes that the agent left alone, or from some moment on, and why. */
+/* unprofiled.h - processes that could not be profiled, or only for a part of their time, and why. */
 #ifndef CACHEGRAM_COLLECT_UNPROFILED_H
 #define CACHEGRAM_COLLECT_UNPROFILED_H
 
@@ -11,16 +11,16 @@ struct unprofiled {
     struct {
         uint32_t processes;
         char name[64];   /* of the first one's program */
-        uint32_t partly; /* of them, these handed something over */
-        uint32_t code;   /* errno of the first one; 0: none is known */
+        uint32_t partly; /* number of those with some bursts */
+        uint32_t code;   /* errno of the first one; 0: unknown */
     } by[WIRE_OFF_COUNT];
 };
 
-/* A process has ended, or the recording has. exe: its program. */
+/* The process, or the recording, has ended. exe: its program. */
 void unprofiled_add(struct unprofiled *u, const struct wire_proc *proc, const char *exe);
 /*
- * The next reason that a user should know of, as words for a warning. *why: 0 for the first one; set to what
- * was told. Returns 0 when there is no more.
+ * Describes the next reason that the user should know, for a warning. *why: 0 for the first call; set to the
+ * reason. Returns 0 if there is no other reason.
  */
 int unprofiled_next(const struct unprofiled *u, unsigned *why, char *text, size_t size);
 

@@ -105,7 +105,7 @@ static const char *elf_obstacle(int fd, const unsigned char *head)
             dynamic = segment;
     }
     if (elf.e_type == ET_DYN && dynamic.p_type == PT_DYNAMIC && is_loader(fd, &dynamic))
-        return "is the dynamic loader, run by hand (name the program itself instead)";
+        return "is the dynamic loader, run explicitly (name the program itself instead)";
     return "is statically linked";
 }
 
@@ -187,7 +187,9 @@ int launch_agent(char *path, size_t size, struct error *err)
         if (found[0] == '\0' && realpath(CACHEGRAM_LIBDIR "/cachegram/" AGENT_NAME, found) == NULL)
             return error_set(
                 err, -ENOENT,
-                AGENT_NAME " is not beside %s; reinstall cachegram, or set CACHEGRAM_AGENT to it", self);
+                AGENT_NAME
+                " was not found next to %s; reinstall cachegram, or set CACHEGRAM_AGENT to its path",
+                self);
     }
     if (strpbrk(found, " :") != NULL)
         return error_set(err, -EINVAL,

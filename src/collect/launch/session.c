@@ -86,7 +86,8 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
     *s = (struct session){.fd = -1, .layout = w};
     s->fd = memfd_create("cachegram", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (s->fd < 0)
-        return error_set(err, -errno, "cannot make the memory shared with the program: %s", strerror(errno));
+        return error_set(err, -errno, "cannot create the memory shared with the program: %s",
+                         strerror(errno));
     int status = 0;
     rlim_t limit = RLIM_INFINITY;
     /* Sealed, so that nobody can shrink it below our mappings, which would kill us with SIGBUS. */
@@ -94,8 +95,8 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
         status =
             errno == EFBIG
                 ? error_set(err, -EFBIG,
-                            "the limit on the size of files (ulimit -f, %llu KB) is below what the memory "
-                            "shared with the program may grow to (%llu KB): raise it",
+                            "the limit on the size of files (ulimit -f, %llu KB) is below the size of the "
+                            "memory shared with the program (%llu KB): raise it",
                             (unsigned long long)limit >> 10, (unsigned long long)w.session_bytes >> 10)
                 : error_set(err, -errno, "cannot set up the memory shared with the program (%llu MB): %s",
                             (unsigned long long)w.session_bytes >> 20, strerror(errno));

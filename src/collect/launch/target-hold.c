@@ -107,12 +107,11 @@ static int others_may_trace(void)
 
 int target_may_hold(struct error *err)
 {
-    return others_may_trace()
-               ? 0
-               : error_set(err, -EPERM,
-                           "breakpoints are forbidden here (kernel.perf_event_paranoid, or a container), and "
-                           "ptrace alone would not do: its breakpoint would stay if cachegram were killed "
-                           "(kernel.yama.ptrace_scope)");
+    return others_may_trace() ? 0
+                              : error_set(err, -EPERM,
+                                          "perf breakpoints are forbidden here (kernel.perf_event_paranoid, "
+                                          "or a container), and one set by ptrace would remain if cachegram "
+                                          "were killed (kernel.yama.ptrace_scope forbids its removal)");
 }
 
 /* Returns 1 if the stop is at our breakpoint; otherwise lets the program continue. */
@@ -167,7 +166,7 @@ int target_hold_until(struct target *t, uint64_t address, int at_start, struct e
     }
     int code = set_breakpoint(t->pid, address);
     if (code != 0)
-        return error_set(err, -EPERM, "the CPU takes no breakpoint at %#llx: %s", (unsigned long long)address,
+        return error_set(err, -EPERM, "cannot set a breakpoint at %#llx: %s", (unsigned long long)address,
                          strerror(-code));
     ptrace(PTRACE_CONT, t->pid, NULL, NULL);
     code = wait_for_breakpoint(t);

@@ -139,7 +139,7 @@ static int launch_held(struct target *t, char **argv, struct error *err)
     close(child_gate[0]);
     close(child_gate[1]);
     if (code == 0 && (code = launch_finish(&l, err)) == 0 && (code = target_hold_at_start(t)) != 0)
-        error_set(err, code, "%s was killed before it had begun", argv[0]);
+        error_set(err, code, "%s was killed before it started", argv[0]);
     return code;
 }
 
@@ -199,9 +199,7 @@ int target_may_attach(pid_t pid, struct error *err)
         return error_set(err, -ESRCH, "there is no process %d", pid);
     return error_set(
         err, -EPERM,
-        "no permission to stop process %d: be its user or root, and see that kernel.yama.ptrace_scope "
-        "is 0 or that you are root",
-        pid);
+        "no permission to stop process %d: run as its user with kernel.yama.ptrace_scope 0, or as root", pid);
 }
 
 int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct error *err)
@@ -216,7 +214,7 @@ int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct err
     if (t->pidfd < 0 || t->signals < 0) {
         code = error_set(err, -errno, "cannot watch process %d: %s", pid, strerror(errno));
     } else if ((code = target_each_thread(pid, confine, &before)) != 0 || before.n == 0) {
-        code = error_set(err, code ? code : -ESRCH, "cannot keep process %d off the Pirate's CPU: %s", pid,
+        code = error_set(err, code ? code : -ESRCH, "cannot move process %d off the Pirate's CPU: %s", pid,
                          strerror(code ? -code : ESRCH));
     } else {
         code = start_guardian(t, &before, err);
