@@ -99,12 +99,12 @@ static int add_estimate(struct reading *r, uint32_t site, uint32_t object, doubl
     if (row == ANALYSIS_NO_GROUP)
         return 0;
     if (r->nestimates == r->estimates_capacity) {
-        size_t room = 2 * r->estimates_capacity + 1024;
-        void *grown = reallocarray(r->estimates, room, sizeof *r->estimates);
+        size_t capacity = 2 * r->estimates_capacity + 1024;
+        void *grown = reallocarray(r->estimates, capacity, sizeof *r->estimates);
         if (!grown)
             return -ENOMEM;
         r->estimates = grown;
-        r->estimates_capacity = room;
+        r->estimates_capacity = capacity;
     }
     r->estimates[r->nestimates].row = row;
     r->estimates[r->nestimates++].references = references;
