@@ -11,7 +11,7 @@ from hunt import MODES  # noqa: E402
 
 SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
           "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
-          "forking-threads"]
+          "forking-threads", "edited-entries"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <linux/seccomp.h>
@@ -270,7 +271,49 @@ static void forking_threads(void)
     }
 }
 
+static void on_edit(int sig, siginfo_t *info, void *context)
+{
+    (void)sig, (void)info;
+    ucontext_t *uc = context;
+    uc->uc_mcontext.gregs[REG_R12] += 5;
+    uc->uc_mcontext.gregs[REG_RBX] ^= 0xff;
+    handled++;
+}
+
 static volatile int stop;
+
+static void *disturbing(void *to)
+{
+    while (!stop) {
+        long before = handled;
+        CHECK(pthread_kill(*(pthread_t *)to, SIGUSR1) == 0);
+        for (int i = 0; i < 1000 && handled == before; i++)
+            sched_yield();
+    }
+    return NULL;
+}
+
+/* A handler that changes registers, whose signal may arrive where another handler is about to start. */
+static void edited_entries(void)
+{
+    struct sigaction a = {.sa_sigaction = on_edit, .sa_flags = SA_SIGINFO};
+    pthread_t t, me = pthread_self();
+    signal(SIGUSR1, on_signal);
+    CHECK(sigaction(SIGUSR2, &a, NULL) == 0);
+    CHECK(pthread_create(&t, NULL, disturbing, &me) == 0);
+    for (int i = 0; i < 20000; i++) {
+        long result;
+        __asm__ volatile("syscall"
+                         : "=a"(result)
+                         : "0"(SYS_tgkill), "D"(getpid()), "S"(gettid()), "d"(SIGUSR2)
+                         : "rbx", "r12", "rcx", "r11", "memory", "cc");
+        CHECK(result == 0);
+        if (i % 16 == 0)
+            churn();
+    }
+    stop = 1;
+    CHECK(pthread_join(t, NULL) == 0);
+}
 
 static void *load_and_unload(void *unused)
 {
@@ -318,7 +361,8 @@ int main(int argc, char **argv)
                   {"raw-altstacks", raw_altstacks},
                   {"raw-child-masks", raw_child_masks},
                   {"blocked-forks", blocked_forks},
-                  {"forking-threads", forking_threads}};
+                  {"forking-threads", forking_threads},
+                  {"edited-entries", edited_entries}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -588,6 +588,7 @@ static void unblock_memory_faults(int sig, const ucontext_t *uc)
 static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d)
 {
     unblock_memory_faults(sig, uc);
+    arch_finish_entry(uc);
     uint64_t handler = handle(sig, info, uc, d);
     resend_held_signals(uc);
     struct thread *t = agent_active && agent_always_translated() ? thread_self() : NULL;

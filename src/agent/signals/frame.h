@@ -27,7 +27,7 @@ struct delivery {
 };
 _Static_assert(sizeof(struct delivery) == 48, "signal_entry makes room for it");
 
-extern const char signal_entry[], signal_restorer[];
+extern const char signal_entry[], signal_restorer[], signal_entry_unmasked[], signal_entry_jump[];
 
 /* Set once, before the first handler is installed. Returns the target's handler to continue in; 0: return
  * from the signal. */
@@ -43,6 +43,11 @@ int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked);
 /* The mask of the frame that the interrupted rt_sigreturn is about to return to. 0, or -1: it cannot be read.
  */
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);
+
+/* If the signal has interrupted the last instructions of signal_entry, where another handler of the target is
+ * about to start: makes the context that handler's first instruction, as it is natively. A handler may change
+ * the registers that it finds. */
+void arch_finish_entry(ucontext_t *uc);
 
 /* The signal may have interrupted a system call, which returns EINTR because of it. */
 int arch_after_eintr(const ucontext_t *uc);

@@ -488,7 +488,7 @@ static void on_edit(int sig, siginfo_t *info, void *context)
     uc->uc_mcontext.gregs[REG_EFL] |= 1; /* carry */
 }
 
-/* hunt: leaf not blocked */
+/* hunt: leaf not blocked,noise */
 static void edit_context(struct run *r, int sig /* anysignal */, int rounds /* 5..60 */)
 {
     struct sigaction old;

@@ -41,10 +41,16 @@ signal_entry:
 	xor	%edx, %edx
 	mov	$8, %r10d
 	syscall
+	.globl	signal_entry_unmasked
+	.hidden	signal_entry_unmasked
+signal_entry_unmasked:		/* up to the jump arch_finish_entry does the same for an interrupted thread */
 	mov	%rbp, %rdi
 	mov	%r12, %rsi
 	mov	%r13, %rdx
 	xor	%eax, %eax
+	.globl	signal_entry_jump
+	.hidden	signal_entry_jump
+signal_entry_jump:
 	jmp	*%rbx
 1:	add	$56, %rsp
 	ret

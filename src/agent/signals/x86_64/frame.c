@@ -15,6 +15,24 @@
 
 uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
 
+void arch_finish_entry(ucontext_t *uc)
+{
+    static const uint8_t unchanged[] = {REG_RBX, REG_RBP, REG_RCX, REG_R8,  REG_R9,
+                                        REG_R10, REG_R11, REG_R12, REG_R13, REG_R14};
+    greg_t *g = uc->uc_mcontext.gregs;
+    uint64_t pc = (uint64_t)g[REG_RIP];
+    if (pc < (uint64_t)signal_entry_unmasked || pc > (uint64_t)signal_entry_jump)
+        return;
+    const ucontext_t *interrupted = (const ucontext_t *)g[REG_R13];
+    g[REG_RIP] = g[REG_RBX];
+    g[REG_RDI] = g[REG_RBP];
+    g[REG_RSI] = g[REG_R12];
+    g[REG_RDX] = g[REG_R13];
+    g[REG_RAX] = 0;
+    for (size_t i = 0; i < sizeof unchanged; i++)
+        g[unchanged[i]] = interrupted->uc_mcontext.gregs[unchanged[i]];
+}
+
 int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
 {
     ucontext_t *uc = (ucontext_t *)sp;
