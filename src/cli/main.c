@@ -29,6 +29,7 @@ static const struct command commands[] = {
     {"report", cmd_report, CHECK_STDOUT, "summary of a profile: what ran, cost, warnings, the curve"},
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
     {"hotspots", cmd_hotspots, CHECK_STDOUT, "misses by function, source line, module or instruction"},
+    {"annotate", cmd_annotate, CHECK_STDOUT, "source code with misses beside the lines"},
     {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
     {"sim", cmd_sim, CHECK_STDOUT, "exact simulation of a cache hierarchy on a trace"},
     {"sample", cmd_sample, 0, "sparse sampling of a trace (StatCache, StatStack), into a profile"},

@@ -58,6 +58,13 @@ static void put_object(const struct profile_object *object, char text[NAME_ROOM]
                  object->kind == PROFILE_OBJECT_FILE ? base_name(object->name) : object->name);
 }
 
+void report_object_name(const struct profile_object *object, char *text, size_t size)
+{
+    char name[NAME_ROOM];
+    put_object(object, name);
+    snprintf(text, size, "%s", name);
+}
+
 /* Prints into which functions the frame was inlined: "f a.c:7 < g b.c:9"; empty: none. */
 static void put_callers(const struct analysis_hotspots *h, const struct profile_frame *frame,
                         char text[NAME_ROOM])

@@ -22,4 +22,7 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);
 
+/* A data object's name as tables have it; NULL: unknown. */
+void report_object_name(const struct profile_object *object, char *text, size_t size);
+
 #endif

@@ -444,3 +444,24 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
         outer->function = place_of(image, address);
     return outer->function != NULL || n > 1 ? n : 0;
 }
+
+int symbols_image_function(struct symbols_image *image, uint64_t offset, uint64_t *low, uint64_t *high)
+{
+    uint64_t address;
+    Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;
+    if (image->module == NULL || address_of(elf, offset, &address) != 0)
+        return 0;
+    address += image->bias;
+    for (size_t i = 0; i < image->nsymbols; i++) {
+        const struct symbol *s = &image->symbols[i];
+        if (s->low > address)
+            break;
+        /* In one segment: both ends are as far away in the file. */
+        if (address < s->high && offset >= address - s->low) {
+            *low = offset - (address - s->low);
+            *high = offset + (s->high - address);
+            return 1;
+        }
+    }
+    return 0;
+}

@@ -34,5 +34,7 @@ const char *symbols_image_build_id(const struct symbols_image *image);
  */
 unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES]);
+/* The function around an offset of the file, [low, high) of the file, by the symbol table. 0: not known. */
+int symbols_image_function(struct symbols_image *image, uint64_t offset, uint64_t *low, uint64_t *high);
 
 #endif

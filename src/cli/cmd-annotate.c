@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-annotate.c - `cachegram annotate`: source lines and instructions with their misses. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/sizes.h"
+#include "report/annotate.h"
+#include "symbols/disassemble.h"
+#include "symbols/image.h"
+
+#define DEFAULT_SIZE (1u << 20)
+/* Without symbols: between two instructions with references, the most bytes of others that are read. */
+#define LONGEST_GAP 4096u
+/* Instructions shown before and after one with references. */
+#define CONTEXT 6u
+#define MOST_FOLDERS 64u
+
+enum { OPT_SIZE = 1, OPT_ASM, OPT_SOURCE_DIR, OPT_PREFIX_MAP };
+
+static const struct option options[] = {
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"asm", no_argument, NULL, OPT_ASM},
+    {"source-dir", required_argument, NULL, OPT_SOURCE_DIR},
+    {"prefix-map", required_argument, NULL, OPT_PREFIX_MAP},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram annotate [OPTIONS] [PROFILE] [FUNCTION|FILE]\n"
+    "\n"
+    "Prints source code with misses beside the lines, from the profile PROFILE (default cachegram.db): the "
+    "code\n"
+    "of FUNCTION, of the source FILE, or of the functions with most of the misses. What was inlined into a\n"
+    "function counts at the line of the call.\n"
+    "\n"
+    "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
+    "  --asm                   instructions, too; needs the program as it was when it was recorded\n"
+    "  --source-dir DIR        where to look for sources that are not where they were compiled; may be "
+    "repeated\n"
+    "  --prefix-map OLD=NEW    sources whose names begin with the folder OLD are in NEW; may be "
+    "repeated\n" CLI_OUTPUT_HELP "\n"
+    "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
+    "offset,misses_per_1000_refs,recorded_refs,text: a row for each line with references and, with --asm, "
+    "for\n"
+    "each instruction (offset is not empty).\n";
+
+struct arguments {
+    struct cli_output output;
+    struct analysis_annotate_question question;
+    const char *profile;
+    int with_asm;
+    const char *folders[MOST_FOLDERS], *maps[MOST_FOLDERS];
+    struct source_search search;
+    time_t started; /* the recording; 0: not known */
+};
+
+/* 0, or the status of wrong usage. */
+static int take_option(int opt, const char *value, struct arguments *a)
+{
+    uint64_t number;
+    struct error err;
+    switch (opt) {
+    case OPT_SIZE:
+        if (size_parse(value, &number, &err) != 0)
+            return cli_misuse("annotate", "%s", err.text);
+        a->question.size_bytes = (double)number;
+        return 0;
+    case OPT_ASM:
+        a->with_asm = 1;
+        return 0;
+    case OPT_SOURCE_DIR:
+        if (a->search.nfolders == MOST_FOLDERS)
+            return cli_misuse("annotate", "there are more than %u --source-dir", MOST_FOLDERS);
+        a->folders[a->search.nfolders++] = value;
+        return 0;
+    default:
+        if (*value == '=' || !strchr(value, '='))
+            return cli_misuse("annotate", "'%s' is not OLD=NEW", value);
+        if (a->search.nmaps == MOST_FOLDERS)
+            return cli_misuse("annotate", "there are more than %u --prefix-map", MOST_FOLDERS);
+        a->maps[a->search.nmaps++] = value;
+        return 0;
+    }
+}
+
+/* A database, or any file that is named as our profiles are. */
+static int is_profile(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic] = "";
+    size_t n = strlen(path);
+    FILE *f = fopen(path, "re");
+    if (f) {
+        size_t got = fread(head, 1, sizeof head, f);
+        fclose(f);
+        if (got == sizeof head && memcmp(head, magic, sizeof magic) == 0)
+            return 1;
+    }
+    return n > 3 && strcmp(path + n - 3, ".db") == 0;
+}
+
+static int take_operands(int argc, char **argv, struct arguments *a)
+{
+    int n = argc - optind;
+    if (n > 2)
+        return cli_misuse("annotate", "there are %d operands: a profile, and a function or source file", n);
+    a->profile = CLI_DEFAULT_PROFILE;
+    if (n == 2 || (n == 1 && is_profile(argv[optind])))
+        a->profile = argv[optind++];
+    if (optind < argc)
+        a->question.what = argv[optind];
+    return 0;
+}
+
+/* --- instructions --- */
+
+struct listing {
+    struct report_part *part;
+    struct symbols_image *image;
+    struct disassembler *code;
+};
+
+static int add_insn(struct report_part *p, const struct report_insn *insn)
+{
+    if ((p->ninsns & (p->ninsns - 1)) == 0) {
+        struct report_insn *grown = reallocarray(p->insns, p->ninsns ? 2 * p->ninsns : 1, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        p->insns = grown;
+    }
+    p->insns[p->ninsns++] = *insn;
+    return 0;
+}
+
+/* Nonzero: the code there is of the part; *line: of which line, 0: not known. */
+static int belongs(const struct listing *l, uint64_t offset, uint32_t *line)
+{
+    const struct annotated *part = l->part->part;
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    unsigned n = symbols_image_frames(l->image, offset, frames);
+    *line = 0;
+    for (unsigned i = 0; i < n; i++) {
+        int named = part->function && frames[i].function && strcmp(frames[i].function, part->function) == 0;
+        int in_file = strcmp(frames[i].file ? frames[i].file : "", part->file) == 0;
+        if (part->function ? named : in_file) {
+            *line = in_file ? frames[i].line : 0;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The end of the listing after the counted instruction there, and its beginning if it is before that. */
+static uint64_t widen(const struct listing *l, uint64_t counted, uint64_t *begin)
+{
+    uint64_t low, high;
+    if (!symbols_image_function(l->image, counted, &low, &high))
+        return counted + 1;
+    if (low < *begin)
+        *begin = low;
+    return high;
+}
+
+/* Of the functions around instructions with references; without symbols, from one such instruction to the
+ * next. */
+static int list_insns(const struct listing *l)
+{
+    const struct annotated *part = l->part->part;
+    uint64_t at = part->insns[0].offset, end = widen(l, at, &at);
+    size_t next = 0;
+    int gap = 0;
+    while (next < part->ninsns || at < end) {
+        const struct annotated_insn *counts = next < part->ninsns ? &part->insns[next] : NULL;
+        uint32_t line = 0;
+        if (counts && (at >= end || at > counts->offset)) {
+            /* Beyond it, as there was no boundary of instructions; or at the end of what belongs together. */
+            int beyond = at > counts->offset;
+            uint64_t from = counts->offset;
+            end = widen(l, counts->offset, &from);
+            if (beyond || (counts->offset - at > LONGEST_GAP && from < at))
+                from = counts->offset;
+            gap |= at != from;
+            at = from > at || beyond ? from : at;
+            end = end > at ? end : at + 1;
+        }
+        int is_counted = counts && at == counts->offset;
+        int is_part = belongs(l, at, &line) || is_counted;
+        struct report_insn insn = {.offset = at, .counts = is_counted ? counts : NULL, .after_gap = gap};
+        unsigned length = disassembler_insn(l->code, at, insn.text, sizeof insn.text);
+        if (length == 0)
+            snprintf(insn.text, sizeof insn.text, "(no instruction)");
+        insn.address = disassembler_address(l->code, at);
+        insn.line = is_counted ? counts->line : line;
+        if (is_part && add_insn(l->part, &insn) < 0)
+            return -ENOMEM;
+        gap = !is_part;
+        next += (size_t)is_counted;
+        at += length ? length : 1;
+    }
+    return 0;
+}
+
+/* Drops those that are far from instructions with references. */
+static void keep_near(struct report_part *p)
+{
+    size_t used = 0, since = CONTEXT + 1; /* instructions since the last counted one */
+    int gap = 0;
+    for (size_t i = 0; i < p->ninsns; i++) {
+        int near = since < CONTEXT;
+        for (size_t k = i; k < p->ninsns && k <= i + CONTEXT && !near; k++)
+            near = p->insns[k].counts != NULL;
+        since = p->insns[i].counts ? 0 : since + 1;
+        gap |= p->insns[i].after_gap;
+        if (!near) {
+            gap = 1;
+            continue;
+        }
+        p->insns[used] = p->insns[i];
+        p->insns[used++].after_gap = gap;
+        gap = 0;
+    }
+    p->ninsns = used;
+}
+
+static int disassemble(struct report_part *p, char *note, size_t size)
+{
+    const struct profile_image *image = p->part->image;
+    struct listing l = {.part = p};
+    struct error err;
+    int code = 0;
+    if (!*image->path || *image->path == '[') {
+        snprintf(note, size, "No instructions: the code is of no file");
+        p->note = note;
+        return 0;
+    }
+    l.image = symbols_image_open(image->path);
+    l.code = disassembler_open(image->path, &err);
+    if (!l.code) {
+        snprintf(note, size, "No instructions: %s", err.text);
+        p->note = note;
+    } else if (!l.image || strcmp(symbols_image_build_id(l.image), image->build_id) != 0) {
+        snprintf(note, size, "No instructions: '%s' is not the file that was recorded (its build id differs)",
+                 image->path);
+        p->note = note;
+    } else {
+        if (!*image->build_id) {
+            snprintf(note, size,
+                     "'%s' has no build id: whether it is the file that was recorded is not known",
+                     image->path);
+            p->note = note;
+        }
+        code = list_insns(&l);
+        keep_near(p);
+    }
+    symbols_image_close(l.image);
+    disassembler_close(l.code);
+    return code;
+}
+
+/* --- all of it --- */
+
+/* Of one part; its own memory. */
+struct made {
+    struct source source;
+    char note[1200];
+};
+
+static int prepare(const struct arguments *args, const struct analysis_annotation *a,
+                   struct report_part *parts, struct made *made, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < a->n && code == 0; i++) {
+        parts[i].part = &a->parts[i];
+        if (*a->parts[i].file && source_load(a->parts[i].file, &args->search, &made[i].source) == 0)
+            parts[i].source = &made[i].source;
+        parts[i].source_changed = parts[i].source && args->started && made[i].source.changed > args->started;
+        if (args->with_asm)
+            code = disassemble(&parts[i], made[i].note, sizeof made[i].note);
+    }
+    return code < 0 ? error_set(err, code, "out of memory for the instructions of a function") : 0;
+}
+
+static int print(const struct arguments *args, const struct analysis_annotation *a, struct error *err)
+{
+    struct report_part *parts = calloc(a->n + 1, sizeof *parts);
+    struct made *made = calloc(a->n + 1, sizeof *made);
+    int code = parts && made ? prepare(args, a, parts, made, err) : error_set(err, -ENOMEM, "out of memory");
+    if (code == 0)
+        report_annotation(stdout, a, parts, a->n, args->output.format);
+    for (size_t i = 0; i < a->n && parts && made; i++) {
+        free(parts[i].insns);
+        source_clear(&made[i].source);
+    }
+    free(parts);
+    free(made);
+    return code;
+}
+
+/* 0: not known. */
+static time_t get_started(struct profile *p)
+{
+    char text[64];
+    struct tm tm = {0};
+    if (profile_get(p, "started", text, sizeof text, NULL) != 0 ||
+        sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+               &tm.tm_min, &tm.tm_sec) != 6)
+        return 0;
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    time_t started = timegm(&tm);
+    return started > 0 ? started : 0;
+}
+
+int cmd_annotate(int argc, char **argv)
+{
+    struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+                          .question = {.size_bytes = DEFAULT_SIZE}};
+    struct analysis_annotation annotation;
+    struct profile *p;
+    struct error err;
+    int opt;
+    a.search = (struct source_search){.folders = a.folders, .maps = a.maps};
+    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        int taken = cli_output_option("annotate", opt, optarg, &a.output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (opt < OPT_SIZE || opt > OPT_PREFIX_MAP)
+            return cli_misuse_option("annotate", opt, argv);
+        if (take_option(opt, optarg, &a) != 0)
+            return 2;
+    }
+    if (take_operands(argc, argv, &a) != 0)
+        return 2;
+    int code = profile_open(a.profile, &p, &err);
+    if (code == 0) {
+        a.started = get_started(p);
+        code = analysis_annotate(p, a.profile, &a.question, &annotation, &err);
+        /* Closed before printing: a pager that waits must not block a recording. */
+        profile_close(p, 0, NULL);
+    }
+    if (code == 0) {
+        code = print(&a, &annotation, &err);
+        analysis_annotation_clear(&annotation);
+    }
+    return code == 0 ? 0 : cli_fail(&err);
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/annotate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "report/hotspots.h"
+
+/* Lines shown around those with references, and the longest stretch between two that is shown. */
+#define CONTEXT 2u
+#define LONGEST_GAP 10u
+#define TAB 8u
+#define MOST_WIDTH 32u /* of a data object's name */
+#define NAME_ROOM 1024
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static double share(double value, double all)
+{
+    return all > 0 ? value / all : 0;
+}
+
+static double ratio(double misses, double references)
+{
+    return references > 0 ? fmin(1, misses / references) : NAN;
+}
+
+/* With spaces for tabs; other control characters are replaced. */
+static void put_source(FILE *out, const char *text)
+{
+    size_t size = strlen(text) * TAB + 1, used = 0;
+    char *plain = malloc(size);
+    if (!plain)
+        return;
+    for (; *text; text++) {
+        if (*text != '\t')
+            plain[used++] = *text;
+        else
+            do
+                plain[used++] = ' ';
+            while (used % TAB);
+    }
+    plain[used] = '\0';
+    report_plain(out, plain);
+    free(plain);
+}
+
+/* NULL: not known. */
+static const char *source_line(const struct report_part *p, uint32_t line)
+{
+    return p->source && line >= 1 && line <= p->source->nlines ? p->source->lines[line - 1] : NULL;
+}
+
+/* --- text --- */
+
+static void put_numbers(FILE *out, const struct analysis_annotation *a, double misses, double references)
+{
+    double of_line = ratio(misses, references);
+    fprintf(out, "%6.2f%%  ", 100 * share(misses, a->insns.total.misses));
+    if (isnan(of_line))
+        fprintf(out, "%10s  ", "-");
+    else
+        fprintf(out, "%9.3f%%  ", 100 * of_line);
+    fprintf(out, "%6.2f%%", 100 * share(references, a->insns.total.references));
+}
+
+#define NO_NUMBERS "%7s  %10s  %7s", "", "", ""
+
+/* Width of the column of data objects; 0: none is known. */
+static int objects_width(const struct annotated *part)
+{
+    char text[NAME_ROOM];
+    size_t width = 0;
+    for (size_t i = 0; i < part->nlines; i++)
+        if (part->lines[i].object && part->lines[i].misses > 0) {
+            report_object_name(part->lines[i].object, text, sizeof text);
+            width = strlen(text) > width ? strlen(text) : width;
+        }
+    return (int)(width > 0 && width < strlen("data") ? strlen("data")
+                 : width < MOST_WIDTH                ? width
+                                                     : MOST_WIDTH);
+}
+
+static void put_object(FILE *out, const struct annotated_line *line, int width)
+{
+    char text[NAME_ROOM] = "", plain[4 * NAME_ROOM] = "";
+    FILE *memory = fmemopen(plain, sizeof plain, "w");
+    if (line && line->object && line->misses > 0)
+        report_object_name(line->object, text, sizeof text);
+    if (memory) {
+        report_plain(memory, text);
+        fclose(memory);
+    }
+    fprintf(out, "  %-*.*s", width, width, plain);
+}
+
+static void put_line(FILE *out, const struct analysis_annotation *a, const struct report_part *p,
+                     uint32_t number, const struct annotated_line *line)
+{
+    const char *text = source_line(p, number);
+    if (line && !p->ninsns)
+        put_numbers(out, a, line->misses, line->references);
+    else
+        fprintf(out, NO_NUMBERS);
+    if (objects_width(p->part))
+        put_object(out, line, objects_width(p->part));
+    if (number)
+        fprintf(out, "  %5" PRIu32 "  ", number);
+    else
+        fprintf(out, "      ?  ");
+    put_source(out, text ? text : number ? "" : "(no line)");
+    putc('\n', out);
+}
+
+static void put_lines(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
+{
+    const struct annotated *part = p->part;
+    uint32_t shown = 0; /* the last one */
+    for (size_t i = 0; i < part->nlines; i++) {
+        const struct annotated_line *line = &part->lines[i];
+        int first = shown == 0;
+        if (p->source && line->line) {
+            uint32_t from = first || line->line - shown > LONGEST_GAP ? line->line - CONTEXT : shown + 1;
+            if (from > line->line || from == 0)
+                from = 1;
+            if (from <= shown)
+                from = shown + 1;
+            if (!first && from > shown + 1)
+                fputs("    ...\n", out);
+            for (uint32_t number = from; number < line->line; number++)
+                put_line(out, a, p, number, NULL);
+        }
+        put_line(out, a, p, line->line, line);
+        shown = line->line;
+        if (!p->source || !shown)
+            continue;
+        /* After the last line before a long gap. */
+        uint32_t next = i + 1 < part->nlines ? part->lines[i + 1].line : UINT32_MAX;
+        if (next - shown > LONGEST_GAP)
+            for (uint32_t number = shown + 1; number <= shown + CONTEXT && number <= p->source->nlines;
+                 number++)
+                put_line(out, a, p, number, NULL);
+        if (next - shown > LONGEST_GAP)
+            shown += CONTEXT;
+    }
+}
+
+static const struct annotated_line *find_line(const struct annotated *part, uint32_t number)
+{
+    for (size_t i = 0; i < part->nlines; i++)
+        if (part->lines[i].line == number)
+            return &part->lines[i];
+    return NULL;
+}
+
+static void put_insns(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
+{
+    uint32_t line = UINT32_MAX;
+    for (size_t i = 0; i < p->ninsns; i++) {
+        const struct report_insn *insn = &p->insns[i];
+        if (insn->after_gap && i > 0)
+            fputs("    ...\n", out);
+        if (insn->line != line && insn->line)
+            put_line(out, a, p, insn->line, find_line(p->part, insn->line));
+        line = insn->line;
+        if (insn->counts)
+            put_numbers(out, a, insn->counts->misses, insn->counts->references);
+        else
+            fprintf(out, NO_NUMBERS);
+        fprintf(out, "  %*s%8" PRIx64 ":  ", objects_width(p->part) ? objects_width(p->part) + 2 : 0, "",
+                insn->address);
+        report_plain(out, insn->text);
+        putc('\n', out);
+    }
+}
+
+static void put_offsets(FILE *out, const struct analysis_annotation *a, const struct annotated *part)
+{
+    for (size_t i = 0; i < part->ninsns; i++) {
+        put_numbers(out, a, part->insns[i].misses, part->insns[i].references);
+        fprintf(out, "  ");
+        report_plain(out, base_name(part->image->path));
+        fprintf(out, "+0x%" PRIx64 "\n", part->insns[i].offset);
+    }
+}
+
+static void put_head(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
+{
+    const struct annotated *part = p->part;
+    const struct shares_result *whole = part->whole;
+    double of_part = ratio(part->misses, part->references);
+    putc('\n', out);
+    report_plain(out, part->function ? part->function : part->file);
+    fputs("  (", out);
+    report_plain(out, *part->image->path ? base_name(part->image->path) : "unknown");
+    fprintf(out, ")\n%.2f%% of the misses", 100 * share(part->misses, a->insns.total.misses));
+    if (!a->insns.full && whole && whole->enough)
+        fprintf(out, " (%.2f%% to %.2f%%)", 100 * whole->share_low, 100 * whole->share_high);
+    else if (!a->insns.full && whole)
+        fputs(" (few samples)", out);
+    fprintf(out, ", %.2f%% of the references", 100 * share(part->references, a->insns.total.references));
+    if (!isnan(of_part))
+        fprintf(out, ", miss ratio %.3f%%", 100 * of_part);
+    putc('\n', out);
+    if (p->source) {
+        report_plain(out, p->source->path);
+        fputs(p->source_changed ? " (changed after the recording: lines may have moved)\n" : "\n", out);
+    } else if (*part->file) {
+        report_plain(out, part->file);
+        fputs(" was not found: line numbers only (--source-dir, --prefix-map)\n", out);
+    } else {
+        fputs("No line numbers: the code has no debug information (compile with -g)\n", out);
+    }
+    if (p->note) {
+        report_plain(out, p->note);
+        putc('\n', out);
+    }
+    putc('\n', out);
+}
+
+static void put_text(FILE *out, const struct analysis_annotation *a, const struct report_part *parts,
+                     size_t n)
+{
+    const struct analysis_hotspots *h = &a->insns;
+    char size[SIZE_TEXT];
+    fprintf(out, "Misses by source line: LRU cache of %s, %u-byte lines\n",
+            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
+    if (h->full)
+        fprintf(out, "from all %.0f references; miss ratio %.3f%%\n", h->total.references,
+                100 * h->total.miss_ratio);
+    else
+        fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
+                h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
+                100 * h->total.ratio_high);
+    for (size_t i = 0; i < n; i++) {
+        const struct report_part *p = &parts[i];
+        put_head(out, a, p);
+        fprintf(out, "%7s  %10s  %7s", "misses", "miss ratio", "refs");
+        if (objects_width(p->part))
+            fprintf(out, "  %-*s", objects_width(p->part), "data");
+        fprintf(out, "  %5s\n", *p->part->file ? "line" : "place");
+        if (p->ninsns)
+            put_insns(out, a, p);
+        else if (*p->part->file)
+            put_lines(out, a, p);
+        else
+            put_offsets(out, a, p->part);
+    }
+}
+
+/* --- for scripts --- */
+
+static void put_csv_name(FILE *out, const char *name)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return;
+    put_source(memory, name);
+    if (fclose(memory) == 0)
+        report_csv_string(out, text);
+    free(text);
+}
+
+struct row {
+    uint32_t line;
+    double references, misses;
+    uint64_t recorded, offset;
+    const struct profile_object *object;
+    const char *text;
+    int is_insn;
+};
+
+static void put_csv_row(FILE *out, const struct analysis_annotation *a, const struct annotated *part,
+                        const struct row *r)
+{
+    char object[NAME_ROOM] = "";
+    double all = a->insns.total.references;
+    put_csv_name(out, part->function ? part->function : "");
+    putc(',', out);
+    put_csv_name(out, part->file);
+    putc(',', out);
+    if (r->line)
+        fprintf(out, "%" PRIu32, r->line);
+    putc(',', out);
+    if (r->object)
+        report_object_name(r->object, object, sizeof object);
+    put_csv_name(out, object);
+    const double numbers[] = {share(r->references, all), a->insns.size_bytes, ratio(r->misses, r->references),
+                              share(r->misses, a->insns.total.misses)};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        putc(',', out);
+        report_csv_number(out, numbers[i]);
+    }
+    fputs(",,", out);
+    put_csv_name(out, part->image->path);
+    putc(',', out);
+    if (r->is_insn)
+        fprintf(out, "%" PRIu64, r->offset);
+    putc(',', out);
+    report_csv_number(out, all > 0 ? 1000 * r->misses / all : NAN);
+    fprintf(out, ",%" PRIu64 ",", r->recorded);
+    put_csv_name(out, r->text ? r->text : "");
+    putc('\n', out);
+}
+
+static struct row row_of_line(const struct report_part *p, const struct annotated_line *line)
+{
+    return (struct row){.line = line->line,
+                        .references = line->references,
+                        .misses = line->misses,
+                        .recorded = line->recorded,
+                        .object = line->misses > 0 ? line->object : NULL,
+                        .text = source_line(p, line->line)};
+}
+
+static struct row row_of_insn(const struct report_insn *insn)
+{
+    struct row row = {.line = insn->line, .offset = insn->offset, .text = insn->text, .is_insn = 1};
+    if (insn->counts) {
+        row.references = insn->counts->references;
+        row.misses = insn->counts->misses;
+        row.recorded = insn->counts->recorded;
+    }
+    return row;
+}
+
+static void put_csv(FILE *out, const struct analysis_annotation *a, const struct report_part *parts, size_t n)
+{
+    fputs("function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,offset,"
+          "misses_per_1000_refs,recorded_refs,text\n",
+          out);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < parts[i].part->nlines; k++) {
+            struct row row = row_of_line(&parts[i], &parts[i].part->lines[k]);
+            put_csv_row(out, a, parts[i].part, &row);
+        }
+        for (size_t k = 0; k < parts[i].ninsns; k++) {
+            struct row row = row_of_insn(&parts[i].insns[k]);
+            put_csv_row(out, a, parts[i].part, &row);
+        }
+    }
+}
+
+static void put_json_number(FILE *out, const char *key, double value)
+{
+    fprintf(out, ", \"%s\": ", key);
+    report_json_number(out, value);
+}
+
+static void put_json_text(FILE *out, const char *key, const char *text)
+{
+    fprintf(out, ", \"%s\": ", key);
+    if (text)
+        report_json_string(out, text);
+    else
+        fputs("null", out);
+}
+
+static void put_json_row(FILE *out, const struct analysis_annotation *a, const struct row *r)
+{
+    char object[NAME_ROOM];
+    if (r->line)
+        fprintf(out, "{\"line\": %" PRIu32, r->line);
+    else
+        fputs("{\"line\": null", out);
+    if (r->is_insn)
+        fprintf(out, ", \"offset\": %" PRIu64, r->offset);
+    put_json_text(out, "text", r->text);
+    put_json_number(out, "refs_share", share(r->references, a->insns.total.references));
+    put_json_number(out, "miss_ratio", ratio(r->misses, r->references));
+    put_json_number(out, "miss_share", share(r->misses, a->insns.total.misses));
+    fprintf(out, ", \"recorded_refs\": %" PRIu64, r->recorded);
+    if (r->object) {
+        report_object_name(r->object, object, sizeof object);
+        put_json_text(out, "object", object);
+    }
+    putc('}', out);
+}
+
+static void put_json_part(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
+{
+    const struct annotated *part = p->part;
+    const struct shares_result *whole = part->whole && part->whole->enough ? part->whole : NULL;
+    fputs("{\"module\": ", out);
+    report_json_string(out, part->image->path);
+    put_json_text(out, "build_id", *part->image->build_id ? part->image->build_id : NULL);
+    put_json_text(out, "function", part->function);
+    put_json_text(out, "file", *part->file ? part->file : NULL);
+    put_json_text(out, "source", p->source ? p->source->path : NULL);
+    fprintf(out, ", \"source_changed\": %s", p->source_changed ? "true" : "false");
+    put_json_text(out, "note", p->note);
+    put_json_number(out, "refs_share", share(part->references, a->insns.total.references));
+    put_json_number(out, "miss_ratio", ratio(part->misses, part->references));
+    put_json_number(out, "miss_share", share(part->misses, a->insns.total.misses));
+    put_json_number(out, "miss_share_low", whole ? whole->share_low : NAN);
+    put_json_number(out, "miss_share_high", whole ? whole->share_high : NAN);
+    fputs(",\n     \"lines\": [", out);
+    for (size_t i = 0; i < part->nlines; i++) {
+        struct row row = row_of_line(p, &part->lines[i]);
+        fputs(i ? ",\n       " : "\n       ", out);
+        put_json_row(out, a, &row);
+    }
+    fputs("],\n     \"instructions\": [", out);
+    for (size_t i = 0; i < p->ninsns; i++) {
+        struct row row = row_of_insn(&p->insns[i]);
+        fputs(i ? ",\n       " : "\n       ", out);
+        put_json_row(out, a, &row);
+    }
+    fputs("]}", out);
+}
+
+static void put_json(FILE *out, const struct analysis_annotation *a, const struct report_part *parts,
+                     size_t n)
+{
+    const struct analysis_hotspots *h = &a->insns;
+    fputs("{\n  \"profile\": ", out);
+    report_json_string(out, h->profile);
+    fprintf(out, ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"line_bytes\": %u,\n  \"miss_ratio\": ",
+            h->full ? "full" : "burst", h->size_bytes, h->line_bytes);
+    report_json_number(out, h->total.miss_ratio);
+    fputs(",\n  \"parts\": [", out);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",\n    " : "\n    ", out);
+        put_json_part(out, a, &parts[i]);
+    }
+    fputs(n ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+void report_annotation(FILE *out, const struct analysis_annotation *a, const struct report_part *parts,
+                       size_t n, enum report_format format)
+{
+    if (format == REPORT_CSV)
+        put_csv(out, a, parts, n);
+    else if (format == REPORT_JSON)
+        put_json(out, a, parts, n);
+    else
+        put_text(out, a, parts, n);
+}

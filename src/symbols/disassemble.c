@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/disassemble.h"
+
+#include <Zydis/Zydis.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct disassembler {
+    uint8_t *bytes;
+    size_t size;
+    Elf64_Ehdr header;
+    ZydisDecoder decoder;
+    ZydisFormatter formatter;
+};
+
+static int cannot_read(const char *path, int code, struct error *err)
+{
+    return error_set(err, code, "cannot read '%s': %s", path, strerror(-code));
+}
+
+static int map_file(struct disassembler *d, const char *path, struct error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
+    if (fd < 0)
+        return cannot_read(path, -errno, err);
+    if (fstat(fd, &st) != 0)
+        code = cannot_read(path, -errno, err);
+    else if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof d->header)
+        code = error_set(err, -EINVAL, "'%s' is no program or library", path);
+    if (code == 0) {
+        d->size = (size_t)st.st_size;
+        void *bytes = mmap(NULL, d->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        d->bytes = bytes == MAP_FAILED ? NULL : bytes;
+        if (!d->bytes)
+            code = cannot_read(path, -errno, err);
+    }
+    close(fd);
+    return code;
+}
+
+static int start(struct disassembler *d)
+{
+    ZydisFormatter *f = &d->formatter;
+    return ZYAN_SUCCESS(ZydisDecoderInit(&d->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) &&
+           ZYAN_SUCCESS(ZydisFormatterInit(f, ZYDIS_FORMATTER_STYLE_INTEL)) &&
+           ZYAN_SUCCESS(ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE)) &&
+           ZYAN_SUCCESS(ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
+                                                  (ZyanUPointer)ZYDIS_PADDING_DISABLED));
+}
+
+struct disassembler *disassembler_open(const char *path, struct error *err)
+{
+    struct disassembler *d = calloc(1, sizeof *d);
+    if (!d) {
+        error_set(err, -ENOMEM, "out of memory for the instructions of '%s'", path);
+        return NULL;
+    }
+    int code = map_file(d, path, err);
+    if (code == 0) {
+        memcpy(&d->header, d->bytes, sizeof d->header);
+        if (memcmp(d->header.e_ident, ELFMAG, SELFMAG) != 0 || d->header.e_ident[EI_CLASS] != ELFCLASS64 ||
+            d->header.e_machine != EM_X86_64)
+            code = error_set(err, -EINVAL, "'%s' is no x86-64 program or library", path);
+        else if (!start(d))
+            code = error_set(err, -EINVAL, "the disassembler does not start");
+    }
+    if (code == 0)
+        return d;
+    disassembler_close(d);
+    return NULL;
+}
+
+void disassembler_close(struct disassembler *d)
+{
+    if (!d)
+        return;
+    if (d->bytes)
+        munmap(d->bytes, d->size);
+    free(d);
+}
+
+uint64_t disassembler_address(const struct disassembler *d, uint64_t offset)
+{
+    for (size_t i = 0; i < d->header.e_phnum; i++) {
+        Elf64_Phdr segment;
+        uint64_t at = d->header.e_phoff + i * sizeof segment;
+        if (at < d->header.e_phoff || at > d->size - sizeof segment)
+            break;
+        memcpy(&segment, d->bytes + at, sizeof segment);
+        if (segment.p_type == PT_LOAD && offset >= segment.p_offset &&
+            offset - segment.p_offset < segment.p_filesz)
+            return offset - segment.p_offset + segment.p_vaddr;
+    }
+    return offset;
+}
+
+unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *text, size_t size)
+{
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (offset >= d->size ||
+        !ZYAN_SUCCESS(
+            ZydisDecoderDecodeFull(&d->decoder, d->bytes + offset, d->size - offset, &insn, operands)) ||
+        !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&d->formatter, &insn, operands,
+                                                      insn.operand_count_visible, text, size,
+                                                      disassembler_address(d, offset), NULL)))
+        return 0;
+    return insn.length;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disassemble.h - instructions of an ELF file as text (Zydis, Intel's syntax). */
+#ifndef CACHEGRAM_SYMBOLS_DISASSEMBLE_H
+#define CACHEGRAM_SYMBOLS_DISASSEMBLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct disassembler;
+
+/* NULL with err: the file cannot be read, or is no ELF file. */
+struct disassembler *disassembler_open(const char *path, struct error *err);
+void disassembler_close(struct disassembler *d); /* NULL is allowed */
+/* The instruction at an offset of the file, as text without control characters. Its length in bytes; 0: there
+ * is none. */
+unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *text, size_t size);
+/* The address of an offset of the file, as its program headers and objdump have it. */
+uint64_t disassembler_address(const struct disassembler *d, uint64_t offset);
+
+#endif

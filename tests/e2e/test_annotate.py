@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Misses beside source lines and instructions: planted programs, and what is missing: sources, debug information, the
+program. Full mode, whose answers are exact, unless the text differs."""
+import csv
+import io
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import BURST, FULL, TARGETS, build_target, run
+
+# The matrix is 8 MB; a column of it has 1024 lines.
+SIZE = ["--size", "32K"]
+
+
+def annotate(cachegram, *options):
+    result = run([cachegram, "annotate", *SIZE, *options])
+    assert result.status == 0, result.err
+    return result.out.decode()
+
+
+def rows(cachegram, *options):
+    return list(csv.DictReader(io.StringIO(annotate(cachegram, "--format", "csv", *options))))
+
+
+def marked(source, mark):
+    lines = [i + 1 for i, line in enumerate(source.read_text().splitlines()) if re.search(rf"(//|/\*) {mark}( \*/)?$", line)]
+    assert len(lines) == 1
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A program in C and one in C++, with copies of their sources, which tests may move away: {name: (source, profile)}."""
+    made = {}
+    for name in ("hot_matrix.c", "hot_inlined.cpp"):
+        folder = tmp_path_factory.mktemp("annotate") / "sources"
+        folder.mkdir()
+        shutil.copy2(TARGETS / name, folder)
+        for header in TARGETS.glob("*.h"):
+            shutil.copy2(header, folder)
+        made[name] = folder / name, folder.parent / "p.db", build_target(folder / name, folder.parent)
+    return made
+
+
+@pytest.fixture(scope="module")
+def matrix(places, cachegram):
+    source, db, program = places["hot_matrix.c"]
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program, "1"]).status == 0
+    return source, db, program
+
+
+@pytest.fixture(scope="module")
+def inlined(places, cachegram):
+    source, db, program = places["hot_inlined.cpp"]
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program, "1"]).status == 0
+    return source, db, program
+
+
+def test_lines_of_a_function(matrix, cachegram):
+    source, db, _ = matrix
+    lines = rows(cachegram, db, "by_columns")
+    worst = max(lines, key=lambda row: float(row["miss_share"]))
+    assert (worst["function"], worst["file"], int(worst["line"])) == ("by_columns", str(source), marked(source, "misses"))
+    assert worst["text"] == source.read_text().splitlines()[int(worst["line"]) - 1]
+    assert float(worst["miss_ratio"]) == pytest.approx(1, abs=0.001)
+    assert worst["offset"] == "" and worst["object"] != ""
+    # All lines of the function are the function.
+    table = run([cachegram, "hotspots", *SIZE, "--format", "csv", db]).out.decode()
+    function = next(row for row in csv.DictReader(io.StringIO(table)) if row["function"] == "by_columns")
+    assert sum(float(row["miss_share"]) for row in lines) == pytest.approx(float(function["miss_share"]), abs=1e-9)
+    assert sum(int(row["recorded_refs"]) for row in lines) == int(function["recorded_refs"])
+
+
+def test_text(matrix, cachegram):
+    source, db, _ = matrix
+    out = annotate(cachegram, db)
+    assert out.startswith("Misses by source line: LRU cache of 32K, 64-byte lines\nfrom all ")
+    # Functions with most of the misses come first.
+    assert out.index("\nby_columns  (hot_matrix)\n") < out.index("\nby_rows  (hot_matrix)\n")
+    assert f"\n{source}\n" in out
+    line = next(line for line in out.splitlines() if line.endswith("/* misses */"))
+    share = float(line.split("%")[0])
+    assert share > 80 and f" {marked(source, 'misses')} " in line
+    # The lines around it have no numbers.
+    loop = next(line for line in out[out.index("\nby_columns"):].splitlines() if "for (int row" in line)
+    assert "%" not in loop
+    assert "changed after the recording" not in out
+
+
+def test_inlined_code(inlined, cachegram):
+    """It counts at the call in the function that it was inlined into, and at its own line in its own."""
+    source, db, _ = inlined
+    outer = max(rows(cachegram, db, "grid::Solver<double>::sum_columns"), key=lambda row: float(row["miss_share"]))
+    inner = max(rows(cachegram, db, "at"), key=lambda row: float(row["miss_share"]))
+    of_file = max(rows(cachegram, db, "hot_inlined.cpp"), key=lambda row: float(row["miss_share"]))
+    assert (outer["function"], int(outer["line"])) == ("grid::Solver<double>::sum_columns", marked(source, "inlined"))
+    assert (inner["function"], int(inner["line"])) == ("grid::Matrix<double>::at", marked(source, "misses"))
+    assert (of_file["function"], of_file["file"], of_file["line"]) == ("", str(source), inner["line"])
+
+
+def test_instructions(matrix, cachegram):
+    source, db, program = matrix
+    listing = [row for row in rows(cachegram, "--asm", db, "by_columns") if row["offset"]]
+    dump = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], check=True, capture_output=True, text=True).stdout
+    known = dict(re.findall(r"^ *([0-9a-f]+):\t(\S+)", dump, re.MULTILINE))
+    headers = subprocess.run(["readelf", "-lW", program], check=True, capture_output=True, text=True).stdout
+    segments = [[int(word, 16) for word in line.split()[1:6]] for line in headers.splitlines() if line.split()[:1] == ["LOAD"]]
+    for row in listing:
+        offset = int(row["offset"])
+        address = next(offset - s[0] + s[1] for s in segments if s[0] <= offset < s[0] + s[3])
+        same = {"jnz": "jne", "jz": "je", "jnb": "jae", "jnbe": "ja", "jnl": "jge", "jnle": "jg", "nop": "nopw"}
+        ours = row["text"].split()[0]
+        assert known[f"{address:x}"].rstrip("lqw") in (ours.rstrip("lqw"), same.get(ours, ours).rstrip("lqw"), "cs", "data16", "xchg")
+    worst = max(listing, key=lambda row: float(row["miss_share"]))
+    assert int(worst["line"]) == marked(source, "misses")
+    lines = [row for row in rows(cachegram, db, "by_columns")]
+    assert sum(float(row["miss_share"]) for row in listing) == pytest.approx(sum(float(row["miss_share"]) for row in lines))
+    text = annotate(cachegram, "--asm", db, "by_columns")
+    assert re.search(r"^ *\d+\.\d+% +\d+\.\d+% +\d+\.\d+% +[0-9a-f]+:  \S", text, re.MULTILINE)
+
+
+def test_instructions_of_another_program(matrix, cachegram, tmp_path):
+    """The same path, another file: no instructions are shown, and why."""
+    _, _, program = matrix
+    copy, db = tmp_path / "program", tmp_path / "p.db"
+    shutil.copy(program, copy)
+    assert run([cachegram, "record", *FULL, "-o", db, "--", copy, "1"]).status == 0
+    shutil.copy("/bin/true", copy)
+    assert "No instructions: '{}' is not the file that was recorded".format(copy) in annotate(cachegram, "--asm", db, "by_columns")
+    copy.unlink()
+    out = annotate(cachegram, "--asm", db, "by_columns")
+    assert f"No instructions: cannot read '{copy}': No such file or directory" in out and "/* misses */" in out
+    assert all(row["offset"] == "" for row in rows(cachegram, "--asm", db, "by_columns"))
+
+
+def test_sources_elsewhere(matrix, cachegram, tmp_path):
+    source, db, _ = matrix
+    hidden = source.with_suffix(".away")
+    source.rename(hidden)
+    try:
+        out = annotate(cachegram, db, "by_columns")
+        assert f"{source} was not found: line numbers only" in out and "misses */" not in out
+        assert re.search(rf"% .* {marked(hidden, 'misses')} *$", out, re.MULTILINE)
+        assert json.loads(annotate(cachegram, "--format", "json", db, "by_columns"))["parts"][0]["source"] is None
+        (tmp_path / "new" / "sources").mkdir(parents=True)
+        shutil.copy2(hidden, tmp_path / "new" / "sources" / source.name)
+        for options in (["--source-dir", tmp_path / "new" / "sources"], ["--source-dir", "/nothing", "--source-dir", tmp_path / "new"],
+                        ["--prefix-map", f"{source.parent.parent}={tmp_path / 'new'}"], ["--prefix-map", f"/={tmp_path}/none", "--prefix-map", f"{source.parent}/={tmp_path / 'new' / 'sources'}"]):
+            out = annotate(cachegram, *options, db, "by_columns")
+            assert "/* misses */" in out and f"\n{tmp_path / 'new' / 'sources' / source.name}\n" in out
+        # Not every folder that begins alike.
+        assert "was not found" in annotate(cachegram, "--prefix-map", f"{str(source.parent)[:-1]}={tmp_path / 'new'}", db, "by_columns")
+    finally:
+        hidden.rename(source)
+
+
+def test_source_changed(matrix, cachegram):
+    source, db, _ = matrix
+    before = source.stat()
+    source.touch()
+    try:
+        with sqlite3.connect(db) as con:
+            con.execute("update run set value = '2001-01-01T00:00:00Z' where key = 'started'")
+        assert "changed after the recording" in annotate(cachegram, db, "by_columns")
+        assert json.loads(annotate(cachegram, "--format", "json", db, "by_columns"))["parts"][0]["source_changed"] is True
+    finally:
+        with sqlite3.connect(db) as con:
+            con.execute("update run set value = '2037-01-01T00:00:00Z' where key = 'started'")
+    assert before.st_size == source.stat().st_size
+
+
+@pytest.mark.parametrize("way", ["separate", "symbols", "nothing"])
+def test_debug_information(way, matrix, cachegram, tmp_path):
+    source, _, program = matrix
+    stripped, db = tmp_path / "program", tmp_path / "p.db"
+    shutil.copy(program, stripped)
+    if way == "separate":
+        subprocess.run(["objcopy", "--only-keep-debug", stripped, tmp_path / "program.debug"], check=True)
+        subprocess.run(["strip", stripped], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={tmp_path / 'program.debug'}", stripped], check=True)
+    else:
+        subprocess.run(["strip", *(["--strip-debug"] if way == "symbols" else []), stripped], check=True)
+    assert run([cachegram, "record", *FULL, "-o", db, "--", stripped, "1"]).status == 0
+    out = annotate(cachegram, db)
+    worst = max(rows(cachegram, "--asm", db), key=lambda row: float(row["miss_share"]) if row["offset"] else 0)
+    assert float(worst["miss_share"]) > 0.8 and worst["text"] != ""
+    if way == "separate":
+        assert "/* misses */" in out and int(worst["line"]) == marked(source, "misses")
+    else:
+        assert "No line numbers: the code has no debug information" in out
+        assert re.search(r"% +program\+0x[0-9a-f]+$", out, re.MULTILINE)
+        assert worst["line"] == "" and worst["function"] == ("by_columns" if way == "symbols" else worst["function"])
+
+
+def test_bursts_have_intervals(matrix, cachegram, tmp_path):
+    _, _, program = matrix
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *BURST, "-o", db, "--", program, "30"]).status == 0
+    out = annotate(cachegram, db, "by_columns")
+    assert re.search(r"^from \d+ bursts, ", out, re.MULTILINE)
+    assert re.search(r"^\d+\.\d+% of the misses \((\d+\.\d+% to \d+\.\d+%|few samples)\), ", out, re.MULTILINE)
+
+
+def test_hostile_names(matrix, cachegram, tmp_path):
+    """A program and a source whose names and text would steer a terminal, or are no UTF-8."""
+    source = tmp_path.joinpath("a\x1b[31m,\"b").as_posix() + "\udcff\udcc2\udc9b.c"
+    with open(source, "wb") as f:
+        f.write(matrix[0].read_bytes().replace(b"/* misses */", b"/* \x1b[31m\t\x00 \xff\xc2\x9b misses */"))
+    program, db = source[:-2], tmp_path / "p.db"
+    subprocess.run(["gcc", "-O1", "-g", "-w", "-o", program, "-x", "c", source], check=True)
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program, "1"]).status == 0
+    for form in ("text", "csv", "json"):
+        text = annotate(cachegram, "--format", form, "--asm", db)
+        assert not any(ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0 for c in text)
+        if form == "json":
+            assert json.loads(text)["parts"]
+        if form == "csv":
+            assert all(len(row) == 14 and None not in row for row in csv.DictReader(io.StringIO(text)))
+
+
+def test_unknown_names(matrix, cachegram):
+    _, db, _ = matrix
+    result = run([cachegram, "annotate", db, "by_column"])
+    assert result.status == 1 and result.out == b"" and b"'by_column'" in result.err and result.err.count(b"\n") == 1
+    assert run([cachegram, "annotate", db, "matrix.c"]).status == 1  # hot_matrix.c is another file
+    assert run([cachegram, "annotate", db, "sources/hot_matrix.c"]).status == 0
+
+
+@pytest.mark.parametrize("wrong", [["--size", "x"], ["--prefix-map", "a"], ["--prefix-map", "=a"], ["--nonsense"], ["a", "b", "c"]])
+def test_wrong_usage(wrong, cachegram):
+    result = run([cachegram, "annotate", *wrong])
+    assert (result.status, result.out) == (2, b"")
+    assert result.err.count(b"\n") == 1
