@@ -153,7 +153,7 @@ def test_partitions(folder):
     assert by_size == by_ways
     assert float(by_size[0]["shared_miss_ratio"]) == pytest.approx(1 / 800)
     assert float(rows("corun", "large.db", "huge.db", cwd=folder)[0]["shared_miss_ratio"]) > 0.1
-    for bad, words in (("3M,0", "leave no time"), ("17w,0", "16 ways"), ("1M", "one item for each")):
+    for bad, words in (("3M,0", "leave nothing"), ("17w,0", "16 ways"), ("1M", "one item for each")):
         done = cachegram("corun", "large.db", "huge.db", "--partition", bad, cwd=folder)
         assert done.returncode in (1, 2) and words in done.stderr
 
