@@ -23,7 +23,7 @@ import bench
 SIZES = "32K,64K,128K,256K,512K,1M,2M,4M,8M"
 MODELS = ("statstack", "random")  # as `mrc --model` calls them
 LABELS = {"statstack": ("LRU", "StatStack"), "random": ("random", "StatCache")}
-# Beside the medium inputs of bench.py.
+# Next to the medium inputs of bench.py.
 PROGRAMS = ("bzip2", "xz", "gzip", "sqlite3", "python3", "perl", "cc1", "sort", "awk", "openssl", "tar")
 
 

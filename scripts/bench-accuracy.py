@@ -131,7 +131,7 @@ def query(db, text):
 
 
 def rate_told(db, references, own):
-    """Bursts are placed by time and told how fast code was there: the mean is the run's rate, if all of it is right. As a
+    """Bursts are placed by time and reported how fast code was there: the mean is the run's rate, if all of it is right. As a
     share of what it is."""
     rows = query(db, "SELECT gap_ns * 1.0, coalesce(near_per_ns, refs_per_ns) * (1 + coalesce(string_hits, 0))"
                      " FROM burst WHERE coalesce(near_per_ns, refs_per_ns) IS NOT NULL")

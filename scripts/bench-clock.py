@@ -5,7 +5,7 @@
 usage: scripts/bench-clock.py [--rounds N] 'COMMAND LINE'...
 
 Of each command, CPU times natively and with --clock count-always in turns (median of the ratios); then, with a
-stretch of counting every 4 ms, what one costs, and the mean of the rates that bursts were told (over CPU time,
+stretch of counting every 4 ms, what one costs, and the mean of the rates that bursts were reported (over CPU time,
 so that it is comparable) with the true one, references by time. CACHEGRAM names the program to run.
 """
 import argparse
@@ -42,9 +42,9 @@ def measure(argv, rounds):
         references = keys["clock_references"]
         slowdown.append(keys["cpu_seconds"] / native[-1])
     often = ["--clock", "count", "--watch", "none", "--gap-us", "4000"]
-    told = [record(argv, often, "select avg(refs_per_ns) from burst")[0][0] for _ in range(rounds)]
+    reported = [record(argv, often, "select avg(refs_per_ns) from burst")[0][0] for _ in range(rounds)]
     count = dict(record(argv, often, "select name, sum(value) from counter group by name"))
-    return {"true": references / min(native) * 1e-9, "told": statistics.median(told),
+    return {"true": references / min(native) * 1e-9, "reported": statistics.median(reported),
             "slowdown": statistics.median(slowdown), "stretch": count["count_cpu_ns"] / count["counts"] / 1e3,
             "away": count["count_away_ns"] / count["counts"] / 1e3}
 
@@ -54,13 +54,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("commands", nargs="+")
     arguments = parser.parse_args()
-    print("| | always counted, CPU time | a stretch, us | of that translating, us | true references/ns | told / true |")
+    print("| | always counted, CPU time | a stretch, us | of that translating, us | true references/ns | reported / true |")
     print("| --- | --- | --- | --- | --- | --- |")
     for line in arguments.commands:
         argv = shlex.split(line)
         m = measure(argv, arguments.rounds)
         print(f"| {os.path.basename(argv[0])} | {m['slowdown']:.2f} | {m['stretch']:.0f} | {m['away']:.0f} | {m['true']:.2f} |"
-              f" {m['told'] / m['true']:.2f} |", flush=True)
+              f" {m['reported'] / m['true']:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

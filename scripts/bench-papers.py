@@ -140,10 +140,10 @@ def model_error(result):
     return sum(found) / len(found), max(found)
 
 
-def print_row(name, found, told):
+def print_row(name, found, reported):
     print(f"| {name} | {len(found)} | {sum(found) / len(found):.3f} | "
           + " | ".join(f"{quantile(found, q):.3f}" for q in (.5, .9, .99)) + f" | {max(found):.2f} | "
-          f"{below(found, .2):.0f}% | {below(found, .4):.0f}% | {told} |")
+          f"{below(found, .2):.0f}% | {below(found, .4):.0f}% | {reported} |")
 
 
 def print_tables(results):
@@ -161,8 +161,8 @@ def print_tables(results):
           "published |\n" + "| --- " * 10 + "|")
     with_bursts = {program: result for program, result in results.items() if "bursts" in result}
     for setting in SETTINGS:
-        told = f"90% < {PUBLISHED[setting]}"
-        print_row(f"{setting.upper()}: {KINDS['scatter']}", all_errors(results, setting, "scatter"), told)
+        reported = f"90% < {PUBLISHED[setting]}"
+        print_row(f"{setting.upper()}: {KINDS['scatter']}", all_errors(results, setting, "scatter"), reported)
         print_row(f"{setting.upper()}: {KINDS['exact']}", all_errors(results, setting, "exact"), "")
         if with_bursts:
             if len(with_bursts) < len(results):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How bursts are weighed where a program goes from fast to slow code and back: told against true.
+"""How bursts are weighed where a program goes from fast to slow code and back: reported against true.
 
 tests/targets/two_speeds.c makes a hundred references in fast code for each in slow code, in turns of so many of the slow
 ones, which take some 30 ns each; the fast ones take a tenth of the time of a turn or up to as long, as the processor is.
@@ -22,7 +22,7 @@ SLOW = (150, 500, 1500, 5000, 15000, 50000, 500000)
 TOTAL = 60000000  # slow references of a run: some two seconds
 
 
-def told(cachegram, program, slow, options, seed, folder):
+def reported(cachegram, program, slow, options, seed, folder):
     db = str(folder / "phases.db")
     argv = [program, str(TOTAL // slow), str(slow * 100 // 3), str(slow)]
     subprocess.run([cachegram, "record", "-o", db, "--gap-us", "5000", "--watch", "none", "--seed", str(seed),
@@ -43,9 +43,9 @@ def main():
         program = str(folder / "two_speeds")
         source = pathlib.Path(__file__).resolve().parent.parent / "tests" / "targets" / "two_speeds.c"
         subprocess.run(["cc", "-O2", "-o", program, str(source)], check=True)
-        print("| slow references in a turn | true % | told %, median | range |\n| --- | --- | --- | --- |")
+        print("| slow references in a turn | true % | reported %, median | range |\n| --- | --- | --- | --- |")
         for slow in SLOW:
-            values = [told(cachegram, program, slow, options, seed, folder) for seed in range(1, options.rounds + 1)]
+            values = [reported(cachegram, program, slow, options, seed, folder) for seed in range(1, options.rounds + 1)]
             print(f"| {slow} | {100 / 101:.2f} | {statistics.median(values):.2f} | "
                   f"{min(values):.2f} to {max(values):.2f} |", flush=True)
 

@@ -122,9 +122,9 @@ def simulated(build):
                   f"{percent(max(errors), 2):>16} {percent(statistics.mean(errors), 3):>14}")
 
 
-def shares(told):
-    good = sum(r["intervals"] for r in told["pirate"])
-    dropped = sum(r["dropped"] for r in told["pirate"])
+def shares(reported):
+    good = sum(r["intervals"] for r in reported["pirate"])
+    dropped = sum(r["dropped"] for r in reported["pirate"])
     return good / (good + dropped) if good + dropped else 0
 
 
@@ -133,16 +133,16 @@ def knees(tool, folder, micro, priority):
     for kind, steps, sets in (("random", 600000000, (4, 6, 8)), ("chained", 120000000, (6,)),
                               ("sequential", 2500000000, (8,))):
         for mb in sets:
-            told = pirate(tool, folder, ["--progress", "progress", "--interval-ms", "10", "--threads", "1"],
+            reported = pirate(tool, folder, ["--progress", "progress", "--interval-ms", "10", "--threads", "1"],
                           [micro, kind, mb * MB, steps], priority)
-            if not told:
+            if not reported:
                 sys.exit(APART)
-            print(f"{kind}, {mb} MB: {told['llc_bytes'] / MB:.1f} MB to share, {percent(shares(told))} of the intervals valid")
-            print("  available MB  " + " ".join(f"{r['available_bytes'] / MB:6.1f}" for r in told["pirate"]))
+            print(f"{kind}, {mb} MB: {reported['llc_bytes'] / MB:.1f} MB to share, {percent(shares(reported))} of the intervals valid")
+            print("  available MB  " + " ".join(f"{r['available_bytes'] / MB:6.1f}" for r in reported["pirate"]))
             print("  ns a step     " + " ".join(f"{r['ns_per_unit']:6.2f}" if r["valid"] else "     -"
-                                                for r in told["pirate"]))
+                                                for r in reported["pirate"]))
             print("  +-            " + " ".join(f"{(r['ns_high'] - r['ns_low']) / 2:6.2f}" if r["valid"] else "      "
-                                                for r in told["pirate"]), flush=True)
+                                                for r in reported["pirate"]), flush=True)
 
 
 def make_input(path):
@@ -196,12 +196,12 @@ def overhead(tool, folder, micro, rounds, priority):
         for _ in range(rounds):
             cpu, wall = alone(argv, micro, priority)
             seconds.append(wall)
-            told = pirate_at_work(tool, folder, ["--progress", "io", "--llc", LLC, "--sizes", LITTLE], argv, priority)
-            little.append(told["cpu_seconds"] / cpu - 1)
-            told = pirate_at_work(tool, folder, ["--progress", "io", "--llc", LLC], argv, priority)
-            measured = sum(r["intervals"] + r["dropped"] > 0 for r in told["pirate"])
-            full.append((measured, told["stopped_percent"] / 100, told["own_percent"] / 100,
-                         (told["stopped_percent"] + told["own_percent"]) / 100))
+            reported = pirate_at_work(tool, folder, ["--progress", "io", "--llc", LLC, "--sizes", LITTLE], argv, priority)
+            little.append(reported["cpu_seconds"] / cpu - 1)
+            reported = pirate_at_work(tool, folder, ["--progress", "io", "--llc", LLC], argv, priority)
+            measured = sum(r["intervals"] + r["dropped"] > 0 for r in reported["pirate"])
+            full.append((measured, reported["stopped_percent"] / 100, reported["own_percent"] / 100,
+                         (reported["stopped_percent"] + reported["own_percent"]) / 100))
         sizes, held, own, total = map(statistics.median, zip(*full))
         print(f"  {name:8} {statistics.median(seconds):6.2f} s {sizes:6.0f} {percent(held, 2):>8} {percent(own, 2):>10} "
               f"{percent(total, 2):>9}  {ends(row[3] for row in full):>16} {percent(statistics.median(little)):>7}  "
@@ -220,13 +220,13 @@ def ways(tool, folder, micro, priority):
             ("micro random, 4 MB", "progress", [micro, "random", 4 * MB, 200000000], [micro, "random", 4 * MB, 2000000000]),
             ("bzip2", "io", *2 * [["bzip2", "-c", folder / "input"]])):
         options = ["--llc", LLC, "--sizes", "1M,2M,3M,4M,5M,6M,7M,8M"]
-        told = {"whole runs": pirate(tool, folder, [*options, "--repeats", "3"], short, priority),
+        reported = {"whole runs": pirate(tool, folder, [*options, "--repeats", "3"], short, priority),
                 "one run": pirate(tool, folder, [*options, "--progress", progress], long, priority)}
-        if None in told.values():
+        if None in reported.values():
             sys.exit(APART)
         print(f"{title}: slower than with {LLC} of the last level")
-        print("  available MB  " + " ".join(f"{r['available_bytes'] / MB:7.1f}" for r in told["one run"]["pirate"]))
-        for way, result in told.items():
+        print("  available MB  " + " ".join(f"{r['available_bytes'] / MB:7.1f}" for r in reported["one run"]["pirate"]))
+        for way, result in reported.items():
             print(f"  {way:12}  " + " ".join(f"{percent(r['slowdown'] and r['slowdown'] - 1):>7}" for r in result["pirate"]))
             print("  +-            " + " ".join(
                 f"{percent((r['ns_high'] - r['ns_low']) / 2 / r['ns_per_unit']) if r['valid'] and r['ns_high'] else '':>7}"

@@ -25,8 +25,8 @@ PARTS = [(1 << 10, 4 << 10), (4 << 10, 16 << 10), (16 << 10, 64 << 10)]
 
 def differences(estimate, exact):
     """Mean signed difference of each part; None where nothing is answered."""
-    told = {s: 100 * (estimate[s][0] - exact[s][0]) for s in exact if s in estimate and estimate[s][0] is not None}
-    parts = [[d for s, d in told.items() if low <= s <= high] for low, high in PARTS]
+    reported = {s: 100 * (estimate[s][0] - exact[s][0]) for s in exact if s in estimate and estimate[s][0] is not None}
+    parts = [[d for s, d in reported.items() if low <= s <= high] for low, high in PARTS]
     return [statistics.mean(part) if part else None for part in parts]
 
 

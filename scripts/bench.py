@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What profiling costs: CPU time of a profiled run against a native run beside it, and beside Valgrind's.
+"""What profiling costs: CPU time of a profiled run against a native run next to it, and next to Valgrind's.
 
 In each round a native run and every way of profiling follow each other in random order, so that a busy machine
-hits all alike. A ratio is taken within a round; told are the median of the rounds and their range. CPU time (user and
+hits all alike. A ratio is taken within a round; reported are the median of the rounds and their range. CPU time (user and
 system) is that of all processes together, the recorder's included. Costly ways get smaller inputs, with native
 runs of their own: `idle`, `burst` and `program` the large one, `none`, `counts` and `full` the medium one, Valgrind's
 tools the small one (and lackey one round).
@@ -219,9 +219,9 @@ def main():
         print("\n# nanoseconds a reference: native (medium input), recording warm in bursts (large input)")
         for program in args.programs.split(","):
             ns = results[program]["nanoseconds"] = nanoseconds(argvs[program], prefix, args.rounds, d)
-            told = f"{ns['native']:8.2f} {ns['recording']:8.2f}  ({ns['bursts']} bursts)" \
+            reported = f"{ns['native']:8.2f} {ns['recording']:8.2f}  ({ns['bursts']} bursts)" \
                 if ns and ns["recording"] else "failed"
-            print(f"{program:10} {told}", flush=True)
+            print(f"{program:10} {reported}", flush=True)
         warm = [r["nanoseconds"]["recording"] for r in results.values() if r["nanoseconds"] and
                 r["nanoseconds"]["recording"]]
         if warm:

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs side by side on this machine: measured slowdown against predicted, as a table for docs/accuracy.md.
 
-Of each pair the first program runs alone and beside the second (which starts over until the first is done), in turn;
-its user CPU time counts. "Alone" the other CPU spins, without touching memory, so that nobody else uses it. The host
+Of each pair the first program runs alone and next to the second (which starts over until the first is done), in turn;
+its user CPU time counts. "Alone" the other CPU spins, without touching memory, so that no one else uses it. The host
 of a virtual machine may move its CPUs to where they share no cache: before and after each of the two, bench_shared
 sends a cache line back and forth, and only rounds in which the CPUs shared the last level every time count as such;
-those in which they never did are told apart. Slowdown is the median of the rounds' ratios.
+those in which they never did are distinguished. Slowdown is the median of the rounds' ratios.
 
 Predictions come from full-mode profiles (of the first rounds of the same work), the description of this machine, and
 the CPI alone: the median time alone times the clock over the profile's instructions.

@@ -143,7 +143,7 @@ int main(void)
     failed |= measure("1M, fully associative, lru", &one, access);
     one.level[0] = (struct sim_level){32 << 10, 8, SIM_LRU, 0, 0};
     one.causes = 1;
-    failed |= measure("32K, 8 ways, lru, causes told", &one, access);
+    failed |= measure("32K, 8 ways, lru, causes reported", &one, access);
     struct sim_config three = {.levels = 3,
                                .cores = 1,
                                .line_bytes = 64,

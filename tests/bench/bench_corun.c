@@ -43,7 +43,7 @@ static double now_s(void)
 /* --- programs side by side in the simulator, and what is known of the references that each made --- */
 
 struct group {
-    uint32_t n, number[GROUP]; /* which of the windows; one may run beside itself */
+    uint32_t n, number[GROUP]; /* which of the windows; one may run next to itself */
     struct corun_result sim[GROUP];
     const struct knowledge *known[GROUP];
 };

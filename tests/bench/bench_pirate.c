@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulated half of docs/pirate.md: figure 5 of Eklov's thesis. A Target reads a set of 8 MB, at random
- * or from end to end, in a cache of 8 MB and 16 ways; a Pirate takes some of the ways. Beside it, the Target
+ * or from end to end, in a cache of 8 MB and 16 ways; a Pirate takes some of the ways. Next to it, the Target
  * alone in a cache of what is left. usage: bench_pirate
  */
 #include <stdio.h>

@@ -49,7 +49,7 @@ static struct stackset *distances(const uint64_t *address, const uint16_t *size,
 }
 
 struct tally {
-    unsigned told, held;
+    unsigned reported, held;
     double error, half; /* sums */
 };
 
@@ -67,7 +67,7 @@ static int add_sample(const struct stackset *set, double rate, const struct curv
     for (unsigned i = 0; i < SIZES; i++) {
         if (isnan(point[i].miss_ratio))
             continue;
-        tally[i].told++;
+        tally[i].reported++;
         tally[i].held += point[i].low <= exact[i].miss_ratio && exact[i].miss_ratio <= point[i].high;
         tally[i].error += fabs(point[i].miss_ratio - exact[i].miss_ratio);
         tally[i].half += (point[i].high - point[i].low) / 2;
@@ -77,18 +77,18 @@ static int add_sample(const struct stackset *set, double rate, const struct curv
 
 static void print(const struct curve_point *exact, const struct tally *tally)
 {
-    unsigned told = 0, held = 0;
+    unsigned reported = 0, held = 0;
     printf("   size  exact  held  mean error  half a band  (percent of samples; percentage points)\n");
     for (unsigned i = 0; i < SIZES; i++) {
         const struct tally *t = &tally[i];
-        if (t->told == 0)
+        if (t->reported == 0)
             continue;
         printf("%6.0fK %6.3f %5.1f %11.4f %12.4f\n", exact[i].size_bytes / 1024, 100 * exact[i].miss_ratio,
-               100.0 * t->held / t->told, 100 * t->error / t->told, 100 * t->half / t->told);
-        told += t->told;
+               100.0 * t->held / t->reported, 100 * t->error / t->reported, 100 * t->half / t->reported);
+        reported += t->reported;
         held += t->held;
     }
-    printf("in all %.1f\n", 100.0 * held / told);
+    printf("in all %.1f\n", 100.0 * held / reported);
 }
 
 int main(int argc, char **argv)

@@ -2,8 +2,9 @@
 /*
  * bench_shared - do two CPUs share the last-level cache right now? Of a virtual machine's, the host may run
  * them wherever it likes, and move them. For each line on standard input one on standard output: 1 if they
- * do, 0 if not, ? if it cannot be told, then the nanoseconds that a cache line takes from one to the other
- * (pirate/pirate.h). At the start a line of the two CPUs: the first is for the program that is looked at.
+ * do, 0 if not, ? if it cannot be reported, then the nanoseconds that a cache line takes from one to the
+ * other (pirate/pirate.h). At the start a line of the two CPUs: the first is for the program that is looked
+ * at.
  *
  * usage: bench_shared < COMMANDS
  */

@@ -8,8 +8,8 @@
  * blur what is asked for. The model gets, once, the exact distances of rounds without end, and once the
  * profiles.
  *
- * Where the samples do not carry an answer there are only bounds. Errors are told without those results, and
- * once more with the middle of the bounds for them; and how many results the bounds hold.
+ * Where the samples do not carry an answer there are only bounds. Errors are reported without those results,
+ * and once more with the middle of the bounds for them; and how many results the bounds hold.
  */
 #include "corun_bursts.h"
 
@@ -109,15 +109,15 @@ static void compare(FILE *kept, struct window *const *windows, const uint32_t nu
     struct window *const pair[2] = {windows[number[0]], windows[number[1]]};
     const struct analysis_program *p[2] = {profiles[number[0]], profiles[number[1]]};
     const double mixes[2] = {pair[0]->references_per_instruction, pair[1]->references_per_instruction};
-    const double told[2] = {p[0]->references_per_instruction, p[1]->references_per_instruction};
+    const double reported[2] = {p[0]->references_per_instruction, p[1]->references_per_instruction};
     struct corun_result sim[2];
     struct statcc_result exact[2], best[2], low[2], high[2];
     simulate(kept, pair, sim);
     solve((const struct statcc_curve *const[2]){&loops[number[0]]->exact, &loops[number[1]]->exact}, mixes,
           exact);
-    solve((const struct statcc_curve *const[2]){&p[0]->curve, &p[1]->curve}, told, best);
-    solve((const struct statcc_curve *const[2]){&p[0]->low, &p[1]->low}, told, low);
-    solve((const struct statcc_curve *const[2]){&p[0]->high, &p[1]->high}, told, high);
+    solve((const struct statcc_curve *const[2]){&p[0]->curve, &p[1]->curve}, reported, best);
+    solve((const struct statcc_curve *const[2]){&p[0]->low, &p[1]->low}, reported, low);
+    solve((const struct statcc_curve *const[2]){&p[0]->high, &p[1]->high}, reported, high);
     int unknown = best[0].unknown || best[1].unknown;
     for (int i = 0; i < 2; i++) {
         add(out, LOOPED, number[i], pair[i], &sim[i], &exact[i]);

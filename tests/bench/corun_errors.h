@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corun_errors.h - lists of relative errors, told as the paper on StatCC tells them. */
+/* corun_errors.h - lists of relative errors, reported as the paper on StatCC tells them. */
 #ifndef CACHEGRAM_CORUN_ERRORS_H
 #define CACHEGRAM_CORUN_ERRORS_H
 

@@ -129,13 +129,13 @@ def totals(db):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         row = con.execute("select coalesce(sum(loads),0), coalesce(sum(stores),0), coalesce(sum(refs),0), count(*)"
                           " from burst").fetchone()
-        told = dict(con.execute("select key, value from run"))
+        reported = dict(con.execute("select key, value from run"))
     sums = dict(zip(("loads", "stores", "references", "bursts"), row))
     for key in ("loads", "stores", "references"):
-        if told.get("mode") == "full":  # one burst that never ends: no rows, only the run's totals
-            sums[key] = int(float(told[key]))
-        elif key in told:
-            assert int(float(told[key])) == sums[key], f"run.{key} and the sum over bursts differ"
+        if reported.get("mode") == "full":  # one burst that never ends: no rows, only the run's totals
+            sums[key] = int(float(reported[key]))
+        elif key in reported:
+            assert int(float(reported[key])) == sums[key], f"run.{key} and the sum over bursts differ"
     return sums
 
 

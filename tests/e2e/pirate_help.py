@@ -93,7 +93,7 @@ def target_of(p, stderr):
 
 
 def state_of(pid, gone=None):
-    """R, S, T, ...; what is said to be told of a process that is gone, which else is an error."""
+    """R, S, T, ...; what is said to be reported of a process that is gone, which else is an error."""
     try:
         return fields_of(pid)[1]
     except OSError:
@@ -108,7 +108,7 @@ def children_of(pid):
 
 
 def pirate_argv(pirate):
-    """The command line behind the fixture."""
+    """The command line after the fixture."""
     cell = dict(zip(pirate.__code__.co_freevars, (c.cell_contents for c in pirate.__closure__)))
     return [cell["cachegram"], "pirate", "--limit", "100", "-o", str(cell["tmp_path"] / "p.db")]
 

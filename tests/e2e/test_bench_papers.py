@@ -69,7 +69,7 @@ def test_a_trace_that_is_too_short_is_refused(cachegram, trace):
     assert result.status == 1 and "3000000 references" in result.err.decode()
 
 
-def test_errors_are_told_as_published(tmp_path):
+def test_errors_are_calculated_as_published(tmp_path):
     """Two repeats of one program, worked out by hand: errors from the mean and from the exact curve."""
     def estimates(*curves):
         return {"repeats": [{"miss_ratios": c} for c in curves]}
@@ -79,11 +79,11 @@ def test_errors_are_told_as_published(tmp_path):
               "s1": estimates([.11, .052, .01], [.12, .052, None]), "s2": estimates([.10, .05, .01], [.10, .05, .01]),
               "every_window": estimates([.10, .05, .04])}
     (tmp_path / "r.json").write_text(json.dumps({"bzip2": result}))
-    told = run([sys.executable, SCRIPT, "--no-measure", "--results", tmp_path / "r.json", "--svg", tmp_path / "r.svg"])
-    assert told.status == 0, told.err
-    cells = [[cell.strip() for cell in line.split("|")] for line in told.out.decode().splitlines()]
+    reported = run([sys.executable, SCRIPT, "--no-measure", "--results", tmp_path / "r.json", "--svg", tmp_path / "r.svg"])
+    assert reported.status == 0, reported.err
+    cells = [[cell.strip() for cell in line.split("|")] for line in reported.out.decode().splitlines()]
     rows = {row[1]: row for row in cells if len(row) > 9}
-    # From the mean: .5 .5 0 0 0 points; from the exact curve: 1 2 .2 .2 0.
+    # From the mean: 0.5 0.5 0 0 0 points; from the exact curve: 1 2 0.2 0.2 0.
     assert rows["S1: StatStack, from its mean"][2:4] == ["5", "0.200"]
     assert rows["S1: StatStack, from its mean"][8:10] == ["60%", "60%"]
     assert rows["S1: StatStack, from exact"][2:4] == ["5", "0.680"]

@@ -139,7 +139,7 @@ def test_mrc_json_agrees_with_csv(burst):
                 assert point[key] == (None if text == "" else float(text))
 
 
-def test_not_enough_samples_is_said(burst):
+def test_size_without_samples_has_bounds_only(burst):
     # No burst holds more than 100 lines.
     row = cachegram("mrc", burst, "--format", "csv", "--sizes", "64M").stdout.splitlines()[1].split(",")
     assert row[1] == "" and 0 <= float(row[2]) <= float(row[3]) <= 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cachegram doctor` tells the truth about this machine, as far as it can be told otherwise."""
+"""`cachegram doctor` tells the truth about this machine, as far as it can be reported otherwise."""
 import csv
 import io
 import json
@@ -18,19 +18,19 @@ def doctor(cachegram, *args):
 
 
 def test_machine(cachegram):
-    told = doctor(cachegram)
-    assert {r["state"] for r in told.values()} <= {"yes", "no", "unknown"}
+    reported = doctor(cachegram)
+    assert {r["state"] for r in reported.values()} <= {"yes", "no", "unknown"}
     flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
     wanted = {"avx512vl", "avx512bw", "avx512dq"} <= set(flags)
-    assert told["avx512"]["state"] == ("yes" if wanted else "no")
+    assert reported["avx512"]["state"] == ("yes" if wanted else "no")
     paranoid = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
     if paranoid.exists():
-        assert paranoid.read_text().strip() in told["perf-events"]["found"]
+        assert paranoid.read_text().strip() in reported["perf-events"]["found"]
     major, minor = map(int, platform.release().split(".")[:2])
     if (major, minor) < (5, 18):
-        assert told["perf-trigger"]["state"] == "no"
+        assert reported["perf-trigger"]["state"] == "no"
     # What is there needs no advice; what is not there has some.
-    for row in told.values():
+    for row in reported.values():
         assert (row["advice"] != "") == (row["state"] != "yes"), row
 
 
@@ -38,25 +38,25 @@ def test_program(cachegram, tmp_path):
     (tmp_path / "x.c").write_text("int main(void) { return 0; }\n")
     for name, flags, lines in (("with", ["-g"], "yes"), ("without", ["-s"], "no")):
         subprocess.run(["gcc", *flags, "-o", tmp_path / name, tmp_path / "x.c"], check=True)
-        told = doctor(cachegram, tmp_path / name)
-        assert told["program"]["state"] == "yes" and told["program-lines"]["state"] == lines, name
+        reported = doctor(cachegram, tmp_path / name)
+        assert reported["program"]["state"] == "yes" and reported["program-lines"]["state"] == lines, name
     subprocess.run(["gcc", "-static", "-o", tmp_path / "static", tmp_path / "x.c"], check=True)
-    told = doctor(cachegram, tmp_path / "static")
-    assert told["program"]["state"] == "no" and "static" in told["program"]["found"]
+    reported = doctor(cachegram, tmp_path / "static")
+    assert reported["program"]["state"] == "no" and "static" in reported["program"]["found"]
 
 
 def test_what_record_uses(cachegram, record, tmp_path):
     import sqlite3
-    told = doctor(cachegram)
+    reported = doctor(cachegram)
     _, db = record([], ["true"])
     with sqlite3.connect(db) as con:
         used = con.execute("select value from run where key = 'trigger'").fetchone()[0]
-    assert used == ("perf" if told["record-trigger"]["found"].startswith("perf") else "timer")
+    assert used == ("perf" if reported["record-trigger"]["found"].startswith("perf") else "timer")
 
 
 def test_formats_and_misuse(cachegram, tmp_path):
-    told = json.loads(run([cachegram, "doctor", "--format", "json"]).out)
-    assert told["counters"]["state"] in ("yes", "no")
+    reported = json.loads(run([cachegram, "doctor", "--format", "json"]).out)
+    assert reported["counters"]["state"] in ("yes", "no")
     text = run([cachegram, "doctor"])
     assert text.status == 0 and b"perf events" in text.out and b"\033" not in text.out
     for args, status in (([tmp_path / "nothing"], 1), (["a", "b"], 2), (["--nonsense"], 2)):

@@ -98,13 +98,13 @@ def hmmsearch(d, scale):
     def vary(s, share):
         return "".join(rng.choice(acids) if rng.random() < share else c for c in s)
 
-    (d / "a.sto").write_text("# STOCKHOLM 1.0\n\n" + "".join(f"seq{i:<8}{vary(base, .2)}\n" for i in range(12)) + "//\n")
+    (d / "a.sto").write_text("# STOCKHOLM 1.0\n\n" + "".join(f"seq{i:<8}{vary(base, 0.2)}\n" for i in range(12)) + "//\n")
     with open(d / "db.fa", "w") as f:
         for i in range(int(8000 * scale)):
             s = vary(base, .4) if i % 50 == 0 else "".join(rng.choice(acids) for _ in range(300))
             f.write(f">s{i}\n{s}\n")
     subprocess.run([need("hmmbuild"), "a.hmm", "a.sto"], cwd=d, check=True, stdout=subprocess.DEVNULL)
-    # One worker thread: the order of hits with the same score is not fixed with more. Times are told: cut off.
+    # One worker thread: the order of hits with the same score is not fixed with more. Times are reported: cut off.
     return ["sh", "-c", f"{need('hmmsearch')} --cpu 1 --seed 7 -o out.raw --tblout t.raw a.hmm db.fa; s=$?;"
             " grep -v -e '^#' -e Mc/sec out.raw; grep -v '^#' t.raw; rm out.raw t.raw; exit $s"]
 

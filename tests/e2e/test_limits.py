@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorder that meets limits of its own: files that may not grow, nobody to look at the references."""
+"""A recorder that meets limits of its own: files that may not grow, no one to look at the references."""
 import os
 import re
 import resource
@@ -46,16 +46,16 @@ def test_profile_that_could_not_grow(tmp_path):
     assert "recording ended early" in result.stderr and "the limit on the size of files (ulimit -f, 128 KB)" in result.stderr
     early = record(["-o", tmp_path / "b.db", "--", "true"], soft_bytes=20 << 10)
     assert early.returncode == 125 and "the limit on the size of files (ulimit -f, 20 KB)" in early.stderr
-    told = subprocess.run([find_cachegram(), "report", db], capture_output=True, text=True, timeout=60, check=False)
-    assert "recording ended early" in told.stdout and "too short" not in told.stdout + told.stderr
+    reported = subprocess.run([find_cachegram(), "report", db], capture_output=True, text=True, timeout=60, check=False)
+    assert "recording ended early" in reported.stdout and "too short" not in reported.stdout + reported.stderr
 
 
 def test_traced_without_a_reducer(tmp_path):
     """The line at the end counts what the trace got."""
     trace = tmp_path / "a.trace"
     result = record(["-o", tmp_path / "a.db", "--reduce", "none", "--gap-us", "2000", "--trace", trace, "--", *SPIN])
-    told = re.search(r"cachegram: (\d+) references in (\d+) bursts?,.* traced (\d+):", result.stderr)
-    assert told and int(told[1]) > 0 and int(told[2]) > 0 and told[1] == told[3]
+    reported = re.search(r"cachegram: (\d+) references in (\d+) bursts?,.* traced (\d+):", result.stderr)
+    assert reported and int(reported[1]) > 0 and int(reported[2]) > 0 and reported[1] == reported[3]
 
 
 @pytest.mark.parametrize("limit", ["v", "d"])
@@ -105,7 +105,7 @@ def test_too_few_descriptors(tmp_path):
 
 @pytest.mark.parametrize("fill,least", [("dd if=/dev/zero of=fill bs=4k 2>/dev/null", "size=4m"),
                                         ("touch fill", "nr_inodes=4"), ("touch fill", "nr_inodes=5")])
-def test_no_room_to_begin(tmp_path, fill, least):
+def test_full_disk_at_the_start(tmp_path, fill, least):
     """A full disk; no inode for the profile, or for its journal."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -122,7 +122,7 @@ def test_no_room_to_begin(tmp_path, fill, least):
 
 
 @pytest.mark.parametrize("made", ["p.db-journal", "p.db.old", None])
-def test_names_that_cannot_be_had(tmp_path, made):
+def test_profile_name_in_use_or_too_long(tmp_path, made):
     name = "p.db" if made else "n" * 250
     (tmp_path / name).write_bytes(b"")
     if made:
@@ -145,10 +145,10 @@ def test_two_at_once(tmp_path):
         time.sleep(0.01)
     with open(tmp_path / "gate", "wb"):  # once cat has it open, too
         pass
-    told = [(p.communicate(timeout=60)[1], p.returncode) for p in many]
+    reported = [(p.communicate(timeout=60)[1], p.returncode) for p in many]
     (tmp_path / "gate").unlink()
-    assert sorted(status for _, status in told) == [0, 125, 125, 125], told
-    assert all("another cachegram is writing" in text for text, status in told if status == 125)
+    assert sorted(status for _, status in reported) == [0, 125, 125, 125], reported
+    assert all("another cachegram is writing" in text for text, status in reported if status == 125)
     assert sorted(contents(tmp_path)) == ["p.db", "p.db.old"] and (tmp_path / "p.db.old").read_bytes() == b""
 
 

@@ -22,9 +22,9 @@ def test_curve_of_a_sweep(cachegram, record, built):
     exact, full_db = record(FULL, argv)
     result, db = record([*FULL, "--lines", "1/8"], argv)
     assert (result.status, result.out, result.err) == (exact.status, exact.out, exact.err)
-    told = run_keys(db)
-    assert (told["mode"], float(told["lines_rate"])) == ("lines", 1 / 8)
-    assert abs(float(told["references"]) - float(run_keys(full_db)["references"])) < 1000
+    reported = run_keys(db)
+    assert (reported["mode"], float(reported["lines_rate"])) == ("lines", 1 / 8)
+    assert abs(float(reported["references"]) - float(run_keys(full_db)["references"])) < 1000
     truths, estimates = rows(cachegram, full_db), rows(cachegram, db)
     inside = known = 0
     for truth, estimate in zip(truths, estimates):
@@ -65,12 +65,12 @@ def test_threads_and_children(cachegram, record, built):
         plain = run([built / program])
         result, db = record([*FULL, "--lines", "1/4", "--line", "128"], [built / program])
         assert (result.status, result.out) == (plain.status, plain.out)
-        told = run_keys(db)
-        assert told["mode"] == "lines" and float(told["touches"]) >= float(told["references"]) > 100000
+        reported = run_keys(db)
+        assert reported["mode"] == "lines" and float(reported["touches"]) >= float(reported["references"]) > 100000
         assert rows(cachegram, db, "--sizes", "64K")[0]["miss_ratio"] is not None
 
 
-def test_what_a_sample_does_not_answer(cachegram, record, tmp_path):
+def test_sample_of_lines_refuses_other_analyses(cachegram, record, tmp_path):
     _, db = record([*FULL, "--lines", "1/2"], ["/bin/true"])
     for question in (["mrc", "--model", "random"], ["mrc", "--model", "statstack"], ["hotspots"],
                      ["predict", "--machine", "rome-7742"]):

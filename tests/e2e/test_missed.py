@@ -36,7 +36,7 @@ def assert_complete(db, options, expected, most_percent=.1):
 @pytest.mark.parametrize("what", [[], ["tick", "load"], ["masked", "load"], ["tick", "map"], ["masked", "map", "load", "two"],
                                   ["tick", "two", "often"], ["tick", "trap"]], ids="-".join)
 def test_nothing_is_missed(record, built, options, what):
-    """Threads that wait, that are loaded and unmapped beside, keep no other from being recorded."""
+    """Threads that wait, that are loaded and unmapped next to, keep no other from being recorded."""
     argv = [built / "disturbed", str(LOOPS), *what]
     result, db = record(options, argv)
     assert result.status == 0 and result.out == run(argv).out
@@ -68,7 +68,7 @@ def test_stops_and_continues(cachegram, built, tmp_path, options):
 
 @ALWAYS
 def test_unknown_thread(record, cachegram, built, options):
-    """Half of the references are those of a thread that the agent does not know: told everywhere, and nothing is called
+    """Half of the references are those of a thread that the agent does not know: reported everywhere, and nothing is called
     exact."""
     result, db = record(options, [built / "disturbed", str(20 * LOOPS), "raw"])
     keys = run_keys(db)
@@ -81,8 +81,8 @@ def test_unknown_thread(record, cachegram, built, options):
     assert b"missed      about" in shown and b"every reference" not in shown and b"references in all" not in shown
     if options == FULL:
         assert b"from all" not in run([cachegram, "mrc", db]).out
-        told = json.loads(run([cachegram, "mrc", "--format", "json", db]).out)
-        assert 10 < told["missed_percent"] < 90
+        reported = json.loads(run([cachegram, "mrc", "--format", "json", db]).out)
+        assert 10 < reported["missed_percent"] < 90
 
 
 def test_ordinary_program_misses_nothing(record, cachegram):
@@ -96,23 +96,23 @@ def test_ordinary_program_misses_nothing(record, cachegram):
     assert b"from all" in run([cachegram, "mrc", db]).out
 
 
-def test_blocked_trap_is_told(record, cachegram, built):
+def test_blocked_trap_is_reported(record, cachegram, built):
     """No burst begins while SIGTRAP is blocked by a call of the program's own."""
     result, db = record([], [built / "disturbed", str(100 * LOOPS), "trap"])
     assert result.status == 0 and totals(db)["bursts"] == 0
-    for told in (result.err + result.summary, run([cachegram, "mrc", db]).err):
-        assert b"SIGTRAP was blocked" in told and b"too short" not in told
+    for reported in (result.err + result.summary, run([cachegram, "mrc", db]).err):
+        assert b"SIGTRAP was blocked" in reported and b"too short" not in reported
 
 
 @pytest.mark.parametrize("options", [BURST, FULL], ids=["burst", "full"])
 def test_program_that_cannot_be_profiled_is_named(record, cachegram, static_micro, options):
-    """By a shell, in its place, and also where hardly any time goes into it."""
+    """By a shell, in its place, and also where little time goes into it."""
     static = static_micro
     for script in (f"{static} random 4096 2000000; exit 3", f"exec {static} random 4096 1000"):
         result, db = record(options, ["sh", "-c", script])
         assert result.status == (3 if "exit" in script else 0)
-        told = result.err + result.summary
-        assert f"{static} (is statically linked)".encode() in told and b"set-uid" not in told
+        reported = result.err + result.summary
+        assert f"{static} (is statically linked)".encode() in reported and b"set-uid" not in reported
         assert f"{static} (is statically linked)".encode() in run([cachegram, "report", db]).out
     if options == FULL:
         assert b"full: every reference" not in run([cachegram, "report", record(options, [
@@ -132,11 +132,11 @@ def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):
                       (["env", "-i", own, str(100 * LOOPS)], "was started with a cleared environment"),
                       ([*other.split(), built / "disturbed", str(100 * LOOPS)], "runs as another user")):
         result, db = record([], argv)
-        told = (result.err + result.summary).decode()
-        assert result.status == 0 and f"{argv[-2]} ({why}" in told and told.count(" (") <= 2, told
+        reported = (result.err + result.summary).decode()
+        assert result.status == 0 and f"{argv[-2]} ({why}" in reported and reported.count(" (") <= 2, reported
 
 
-def test_nothing_recorded_is_said_in_words(record, cachegram):
+def test_empty_recording_gives_the_reason(record, cachegram):
     """Not as 0 references in 0 bursts, of which the overhead was some percent."""
     result, db = record(["--gap-us", "3600000000"], ["true"])
     assert totals(db)["bursts"] == 0

@@ -31,15 +31,15 @@ def test_whole_runs(pirate, tmp_path):
     assert result.status == 3
     assert result.out == b"out\n" and result.err.startswith(b"err\n")  # once, although it ran five times
     assert (tmp_path / "runs").read_text() == "run\n" * 5
-    told = rows((tmp_path / "r.csv").read_text())
-    assert list(told[0])[:8] == COLUMNS
-    assert [r["available_bytes"] for r in told] == ["4194304", "2097152"]
-    for row in told:
+    reported = rows((tmp_path / "r.csv").read_text())
+    assert list(reported[0])[:8] == COLUMNS
+    assert [r["available_bytes"] for r in reported] == ["4194304", "2097152"]
+    for row in reported:
         assert row["valid"] == "1" and row["intervals"] == "2" and row["unit"] == "run"
         assert 0 <= float(row["ns_low"]) <= float(row["ns_per_unit"]) <= float(row["ns_high"])
         assert row["cpi"] == row["miss_ratio"] == row["ns_per_ref"] == ""
         assert 0 <= float(row["pirate_fetch_ratio"]) <= 1
-    assert float(told[0]["slowdown"]) == 1
+    assert float(reported[0]["slowdown"]) == 1
     assert b"machine with counters" in result.err
     with sqlite3.connect(tmp_path / "p.db") as db:
         assert db.execute("select value from run where key = 'mode'").fetchone() == ("pirate",)
@@ -50,8 +50,8 @@ def test_results_and_output_apart(pirate):
     """Standard output is the results'; the program's goes to standard error."""
     result = pirate("--format", "csv", "--sizes", "2M", "--", "sh", "-c", "echo noise")
     assert len(rows(result.out)) == 1 and b"noise" in result.err
-    told = json.loads(pirate("--format", "json", "--sizes", "2M", "--", "true").out)
-    assert told["unit"] == "run" and told["pirate"][0]["valid"] is True and told["pirate"][0]["cpi"] is None
+    reported = json.loads(pirate("--format", "json", "--sizes", "2M", "--", "true").out)
+    assert reported["unit"] == "run" and reported["pirate"][0]["valid"] is True and reported["pirate"][0]["cpi"] is None
 
 
 def test_references(pirate, record, built):
@@ -96,12 +96,12 @@ def test_intervals(pirate, built, tmp_path):
     result = pirate("--results", "r.csv", "--format", "csv", "--progress", "progress", "--interval-ms", "5", "--sizes",
                     "2M,4M,8M", "--", built / "micro", "random", 1 << 20, 300000000)
     assert (result.status, result.out) == (0, b"0\n")
-    told = rows((tmp_path / "r.csv").read_text())
-    assert [int(r["available_bytes"]) for r in told] == [8 << 20, 4 << 20, 2 << 20]
-    for row in told:
+    reported = rows((tmp_path / "r.csv").read_text())
+    assert [int(r["available_bytes"]) for r in reported] == [8 << 20, 4 << 20, 2 << 20]
+    for row in reported:
         assert row["unit"] == "steps" and int(row["intervals"]) + int(row["dropped"]) >= 1
         assert row["valid"] == "0" or 0.3 < float(row["ns_per_unit"]) < 1000
-    assert any(row["valid"] == "1" for row in told)
+    assert any(row["valid"] == "1" for row in reported)
 
 
 def test_bytes_as_progress(pirate, tmp_path):
@@ -192,7 +192,7 @@ def test_interrupt_while_attached(pirate, victim):
 
 
 def test_killed_while_attached(pirate, victim):
-    """Not even SIGKILL leaves the program confined, held, or a Pirate behind."""
+    """Not even SIGKILL leaves the program confined, held, or leaves a Pirate running."""
     before = os.sched_getaffinity(victim.pid)
     with subprocess.Popen([*pirate_argv(pirate), "--progress", "progress", "--interval-ms", "2", "--sizes", "2M,4M,6M,8M",
                            "-p", str(victim.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
@@ -225,13 +225,13 @@ def test_signals_are_passed_on(pirate, tmp_path):
         wait_until(lambda: (tmp_path / "ready").exists())
         (tmp_path / "ready").unlink()
         p.send_signal(signal.SIGUSR1)
-        wait_until(lambda: (tmp_path / "ready").exists())  # the second run, beside the Pirate
+        wait_until(lambda: (tmp_path / "ready").exists())  # the second run, next to the Pirate
         p.send_signal(signal.SIGUSR1)
         out, _ = p.communicate(timeout=30)
     assert (p.returncode, out) == (7, b"got it\n")
 
 
-def test_told_to_end(pirate, tmp_path):
+def test_interrupt_ends_the_measurement(pirate, tmp_path):
     with subprocess.Popen([*pirate_argv(pirate), "--results", "r.txt", "--sizes", "1M,2M,4M", "--", "sh", "-c",
                            "echo run >> runs; exec sleep 30"], cwd=tmp_path, stderr=subprocess.DEVNULL) as p:
         wait_until(lambda: (tmp_path / "runs").exists())
@@ -297,7 +297,7 @@ def test_no_resctrl(cachegram, tmp_path):
 
 # --- in a profile ---
 
-def test_beside_the_model(pirate, cachegram, built, tmp_path):
+def test_results_are_shown_with_the_model(pirate, cachegram, built, tmp_path):
     command = [built / "micro", "random", 2 << 20, 100000000]
     assert run([cachegram, "record", "-o", tmp_path / "p.db", "--", *command]).status == 0
     for _ in range(2):  # the second measurement takes the first one's place
@@ -312,8 +312,8 @@ def test_beside_the_model(pirate, cachegram, built, tmp_path):
     text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()
     assert "Miss ratio by cache size" in text and "Measured with part of the last-level cache" in text
     assert "modelled" in text and text.count("●") == 3  # two sizes, and the legend
-    told = json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out)
-    assert [r["available_bytes"] for r in told["pirate"]] == [4 << 20, 2 << 20]
+    reported = json.loads(run([cachegram, "report", "--format", "json", tmp_path / "p.db"]).out)
+    assert [r["available_bytes"] for r in reported["pirate"]] == [4 << 20, 2 << 20]
     assert pirate("--sizes", "2M", "--", "true").status == 0  # another command: the old profile is kept
     assert (tmp_path / "p.db.old").exists()
     text = run([cachegram, "report", tmp_path / "p.db"]).out.decode()

@@ -49,7 +49,7 @@ def test_the_part_between(pirate, built, tmp_path, how):
 
 
 def test_one_end(pirate, built, tmp_path):
-    """The first part has the program's start in it, which its own account has not: as good as nothing."""
+    """The first part has the program's start in it, which its own account has not: almost nothing."""
     ns, parts, _ = measured(pirate, tmp_path, BOTH[:2], [built / "span", STEPS])
     assert is_about(ns, parts[1] + parts[2]), (ns, parts)
     ns, parts, _ = measured(pirate, tmp_path, BOTH[2:], [built / "span", STEPS])
@@ -120,7 +120,7 @@ def test_in_a_library(pirate, built, tmp_path):
                                         ("span:no_such", "has no code"), ("0x10", "no code at 0x10"),
                                         ("progress", "have a function"), ("memcpy", "one of several functions"),
                                         ("span:0x7fffffff", "has no code")])
-def test_no_such_place(pirate, built, tmp_path, place, why):
+def test_unresolved_place_prevents_the_start(pirate, built, tmp_path, place, why):
     """One sentence, and the program has not begun."""
     for options in ([], ["--progress", "progress"]):
         result = pirate("--sizes", "4M", *options, "--from", place, "--", built / "span", 1)
@@ -169,8 +169,8 @@ def test_intervals(pirate, built, tmp_path):
     result = pirate("--format", "csv", "--results", "r.csv", "--progress", "progress", "--interval-ms", "5", "--sizes",
                     "2M,4M", *BOTH, "--", built / "span", 10 * STEPS)
     assert (result.status, result.out) == (0, b"%d\n" % (200 * STEPS)), result.err
-    told = rows((tmp_path / "r.csv").read_text())
-    assert any(r["valid"] == "1" for r in told)
+    reported = rows((tmp_path / "r.csv").read_text())
+    assert any(r["valid"] == "1" for r in reported)
     with sqlite3.connect(tmp_path / "p.db") as db:
         steps = db.execute("select sum(units) from pirate").fetchone()[0]
     assert 0 < steps <= 100 * STEPS

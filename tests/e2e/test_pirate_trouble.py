@@ -76,7 +76,7 @@ def test_ctrl_z_while_traced(measuring, built, tmp_path):
     """And so it is while it is traced, on its way to the place from which it will be measured."""
     p, pid = measuring("--from", "printf", wrap=[built / "no_perf"])
     stop_and_go(p, pid)
-    os.kill(pid, signal.SIGSTOP)  # alone: till somebody continues it
+    os.kill(pid, signal.SIGSTOP)  # alone: till someone continues it
     wait_until(lambda: state_of(pid) in "tT")
     before = cpu_seconds(pid)
     time.sleep(0.3)
@@ -89,7 +89,7 @@ def test_ctrl_z_while_traced(measuring, built, tmp_path):
 
 
 def test_program_stopped_alone(measuring, tmp_path):
-    """Nobody is to be kept from the cache then: the Pirate rests."""
+    """No one is to be kept from the cache then: the Pirate rests."""
     p, pid = measuring()
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: state_of(pid) == "T")
@@ -126,8 +126,8 @@ def test_whole_run_stopped(pirate, tmp_path):
         wait_until(look)
         os.kill(stopped[0], signal.SIGCONT)
         _, err = p.communicate(timeout=60)
-    told = rows((tmp_path / "r.csv").read_text())
-    assert [(r["intervals"], r["dropped"]) for r in told] == [("0", "1"), ("1", "0")], err
+    reported = rows((tmp_path / "r.csv").read_text())
+    assert [(r["intervals"], r["dropped"]) for r in reported] == [("0", "1"), ("1", "0")], err
     assert b"1 measurements were dropped, since the program" in err
 
 
@@ -156,7 +156,7 @@ def with_room(kilobytes, pirate, tmp_path, size):
 
 @pytest.mark.parametrize("kilobytes", [0, 20])
 def test_full_disk(pirate, tmp_path, kilobytes):
-    """What was measured is told all the same, and no half profile stays."""
+    """What was measured is reported all the same, and no half profile stays."""
     result = with_room(kilobytes, pirate, tmp_path, "2M")
     assert result.returncode == 1 and b"cannot write the profile" in result.stderr
     assert rows(result.stdout)[0]["valid"] == "1"
@@ -219,7 +219,7 @@ def four_cores(built, tmp_path):
 
 
 def test_three_pirates(cachegram, able, built, four_cores, tmp_path):
-    """As many threads as asked for, beside the command's own; --threads auto takes one or two of the three cores."""
+    """As many threads as asked for, next to the command's own; --threads auto takes one or two of the three cores."""
     def go(*options):
         command = [cachegram, "pirate", "--limit", "100", "-o", tmp_path / "p.db", "--progress", "progress",
                    "--interval-ms", "2", "--sizes", "2M,4M", "--duration", "1", *options, "--", built / "micro",
@@ -227,9 +227,9 @@ def test_three_pirates(cachegram, able, built, four_cores, tmp_path):
         result = run(command, cwd=tmp_path, env=four_cores)
         assert result.status == 0 and result.err.startswith(b"0\n"), result.err
         return run_keys(tmp_path / "p.db")
-    told = go("--threads", "3")
-    assert (told["pirate_threads"], told["pirate_llc_bytes"], told["pirate_private_bytes"]) == (3, 8388608, 0)
-    assert "the last level is inclusive" in told["pirate_notes"] and "(256 KB)" in told["pirate_notes"]
+    reported = go("--threads", "3")
+    assert (reported["pirate_threads"], reported["pirate_llc_bytes"], reported["pirate_private_bytes"]) == (3, 8388608, 0)
+    assert "the last level is inclusive" in reported["pirate_notes"] and "(256 KB)" in reported["pirate_notes"]
     assert go()["pirate_threads"] in (1, 2)
     result = run([cachegram, "pirate", "--threads", "4", "--", "echo", "started"], cwd=tmp_path, env=four_cores)
     assert result.status == 125 and b"but there are 3" in result.err and b"started" not in result.err

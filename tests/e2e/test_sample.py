@@ -40,7 +40,7 @@ def trace(tmp_path_factory, cachegram):
     return path
 
 
-def test_dense_samples_model_as_published(cachegram, trace, tmp_path):
+def test_sampling_every_reference_leaves_the_model_error(cachegram, trace, tmp_path):
     """Every reference sampled, windows end to end: what is left is the models' own error."""
     sample(cachegram, trace, tmp_path / "p.db", "--window", "20000", "--hibernate", 0, "--samples", 20000)
     exact = curve(cachegram, "stack", trace)
@@ -60,13 +60,13 @@ def test_sparse_samples_come_close(cachegram, trace, tmp_path):
     """The papers' proportions on a small trace: 1/10 of the time, 1 in 8 there."""
     sample(cachegram, trace, tmp_path / "p.db", "--window", "1e3", "--hibernate", "9e3", "--samples", 125)
     with sqlite3.connect(tmp_path / "p.db") as db:
-        told = dict(db.execute("select key, value from run"))
+        reported = dict(db.execute("select key, value from run"))
         samples, dangling = db.execute("select count(*), count(*) - count(distance) from reuse_sample").fetchone()
         windows, references = db.execute("select count(*), sum(refs) from reuse_window").fetchone()
         assert db.execute("select count(*) from reuse_sample s join reuse_window w on w.id = s.window where"
                           " s.ref >= w.start_ref and s.ref < w.start_ref + w.refs").fetchone()[0] == samples
-    assert (told["mode"], told["complete"], told["window_refs"]) == ("sparse", "yes", 1000)
-    assert (told["samples"], told["dangling"], told["windows"]) == (samples, dangling, windows)
+    assert (reported["mode"], reported["complete"], reported["window_refs"]) == ("sparse", "yes", 1000)
+    assert (reported["samples"], reported["dangling"], reported["windows"]) == (samples, dangling, windows)
     assert 10 <= windows <= 35 and samples == pytest.approx(references / 8, rel=0.2)
     for (got, _, _), (want, _, _) in zip(curve(cachegram, "mrc", tmp_path / "p.db"), curve(cachegram, "stack", trace)):
         assert got == pytest.approx(want, abs=0.05)
@@ -106,8 +106,8 @@ def test_damage(cachegram, tmp_path):
                     500, status=1)
     assert b"not read to its end" in result.err
     with sqlite3.connect(tmp_path / "p.db") as db:
-        told = dict(db.execute("select key, value from run"))
-    assert told["references"] == 5000 and "dangling" in told["warning"]
+        reported = dict(db.execute("select key, value from run"))
+    assert reported["references"] == 5000 and "dangling" in reported["warning"]
 
 
 def test_bad_input_leaves_no_file(cachegram, trace, tmp_path):

@@ -78,7 +78,7 @@ def curve(result):
             for r in csv.DictReader(io.StringIO(result.out.decode()))}
 
 
-def test_curves_are_near_the_truth(cachegram, trace, tmp_path):
+def test_curves_agree_with_exact_ones(cachegram, trace, tmp_path):
     result = run([cachegram, "sample", "--bursts", "40,80", "--seeds", "3", "--burst-refs", "2000", "-o",
                   tmp_path / "p.db", trace])
     assert result.status == 0 and result.out == b"" and result.err == b""
@@ -124,7 +124,7 @@ def test_random_replacement(cachegram, trace, lines, tmp_path):
         assert abs(ratio - random_misses(lines, size // 64)) < .08, size
 
 
-def test_drops_and_clock_do_little(cachegram, trace, tmp_path):
+def test_censoring_and_clock_errors_have_little_effect(cachegram, trace, tmp_path):
     options = ["--drop-rate", "0.3", "--clock-error", "0.2", "--watch", "8"]
     assert run([cachegram, "sample", "--bursts", "80", "--burst-refs", "2000", *options, "-o", tmp_path / "p.db",
                 trace]).status == 0

@@ -227,12 +227,12 @@ WRONG_USAGE = [
 ]
 
 
-@pytest.mark.parametrize("args,told", WRONG_USAGE, ids=lambda v: " ".join(v) if isinstance(v, list) else None)
-def test_wrong_usage(cachegram, tmp_path, args, told):
+@pytest.mark.parametrize("args,reported", WRONG_USAGE, ids=lambda v: " ".join(v) if isinstance(v, list) else None)
+def test_wrong_usage(cachegram, tmp_path, args, reported):
     trace = write_trace(tmp_path / "t.csv", [(0, 8, "l", 1)])
     result = sim(cachegram, *[trace if a == "T" else a for a in args], status=2)
     message = result.err.decode()
-    assert told in message and message.count("\n") == 1 and result.out == b""
+    assert reported in message and message.count("\n") == 1 and result.out == b""
 
 
 def test_bad_traces(cachegram, tmp_path):

@@ -37,8 +37,8 @@ def test_address_sanitizer(record, built, mode, target, options):
 
 
 @pytest.mark.parametrize("target, status", [("sanitized", 1), ("sanitized_own", 7)])
-def test_address_sanitizer_finds_what_it_finds(record, built, target, status):
-    """A read behind a block of the heap, also from a script that sets options of its own."""
+def test_address_sanitizer_finds_the_same_error(record, built, target, status):
+    """A read after a block of the heap, also from a script that sets options of its own."""
     script = f"ASAN_OPTIONS=$ASAN_OPTIONS {built / target} overflow"
     native = run(["sh", "-c", script], env=environment(None))
     assert native.status == status and b"heap-buffer-overflow" in native.err
@@ -78,7 +78,7 @@ def test_strace(record, built, tmp_path, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_valgrind(record, built, mode):
-    """What it runs is left alone, what runs beside it is not."""
+    """What it runs is left alone, what runs next to it is not."""
     micro = f"{built / 'micro'} random 65536"
     argv = ["sh", "-c", f"{need('valgrind')} -q --tool=none {micro} 3000000 && {micro} 30000000"]
     native = run(argv)
@@ -90,7 +90,7 @@ def test_valgrind(record, built, mode):
 
 
 def test_loader_by_name(record, built):
-    """The dynamic loader as a command changes what the kernel has told: no emulator."""
+    """The dynamic loader as a command changes what the kernel has reported: no emulator."""
     recorded, db = record(FULL, ["sh", "-c", f"/lib64/ld-linux-x86-64.so.2 {built / 'micro'} random 65536 100000"])
     assert recorded.status == 0 and warning(db) == "" and totals(db)["references"] > 100000
 

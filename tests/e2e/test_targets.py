@@ -48,16 +48,16 @@ def test_what_is_done_before_a_fault_is_recorded(built, cachegram, record, tmp_p
     trace, listing = tmp_path / "t.trace", tmp_path / "t.csv"
     result, _ = record([*FULL, "--trace", trace], [built / "half"])
     assert result.status == 0, result.err
-    told = [tuple(line.split()) for line in result.out.decode().splitlines()]
+    reported = [tuple(line.split()) for line in result.out.decode().splitlines()]
     assert run([cachegram, "export", "--to", "csv", "-o", listing, trace]).status == 0
-    wanted = set(told)
+    wanted = set(reported)
     seen = []
     for line in listing.read_text().splitlines()[1:]:
         address, size, _ = line.split(",", 2)
         reference = f"{int(address, 16):x}", size
         if reference in wanted:
             seen.append(reference)
-    assert seen == told
+    assert seen == reported
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -71,15 +71,15 @@ def test_children_that_are_not_followed(built, record, mode):
 def test_thread_of_a_child_that_is_not_followed(built, record, mode):
     """It has no slot of its own, and must not take its parent's."""
     result, db = record(MODES[mode], [built / "strange_children", "thread"])
-    told = dict(line.rsplit(" ", 1) for line in result.out.decode().splitlines())
-    assert result.status == 0 and told["thread: exit"] == "0", result.out
+    reported = dict(line.rsplit(" ", 1) for line in result.out.decode().splitlines())
+    assert result.status == 0 and reported["thread: exit"] == "0", result.out
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        assert con.execute("select count(*) from burst where tid = ?", (int(told["thread"]),)).fetchone() == (0,)
+        assert con.execute("select count(*) from burst where tid = ?", (int(reported["thread"]),)).fetchone() == (0,)
         assert con.execute("select count(*) from process").fetchone() == (1,)
         assert dict(con.execute("select name, value from counter"))["threads"] == 1
 
 
-def test_left_alone(built, record):
+def test_inactive_agent_leaves_fault_handlers_alone(built, record):
     """Without an agent at work, in a program that it leaves alone, handlers of faults are the kernel's to run."""
     agent = re.search(rb"LD_PRELOAD=(\S+)", record(FULL, ["/usr/bin/env"])[0].out).group(1).decode()
     argv = [built / "strange_children"]
@@ -204,7 +204,7 @@ def test_dlopen_loop(built, record, mode):
 
 @pytest.mark.parametrize("mode, watch", [("burst", "none"), ("burst", "auto"), ("full", "none"), ("counted", "none")])
 def test_cancelled_in_a_call(built, record, mode, watch):
-    """Their bursts are over, or there would be none any more behind the library's end."""
+    """Their bursts are over, or there would be none any more after the library's end."""
     options = [*MODES[mode], "--watch", watch] if mode == "burst" else MODES[mode]
     argv = [built / "cancelled", built / "lib_one.so"]
     native = run(argv)

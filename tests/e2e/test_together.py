@@ -241,7 +241,7 @@ def test_misuse(folder):
 
 
 def test_place(folder):
-    # Two loops fit together in none of the caches; each fits alone, or beside a small one.
+    # Two loops fit together in none of the caches; each fits alone, or next to a small one.
     names = ["large.db", "small.db"]
     got = rows("place", "-n", "2", *names, "--caches", "2M:2,2M:2", cwd=folder)
     assert list(got[0]) == ["cache", "size_bytes", "program", "slowdown", "cpi_base", "overlap", "base_from"]

@@ -110,14 +110,14 @@ def test_threads_and_processes(cachegram, record, built, tmp_path):
     assert {row["pid"] for row in rows} == pids and len(pids) == 3
 
 
-def test_sample_is_near_the_truth(cachegram, traced):
+def test_sample_of_lines_agrees_with_exact_curve(cachegram, traced):
     trace, _ = traced
     exact = curve(cachegram, "stack", "--sizes", "64K..4M", trace)
     sample = curve(cachegram, "stack", "--sizes", "64K..4M", "--shards", "0.2", trace)
-    told = [(float(e["miss_ratio"]), *(float(s[key]) for key in ("miss_ratio", "ci_low", "ci_high")))
+    reported = [(float(e["miss_ratio"]), *(float(s[key]) for key in ("miss_ratio", "ci_low", "ci_high")))
             for e, s in zip(exact, sample) if s["miss_ratio"]]
-    assert len(told) > 8
-    for truth, estimate, low, high in told:
+    assert len(reported) > 8
+    for truth, estimate, low, high in reported:
         # One sample, so that it may be outside of its 95% band, at all sizes at once; but not far. Student's t of
         # eight groups has long tails: one sample in 500 or so is two half widths off, one in 30,000 is four.
         assert low < estimate < high and abs(truth - estimate) < 2 * (high - low)
@@ -183,9 +183,9 @@ def test_damage(cachegram, traced, tmp_path):
     kept = run([cachegram, "import", "--partial", "-o", out, cut])
     assert kept.status == 1
     whole = run([cachegram, "stack", "--format", "csv", out])
-    told = run([cachegram, "stack", "--format", "csv", cut])
-    assert whole.status == 0 and told.status == 1
-    assert told.out == whole.out and told.err.count(b"\n") == 1
+    reported = run([cachegram, "stack", "--format", "csv", cut])
+    assert whole.status == 0 and reported.status == 1
+    assert reported.out == whole.out and reported.err.count(b"\n") == 1
 
 
 @pytest.mark.parametrize("arguments, status, says", [
@@ -222,7 +222,7 @@ def test_wrong_use(cachegram, tmp_path, arguments, status, says):
     assert os.listdir(tmp_path) == []
 
 
-def test_profile_is_told_from_a_trace(cachegram, traced):
+def test_profile_is_refused_as_a_trace(cachegram, traced):
     result = run([cachegram, "export", "--to", "csv", traced[1]])
     assert result.status == 1 and b"is a profile, not a trace" in result.err
 
@@ -281,7 +281,7 @@ def test_full_disk(cachegram, tmp_path):
     assert run([cachegram, "mrc", tmp_path / "p.db"]).status == 0
 
 
-def test_reader_that_goes_away(cachegram, tmp_path):
+def test_closed_pipe_does_not_end_the_recording(cachegram, tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
@@ -298,7 +298,7 @@ def test_reader_that_goes_away(cachegram, tmp_path):
 
 
 def test_interrupt(cachegram, tmp_path):
-    """An endless trace: what was read until Ctrl-C is told."""
+    """An endless trace: what was read until Ctrl-C is reported."""
     with subprocess.Popen(["yes", "0 1000"], stdout=subprocess.PIPE) as endless, \
             subprocess.Popen([cachegram, "stack", "--from", "din", "--format", "csv", "--sizes", "1M", "-"],
                              stdin=endless.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time that went into programs without the agent is told, and not taken for a short run; other time is not."""
+"""CPU time that went into programs without the agent is reported, and not taken for a short run; other time is not."""
 import os
 import re
 import sqlite3
@@ -21,7 +21,7 @@ def spin(built, static_micro):
 @pytest.mark.parametrize("script", ["{static}; exit 4", "{static} & wait; exit 4", "exec {static}", "env -i {micro}; exit 4",
                                     "exec env -i {micro}",
                                     "setpriv --reuid=65534 --clear-groups {micro}; exit 4"])
-def test_told(record, cachegram, spin, script):
+def test_unprofiled_programs_are_reported(record, cachegram, spin, script):
     if "setpriv" in script and os.getuid() != 0:
         pytest.skip("only root can be another user")
     native = run(["sh", "-c", script.format(**spin)])
@@ -33,13 +33,13 @@ def test_told(record, cachegram, spin, script):
     assert .5 * float(keys["cpu_seconds"]) < float(keys["unprofiled_cpu_seconds"]) <= float(keys["cpu_seconds"])
     assert "not profiled" in keys["warning"]
     for command in ("report", "mrc"):
-        told = run([cachegram, command, db])
+        reported = run([cachegram, command, db])
         if command == "report" or totals(db)["bursts"] == 0:  # of what was before the program without the agent
-            assert why in told.out + told.err
-        assert b"too short" not in told.out + told.err
+            assert why in reported.out + reported.err
+        assert b"too short" not in reported.out + reported.err
 
 
-def test_told_once_of_the_command_itself(record, cachegram, spin):
+def test_unprofiled_command_is_reported_once(record, cachegram, spin):
     result, db = record(BURST, spin["static"].split())
     assert b"is statically linked" in result.summary and b"CPU time were" not in result.summary
     assert b"too short" not in run([cachegram, "mrc", db]).err
@@ -92,7 +92,7 @@ def processes(db):
 
 
 def test_many_short_children(record, cachegram):
-    """Slots are used again and again, and what the agent's starts took is told as what it is."""
+    """Slots are used again and again, and what the agent's starts took is reported as what it is."""
     result, db = record(["--overhead", "5"], ["sh", "-c", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); x=$(echo $i); done; echo $x"])
     assert result.status == 0 and result.out == b"200\n"
     keys = run_keys(db)
@@ -118,7 +118,7 @@ def test_children_too_short_for_a_burst(record, cachegram):
 
 
 def test_more_children_than_slots(record, cachegram, tmp_path):
-    """Those beyond are told; those that come when there is room again are recorded."""
+    """Those beyond are reported; those that come when there is room again are recorded."""
     script = """mkfifo gate; touch started
         for i in $(seq 100); do (echo >> started; read x < gate) & done
         while [ $(wc -l < started) -lt 100 ]; do sleep .1; done
@@ -126,8 +126,8 @@ def test_more_children_than_slots(record, cachegram, tmp_path):
         while [ $i -lt 20 ]; do i=$((i+1)); sleep .1; cat /dev/null; done; echo done"""
     result, db = record([], ["sh", "-c", script], cwd=tmp_path)
     assert result.status == 0 and result.out == b"done\n"
-    told = re.search(rb"(\d+) processes were not recorded, as more than 64 ran at the same time", result.summary)
-    assert told and int(told[1]) >= 101 - 64
+    reported = re.search(rb"(\d+) processes were not recorded, as more than 64 ran at the same time", result.summary)
+    assert reported and int(reported[1]) >= 101 - 64
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         late, = con.execute("select count(*) from process where exe like '%/cat'").fetchone()
     assert 0 < late <= 20 and processes(db) > 64

@@ -37,11 +37,11 @@ def rows(result):
 def test_command(cachegram, spin, tmp_path):
     result = verify(cachegram, "--format", "csv", "--sizes", "4K,32K,4M", "--seed", "3", "--keep", tmp_path / "kept",
                     "--", spin, 60000000)
-    told = rows(result)
-    assert [int(r["size_bytes"]) for r in told] == [4096, 32768, 4194304]
+    reported = rows(result)
+    assert [int(r["size_bytes"]) for r in reported] == [4096, 32768, 4194304]
     assert "noise" not in result.stdout
     # Each iteration is a load and a store of one random line of 16384; the load misses but for those in the cache.
-    for row, size in zip(told, (4096, 32768)):
+    for row, size in zip(reported, (4096, 32768)):
         expected = 0.5 * (1 - size / 2**20)
         assert math.isclose(float(row["exact"]), expected, rel_tol=0.01)
         assert math.isclose(float(row["error"]), float(row["estimate"]) - float(row["exact"]), abs_tol=1e-9)
@@ -50,20 +50,20 @@ def test_command(cachegram, spin, tmp_path):
         assert row["inside"] == str(int(inside))
     mrc = subprocess.run([cachegram, "mrc", "--format", "csv", "--sizes", "4K,32K,4M", tmp_path / "kept.full.db"],
                          capture_output=True, text=True, check=True)
-    assert [r["miss_ratio"] for r in csv.DictReader(io.StringIO(mrc.stdout))] == [r["exact"] for r in told]
+    assert [r["miss_ratio"] for r in csv.DictReader(io.StringIO(mrc.stdout))] == [r["exact"] for r in reported]
     assert (tmp_path / "kept.burst.db").exists()
 
 
 def test_text_and_json_agree(cachegram, spin):
     text = verify(cachegram, "--sizes", "32K", "--", spin, 60000000)
     assert text.returncode == 0 and "Mean absolute error" in text.stdout
-    told = json.loads(verify(cachegram, "--format", "json", "--sizes", "32K", "--", spin, 60000000).stdout)
-    assert told["points"][0]["size_bytes"] == 32768
-    assert told["worst_absolute_error"] >= told["mean_absolute_error"] >= 0
-    assert told["exact_references"] > 120000000
+    reported = json.loads(verify(cachegram, "--format", "json", "--sizes", "32K", "--", spin, 60000000).stdout)
+    assert reported["points"][0]["size_bytes"] == 32768
+    assert reported["worst_absolute_error"] >= reported["mean_absolute_error"] >= 0
+    assert reported["exact_references"] > 120000000
 
 
-def test_temporary_files_go(cachegram, spin, tmp_path):
+def test_temporary_files_are_removed(cachegram, spin, tmp_path):
     import os
     result = verify(cachegram, "--sizes", "32K", "--", spin, 60000000, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert result.returncode == 0, result.stderr
@@ -86,9 +86,9 @@ def test_profile_and_trace(cachegram, record, spin, tmp_path):
     result, db = record(["--mode", "full", "--trace", trace], [spin, 300000])
     assert result.status == 0
     # An exact profile has no error against its own trace.
-    told = rows(verify(cachegram, "--format", "csv", db, trace))
-    assert len(told) == 33
-    assert all(float(r["error"]) == 0 and r["inside"] == "1" for r in told)
+    reported = rows(verify(cachegram, "--format", "csv", db, trace))
+    assert len(reported) == 33
+    assert all(float(r["error"]) == 0 and r["inside"] == "1" for r in reported)
 
 
 @pytest.mark.parametrize("args, status", [([], 2), (["a"], 2), (["--"], 2), (["a", "b", "c"], 2), (["a", "b"], 1),
@@ -99,7 +99,7 @@ def test_misuse(cachegram, args, status):
     assert result.stderr.count("\n") == 1 and result.stdout == ""
 
 
-def test_bursts_are_no_exact_answer(cachegram, record, spin, tmp_path):
+def test_trace_of_bursts_gives_no_exact_curve(cachegram, record, spin, tmp_path):
     trace = tmp_path / "t.trace"
     result, db = record(["--mode", "burst", "--gap-us", "2000", "--trace", trace], [spin, 30000000])
     assert result.status == 0

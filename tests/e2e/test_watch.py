@@ -91,7 +91,7 @@ def threads_as_native(built, record, scene, runs):
     assert faults, "nothing was watched, so nothing was tested"
 
 
-def test_threads_behind_libcs_back(built, record):
+def test_raw_clone_ends_watching(built, record):
     """From the first raw clone on the process is not watched any more, and its profile says why."""
     _, db = record(HARD, [built / "watched_threads", "raw"])
     assert counters(db)["unwatched"] == 6
@@ -184,8 +184,8 @@ def test_target_is_killed(built, cachegram, tmp_path):
     os.kill(target, signal.SIGKILL)
     p.stdout.close()
     assert p.wait(60) == 137
-    told = outcomes(db)
-    assert told and "open" not in told, told
+    reported = outcomes(db)
+    assert reported and "open" not in reported, reported
 
 
 def outcomes(db):
@@ -198,10 +198,10 @@ def curve(cachegram, db):
     return [float(row["miss_ratio"]) for row in csv.DictReader(io.StringIO(text))]
 
 
-def test_reuse_is_told_right(built, cachegram, record):
+def test_reuse_time_of_a_sweep(built, cachegram, record):
     """100,000 lines, 6.1 MB, swept again and again: each touch of one comes 100,000 references after the last.
 
-    The time until then is told in the thread's own CPU time; with the burst's own rate that must be the number of
+    The time until then is reported in the thread's own CPU time; with the burst's own rate that must be the number of
     references that were left of those at the burst's end. Bounds far outside of what was seen: means of 1.03 to 1.06.
     """
     lines = 100000
@@ -210,15 +210,15 @@ def test_reuse_is_told_right(built, cachegram, record):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         ratios = [r for r, in con.execute("select w.cpu_ns * b.refs_per_ns / (? - w.age) from watch w join burst b"
                                           " on b.id = w.burst where w.outcome = 'reused' and b.refs_per_ns > 0", (lines,))]
-    told = outcomes(db)
-    assert told["reused"] > 50 and told["reused"] > .8 * sum(told.values()), told
+    reported = outcomes(db)
+    assert reported["reused"] > 50 and reported["reused"] > .8 * sum(reported.values()), reported
     assert .5 < statistics.median(ratios) < 2, statistics.median(ratios)
     small, large, _ = curve(cachegram, db)
     assert small > .9 and large < .1
 
 
-def test_short_reuse_is_told_right(built, record):
-    """3,000 lines after bursts of 1,500: 15 to 45 microseconds, told 10 to 40 too late, the program's cold caches included.
+def test_reuse_time_right_after_a_burst(built, record):
+    """3,000 lines after bursts of 1,500: 15 to 45 microseconds, reported 10 to 40 too late, the program's cold caches included.
 
     The bounds tell whether a burst's own time, some hundred microseconds, is taken for the program's.
     """
@@ -234,8 +234,8 @@ def test_short_reuse_is_told_right(built, record):
 
 def test_busy_pages(built, record):
     """Lines that are touched every 40,960 references, on pages that are every 640. Half of these and more are made in the
-    short bursts behind faults, and have no time: such lines were told as touched again at once. What is between a short
-    burst and the next fault is less than a fault is known to, so that half is told."""
+    short bursts after faults, and have no time: such lines were reported as touched again at once. What is between a short
+    burst and the next fault is less than a fault is known to, so that half is reported."""
     result, db = record(["--burst-refs", "10000", "--gap-us", "10000"], [built / "busy_pages", 40000])
     apart = int(result.out.split()[0])
     assert result.status == 0
@@ -254,22 +254,22 @@ def test_more_threads_than_processors(built, record, cachegram):
     result, db = record(["--overhead", "20"], [built / "own_tables", threads, 3200 // threads])
     assert result.status == 0 and outcomes(db)["reused"] > 20, outcomes(db)
     shared = run([cachegram, "mrc", "--format", "csv", "--sizes", f"{threads * 256}K", db])
-    told = float(next(csv.DictReader(io.StringIO(shared.out.decode())))["miss_ratio"])
-    assert told < 0.05  # it was .1
+    reported = float(next(csv.DictReader(io.StringIO(shared.out.decode())))["miss_ratio"])
+    assert reported < 0.05  # it was 0.1
 
 
 def test_stacks_of_threads_are_refused(built, record):
     """The kernel may write there. Nothing is learned of such lines: not even that they were not touched for a while."""
     result, db = record(["--burst-refs", "1000", "--gap-us", "5000"], [built / "thread_stack", 30000])
     assert result.status == 0
-    told = outcomes(db)
-    assert told["refused"] > 50 and told["refused"] > .9 * sum(told.values()), told
+    reported = outcomes(db)
+    assert reported["refused"] > 50 and reported["refused"] > .9 * sum(reported.values()), reported
 
 
 def test_reuse_by_another_thread(built, cachegram, record):
     """Two threads sweep 100,000 lines in turns: what one touches, the other touches next, 100,000 references later.
 
-    Were the other's touches not seen, the next would be a thread's own, after 200,000. Medians seen: .98 to .99.
+    Were the other's touches not seen, the next would be a thread's own, after 200,000. Medians seen: 0.98 to 0.99.
     """
     lines = 100000
     argv = [built / "sweep_turns", lines, 400]
@@ -280,8 +280,8 @@ def test_reuse_by_another_thread(built, cachegram, record):
                                           " on b.id = w.burst where w.outcome = 'reused' and b.refs_per_ns > 0", (lines,))]
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         assert con.execute("select count(distinct tid) from burst").fetchone() == (2,)
-    told = outcomes(db)
-    assert told["reused"] > 50, told
+    reported = outcomes(db)
+    assert reported["reused"] > 50, reported
     assert .6 < statistics.median(ratios) < 1.5, statistics.median(ratios)
     full, exact_db = record(FULL, [built / "sweep_turns", lines, 20])
     assert full.status == 0
@@ -293,9 +293,9 @@ def test_reuse_by_another_thread(built, cachegram, record):
         assert abs(estimate - exact) < .1
 
 
-def test_who_seldom_calls_stays_known(built, record):
+def test_sleeping_thread_stays_tracked(built, record):
     """Where calls cost too much they are not looked at for a while; but those of a thread that nearly always sleeps are. Else
-    nobody would know in which call it is, no page could be closed, and it never has the CPU time to be asked."""
+    no one would know in which call it is, no page could be closed, and it never has the CPU time to be asked."""
     rounds = 1200
     result, db = record([], [built / "sleeping_main", rounds])
     assert result.status == 0 and result.out == b"done\n"
@@ -306,6 +306,6 @@ def test_who_seldom_calls_stays_known(built, record):
 def test_what_is_never_touched_again(built, cachegram, record):
     result, db = record(["--burst-refs", "20000", "--gap-us", "10000"], [built / "sweep", "stream", 10000000])
     assert result.status == 0
-    told = outcomes(db)
-    assert told.get("reused", 0) == 0 and told["dangling"] > 4, told
+    reported = outcomes(db)
+    assert reported.get("reused", 0) == 0 and reported["dangling"] > 4, reported
     assert min(curve(cachegram, db)) > .9

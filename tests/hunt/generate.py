@@ -3,7 +3,7 @@
 """Generates C programs from fragments: random, but the same for the same seed (README.md).
 
 A program is a tree. A leaf is a call of a fragment with parameters; a wrapper has a body that runs in its
-surroundings (in a signal handler, in a child, beside other threads). The tree is plain data, so that hunt.py can store
+surroundings (in a signal handler, in a child, next to other threads). The tree is plain data, so that hunt.py can store
 it and take it apart.
 
 usage: generate.py SEED     prints the program
@@ -26,7 +26,7 @@ PARAMETER = re.compile(r"int (\w+)\s*/\*\s*(.*?)\s*\*/", re.DOTALL)
 
 
 class Fragment:
-    """What a `/* hunt: ... */` comment and the function behind it say."""
+    """What a `/* hunt: ... */` comment and the function after it say."""
 
     def __init__(self, kind, rest, name, signature, file):
         self.kind, self.name, self.file = kind, name, file

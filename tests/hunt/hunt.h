@@ -82,7 +82,7 @@ typedef void body(struct run *r);
 
 static struct shared *shared;
 static struct memory memories[RUNS];
-/* Above 0: references are not counted, since nobody promises to record them; of the process, and of the
+/* Above 0: references are not counted, since no one promises to record them; of the process, and of the
  * thread. */
 static int unrecorded;
 static __thread int unrecorded_here;
@@ -150,8 +150,8 @@ static void make_pool(struct run *r, int kind)
     memset(m->pool, 1, POOL_PAGES * PAGE);
 }
 
-/* Touches a line of each page of the pool once, so that bursts leave lines behind, and then computes in 4 KB.
- * One unit is at least WORK_REFS references: the volatile ones alone. */
+/* Touches a line of each page of the pool once, so that bursts have survivors there, and then computes in 4
+ * KB. One unit is at least WORK_REFS references: the volatile ones alone. */
 enum { WORK_STEPS = 10000, WORK_REFS = POOL_PAGES + 2 * WORK_STEPS };
 
 static __attribute__((noinline)) void work(struct run *r, int units)

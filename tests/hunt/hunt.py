@@ -68,7 +68,7 @@ class Outcome:
 
 
 def process_stat(pid):
-    """Fields of /proc/PID/stat behind the name; empty if it is gone."""
+    """Fields of /proc/PID/stat after the name; empty if it is gone."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -214,8 +214,8 @@ class Hunter:
     def references(db):
         try:
             with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-                told = dict(con.execute("select key, value from run"))
-            return int(float(told["references"]))
+                reported = dict(con.execute("select key, value from run"))
+            return int(float(reported["references"]))
         except (sqlite3.Error, KeyError, ValueError) as error:
             return f"unreadable profile: {error}"
 

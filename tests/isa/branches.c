@@ -115,7 +115,7 @@ static size_t take_address(struct generator *g, unsigned r)
     return g->at - 4;
 }
 
-/* A function behind the call, jumped over; called by displacement, through a register, or through memory. */
+/* A function after the call, jumped over; called by displacement, through a register, or through memory. */
 void call(struct generator *g)
 {
     unsigned how = pick(g, 4), r = scratch(g), arguments = pick(g, 3);
@@ -213,7 +213,7 @@ void indirect_jump(struct generator *g)
         size_t disp = g->at - 1;
         for (unsigned junk = pick(g, 8); junk; junk--)
             byte(g, 0xcc);
-        g->code[disp] = (uint8_t)(g->at - (place + 4)); /* r is the address behind lea */
+        g->code[disp] = (uint8_t)(g->at - (place + 4)); /* r is the address after lea */
         int32_t zero = 0;
         memcpy(g->code + place, &zero, 4);
         uint64_t target = here(g) + 8u * 4;

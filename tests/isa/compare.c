@@ -276,7 +276,7 @@ static int compare_refs(const char *one, const char *other)
     struct refs recorded = {(const void *)g.at, (const void *)(g.at + g.bytes)};
     uint64_t same = 0, stepped = 0;
     unsigned astray = 0;
-    uint32_t lost = 0; /* behind the last that went astray */
+    uint32_t lost = 0; /* after the last that went astray */
     for (uint32_t i = 0; i < header->count; i++) {
         if (expected.at == expected.end || expected.at->size != 0 || expected.at->pc != sequences[i].start)
             break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oracle.h - which references an instruction makes, told from the registers before it.
+ * oracle.h - which references an instruction makes, reported from the registers before it.
  *
  * Shares the decoder with the agent, but no code. Order within an instruction: loads before stores; an
  * explicit operand before the stack; of a string instruction [rsi] before [rdi]; elements from the lowest.

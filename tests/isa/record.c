@@ -46,7 +46,7 @@ static void die(const char *what)
     exit(3);
 }
 
-/* Lines of [address, address + bytes), but those below `from`; returns the one behind the last. */
+/* Lines of [address, address + bytes), but those below `from`; returns the one after the last. */
 static uint64_t add_lines(uint64_t address, unsigned bytes, uint64_t from)
 {
     uint64_t line = address >> LINE_SHIFT, end = ((address + bytes - 1) >> LINE_SHIFT) + 1;

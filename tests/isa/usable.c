@@ -153,7 +153,7 @@ int usable(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
         if (class == ZYDIS_REGCLASS_CONTROL || class == ZYDIS_REGCLASS_DEBUG || class == ZYDIS_REGCLASS_TEST)
             return 0;
         /* A processor (AMD, family 26) was seen to read a stack pointer of some pushes ago where EVEX.X,
-         * which has no meaning beside a general register, is set. */
+         * which has no meaning next to a general register, is set. */
         if (in->encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX &&
             ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r) == ZYDIS_REGISTER_RSP)
             return 0;

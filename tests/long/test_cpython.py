@@ -24,7 +24,7 @@ def verdicts(output):
 @pytest.mark.parametrize("suite", SUITES)
 def test_suite(record, tmp_path, suite):
     python = need("/usr/bin/python3")
-    # A virtual machine may have a VSOCK device that nobody answers on: that hangs natively.
+    # A virtual machine may have a VSOCK device that no one answers on: that hangs natively.
     argv = [python, "-m", "test", "-v", "-u", "none", "-i", "*VSOCK*", suite]
     native = run(argv, cwd=tmp_path, timeout=900)
     before = verdicts(native.out + native.err)

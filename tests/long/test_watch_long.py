@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching at its hardest settings, again and again: what goes wrong once in fifty runs goes wrong for somebody."""
+"""Watching at its hardest settings, again and again: what goes wrong once in fifty runs goes wrong for someone."""
 import pytest
 
 from test_watch import THREADED, threads_as_native

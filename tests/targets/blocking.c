@@ -114,7 +114,7 @@ int main(void)
     waitpid(p, &status, 0);
     printf("restarted read %zd '%c' status %d\n", got, byte, status);
 
-    /* Nobody sends anything: these must not come back early. */
+    /* No one sends anything: these must not come back early. */
     int early = 0;
     for (int i = 0; i < 40; i++) {
         struct timespec start, end;

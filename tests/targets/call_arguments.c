@@ -6,7 +6,7 @@
  * it makes for the target: through libc, through syscall(), by the instruction. Prints what each returned,
  * and what was so afterwards; the same with and without a profiler.
  *
- * call_arguments [threads | fork]   beside another thread; in a forked child
+ * call_arguments [threads | fork]   next to another thread; in a forked child
  *
  * A call that faults ends in the program's own handler, which prints signal and address and jumps out.
  *
@@ -636,7 +636,7 @@ static void relatives(void)
 
 /* --- mappings --- */
 
-/* Eight pages, with one missing, and room behind them; made anew for each call. */
+/* Eight pages, with one missing, and room after them; made anew for each call. */
 #define ROOM_PAGES 24
 static char *playground;
 

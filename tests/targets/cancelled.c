@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that are cancelled in system calls; then a library is closed, whose code nobody may be in any more,
+ * Threads that are cancelled in system calls; then a library is closed, whose code no one may be in any more,
  * and the main thread computes.
  *
  * usage: cancelled LIBRARY

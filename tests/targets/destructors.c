@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -pthread */
-/* Threads, one after the other, whose ends call destructors, made behind the agent's own key. */
+/* Threads, one after the other, whose ends call destructors, made after the agent's own key. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

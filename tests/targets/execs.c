@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec of itself by every function there is, each right behind a fork; then the same of what is not there,
- * with work behind each. */
+/* exec of itself by every function there is, each right after a fork; then the same of what is not there,
+ * with work after each. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

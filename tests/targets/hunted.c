@@ -155,7 +155,7 @@ static void sent_faults(void)
     CHECK(handled > before);
 }
 
-/* What sigaction says of signals that nobody has asked anything for. */
+/* What sigaction says of signals that no one has asked anything for. */
 static void untouched(void)
 {
     for (int sig = 1; sig < 32; sig++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -pthread */
-/* Ignores signals (those whose numbers are told, or all), works, tries to execute what is not there, works
- * on, and executes itself, which tells what is ignored then. argv[1]: "alone", "followed" (with its
+/* Ignores signals (those whose numbers are reported, or all), works, tries to execute what is not there,
+ * works on, and executes itself, which tells what is ignored then. argv[1]: "alone", "followed" (with its
  * environment, else with none), "child" (of fork), "vfork" or "thread" (another one works meanwhile). */
 #include <pthread.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 {
     pthread_t other;
     const char *how = argc > 1 ? argv[1] : "alone";
-    if (!strcmp(how, "show") || !strcmp(how, "told")) {
+    if (!strcmp(how, "show") || !strcmp(how, "reported")) {
         show(!strcmp(how, "show"));
         return 3;
     }
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     if (child == 0) {
         char *const none[] = {NULL};
         if (!strcmp(how, "followed")) /* where the kernel has signals of the agent's again */
-            execl("/proc/self/exe", argv[0], "told", (char *)NULL);
+            execl("/proc/self/exe", argv[0], "reported", (char *)NULL);
         else
             execle("/proc/self/exe", argv[0], "show", (char *)NULL, none);
         _exit(1);

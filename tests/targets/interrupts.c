@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What siginterrupt was asked for holds for signal(), before and afterwards, and is told by sigaction. */
+/* What siginterrupt was asked for holds for signal(), before and afterwards, and is reported by sigaction. */
 /* build: -Wno-deprecated-declarations */
 #include <errno.h>
 #include <signal.h>

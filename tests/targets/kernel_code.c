@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks for the time all the time: the vDSO's code names pages of which some have nothing behind them. */
+/* Asks for the time all the time: the vDSO's code names pages of which some have nothing after them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library with the note by which Go's linker marks what it makes, behind another one. */
+/* A library with the note by which Go's linker marks what it makes, after another one. */
 __asm__(".section .note.others,\"a\",@note\n"
         ".long 6, 3, 1\n"
         ".asciz \"Other\"\n"

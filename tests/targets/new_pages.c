@@ -2,7 +2,7 @@
 /*
  * new_pages N: N rounds of some 20 us that only loads, from one line, and of stores into 64 new pages, which
  * take the kernel many times as long. Prints how many loads and stores were made; the few of the loops are
- * not told.
+ * not reported.
  */
 #include <stdint.h>
 #include <stdio.h>

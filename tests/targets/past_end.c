@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * past_end N: N rounds of code that takes the address of a page behind the end of a mapped file, and never
+ * past_end N: N rounds of code that takes the address of a page after the end of a mapped file, and never
  * looks there: whoever does gets SIGBUS. Prints the sum of what it counted.
  */
 #include <stdint.h>

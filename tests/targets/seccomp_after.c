@@ -116,7 +116,7 @@ static int signals(unsigned others)
 static int calls(void)
 {
     pthread_t before, after;
-    void *told[2] = {NULL, NULL},
+    void *reported[2] = {NULL, NULL},
          *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct sigaction action = {.sa_handler = hit}, old;
     sigset_t mask;
@@ -139,10 +139,10 @@ static int calls(void)
     printf("mask %d", sigprocmask(SIG_BLOCK, &mask, NULL));
     printf(" %d", sigprocmask(SIG_BLOCK, NULL, &mask));
     printf(" %d\n", sigismember(&mask, SIGTRAP));
-    printf("join %d", pthread_join(before, &told[0]));
+    printf("join %d", pthread_join(before, &reported[0]));
     printf(" create %d", pthread_create(&after, NULL, wait_and_end, NULL));
-    printf(" join %d", pthread_join(after, &told[1]));
-    printf(" told %d %d\n", (int)(intptr_t)told[0], (int)(intptr_t)told[1]);
+    printf(" join %d", pthread_join(after, &reported[1]));
+    printf(" reported %d %d\n", (int)(intptr_t)reported[0], (int)(intptr_t)reported[1]);
     fflush(stdout);
     int status = -1;
     pid_t child = fork();

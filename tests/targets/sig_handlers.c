@@ -94,7 +94,7 @@ int main(void)
     churn();
     raise(SIGHUP);
 
-    /* The handlers that a profiler is likely to want for itself: what is set must be told back. */
+    /* The handlers that a profiler is likely to want for itself: what is set must be reported back. */
     static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGPROF, SIGUSR1};
     for (unsigned i = 0; i < sizeof own / sizeof own[0]; i++) {
         struct sigaction before;

@@ -84,7 +84,7 @@ static int emit(uint8_t *page, int layout, uint8_t value)
 
 /* Files with the two pages, one for each value. */
 static const char *folder;
-static uint8_t *base; /* the two pages of each layout, one behind the other, with one in between */
+static uint8_t *base; /* the two pages of each layout, one after the other, with one in between */
 static int start_of[NLAYOUTS];
 static long data[32];
 

@@ -71,7 +71,7 @@ static int is(int sig, void (*handler)(int))
     return sigaction(sig, NULL, &a) == 0 && a.sa_handler == handler;
 }
 
-/* What it asks for is what it is told, and what holds. */
+/* What it asks for is what it is reported, and what holds. */
 static int resets(void *unused)
 {
     int wrong = unused != NULL;
@@ -105,10 +105,10 @@ static int handles(void *unused)
         raise(SIGHUP);
     raise(SIGUSR1);
     raise(SIGUSR2);
-    int told = handled;
+    int reported = handled;
     stack_t now;
     sigaltstack(NULL, &now);
-    _exit(now.ss_sp == (own ? NULL : alternate) ? told : 98);
+    _exit(now.ss_sp == (own ? NULL : alternate) ? reported : 98);
 }
 
 static void *in_thread(void *unused)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* String instructions with many elements, one after each so many references at random in a table: of rounds
- * of four, one fills, one copies, one searches. Bursts hardly ever meet one. */
+ * of four, one fills, one copies, one searches. Bursts rarely meet one. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * two_speeds N [FAST SLOW]: N rounds of a fast part, which loads the same few lines FAST times 3, and a slow
  * one, which makes SLOW loads, from 4096 lines in turn, with a chain of multiplications between. Without FAST
  * and SLOW both last some milliseconds, the slow one longer, and it makes 1.6% of the references. Prints how
- * many references each made; the few of the loops around are not told.
+ * many references each made; the few of the loops around are not reported.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watched.h - memory whose lines a burst leaves behind, so that their pages are closed now and then while the
- * program goes on; and a check that counts what went wrong instead of ending.
+ * watched.h - memory whose lines are survivors of bursts, so that their pages are closed now and then while
+ * the program goes on; and a check that counts what went wrong instead of ending.
  */
 #ifndef WATCHED_H
 #define WATCHED_H

@@ -21,7 +21,7 @@ static uint8_t *map(size_t bytes, int protection)
     return p;
 }
 
-/* Touches the pages now and then, so that their lines are left behind by bursts. */
+/* Touches the pages now and then, so that their lines are survivors of bursts. */
 static void use(uint8_t *p)
 {
     for (int round = 0; round < 6; round++) {

@@ -134,7 +134,7 @@ static void sharing(void)
     close(pipes[0]), close(pipes[1]);
 }
 
-/* In our memory, and nobody's thread: no fault of its own is its parent's. */
+/* In our memory, and no one's thread: no fault of its own is its parent's. */
 static int reads(void)
 {
     uint32_t s = 0;

@@ -107,7 +107,7 @@ static void tick(int us)
     setitimer(ITIMER_REAL, &t, NULL);
 }
 
-/* The signal stack and the coroutines' stacks are plain memory, where lines are left behind. */
+/* The signal stack and the coroutines' stacks are plain memory, where bursts have survivors. */
 static void alternate_stack(void)
 {
     stack_t s = {.ss_sp = malloc(STACK), .ss_size = STACK}, none = {.ss_flags = SS_DISABLE};
@@ -162,7 +162,7 @@ static void coroutines(void)
     CHECK(turns == 150 * 8);
 }
 
-/* Masks: what is blocked, and told so. */
+/* Masks: what is blocked, and reported so. */
 static void masks(void)
 {
     sigset_t all, before, now;

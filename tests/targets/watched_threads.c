@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads at work, at rest and at their ends while pages are closed: nothing fails, nothing is cut short,
- * nobody waits for ever. Prints what went wrong and a sum of the memory.
+ * no one waits for ever. Prints what went wrong and a sum of the memory.
  *
  * usage: watched_threads SCENE
  */
@@ -390,7 +390,7 @@ static void maps(void)
     run_all(mapper, THREADS);
 }
 
-/* --- a write barrier of the program's own: SIGSEGV, and what it is told --- */
+/* --- a write barrier of the program's own: SIGSEGV, and what it is reported --- */
 
 static uint8_t *guarded; /* pages that are read-only at times */
 static atomic_long barriers;

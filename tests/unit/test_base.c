@@ -40,7 +40,7 @@ static void error_may_quote_itself_and_is_cut_visibly(void **state)
     assert_string_equal(err.text + sizeof err.text - 5, "a...");
 }
 
-static void hist_edges_are_the_powers_asked_for(void **state)
+static void hist_edges_are_powers_and_half_powers(void **state)
 {
     (void)state;
     /* An independent computation: long double has 64 bits of mantissa, enough for 48-bit edges. */
@@ -314,7 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_fills_and_returns_code),
         cmocka_unit_test(error_may_quote_itself_and_is_cut_visibly),
-        cmocka_unit_test(hist_edges_are_the_powers_asked_for),
+        cmocka_unit_test(hist_edges_are_powers_and_half_powers),
         cmocka_unit_test(hist_bin_and_edge_agree),
         cmocka_unit_test(hist_counts_at_least),
         cmocka_unit_test(sizes_are_parsed),

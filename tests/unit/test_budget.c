@@ -65,7 +65,7 @@ static void meets_the_budget(void **state)
     }
 }
 
-static void follows_when_bursts_become_dear(void **state)
+static void follows_rising_burst_costs(void **state)
 {
     (void)state;
     uint64_t bursts;
@@ -145,7 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meets_the_budget),
-        cmocka_unit_test(follows_when_bursts_become_dear),
+        cmocka_unit_test(follows_rising_burst_costs),
         cmocka_unit_test(few_bursts_that_cost_more_than_is_allowed),
         cmocka_unit_test(keeps_the_first_gap_until_it_knows),
         cmocka_unit_test(bounds_of_the_gap),

@@ -84,10 +84,11 @@ static void check_survivors(const struct burst_summary *summary, const struct ex
     }
 }
 
-static void bursts_are_counted_apart(void **state)
+static void bursts_are_counted_separately(void **state)
 {
     (void)state;
-    /* Large ones leave behind what small ones must not show; the last has lines beyond the exact bins. */
+    /* Large ones leave data behind that small ones must not show; the last has lines beyond the exact bins.
+     */
     static const struct {
         size_t n;
         uint64_t reach;
@@ -147,6 +148,6 @@ static void bursts_are_counted_apart(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bursts_are_counted_apart)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bursts_are_counted_separately)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static void loops_that_do_not_fit(void **state)
 static int64_t read_fails(void *context, uint64_t *accesses, size_t capacity, struct error *err)
 {
     (void)context, (void)accesses, (void)capacity;
-    return error_set(err, -EIO, "as told");
+    return error_set(err, -EIO, "as reported");
 }
 
 static void refusals(void **state)
@@ -180,7 +180,7 @@ static void refusals(void **state)
     bad = good;
     bad.read = read_fails;
     assert_int_equal(corun_run(&config, &bad, 1, NULL, got, &err), -EIO);
-    assert_string_equal(err.text, "as told");
+    assert_string_equal(err.text, "as reported");
     bad = stream(&(struct array){&high, 1, 0, 1}, 1);
     assert_int_equal(corun_run(&config, &bad, 1, NULL, got, &err), -EINVAL);
     assert_int_equal(corun_run(&config, &good, 0, NULL, got, &err), -EINVAL);

@@ -64,7 +64,7 @@ static void test_less_than_reported(void **state)
     check(&m, ends, ns);
 }
 
-/* Nothing of it is ours: it is as slow as memory, and no size is told. */
+/* Nothing of it is ours: it is as slow as memory, and no size is reported. */
 static void test_level_that_does_not_show(void **state)
 {
     (void)state;

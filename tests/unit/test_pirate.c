@@ -101,7 +101,7 @@ static void nehalem_rest_is_smaller_nehalem(void **state)
 }
 
 /* A Pirate that is too slow, or wants too much, shows it by its own fetch ratio. */
-static void lost_hold_shows(void **state)
+static void losing_the_set_is_detected(void **state)
 {
     (void)state;
     struct outcome slow = run(SIM_LRU, WAYS, 8, 0, 0.25), greedy = run(SIM_LRU, WAYS, 15, 0, 8);
@@ -408,7 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lru_rest_is_smaller_lru),
         cmocka_unit_test(nehalem_rest_is_smaller_nehalem),
-        cmocka_unit_test(lost_hold_shows),
+        cmocka_unit_test(losing_the_set_is_detected),
         cmocka_unit_test(simulated_nonsense),
         cmocka_unit_test(threshold),
         cmocka_unit_test(verdict),

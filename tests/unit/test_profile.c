@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profile file: what goes in comes out, and whatever is not a whole profile is told in one sentence. */
+/* The profile file: what goes in comes out, and whatever is not a whole profile is reported in one sentence.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -195,14 +196,14 @@ static void test_watches(void **state)
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(profile_add_watch(p, &w[i], &err), 0);
-    struct profile_watch told = {.id = w[0].id,
-                                 .outcome = PROFILE_REUSED,
-                                 .refs = 12.5,
-                                 .cpu_ns = 1e6,
-                                 .translated_refs = 300,
-                                 .clock_error = .25,
-                                 .pc = UINT64_MAX - 5};
-    assert_int_equal(profile_set_outcome(p, &told, &err), 0);
+    struct profile_watch reported = {.id = w[0].id,
+                                     .outcome = PROFILE_REUSED,
+                                     .refs = 12.5,
+                                     .cpu_ns = 1e6,
+                                     .translated_refs = 300,
+                                     .clock_error = .25,
+                                     .pc = UINT64_MAX - 5};
+    assert_int_equal(profile_set_outcome(p, &reported, &err), 0);
     struct profile_hit *hits;
     size_t nhits;
     assert_int_equal(profile_hits(p, 0, &hits, &nhits, &err), 0); /* of burst 2, which is not stored */
@@ -215,14 +216,15 @@ static void test_watches(void **state)
     assert_int_equal(nhits, 0);
     free(hits);
     for (uint64_t site = PROFILE_SITE_NONE; site != 3; site = site == PROFILE_SITE_NONE ? 0 : 3) {
-        assert_int_equal(profile_set_hit_site(p, told.id, site, &err), 0);
+        assert_int_equal(profile_set_hit_site(p, reported.id, site, &err), 0);
         assert_int_equal(profile_hits(p, 7, &hits, &nhits, &err), 0);
-        assert_true(nhits == 1 && hits[0].watch == told.id && hits[0].pc == told.pc && hits[0].site == site);
+        assert_true(nhits == 1 && hits[0].watch == reported.id && hits[0].pc == reported.pc &&
+                    hits[0].site == site);
         free(hits);
     }
-    assert_int_equal(profile_set_hit_site(p, told.id, 3, &err), 0);
-    told.id = 99;
-    assert_int_equal(profile_set_outcome(p, &told, &err), -ENOENT);
+    assert_int_equal(profile_set_hit_site(p, reported.id, 3, &err), 0);
+    reported.id = 99;
+    assert_int_equal(profile_set_outcome(p, &reported, &err), -ENOENT);
     in->count[32] = in->total = 7;
     assert_int_equal(profile_put_sets(p, b.id, 64, in, &err), 0);
     assert_int_equal(profile_close(p, 1, &err), 0);
@@ -261,7 +263,7 @@ static void test_old_is_kept(void **state)
     struct error err;
     make(1);
     assert_int_equal(profile_create(path, &p, &err), 0);
-    /* It is being written: nobody may take its place, but from the first commit on it can be read. */
+    /* It is being written: no one may take its place, but from the first commit on it can be read. */
     assert_int_equal(profile_create(path, &q, &err), -EBUSY);
     assert_int_equal(profile_commit(p, &err), 0);
     assert_int_equal(profile_create(path, &q, &err), -EBUSY);

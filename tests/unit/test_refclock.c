@@ -36,9 +36,9 @@ static struct refclock_stretch stretch(uint64_t from_ns, uint64_t to_ns, double 
 
 static struct refclock_burst ask(struct refclock *c, struct wire_desc d, uint64_t references)
 {
-    struct refclock_burst told;
-    assert_int_equal(refclock_burst(c, &d, references, &told), 0);
-    return told;
+    struct refclock_burst reported;
+    assert_int_equal(refclock_burst(c, &d, references, &reported), 0);
+    return reported;
 }
 
 static void tell(struct refclock *c, struct refclock_stretch s)
@@ -52,34 +52,34 @@ static void test_places(void **state)
     struct refclock *c = refclock_new();
     /* 5,000 references in 2,500 ns; the burst makes 100 in 500 ns. */
     tell(c, stretch(0, 2500, 5000));
-    struct refclock_burst told = ask(c, burst(2500, 3000), 100);
-    assert_true(told.start_refs == 5000 && told.refs_per_ns == 2 && told.stratum_refs == 200);
+    struct refclock_burst reported = ask(c, burst(2500, 3000), 100);
+    assert_true(reported.start_refs == 5000 && reported.refs_per_ns == 2 && reported.stratum_refs == 200);
     /* The example of refclock.c: 500 ns are not counted, and went at the rate of the 9,500 that are. */
     tell(c, stretch(3500, 13000, 19000));
-    told = ask(c, burst(13000, 13400), 10);
-    assert_true(told.start_refs == 25100 && told.refs_per_ns == 2);
+    reported = ask(c, burst(13000, 13400), 10);
+    assert_true(reported.start_refs == 25100 && reported.refs_per_ns == 2);
     /* One that began before the last burst's end is spoilt by it: the rate before is taken. Its fellow
      * counts. */
     tell(c, stretch(13100, 14400, 999999));
-    told = ask(c, burst(14400, 14500), 10);
-    assert_true(told.start_refs == 25110 + 2000 && told.refs_per_ns == 2);
+    reported = ask(c, burst(14400, 14500), 10);
+    assert_true(reported.start_refs == 25110 + 2000 && reported.refs_per_ns == 2);
     tell(c, stretch(14450, 14600, 999999));
     tell(c, stretch(14600, 14700, 300));
-    told = ask(c, burst(14700, 14800), 10);
-    assert_true(told.start_refs == 27120 + 600 && told.refs_per_ns == 3);
+    reported = ask(c, burst(14700, 14800), 10);
+    assert_true(reported.start_refs == 27120 + 600 && reported.refs_per_ns == 3);
     /* Counted already, but after the burst that is asked for, which lay in its buffer for long. */
     tell(c, stretch(14900, 15000, 100));
     tell(c, stretch(15100, 15200, 500));
-    told = ask(c, burst(15000, 15050), 10);
-    assert_true(told.refs_per_ns == 1 && told.start_refs == 27730 + 200);
-    told = ask(c, burst(15200, 15300), 10);
-    assert_true(told.refs_per_ns == 5 && told.start_refs == 27940 + 750);
+    reported = ask(c, burst(15000, 15050), 10);
+    assert_true(reported.refs_per_ns == 1 && reported.start_refs == 27730 + 200);
+    reported = ask(c, burst(15200, 15300), 10);
+    assert_true(reported.refs_per_ns == 5 && reported.start_refs == 27940 + 750);
     /* Another thread that got the same id starts anew. */
     tell(c, stretch(15400, 15500, 100));
     struct wire_desc d = burst(100, 200);
     d.start_ns = 16500;
-    told = ask(c, d, 10);
-    assert_true(told.start_refs == 100 && told.refs_per_ns == 1);
+    reported = ask(c, d, 10);
+    assert_true(reported.start_refs == 100 && reported.refs_per_ns == 1);
     refclock_free(c);
 }
 
@@ -87,17 +87,17 @@ static void test_agents_counts(void **state)
 {
     (void)state;
     struct refclock *c = refclock_new();
-    struct refclock_burst told = ask(c, burst(100, 200), 10);
-    assert_true(isnan(told.start_refs) && isnan(told.refs_per_ns) && isnan(told.stratum_refs));
+    struct refclock_burst reported = ask(c, burst(100, 200), 10);
+    assert_true(isnan(reported.start_refs) && isnan(reported.refs_per_ns) && isnan(reported.stratum_refs));
     struct wire_desc d = burst(300, 400);
     d.count_refs = 50000;
     d.count_ns = 100000;
     d.count_blocks = 10000;
     d.count_turns = 500;
-    told = ask(c, d, 10); /* an alarm ended the stretch */
-    assert_true(isnan(told.start_refs));
-    double counted = 2 - (double)alarm_cost_ns() / 50000, native = 1 / told.refs_per_ns;
-    assert_true(isnan(told.near_per_ns));
+    reported = ask(c, d, 10); /* an alarm ended the stretch */
+    assert_true(isnan(reported.start_refs));
+    double counted = 2 - (double)alarm_cost_ns() / 50000, native = 1 / reported.refs_per_ns;
+    assert_true(isnan(reported.near_per_ns));
     assert_true(fabs(native - counting_native_ns(50000 * counted, 10000, 500) / 50000) < 1e-9);
     assert_true(native > .5 * counted && native < .99 * counted);
     assert_true(counting_native_ns(1000, 0, 0) == 1000 && counting_native_ns(1000, 1e9, 0) > 0);
@@ -108,39 +108,39 @@ static void test_agents_counts(void **state)
     /* A mark ended it; the last 10,000 went twice as fast. */
     d.near_refs = 10000;
     d.near_ns = 10000;
-    told = ask(c, d, 10);
-    assert_true(fabs(1 / told.refs_per_ns - counting_native_ns(100000, 10000, 500) / 50000) < 1e-9);
-    assert_true(fabs(told.near_per_ns - 2 * told.refs_per_ns) < 1e-9);
+    reported = ask(c, d, 10);
+    assert_true(fabs(1 / reported.refs_per_ns - counting_native_ns(100000, 10000, 500) / 50000) < 1e-9);
+    assert_true(fabs(reported.near_per_ns - 2 * reported.refs_per_ns) < 1e-9);
     /* Half of its native time went into pages, where nothing is triggered; with warming up, a quarter. */
-    double without = told.near_per_ns, each = told.refs_per_ns;
+    double without = reported.near_per_ns, each = reported.refs_per_ns;
     d.paging_ns = (uint64_t)(counting_native_ns(100000, 10000, 500) / 2);
-    told = ask(c, d, 10);
-    assert_true(fabs(told.near_per_ns / without - 2) < 1e-3 && told.refs_per_ns == each);
+    reported = ask(c, d, 10);
+    assert_true(fabs(reported.near_per_ns / without - 2) < 1e-3 && reported.refs_per_ns == each);
     d.warm_ns = d.count_ns;
     d.warm_blocks = d.count_blocks;
     d.warm_turns = d.count_turns;
-    told = ask(c, d, 10);
-    assert_true(fabs(told.near_per_ns / without - 4. / 3) < 1e-3 && told.refs_per_ns == each);
+    reported = ask(c, d, 10);
+    assert_true(fabs(reported.near_per_ns / without - 4. / 3) < 1e-3 && reported.refs_per_ns == each);
     d.paging_ns = 0;
-    told = ask(c, d, 10);
-    assert_true(fabs(told.near_per_ns / without - 1) < 1e-9);
+    reported = ask(c, d, 10);
+    assert_true(fabs(reported.near_per_ns / without - 1) < 1e-9);
     /* System calls: of the thread's time, but not of that between bursts. */
-    double near = told.near_per_ns;
+    double near = reported.near_per_ns;
     d.count_call_ns = 100000;
-    told = ask(c, d, 10);
-    assert_true(told.near_per_ns == near);
-    assert_true(fabs(1 / told.refs_per_ns - (counting_native_ns(100000, 10000, 500) + 100000) / 50000) <
+    reported = ask(c, d, 10);
+    assert_true(reported.near_per_ns == near);
+    assert_true(fabs(1 / reported.refs_per_ns - (counting_native_ns(100000, 10000, 500) + 100000) / 50000) <
                 1e-9);
     assert_true(alarm_cost_ns() > 100 && alarm_cost_ns() < 10000000 && alarm_cost_ns() == alarm_cost_ns());
     d = burst(500, 600);
     d.count_before = 1000;
     d.count_gap = 70;
-    told = ask(c, d, 10);
-    assert_true(told.start_refs == 1070 && told.stratum_refs == 70);
+    reported = ask(c, d, 10);
+    assert_true(reported.start_refs == 1070 && reported.stratum_refs == 70);
     refclock_free(c);
 }
 
-static void test_more_than_there_is_room_for(void **state)
+static void test_more_than_fits(void **state)
 {
     (void)state;
     struct refclock *c = refclock_new();
@@ -156,7 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_agents_counts),
-        cmocka_unit_test(test_more_than_there_is_room_for),
+        cmocka_unit_test(test_more_than_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

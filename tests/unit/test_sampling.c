@@ -172,7 +172,7 @@ static void sets(void **state)
     struct setsample *s;
     struct sim *sim;
     struct error err;
-    double whole[2], sum[2] = {0}, squares[2] = {0}, told[2] = {0};
+    double whole[2], sum[2] = {0}, squares[2] = {0}, reported[2] = {0};
     enum { DRAWS = 200 };
     (void)state;
     make_trace(3);
@@ -191,7 +191,7 @@ static void sets(void **state)
     sim_free(sim);
     setsample_free(s);
     /* gcd(64, 96) = 32 groups, 8 of them. 200 draws: the mean within 5 standard errors of the truth, and the
-     * error told on average within a fifth of the one seen. */
+     * error reported on average within a fifth of the one seen. */
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         config.seed = draw;
         assert_int_equal(setsample_new(&config, 0.25, &s, &err), 0);
@@ -201,7 +201,7 @@ static void sets(void **state)
             struct setsample_result r = setsample_result(s, l);
             sum[l] += r.miss_ratio;
             squares[l] += r.miss_ratio * r.miss_ratio;
-            told[l] += r.standard_error * r.standard_error;
+            reported[l] += r.standard_error * r.standard_error;
         }
         setsample_free(s);
     }
@@ -212,7 +212,7 @@ static void sets(void **state)
         double mean = sum[l] / DRAWS, sd = sqrt(squares[l] / DRAWS - mean * mean);
         whole[l] = setsample_result(s, l).miss_ratio;
         assert_true(fabs(mean - whole[l]) < 5 * sd / sqrt(DRAWS));
-        assert_true(fabs(sqrt(told[l] / DRAWS) / sd - 1) < 0.2);
+        assert_true(fabs(sqrt(reported[l] / DRAWS) / sd - 1) < 0.2);
     }
     setsample_free(s);
 }

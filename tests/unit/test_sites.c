@@ -18,7 +18,7 @@
 #define BLOCKS 300u
 #define REFERENCES 5u
 
-static void octaves_meet_the_histograms_edges(void **state)
+static void octaves_have_the_histograms_edges(void **state)
 {
     (void)state;
     for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++) {
@@ -263,7 +263,7 @@ static void far_shares_inside_functions(void **state)
                      0); /* as much as all others */
     assert_int_equal(far_shares_find(f, share, &hits), 0);
     assert_true(fabs(hits - 200) < 1e-6);
-    /* Half as the samples say, and half, which is nobody's, as the first touches. */
+    /* Half as the samples say, and half, which is no one's, as the first touches. */
     assert_true(fabs(share[0].share - (0.225 + 0.45)) < 0.01 && fabs(share[2].share - 0.25) < 0.01);
     assert_true(fabs(share[0].share + share[1].share + share[2].share - 1) < 1e-9);
     far_shares_free(f);
@@ -321,7 +321,7 @@ static void intervals_hold_the_truth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(octaves_meet_the_histograms_edges),
+        cmocka_unit_test(octaves_have_the_histograms_edges),
         cmocka_unit_test(numbers_of_variable_length),
         cmocka_unit_test(counts_survive_the_way_into_the_profile),
         cmocka_unit_test(shares_by_hand),

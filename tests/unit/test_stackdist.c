@@ -267,7 +267,7 @@ static void near_and_scattered(stackdist_touch_fn *touch)
     free(h);
 }
 
-static void near_and_scattered_any(void **state)
+static void near_and_scattered_without_avx2(void **state)
 {
     (void)state;
     near_and_scattered(stackdist_touch_any);
@@ -329,7 +329,7 @@ int main(void)
         cmocka_unit_test(agrees_with_twin),
         cmocka_unit_test(agrees_with_twin_avx2),
         cmocka_unit_test(many_is_many_single_touches),
-        cmocka_unit_test(near_and_scattered_any),
+        cmocka_unit_test(near_and_scattered_without_avx2),
         cmocka_unit_test(near_and_scattered_avx2),
         cmocka_unit_test(cyclic_scan),
         cmocka_unit_test(memory_per_line),

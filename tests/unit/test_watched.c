@@ -253,7 +253,7 @@ static double twin_miss_ratio(const struct twin *t, double lines)
 static void lru_is_its_definition(void **state)
 {
     (void)state;
-    int told = 0;
+    int reported = 0;
     for (uint64_t seed = 1; seed < 30; seed++) {
         struct twin *t = twin_new(seed);
         for (double lines = 1; lines < 50; lines++) {
@@ -262,7 +262,7 @@ static void lru_is_its_definition(void **state)
             assert_int_equal(curve_watched(t->b, BURSTS, LINE, seed, &p, 1, NULL), 0);
             if (isnan(want))
                 continue;
-            told++;
+            reported++;
             near(p.miss_ratio, want, 1e-9);
             assert_true(p.low <= want - .001 * .99 + 1e-9 && want + .001 * .99 <= p.high + 1e-9);
             assert_int_equal(curve_watched(t->b, BURSTS, LINE, seed, &again, 1, NULL), 0);
@@ -270,7 +270,7 @@ static void lru_is_its_definition(void **state)
         }
         twin_free(t);
     }
-    assert_true(told > 900);
+    assert_true(reported > 900);
 }
 
 /* Largest root of StatCache's equation, by trying from above and halving. */
@@ -306,9 +306,9 @@ static void statcache_is_its_definition(void **state)
     }
 }
 
-/* Nobody was followed to the end, but what hangs on that is less than a thousandth of all: the middle of it.
+/* No one was followed to the end, but what hangs on that is less than a thousandth of all: the middle of it.
  */
-static void little_given_up(void **state)
+static void few_censored_lines(void **state)
 {
     (void)state;
     struct twin *t = twin_new(3);
@@ -327,8 +327,8 @@ static void little_given_up(void **state)
     twin_free(t);
 }
 
-/* Nobody was followed to the end: bounds, or a centre between them. */
-static void statcache_of_all_given_up(void **state)
+/* No one was followed to the end: bounds, or a centre between them. */
+static void statcache_of_censored_lines_only(void **state)
 {
     (void)state;
     struct twin *t = twin_new(3);
@@ -490,7 +490,7 @@ static void path_fades(void **state)
     free(b);
 }
 
-static void bands_cover_and_shrink(void **state)
+static void intervals_cover_and_shrink(void **state)
 {
     (void)state;
     enum { MANY = 400 };
@@ -534,7 +534,7 @@ static void bands_cover_and_shrink(void **state)
 
 /* All of a few watches are touched again at once. In n equal bursts that says no more than that the share of
  * survivors which reach any size is below 4 / (n + 4), by Wilson's interval. */
-static void few_watches_are_not_sure(void **state)
+static void few_watched_lines_give_wide_intervals(void **state)
 {
     (void)state;
     enum { MANY = 400 };
@@ -719,14 +719,14 @@ int main(void)
         cmocka_unit_test(growth_by_hand),
         cmocka_unit_test(lru_is_its_definition),
         cmocka_unit_test(statcache_is_its_definition),
-        cmocka_unit_test(statcache_of_all_given_up),
-        cmocka_unit_test(little_given_up),
+        cmocka_unit_test(statcache_of_censored_lines_only),
+        cmocka_unit_test(few_censored_lines),
         cmocka_unit_test(whole_run),
         cmocka_unit_test(cyclic_scan),
         cmocka_unit_test(path_through_two_bursts),
         cmocka_unit_test(path_fades),
-        cmocka_unit_test(bands_cover_and_shrink),
-        cmocka_unit_test(few_watches_are_not_sure),
+        cmocka_unit_test(intervals_cover_and_shrink),
+        cmocka_unit_test(few_watched_lines_give_wide_intervals),
         cmocka_unit_test(ways_by_hand),
         cmocka_unit_test(placed_by_time),
         cmocka_unit_test(places_without_rates),

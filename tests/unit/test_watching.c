@@ -127,7 +127,7 @@ static void clock_integrates_rates(void **state)
     assert_true(fabs(clock_refs(c, 0, 0, 1000) - 2000) < 1e-9);    /* before the first: its rate */
     assert_true(fabs(clock_refs(c, 0, 1000, 3000) - 6000) < 1e-9); /* between: linear, 3 on average */
     assert_true(fabs(clock_refs(c, 0, 1000, 2000) - 2500) < 1e-9);
-    assert_true(fabs(clock_refs(c, 0, 3000, 3500) - 2000) < 1e-9); /* behind the last */
+    assert_true(fabs(clock_refs(c, 0, 3000, 3500) - 2000) < 1e-9); /* after the last */
     assert_true(fabs(clock_refs(c, 1, 100, 900) - 800) < 1e-9);
     assert_true(clock_refs(c, 7, 0, 100) == 100 * CLOCK_NOMINAL_RATE);
     assert_true(clock_refs(c, 0, 500, 400) == 0);
@@ -154,7 +154,7 @@ static void rates_are_those_of_similar_bursts(void **state)
     assert_true(isnan(none.refs_per_ns));
 }
 
-static void no_burst_stands_for_half_of_the_run(void **state)
+static void no_burst_has_half_of_the_weight(void **state)
 {
     (void)state;
     struct rates_pair near[101];
@@ -186,7 +186,7 @@ int main(void)
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),
         cmocka_unit_test(rates_are_those_of_similar_bursts),
-        cmocka_unit_test(no_burst_stands_for_half_of_the_run),
+        cmocka_unit_test(no_burst_has_half_of_the_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

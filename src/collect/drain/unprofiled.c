@@ -11,9 +11,9 @@ static const struct {
     const char *extent, *why;
 } reasons[WIRE_OFF_COUNT] = {
     [WIRE_OFF_CPU] = {"not", "the processor lacks SSE4.2 or XSAVE"},
-    [WIRE_OFF_MEMORY] = {"not",
-                         "its limit on memory (ulimit -v or -d) is too close to give the agent 192 MB of "
-                         "addresses, or there is no memory"},
+    [WIRE_OFF_MEMORY] =
+        {"not", "its limit on memory (ulimit -v or -d) leaves less than 768 MB for the agent, or there is "
+                "no memory"},
     [WIRE_OFF_TIMER] = {"only partly", "neither perf events nor enough timers were available"},
     [WIRE_OFF_TROUBLE] = {"only partly", "an unexpected fault occurred"},
     [WIRE_OFF_GO] = {"only partly",

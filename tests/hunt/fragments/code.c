@@ -239,7 +239,7 @@ static void patched_by_thread(struct run *r,
     note(r, "patched by a thread: wrong %d\n", wrong);
 }
 
-/* Code that changes what comes right behind it. */
+/* Code that changes what comes right after it. */
 /* hunt: leaf not vfork */
 static void patches_itself(struct run *r, int shared_memory /* 0..1 */, int rounds /* 20..300 */,
                            int offset /* 4078..4096 */)

@@ -347,7 +347,7 @@ static void inherited(struct run *r, int advice /* MADV_NORMAL MADV_DONTFORK MAD
     m->pool = before;
 }
 
-/* A mapping that grows down as its guard page is touched: at an address where nobody else maps anything. */
+/* A mapping that grows down as its guard page is touched: at an address where no one else maps anything. */
 /* hunt: leaf claims GROWS not vfork,maps */
 static void grows_down(struct run *r, int pages /* 4..60 */)
 {

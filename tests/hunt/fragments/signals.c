@@ -133,7 +133,7 @@ static void faults(struct run *r, int sig /* SIGFPE SIGILL SIGTRAP SIGBUS SIGSEG
     note(r, "faults %d\n", fault_.count);
 }
 
-/* A repeated string instruction that faults on its way, and goes on behind the handler. */
+/* A repeated string instruction that faults on its way, and goes on after the handler. */
 static uint8_t *rep_at_;
 static volatile int rep_faults_;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that come and go, wait for each other, are cancelled; and what a body may have beside it. */
+/* Threads that come and go, wait for each other, are cancelled; and what a body may have next to it. */
 #include "../hunt.h"
 
 static __attribute__((noinline)) uint64_t count_up(uint64_t x, int steps)
@@ -472,7 +472,7 @@ static void with_storm(struct run *r, body *in, int sig /* signal */,
     sigaction(sig, &old, NULL);
 }
 
-/* Bodies beside other threads. */
+/* Bodies next to other threads. */
 struct beside {
     int how, us;
     volatile int stop;
