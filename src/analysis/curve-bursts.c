@@ -40,7 +40,7 @@ static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
 };
 
 /* Takes the watches of a burst, which ended at end_ns, from the list of all (sorted by burst). Returns their
- * number; *next is moved behind them. */
+ * number; *next is moved past them. */
 static size_t take_watches(const struct profile_watch *list, size_t n, size_t *next, uint64_t burst,
                            const struct clock *clock, uint32_t thread, double end_ns,
                            struct curve_watch *into)
@@ -206,7 +206,7 @@ static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
     if (isnan(b->string_hits)) /* not counted: the burst's own */
         return b->references > touches ? b->references - touches : 0;
     double hits = b->string_hits * (double)b->steps;
-    return hits > 0 && hits < MOST_STRING_HITS ? (uint64_t)(hits + .5) : 0; /* else the file is corrupt */
+    return hits > 0 && hits < MOST_STRING_HITS ? (uint64_t)(hits + 0.5) : 0; /* else the file is corrupt */
 }
 
 /*

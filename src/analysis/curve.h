@@ -22,7 +22,7 @@
 /* Percentage of missing references above which a profile of full mode is not called exact; and above which
  * the report mentions them. */
 #define ANALYSIS_EXACT_PERCENT 1.
-#define ANALYSIS_MISSED_PERCENT .1
+#define ANALYSIS_MISSED_PERCENT 0.1
 /* Percentage of the references that a profile of full mode lacks; 0: none, or unknown (older profiles). */
 double analysis_missed_percent(struct profile *p);
 

@@ -20,7 +20,7 @@ struct analysis_pirate {
     double stopped_percent;           /* of the time, to change the size; NaN: not in this run, or unknown */
     double cachegram_percent;         /* likewise: cachegram itself ran, without the Pirate */
     double cpu_seconds, wall_seconds; /* of the first run, or the only one */
-    double alone_ns, with_pirate_ns;  /* time per unit, alone and beside a Pirate of half a megabyte */
+    double alone_ns, with_pirate_ns;  /* time per unit, alone and next to a Pirate of half a megabyte */
     char notes[4096];                 /* one sentence per line */
 };
 

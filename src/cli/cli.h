@@ -56,4 +56,13 @@ int cli_parse_count(const char *text, char end, uint64_t *value, const char **re
 /* Decimal digits only, 0 to `most`. 0, or -1 with *value unchanged. */
 int cli_parse_whole(const char *text, uint64_t most, uint64_t *value);
 
+/* The value of an option, a whole number from least to most. 0, or 2 after a message. */
+int cli_whole_option(const char *command, const char *option, const char *text, uint64_t least, uint64_t most,
+                     uint64_t *value);
+/* Likewise a percentage above 0, at most 100; a % after it is allowed. */
+int cli_percent_option(const char *command, const char *option, const char *text, double *value);
+
+/* Creates a folder cachegram-WORD-XXXXXX in $TMPDIR, or /tmp. 0, or negative with err filled. */
+int cli_temporary_folder(const char *word, char *folder, size_t size, struct error *err);
+
 #endif

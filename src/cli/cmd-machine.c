@@ -107,23 +107,23 @@ static void list(enum report_format format)
 /* Writes a temporary file and renames it, so that the file is either complete or absent. */
 static int save(const char *path, const struct machine *machine, struct error *err)
 {
-    char beside[4096];
-    if ((size_t)snprintf(beside, sizeof beside, "%s.part", path) >= sizeof beside)
+    char unfinished[4096];
+    if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.part", path) >= sizeof unfinished)
         return error_set(err, -ENAMETOOLONG, "the name '%s' is too long", path);
-    FILE *f = fopen(beside, "we");
+    FILE *f = fopen(unfinished, "we");
     int failed = !f;
     if (f) {
         machine_write(f, machine);
         failed = ferror(f) != 0;
         failed |= fclose(f) != 0;
         if (!failed)
-            failed = rename(beside, path) != 0;
+            failed = rename(unfinished, path) != 0;
     }
     if (!failed)
         return 0;
     int code = errno ? -errno : -EIO;
     if (f)
-        unlink(beside);
+        unlink(unfinished);
     return error_set(err, code, "cannot write '%s': %s", path, strerror(-code));
 }
 

@@ -106,14 +106,6 @@ struct pirate_options {
     off_t input; /* start of standard input; -1: not a file */
 };
 
-static int whole(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    if (cli_parse_whole(text, most, value) == 0 && *value >= least)
-        return 0;
-    return cli_misuse("pirate", "%s %s: must be a whole number from %llu to %llu", option, text,
-                      (unsigned long long)least, (unsigned long long)most);
-}
-
 static int decimal(const char *option, const char *text, double most, double *value)
 {
     char *end;
@@ -136,7 +128,7 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         o->profile = value;
         return value[0] ? 0 : cli_misuse("pirate", "-o must name a file");
     case 'p':
-        status = whole("-p", value, 1, INT32_MAX, &number);
+        status = cli_whole_option("pirate", "-p", value, 1, INT32_MAX, &number);
         o->run.pid = (pid_t)number;
         return status;
     case OPT_SIZES:
@@ -151,11 +143,11 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         return value[0] ? 0
                         : cli_misuse("pirate", "--progress must be io, an event, or the name of a variable");
     case OPT_INTERVAL:
-        status = whole("--interval-ms", value, 1, 60000, &number);
+        status = cli_whole_option("pirate", "--interval-ms", value, 1, 60000, &number);
         o->run.interval_ns = number * 1000000;
         return status;
     case OPT_REPEATS:
-        status = whole("--repeats", value, 1, 1000, &number);
+        status = cli_whole_option("pirate", "--repeats", value, 1, 1000, &number);
         o->run.repeats = (unsigned)number;
         return status;
     case OPT_DURATION:
@@ -168,7 +160,7 @@ static int parse_option(int opt, const char *value, struct pirate_options *o)
         return code_place_check(value, &err) == 0 ? 0 : cli_misuse("pirate", "--to: %s", err.text);
     case OPT_THREADS:
         if (strcmp(value, "auto") != 0)
-            status = whole("--threads", value, 1, LLC_PIRATES, &number);
+            status = cli_whole_option("pirate", "--threads", value, 1, LLC_PIRATES, &number);
         o->run.threads = (unsigned)number;
         return status;
     case OPT_LIMIT:

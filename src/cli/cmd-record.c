@@ -104,37 +104,6 @@ static const char *const clocks[] = {[COLLECT_CLOCK_AUTO] = "auto",
                                      [COLLECT_CLOCK_COUNT_ALWAYS] = "count-always",
                                      [COLLECT_CLOCK_CPUTIME] = "cputime"};
 
-/* A whole number in low..high. */
-static int parse_number(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || n < low || n > high) {
-        cli_misuse("record", "%s %s: must be a whole number from %llu to %llu", option, text,
-                   (unsigned long long)low, (unsigned long long)high);
-        return -1;
-    }
-    *value = n;
-    return 0;
-}
-
-/* More than 0, at most 100; a % after it is allowed. */
-static int parse_percent(const char *option, const char *text, double *value)
-{
-    char *end;
-    errno = 0;
-    double x = strtod(text, &end);
-    if (*end == '%')
-        end++;
-    if (end == text || *end != '\0' || errno != 0 || !(x > 0 && x <= 100)) {
-        cli_misuse("record", "%s %s: must be a percentage above 0, at most 100", option, text);
-        return -1;
-    }
-    *value = x;
-    return 0;
-}
-
 /* 1/N, N a whole number. */
 static int parse_lines(const char *text, double *rate)
 {
@@ -169,11 +138,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
         cli_misuse("record", "--mode %s: must be burst or full", value);
         return -1;
     case OPTION_BURST_REFS:
-        return parse_number("--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX, &o->burst_refs);
+        return cli_whole_option("record", "--burst-refs", value, BURST_REFS_MIN, BURST_REFS_MAX,
+                                &o->burst_refs);
     case OPTION_GAP:
-        return parse_number("--gap-us", value, 1, GAP_US_MAX, &o->gap_us);
+        return cli_whole_option("record", "--gap-us", value, 1, GAP_US_MAX, &o->gap_us);
     case OPTION_OVERHEAD:
-        return parse_percent("--overhead", value, &o->overhead_percent);
+        return cli_percent_option("record", "--overhead", value, &o->overhead_percent);
     case OPTION_LINE:
         if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
             (number & (number - 1)) != 0) {
@@ -185,7 +155,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_LINES:
         return parse_lines(value, &o->lines_rate);
     case OPTION_SEED:
-        return parse_number("--seed", value, 0, UINT64_MAX, &o->seed);
+        return cli_whole_option("record", "--seed", value, 0, UINT64_MAX, &o->seed);
     case OPTION_TRACE:
         o->trace = value;
         if (value[0] != '\0' && strcmp(value, "-") != 0)
@@ -201,12 +171,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
         cli_misuse("record", "--watch %s: must be auto, page or none", value);
         return -1;
     case OPTION_WATCH_LINES: /* for tests: in the man page only */
-        if (parse_number("--watch-lines", value, 1, WATCH_LINES_MAX, &number) < 0)
+        if (cli_whole_option("record", "--watch-lines", value, 1, WATCH_LINES_MAX, &number) != 0)
             return -1;
         o->watch_lines = (unsigned)number;
         return 0;
     case OPTION_COUNT_VECTOR: /* for tests: in the man page only */
-        if (parse_number("--count-vector", value, 15, 31, &number) < 0)
+        if (cli_whole_option("record", "--count-vector", value, 15, 31, &number) != 0)
             return -1;
         if (number != 15 && number != vectors_for_counting()) {
             cli_misuse("record", "--count-vector %s: must be 15 or what this processor has", value);

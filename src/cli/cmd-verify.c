@@ -76,16 +76,12 @@ struct result {
 
 static int parse_option(int opt, const char *value, struct verify_options *o)
 {
-    char *end;
     switch (opt) {
     case OPT_SIZES:
         o->sizes = value;
         return 0;
     case OPT_OVERHEAD:
-        o->overhead_percent = strtod(value, &end);
-        if (end != value && *end == '\0' && o->overhead_percent > 0 && o->overhead_percent <= 100)
-            return 0;
-        return cli_misuse("verify", "--overhead %s: must be a percentage above 0, at most 100", value);
+        return cli_percent_option("verify", "--overhead", value, &o->overhead_percent);
     case OPT_BURST_REFS:
         if (cli_parse_count(value, '\0', &o->burst_refs, NULL) == 0 && o->burst_refs >= 1000 &&
             o->burst_refs <= 100000000)
@@ -190,7 +186,6 @@ static int check_stdin(off_t *start)
 static int verify_command(const struct verify_options *o, char **argv, struct result *r)
 {
     char folder[PATH_MAX] = "", burst[PATH_MAX + 16], full[PATH_MAX + 16];
-    const char *tmp = getenv("TMPDIR");
     struct collect_result of_burst, of_full;
     struct error err;
     off_t start;
@@ -202,11 +197,8 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
         snprintf(burst, sizeof burst, "%s.burst.db", o->keep);
         snprintf(full, sizeof full, "%s.full.db", o->keep);
     } else {
-        snprintf(folder, sizeof folder, "%s/cachegram-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(folder)) {
-            error_set(&err, -errno, "cannot create a temporary folder %s: %s", folder, strerror(errno));
+        if (cli_temporary_folder("verify", folder, sizeof folder, &err) < 0)
             return cli_fail(&err);
-        }
         snprintf(burst, sizeof burst, "%s/burst.db", folder);
         snprintf(full, sizeof full, "%s/full.db", folder);
     }

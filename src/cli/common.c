@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,5 +148,39 @@ int cli_parse_whole(const char *text, uint64_t most, uint64_t *value)
     if (*text < '0' || *text > '9' || *end || errno || number > most)
         return -1;
     *value = number;
+    return 0;
+}
+
+int cli_whole_option(const char *command, const char *option, const char *text, uint64_t least, uint64_t most,
+                     uint64_t *value)
+{
+    uint64_t number;
+    if (cli_parse_whole(text, most, &number) != 0 || number < least)
+        return cli_misuse(command, "%s %s: must be a whole number from %llu to %llu", option, text,
+                          (unsigned long long)least, (unsigned long long)most);
+    *value = number;
+    return 0;
+}
+
+int cli_percent_option(const char *command, const char *option, const char *text, double *value)
+{
+    char *end;
+    double x = strtod(text, &end);
+    if (*end == '%')
+        end++;
+    if (end == text || *end != '\0' || !(x > 0 && x <= 100))
+        return cli_misuse(command, "%s %s: must be a percentage above 0, at most 100", option, text);
+    *value = x;
+    return 0;
+}
+
+int cli_temporary_folder(const char *word, char *folder, size_t size, struct error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    int n = snprintf(folder, size, "%s/cachegram-%s-XXXXXX", tmp && *tmp ? tmp : "/tmp", word);
+    if (n < 0 || (size_t)n >= size)
+        return error_set(err, -ENAMETOOLONG, "the name of the folder $TMPDIR is too long");
+    if (!mkdtemp(folder))
+        return error_set(err, -errno, "cannot create a temporary folder %s: %s", folder, strerror(errno));
     return 0;
 }

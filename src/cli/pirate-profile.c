@@ -57,11 +57,10 @@ int pirate_profile_load(const char *path, struct analysis_pirate *r, struct anal
 int pirate_count_references(char **argv, double *references, struct error *err)
 {
     char folder[PATH_MAX], file[PATH_MAX + 16];
-    const char *tmp = getenv("TMPDIR");
     struct collect_result result = {0};
-    snprintf(folder, sizeof folder, "%s/cachegram-pirate-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder))
-        return error_set(err, -errno, "cannot create a temporary folder %s: %s", folder, strerror(errno));
+    int code = cli_temporary_folder("pirate", folder, sizeof folder, err);
+    if (code < 0)
+        return code;
     snprintf(file, sizeof file, "%s/count.db", folder);
     const struct collect_options options = {.output = file,
                                             .version = CACHEGRAM_VERSION,

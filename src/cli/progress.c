@@ -8,19 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collect/launch/process-time.h"
+
 #define INTERVAL_NS UINT64_C(200000000)
 #define BAR_CELLS 30
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 struct progress progress_begin(const char *what)
 {
-    uint64_t now = now_ns();
+    uint64_t now = monotonic_ns();
     /* No bar at first: short work does not need one. */
     return (struct progress){
         .what = what, .shown = isatty(STDERR_FILENO), .start_ns = now, .next_ns = now + INTERVAL_NS};
@@ -30,7 +25,7 @@ void progress_show(struct progress *p, double share, uint64_t references)
 {
     if (!p->shown)
         return;
-    uint64_t now = now_ns();
+    uint64_t now = monotonic_ns();
     if (now < p->next_ns)
         return;
     p->next_ns = now + INTERVAL_NS;

@@ -90,18 +90,6 @@ int sample_wants_bursts(int argc, char **argv)
 
 /* --- options: 0, or 2 after a message --- */
 
-static int parse_number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || number < least || number > most)
-        return cli_misuse("sample", "%s %s: must be a whole number from %" PRIu64 " to %" PRIu64, name, text,
-                          least, most);
-    *value = number;
-    return 0;
-}
-
 static int parse_share(const char *name, const char *text, double most, double *value)
 {
     char *end;
@@ -129,24 +117,24 @@ static int parse_option(int opt, const char *value, struct settings *o)
     case OPT_BURSTS:
         return parse_bursts(value, o);
     case OPT_REFS:
-        return parse_number("--burst-refs", value, 1, UINT64_C(1) << 40, &o->replay.burst_refs);
+        return cli_whole_option("sample", "--burst-refs", value, 1, UINT64_C(1) << 40, &o->replay.burst_refs);
     case OPT_WATCH:
-        status = parse_number("--watch", value, 0, 1000000, &number);
+        status = cli_whole_option("sample", "--watch", value, 0, 1000000, &number);
         o->replay.watch = (unsigned)number;
         return status;
     case OPT_SEED:
-        return parse_number("--seed", value, 0, UINT64_C(1) << 52, &o->replay.seed);
+        return cli_whole_option("sample", "--seed", value, 0, UINT64_C(1) << 52, &o->replay.seed);
     case OPT_SEEDS:
-        return parse_number("--seeds", value, 1, 1000, &o->seeds);
+        return cli_whole_option("sample", "--seeds", value, 1, 1000, &o->seeds);
     case OPT_DROP:
         return parse_share("--drop-rate", value, 1, &o->replay.drop_rate);
     case OPT_CLOCK:
-        return parse_share("--clock-error", value, .99, &o->replay.clock_error);
+        return parse_share("--clock-error", value, 0.99, &o->replay.clock_error);
     case OPT_SETS:
         o->replay.sets = 1;
         return 0;
     case OPT_LINE:
-        status = parse_number("--line", value, 8, 4096, &number);
+        status = cli_whole_option("sample", "--line", value, 8, 4096, &number);
         o->replay.line_bytes = (unsigned)number;
         if (status == 0 && (number & (number - 1)) != 0)
             return cli_misuse("sample", "--line %s: must be a power of two", value);

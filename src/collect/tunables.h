@@ -41,7 +41,7 @@
 /* Most bytes of the profile for counts of sites. Beyond that, those of every other burst are deleted, and
  * from then on half as many bursts store them. A burst has 1 to 4 KB. */
 #define COLLECT_SITES_BYTES (UINT64_C(8) << 20)
-/* Data objects that a profile tells apart: some 60 bytes each in the file. All others are one. */
+/* Most data objects that a profile distinguishes, at about 60 bytes each. All others are one. */
 #define COLLECT_OBJECTS 16384u
 /* One touch in so many is attributed to its data object, at random distances. The attribution costs 10 to 50
  * ns, this share of it 0.2 to 0.8 ns for each touch. */

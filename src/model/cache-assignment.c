@@ -9,12 +9,12 @@
  * Beyond, an assignment is improved by moving one program, or swapping two, as long as that helps, from
  * several starts: dealt in turn, and random ones. The lower bound is what no assignment can avoid: if there
  * are fewer caches than programs, at least programs - caches of them share (a cache with k programs has k - 1
- * more than one), and each that shares is slowed at least as much as beside its best companion, since one
+ * more than one), and each that shares is slowed at least as much as next to its best companion, since one
  * more program only takes cache away. So the bound has all programs alone on their best cache, except the
  * programs - caches that their best companions slow least.
  *
  * Example: two caches of two cores; programs A and B stream; X and Y are each slowed by 1 by a streaming
- * program beside them. {A, B} {X, Y} costs 4, {A, X} {B, Y} costs 1 + 2 + 1 + 2 = 6.
+ * program next to them. {A, B} {X, Y} costs 4, {A, X} {B, Y} costs 1 + 2 + 1 + 2 = 6.
  */
 #include "model/cache-assignment.h"
 
@@ -280,7 +280,7 @@ static int find_bound(struct groups *g, double *bound, struct error *err)
     double alone = 0, hurt[ASSIGNMENT_PROGRAMS];
     *bound = 0;
     for (uint32_t i = 0; i < p->programs; i++) {
-        double each[ASSIGNMENT_PROGRAMS], cost, single = INFINITY, beside = INFINITY;
+        double each[ASSIGNMENT_PROGRAMS], cost, single = INFINITY, with_companion = INFINITY;
         for (uint32_t m = 0; m < p->ncaches; m++) {
             int code = cost_of(g, UINT64_C(1) << i, m, &cost, each, err);
             if (code != 0)
@@ -292,11 +292,11 @@ static int find_bound(struct groups *g, double *bound, struct error *err)
                 code = cost_of(g, UINT64_C(1) << i | UINT64_C(1) << k, m, &cost, each, err);
                 if (code != 0)
                     return code;
-                beside = fmin(beside, each[i]);
+                with_companion = fmin(with_companion, each[i]);
             }
         }
         alone = join(p->goal, alone, single);
-        hurt[i] = fmax(0, p->goal == ASSIGNMENT_TOTAL ? beside - single : beside);
+        hurt[i] = fmax(0, p->goal == ASSIGNMENT_TOTAL ? with_companion - single : with_companion);
     }
     qsort(hurt, p->programs, sizeof *hurt, ascending);
     *bound = alone;

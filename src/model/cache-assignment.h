@@ -51,7 +51,7 @@ struct assignment_result {
 /*
  * Up to ASSIGNMENT_EXACT programs, dynamic programming over subsets. Beyond, moves and swaps of programs from
  * several starts until none helps; `bound` is then the sum (or maximum) of each program's least slowdown,
- * alone on its best cache or, where programs must share, beside its best companion. 0; -EINVAL (not enough
+ * alone on its best cache or, where programs must share, next to its best companion. 0; -EINVAL (not enough
  * cores, a value out of its bounds), -ENOMEM, or what slowdowns returned.
  */
 int assignment_solve(const struct assignment_problem *problem, uint64_t seed,

@@ -38,7 +38,7 @@
 #define FADE 1e6
 /* Step of the numerical integration: FADE_PART of the distance to the burst, and at least FADE_LEAST
  * references. */
-#define FADE_PART .25
+#define FADE_PART 0.25
 #define FADE_LEAST 4096.
 /* Distance in units of T beyond which only the pooled ES counts. */
 #define FADED 40.

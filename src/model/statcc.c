@@ -29,7 +29,7 @@
  *
  * Example: two streams (miss(c) = 1, ES(r) = r) at the same speed in a cache of 100 lines: T*(v + v) =
  * 100, 50 lines each. If one makes twice the references per cycle, it has 67 lines. A loop over 10 lines
- * beside a stream of equal speed holds its 10 lines once T*v >= 10, and the stream has the other 90.
+ * next to a stream of equal speed holds its 10 lines once T*v >= 10, and the stream has the other 90.
  */
 #include "model/statcc.h"
 

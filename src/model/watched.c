@@ -234,7 +234,7 @@ static struct point_estimate estimate_point(struct work *w, size_t i, double lin
     struct point_estimate result = {.miss_ratio = NAN, .followed = e.followed};
     if (e.all_censored && shallow * e.far > CENSORED_MOST * total)
         return result;
-    double far = e.far * (e.all_censored ? .5 : 1), certain = inside + deep;
+    double far = e.far * (e.all_censored ? 0.5 : 1), certain = inside + deep;
     result.miss_ratio = fmin(1, (certain + shallow * far) / total);
     if (with_interval) {
         double low, high;
@@ -326,7 +326,7 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
     return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
 }
 
-/* What each watched line stands for in Kaplan-Meier's estimate of the share that reaches `lines`: the step
+/* What each watched line contributes to Kaplan-Meier's estimate of the share that reaches `lines`: the step
  * that it makes there. */
 static void find_missed(const struct work *w, double lines, double *missed)
 {
@@ -372,7 +372,7 @@ int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned
         struct estimate e = estimate_far(w, lines);
         if (e.followed >= WATCHED_MIN) {
             watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
-            far->share = e.far * (e.all_censored ? .5 : 1);
+            far->share = e.far * (e.all_censored ? 0.5 : 1);
         }
         if (missed)
             find_missed(w, lines, missed);

@@ -29,7 +29,7 @@ struct curve_far {
     double share, low, high;
 };
 /* missed: NULL, or for each watched line, in the order of bursts and their watches, the part of that share
- * that it stands for: 0 unless it was reused at the size's number of lines or more, or never. */
+ * that it represents: 0 unless it was reused at the size's number of lines or more, or never. */
 int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                       double size_bytes, struct curve_far *far, double *missed, struct error *err);
 

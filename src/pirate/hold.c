@@ -53,10 +53,10 @@ int hold_calibrate(uint32_t *hit_ticks, size_t hits, uint32_t *miss_ticks, size_
         return error_set(err, -EINVAL, "too few timed loads to distinguish cache from memory");
     qsort(hit_ticks, hits, sizeof *hit_ticks, compare);
     qsort(miss_ticks, misses, sizeof *miss_ticks, compare);
-    struct hold_scale s = {.hit_median = quantile(hit_ticks, hits, .5),
-                           .hit_p95 = quantile(hit_ticks, hits, .95),
-                           .miss_p5 = quantile(miss_ticks, misses, .05),
-                           .miss_median = quantile(miss_ticks, misses, .5)};
+    struct hold_scale s = {.hit_median = quantile(hit_ticks, hits, 0.5),
+                           .hit_p95 = quantile(hit_ticks, hits, 0.95),
+                           .miss_p5 = quantile(miss_ticks, misses, 0.05),
+                           .miss_median = quantile(miss_ticks, misses, 0.5)};
     s.threshold = sqrt(s.hit_p95 * s.miss_p5);
     s.slow_hits = above(hit_ticks, hits, s.threshold);
     s.fast_misses = 1 - above(miss_ticks, misses, s.threshold);

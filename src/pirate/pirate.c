@@ -30,6 +30,7 @@
 #include <x86intrin.h>
 
 #include "base/random.h"
+#include "collect/launch/process-time.h"
 
 /* 256 lines between timed loads: the timing costs a tenth of the sweep's speed. */
 #define CHUNK_BYTES 16384u
@@ -88,13 +89,6 @@ struct pirate {
     double transfer_ticks;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* --- loads --- */
 
 static inline void touch(const char *p)
@@ -133,9 +127,9 @@ static const char *line_ahead(const char *from, uint64_t bytes, uint64_t at, uns
 
 static double measure_ticks_per_ns(void)
 {
-    uint64_t start_ns = now_ns(), start = __rdtsc(), end_ns;
+    uint64_t start_ns = monotonic_ns(), start = __rdtsc(), end_ns;
     do
-        end_ns = now_ns();
+        end_ns = monotonic_ns();
     while (end_ns - start_ns < 20000000);
     return (double)(__rdtsc() - start) / (double)(end_ns - start_ns);
 }

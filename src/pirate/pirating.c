@@ -346,9 +346,9 @@ int pirating_run(const struct pirating_options *options, struct pirating_result 
         code = set_up(&p, err);
     status = options->argv ? 125 : 1;
     if (code == 0) {
-        cpu_set_t beside;
-        pirating_target_cpus(&p, &beside);
-        sched_setaffinity(0, sizeof beside, &beside); /* when we wake up, the Pirate sweeps on */
+        cpu_set_t target_cpus;
+        pirating_target_cpus(&p, &target_cpus);
+        sched_setaffinity(0, sizeof target_cpus, &target_cpus); /* when we wake up, the Pirate sweeps on */
         code = wait_until_shared(&p, err);
     }
     if (code == 0)

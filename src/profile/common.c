@@ -109,6 +109,19 @@ sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct er
     return s;
 }
 
+int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err)
+{
+    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
+    sqlite3_reset(s);
+    return code;
+}
+
+char *profile_column_text(sqlite3_stmt *s, int column)
+{
+    const unsigned char *text = sqlite3_column_text(s, column);
+    return strdup(text ? (const char *)text : "");
+}
+
 void profile_free(struct profile *p)
 {
     if (!p)

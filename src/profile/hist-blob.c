@@ -6,35 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEB128_MAX 10 /* bytes of a 64-bit value */
-
-static size_t put(unsigned char *to, uint64_t value)
-{
-    size_t n = 0;
-    while (value >= 0x80) {
-        to[n++] = (unsigned char)(value | 0x80);
-        value >>= 7;
-    }
-    to[n++] = (unsigned char)value;
-    return n;
-}
-
-static int take(const unsigned char **at, const unsigned char *end, uint64_t *value)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-        unsigned char byte = *(*at)++;
-        uint64_t bits = byte & 0x7fu;
-        if (shift == 63 && bits > 1)
-            return -EINVAL;
-        v |= bits << shift;
-        if (!(byte & 0x80)) {
-            *value = v;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
+#include "base/leb128.h"
 
 /*
  * The first bin from `bin` on that is not empty; HIST_BINS if there is none. Most are empty: eight at a time.
@@ -59,7 +31,7 @@ unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
     uint64_t left = h->total; /* thousands of bins after the last value are skipped */
     uint32_t next = 0;
     for (uint32_t bin = 0; left > 0 && (bin = next_used(h, bin)) < HIST_BINS; bin++) {
-        if (n + 2 + LEB128_MAX > capacity) { /* a skip is below 2^14: two bytes */
+        if (n + 2 + LEB128_MOST > capacity) { /* a skip is below 2^14: two bytes */
             unsigned char *larger = realloc(bytes, capacity = 2 * capacity + 2048);
             if (!larger) {
                 free(bytes);
@@ -67,8 +39,8 @@ unsigned char *hist_blob_encode(const struct hist *h, size_t *size)
             }
             bytes = larger;
         }
-        n += put(bytes + n, bin - next);
-        n += put(bytes + n, h->count[bin]);
+        n += leb128_put(bytes + n, bin - next);
+        n += leb128_put(bytes + n, h->count[bin]);
         left -= h->count[bin];
         next = bin + 1;
     }
@@ -83,7 +55,7 @@ int hist_blob_decode(const unsigned char *bytes, size_t size, struct hist *h)
     memset(h, 0, sizeof *h);
     while (at < end) {
         uint64_t skip, count;
-        if (take(&at, end, &skip) || take(&at, end, &count))
+        if (leb128_take(&at, end, &skip) || leb128_take(&at, end, &count))
             return -EINVAL;
         if (skip >= HIST_BINS - next || count == 0 || h->total + count < count)
             return -EINVAL;

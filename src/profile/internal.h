@@ -57,6 +57,10 @@ sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct er
  */
 int profile_read_all(struct profile *p, const char *sql, size_t size,
                      void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err);
+/* Executes a statement without result rows, and resets it. 0 or a negative code. */
+int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err);
+/* A malloc'ed copy of the column's text, "" if it is NULL. NULL when memory is short. */
+char *profile_column_text(sqlite3_stmt *s, int column);
 /* Closes the database (an open transaction is rolled back) and frees p. NULL is allowed. */
 void profile_free(struct profile *p);
 /*

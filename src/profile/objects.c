@@ -17,13 +17,6 @@ const char *profile_object_kind(enum profile_object_kind kind)
     return kinds[kind];
 }
 
-static int done(struct profile *p, sqlite3_stmt *s, struct error *err)
-{
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_reset(s);
-    return code;
-}
-
 int profile_add_object(struct profile *p, const struct profile_object *object, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_OBJECT, err);
@@ -41,7 +34,7 @@ int profile_add_object(struct profile *p, const struct profile_object *object, s
         sqlite3_bind_int64(s, 6, (sqlite3_int64)object->size);
     sqlite3_bind_int64(s, 7, (sqlite3_int64)object->references);
     sqlite3_bind_int64(s, 8, (sqlite3_int64)object->firsts);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_site_object(struct profile *p, uint64_t site, uint64_t object, uint64_t references,
@@ -53,13 +46,7 @@ int profile_add_site_object(struct profile *p, uint64_t site, uint64_t object, u
     sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)object);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)references);
-    return done(p, s, err);
-}
-
-static char *column_text(sqlite3_stmt *s, int column)
-{
-    const unsigned char *text = sqlite3_column_text(s, column);
-    return strdup(text ? (const char *)text : "");
+    return profile_step(p, s, err);
 }
 
 static void take_object(sqlite3_stmt *s, void *element)
@@ -73,8 +60,8 @@ static void take_object(sqlite3_stmt *s, void *element)
     *(struct profile_object *)element =
         (struct profile_object){.id = (uint64_t)sqlite3_column_int64(s, 0),
                                 .kind = k,
-                                .name = column_text(s, 2),
-                                .module = column_text(s, 3),
+                                .name = profile_column_text(s, 2),
+                                .module = profile_column_text(s, 3),
                                 .offset = (uint64_t)sqlite3_column_int64(s, 4),
                                 .size = (uint64_t)sqlite3_column_int64(s, 5),
                                 .references = (uint64_t)sqlite3_column_int64(s, 6),

@@ -18,7 +18,7 @@ enum profile_object_kind {
     PROFILE_OBJECT_FILE,         /* mapped */
     PROFILE_OBJECT_ANONYMOUS,    /* mapped without a file */
     PROFILE_OBJECT_UNKNOWN,      /* the mapping was not seen */
-    PROFILE_OBJECT_OTHER,        /* there are more objects than the profile tells apart */
+    PROFILE_OBJECT_OTHER,        /* there are more objects than the profile distinguishes */
     PROFILE_OBJECT_KINDS
 };
 

@@ -10,13 +10,6 @@
 
 #include "profile/internal.h"
 
-static int done(struct profile *p, sqlite3_stmt *s, struct error *err)
-{
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_reset(s);
-    return code;
-}
-
 /* Id 0 is stored as NULL. */
 static void bind_id(sqlite3_stmt *s, int column, uint64_t id)
 {
@@ -43,7 +36,7 @@ int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process
     sqlite3_bind_int64(s, 1, (sqlite3_int64)burst);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)process);
     sqlite3_bind_blob64(s, 3, bytes, size, SQLITE_STATIC);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct error *err)
@@ -53,7 +46,7 @@ int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct
         SQLITE_OK)
         return profile_fail(p, err);
     sqlite3_bind_int64(s, 1, (sqlite3_int64)every);
-    int code = done(p, s, err);
+    int code = profile_step(p, s, err);
     sqlite3_finalize(s);
     if (code < 0)
         return code;
@@ -76,7 +69,7 @@ int profile_put_blocks(struct profile *p, uint64_t process, const uint8_t *bytes
         return -EIO;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
     sqlite3_bind_blob64(s, 2, bytes, size, SQLITE_STATIC);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 static void take_hit(sqlite3_stmt *s, void *element)
@@ -110,7 +103,7 @@ int profile_set_hit_site(struct profile *p, uint64_t watch, uint64_t site, struc
     if (site != PROFILE_SITE_NONE)
         sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)watch);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_image(struct profile *p, const struct profile_image *image, struct error *err)
@@ -121,7 +114,7 @@ int profile_add_image(struct profile *p, const struct profile_image *image, stru
     sqlite3_bind_int64(s, 1, (sqlite3_int64)image->id);
     bind_text(s, 2, image->path);
     bind_text(s, 3, image->build_id);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_frame(struct profile *p, const struct profile_frame *frame, struct error *err)
@@ -135,7 +128,7 @@ int profile_add_frame(struct profile *p, const struct profile_frame *frame, stru
     bind_id(s, 4, frame->line);
     sqlite3_bind_int(s, 5, frame->guessed);
     bind_id(s, 6, frame->caller);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_site(struct profile *p, const struct profile_site *site, struct error *err)
@@ -151,7 +144,7 @@ int profile_add_site(struct profile *p, const struct profile_site *site, struct 
     bind_id(s, 5, site->outer);
     sqlite3_bind_int64(s, 6, (sqlite3_int64)site->references);
     sqlite3_bind_int64(s, 7, (sqlite3_int64)site->firsts);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object, const char *kind,
@@ -165,28 +158,23 @@ int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object,
     sqlite3_bind_text(s, 3, kind, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 4, (sqlite3_int64)lines);
     sqlite3_bind_int64(s, 5, (sqlite3_int64)references);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 /* --- reading --- */
 
-static char *column_text(sqlite3_stmt *s, int column)
-{
-    const unsigned char *text = sqlite3_column_text(s, column);
-    return strdup(text ? (const char *)text : "");
-}
-
 static void take_image(sqlite3_stmt *s, void *element)
 {
-    *(struct profile_image *)element = (struct profile_image){
-        .id = (uint64_t)sqlite3_column_int64(s, 0), .path = column_text(s, 1), .build_id = column_text(s, 2)};
+    *(struct profile_image *)element = (struct profile_image){.id = (uint64_t)sqlite3_column_int64(s, 0),
+                                                              .path = profile_column_text(s, 1),
+                                                              .build_id = profile_column_text(s, 2)};
 }
 
 static void take_frame(sqlite3_stmt *s, void *element)
 {
     *(struct profile_frame *)element = (struct profile_frame){.id = (uint64_t)sqlite3_column_int64(s, 0),
-                                                              .function = column_text(s, 1),
-                                                              .file = column_text(s, 2),
+                                                              .function = profile_column_text(s, 1),
+                                                              .file = profile_column_text(s, 2),
                                                               .line = (uint32_t)sqlite3_column_int64(s, 3),
                                                               .guessed = sqlite3_column_int(s, 4),
                                                               .caller = (uint64_t)sqlite3_column_int64(s, 5)};

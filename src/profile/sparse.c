@@ -5,13 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int done(struct profile *p, sqlite3_stmt *s, struct error *err)
-{
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_reset(s);
-    return code;
-}
-
 int profile_add_window(struct profile *p, const struct profile_window *window, struct error *err)
 {
     sqlite3_stmt *s = profile_stmt(p, STMT_WINDOW, err);
@@ -20,7 +13,7 @@ int profile_add_window(struct profile *p, const struct profile_window *window, s
     sqlite3_bind_int64(s, 1, (sqlite3_int64)window->id);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)window->start);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)window->references);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_sample(struct profile *p, const struct profile_sample *sample, struct error *err)
@@ -35,7 +28,7 @@ int profile_add_sample(struct profile *p, const struct profile_sample *sample, s
     else
         sqlite3_bind_int64(s, 3, (sqlite3_int64)sample->distance);
     sqlite3_bind_int64(s, 4, (sqlite3_int64)sample->line);
-    return done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 /* Returns the next element of a growing array of elements of `size` bytes, or NULL. */

@@ -11,13 +11,13 @@
  */
 #define TOO_FEW_BURSTS 25.0
 /* Shares from which on a note is printed. */
-#define MANY_CENSORED .5
-#define MANY_UNWATCHED .1
+#define MANY_CENSORED 0.5
+#define MANY_UNWATCHED 0.1
 /* Part of the CPU time, and standard errors of the number of bursts, below which part of the program was
  * systematically not sampled. */
-#define LITTLE_SAMPLED .7
+#define LITTLE_SAMPLED 0.7
 #define SAMPLED_ERRORS 2.
-#define LARGE_CLOCK_ERROR .2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
+#define LARGE_CLOCK_ERROR 0.2 /* up to this, curves are as good as with an exact clock (docs/accuracy.md) */
 
 static double part(size_t some, size_t all)
 {

@@ -51,8 +51,8 @@ static double value_at(const struct curve_point *points, size_t n, double x, enu
 /* The next round ratio that is at least value. */
 static double nice_top(double value)
 {
-    static const double tops[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, .01, .02, .04, .06,
-                                  .08,  .1,   .2,   .3,   .4,   .5,   .6,  .7,  .8,  .9};
+    static const double tops[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.04, 0.06,
+                                  0.08, 0.1,  0.2,  0.3,  0.4,  0.5,  0.6,  0.7,  0.8,  0.9};
     for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++)
         if (value <= tops[i])
             return tops[i];
@@ -215,7 +215,8 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n, con
                 double value = row == 0          ? c.top
                                : row == rows - 1 ? 0
                                                  : c.top * (1 - (double)row / (rows - 1));
-                fprintf(out, "%4.*f%% ┤", value > 0 && value < .02 ? (value < .002 ? 3 : 1) : 0, value * 100);
+                fprintf(out, "%4.*f%% ┤", value > 0 && value < 0.02 ? (value < 0.002 ? 3 : 1) : 0,
+                        value * 100);
             } else {
                 fputs("      │", out);
             }

@@ -12,7 +12,7 @@
 #include "profile/names.h"
 #include "report/pirate.h"
 
-#define STARTS_SHOWN .01 /* share of the CPU time from which on the agent's starts have their own line */
+#define STARTS_SHOWN 0.01 /* share of the CPU time from which on the agent's starts have their own line */
 #define END_CODES (sizeof((struct analysis_summary *)0)->end / sizeof(uint64_t))
 
 /* --- text --- */
@@ -30,9 +30,10 @@ static const struct {
     const char *name, *meaning;
     double least_share; /* share of all triggers from which on it is reported; 0: always */
 } trouble_counters[] = {
-    {"skipped_buffer", "triggers ignored, as the recorder had no free buffer: record with fewer bursts", .02},
-    {"skipped_code", "triggers ignored, in code that cannot be translated", .02},
-    {"skipped_busy", "triggers ignored, at moments when a burst could not begin safely", .05},
+    {"skipped_buffer", "triggers ignored, as the recorder had no free buffer: record with fewer bursts",
+     0.02},
+    {"skipped_code", "triggers ignored, in code that cannot be translated", 0.02},
+    {"skipped_busy", "triggers ignored, at moments when a burst could not begin safely", 0.05},
     {"skipped_gs", "triggers ignored, in threads that use the GS base themselves", 0},
     {"flushes",
      "times that all translated code was discarded, as code was mapped or unmapped or the code cache was "

@@ -37,6 +37,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/leb128.h"
+
 #define HASH_BITS 17u /* twice the sites */
 #define HASH_SIZE (UINT32_C(1) << HASH_BITS)
 
@@ -181,11 +183,6 @@ static void put_varint(struct stream *s, uint64_t value)
     put_byte(s, value);
 }
 
-static uint64_t zigzag(uint64_t value)
-{
-    return value << 1 ^ (uint64_t)((int64_t)value >> 63);
-}
-
 /* Index of the site in the hash table, or of the empty entry for it. */
 static uint32_t *look_up(struct column_encoder *e, uint64_t pc, uint16_t size, uint8_t rw)
 {
@@ -200,7 +197,7 @@ static uint32_t *look_up(struct column_encoder *e, uint64_t pc, uint16_t size, u
 static void add_site(struct column_encoder *e, uint32_t n, uint64_t pc, uint16_t size, uint8_t rw)
 {
     e->p.site[n] = (struct site){.pc = pc, .size = size, .rw = rw, .way = WAY_DISTANCE};
-    put_varint(&e->stream[COLUMN_NEW], zigzag(pc - e->p.last_new));
+    put_varint(&e->stream[COLUMN_NEW], zigzag((int64_t)(pc - e->p.last_new)));
     put_varint(&e->stream[COLUMN_NEW], (uint64_t)size << 1 | (rw == TRACE_STORE));
     e->p.last_new = pc;
 }

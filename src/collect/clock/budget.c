@@ -56,7 +56,7 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
             cost = fmin(cost, BUDGET_FIRST_COST_NS);
         else /* Nor should a burst whose CPU time the host stole; but what it cost counts as spent. */
             cost = fmin(cost, BUDGET_MOST_RISE * b->burst_cost_ns);
-        double weight = b->burst_cost_ns == 0 ? 1 : cost < b->burst_cost_ns ? .7 : .3;
+        double weight = b->burst_cost_ns == 0 ? 1 : cost < b->burst_cost_ns ? 0.7 : 0.3;
         b->burst_cost_ns += weight * (cost - b->burst_cost_ns);
         b->bursts = use->bursts;
         b->spent_ns = spent_ns;

@@ -10,7 +10,7 @@
  * processors. */
 #define STEP_CYCLES 4.0
 #define TRIES 16
-#define CYCLE_LEAST_NS .1
+#define CYCLE_LEAST_NS 0.1
 #define CYCLE_MOST_NS 2.
 
 /* Duration of a processor cycle: the shortest of several tries (60 us in all, at the first call). */

@@ -195,11 +195,11 @@ void agentless_list(const struct agentless *a, char *text, size_t size)
     for (unsigned i = 0; i < a->n; i++) {
         const char *name = a->process[i].name, *why = a->process[i].why;
         /* Without a known reason, it is most likely a child made by a raw system call of the program. */
-        int told = strcmp(why, unknown) == 0 ||
-                   (!a->process[i].certain && a->process[i].looks < 2 && a->process[i].cpu_ns < STARTING_NS);
+        int reported = strcmp(why, unknown) == 0 || (!a->process[i].certain && a->process[i].looks < 2 &&
+                                                     a->process[i].cpu_ns < STARTING_NS);
         for (unsigned k = 0; k < i; k++) /* the same program again */
-            told |= strcmp(a->process[k].name, name) == 0 && strcmp(a->process[k].why, why) == 0;
-        if (told || name[0] == '\0')
+            reported |= strcmp(a->process[k].name, name) == 0 && strcmp(a->process[k].why, why) == 0;
+        if (reported || name[0] == '\0')
             continue;
         if (used + strlen(name) + strlen(why) + 16 > size) {
             more++;

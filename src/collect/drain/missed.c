@@ -99,14 +99,14 @@ void missed_reasons(const struct missed *m, char *text, size_t size)
     size_t used = 0;
     text[0] = '\0';
     for (unsigned why = 0; why < WIRE_NATIVE_COUNT && used < size; why++)
-        if ((double)native_for(m, why) > .05 * all)
+        if ((double)native_for(m, why) > 0.05 * all)
             used += (size_t)snprintf(text + used, size - used, "%s%.3f s of CPU time %s", used ? ", " : "",
                                      (double)native_for(m, why) * 1e-9, words[why]);
-    if ((double)m->elsewhere_ns > .05 * all && used < size)
+    if ((double)m->elsewhere_ns > 0.05 * all && used < size)
         used += (size_t)snprintf(text + used, size - used,
                                  "%s%.3f s of CPU time in programs that could not be profiled",
                                  used ? ", " : "", (double)m->elsewhere_ns * 1e-9);
-    if (used < size && (m->lost_buffers != 0 || (double)m->lost_ns > .05 * all))
+    if (used < size && (m->lost_buffers != 0 || (double)m->lost_ns > 0.05 * all))
         used += (size_t)snprintf(text + used, size - used,
                                  "%sthe last records of threads whose process was ended by another thread",
                                  used ? ", " : "");

@@ -160,7 +160,7 @@ const char *launch_obstacle(const char *path)
 
 int launch_agent(char *path, size_t size, struct error *err)
 {
-    static const char *const beside[] = {
+    static const char *const places[] = {
         "/../agent/" AGENT_NAME, /* build tree */
         "/../lib/cachegram/" AGENT_NAME,
         "/../lib/x86_64-linux-gnu/cachegram/" AGENT_NAME,
@@ -179,8 +179,8 @@ int launch_agent(char *path, size_t size, struct error *err)
         char *slash = n > 0 ? strrchr(self, '/') : NULL;
         if (slash != NULL)
             *slash = '\0';
-        for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]) && found[0] == '\0'; i++) {
-            snprintf(candidate, sizeof(candidate), "%s%s", self, beside[i]);
+        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && found[0] == '\0'; i++) {
+            snprintf(candidate, sizeof(candidate), "%s%s", self, places[i]);
             if (access(candidate, R_OK) != 0 || realpath(candidate, found) == NULL)
                 found[0] = '\0';
         }

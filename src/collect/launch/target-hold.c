@@ -154,7 +154,7 @@ static int wait_for_breakpoint(struct target *t)
 /* Tells the guardian what to do if we die. If the guardian is gone, nothing can be done. */
 static void order_guardian(const struct target *t, char word)
 {
-    if (write(t->guard[1], &word, 1) != 1)
+    if (write(t->guardian_pipe[1], &word, 1) != 1)
         return;
 }
 

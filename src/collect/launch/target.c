@@ -67,11 +67,11 @@ static int start_guardian(struct target *t, const struct cpus_before *before, st
 {
     char word;
     int rescue = 0;
-    if (pipe2(t->guard, O_CLOEXEC) != 0)
+    if (pipe2(t->guardian_pipe, O_CLOEXEC) != 0)
         return error_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
     t->guardian = fork();
     if (t->guardian == 0) {
-        int pipe_end = t->guard[0];
+        int pipe_end = t->guardian_pipe[0];
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
@@ -87,8 +87,8 @@ static int start_guardian(struct target *t, const struct cpus_before *before, st
         _exit(0);
     }
     int code = t->guardian < 0 ? -errno : 0;
-    close(t->guard[0]);
-    t->guard[0] = -1;
+    close(t->guardian_pipe[0]);
+    t->guardian_pipe[0] = -1;
     return code == 0 ? 0 : error_set(err, code, "cannot start a process: %s", strerror(-code));
 }
 
@@ -147,8 +147,8 @@ static void close_all(struct target *t)
 {
     if (t->pidfd >= 0)
         close(t->pidfd);
-    if (t->guard[1] >= 0)
-        close(t->guard[1]);
+    if (t->guardian_pipe[1] >= 0)
+        close(t->guardian_pipe[1]);
     if (t->guardian > 0)
         while (waitpid(t->guardian, NULL, 0) < 0 && errno == EINTR)
             ;
@@ -160,7 +160,7 @@ int target_start(struct target *t, char **argv, const struct target_setup *setup
 {
     struct thread_cpus ours = {.cpus = *setup->all};
     struct cpus_before before = {&ours, 1, NULL, 0};
-    *t = (struct target){.child = 1, .pidfd = -1, .guard = {-1, -1}};
+    *t = (struct target){.child = 1, .pidfd = -1, .guardian_pipe = {-1, -1}};
     target_block_signals(t);
     child_setup = *setup;
     int code = setup->hold ? launch_held(t, argv, err)
@@ -205,7 +205,7 @@ int target_may_attach(pid_t pid, struct error *err)
 int target_attach(struct target *t, pid_t pid, const cpu_set_t *cpus, struct error *err)
 {
     struct cpus_before before = {.now = cpus};
-    *t = (struct target){.pid = pid, .pidfd = -1, .guard = {-1, -1}};
+    *t = (struct target){.pid = pid, .pidfd = -1, .guardian_pipe = {-1, -1}};
     int code = target_may_attach(pid, err);
     if (code != 0)
         return code;

@@ -28,8 +28,8 @@ struct target {
     uint64_t end_cpu_ns; /* when it has ended: its own alone; children only */
     /* How often it or we were stopped (Ctrl-Z) or continued: measurements meanwhile are invalid. */
     unsigned stops;
-    sigset_t mask; /* our former signal mask */
-    int guard[2];  /* pipe to the guardian; our end is closed by our death */
+    sigset_t mask;        /* our former signal mask */
+    int guardian_pipe[2]; /* pipe to the guardian; our end is closed by our death */
     pid_t guardian;
     struct stopped {
         pid_t tid;

@@ -52,7 +52,7 @@ struct thread_stack {
 struct extent {
     uint64_t low, high;
     uint32_t id;     /* 0: not asked for */
-    int is_variable; /* and no gap between variables, which is hardly ever touched */
+    int is_variable; /* and no gap between variables, which is rarely touched */
 };
 
 struct objects {

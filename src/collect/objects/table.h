@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.h - the data objects of a run, numbered from 1 as they are met. */
+/* table.h - the data objects of a run, numbered from 1 in the order of their first use. */
 #ifndef CACHEGRAM_OBJECT_TABLE_H
 #define CACHEGRAM_OBJECT_TABLE_H
 

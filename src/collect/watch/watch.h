@@ -9,7 +9,7 @@
  *
  * The way of a watch:
  *
- *     a burst is over ----> watches_choose ----> requests, for whoever watches
+ *     a burst is over ----> watches_choose ----> requests, for the watcher
  *                                 |                     |
  *                       a row of table `watch`     protects the line, sees the touch
  *                                 |                     |
