@@ -386,7 +386,7 @@ struct wire_proc {
     uint32_t own_spans; /* atomic */
     struct wire_span own[WIRE_OWN_SPANS];
     /* Offset of block id's template in the template area; 0: none. Filled by the agent before a record with
-     * that id can be handed over. Ids are never reused within a process. */
+     * that id can be handed over. An id stays with its template. */
     uint32_t block_offset[WIRE_MAX_BLOCKS];
 };
 
