@@ -27,6 +27,8 @@ int cmd_report(int argc, char **argv)
     const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
     struct analysis_curve curve = {0};
     struct analysis_pirate pirate = {0};
+    struct analysis_finding findings[FINDINGS_MOST];
+    size_t nfindings = 0;
     struct profile *p;
     struct error err, why = {""};
     int opt;
@@ -62,6 +64,8 @@ int cmd_report(int argc, char **argv)
                 err = why;
             }
         }
+        if (code == 0 && output.format != REPORT_CSV)
+            nfindings = analysis_findings(p, file, findings);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }
@@ -70,9 +74,11 @@ int cmd_report(int argc, char **argv)
         if (output.format == REPORT_CSV)
             report_summary_csv(stdout, summary);
         else if (output.format == REPORT_JSON)
-            report_summary_json(stdout, summary, &curve, &pirate);
-        else
+            report_summary_json(stdout, summary, &curve, &pirate, findings, nfindings);
+        else {
+            report_findings_text(stdout, findings, nfindings);
             report_summary_text(stdout, summary, &curve, why.text, &pirate, &style);
+        }
         if (output.format == REPORT_TEXT && pirate.n > 0) {
             if (curve.n > 0)
                 putchar('\n');

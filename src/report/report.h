@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "analysis/curve.h"
+#include "analysis/findings.h"
 #include "analysis/summary.h"
 
 /* Properties of the terminal. */
@@ -60,7 +61,13 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
                          const struct report_style *style);
 void report_summary_csv(FILE *out, const struct analysis_summary *s);
 void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const struct analysis_pirate *pirate);
+                         const struct analysis_pirate *pirate, const struct analysis_finding *findings,
+                         size_t nfindings);
+
+/* --- what to look at first --- */
+/* A sentence each, and an empty line after them; and "findings": [...], without braces around it. */
+void report_findings_text(FILE *out, const struct analysis_finding *findings, size_t n);
+void report_findings_json(FILE *out, const struct analysis_finding *findings, size_t n);
 
 /* --- helpers --- */
 /* Writes a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */

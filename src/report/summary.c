@@ -283,7 +283,8 @@ void report_summary_csv(FILE *out, const struct analysis_summary *s)
 }
 
 void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const struct analysis_pirate *pirate)
+                         const struct analysis_pirate *pirate, const struct analysis_finding *findings,
+                         size_t nfindings)
 {
     struct field fields[FIELDS];
     list_fields(s, fields);
@@ -316,5 +317,7 @@ void report_summary_json(FILE *out, const struct analysis_summary *s, const stru
         fputs(",\n", out);
         report_pirate_rows_json(out, pirate, curve);
     }
+    fputs(",\n", out);
+    report_findings_json(out, findings, nfindings);
     fputs("\n}\n", out);
 }
