@@ -48,6 +48,8 @@ static const char usage[] =
     "  --comm NAME             only processes that ran this executable\n"
     "  --tid TID               only this thread\n"
     "  --dso FILE              only code (--by object: data) of this executable or library\n" CLI_OUTPUT_HELP
+    "  --format collapsed      collapsed stacks for flame graphs, by line unless --by says otherwise:\n"
+    "                          module;function;inlined function;file:line and millionths of all misses\n"
     "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,\n"
@@ -99,7 +101,8 @@ struct arguments {
     struct cli_output output;
     struct analysis_hotspots_question question;
     struct report_hotspots_view view;
-    int limited;
+    int limited, by_given;
+    int collapsed; /* instead of output.format */
 };
 
 /* 0, or the exit status of wrong usage. */
@@ -116,6 +119,7 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->question.size_bytes = (double)number;
         return 0;
     case OPT_BY:
+        a->by_given = 1;
         if (parse_by(value, &a->question) != 0)
             return cli_misuse(
                 "hotspots",
@@ -161,6 +165,10 @@ int cmd_hotspots(int argc, char **argv)
     struct error err;
     int opt;
     while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        if (opt == CLI_OPT_FORMAT && strcmp(optarg, "collapsed") == 0) {
+            a.collapsed = 1;
+            continue;
+        }
         int taken = cli_output_option("hotspots", opt, optarg, &a.output);
         if (taken < 0)
             return 2;
@@ -175,6 +183,8 @@ int cmd_hotspots(int argc, char **argv)
         if (take_option(opt, optarg, &a) != 0)
             return 2;
     }
+    if (a.collapsed && !a.by_given)
+        a.question.by = ANALYSIS_BY_LINE;
     const char *file = cli_one_file("hotspots", argc, argv);
     if (!file)
         return 2;
@@ -187,10 +197,13 @@ int cmd_hotspots(int argc, char **argv)
     if (code != 0)
         return cli_fail(&err);
     size_t all = hotspots.n;
-    if (!a.limited && a.output.format == REPORT_TEXT)
+    if (!a.limited && a.output.format == REPORT_TEXT && !a.collapsed)
         a.view.limit = DEFAULT_ROWS;
     report_hotspots_select(&hotspots, &a.view);
-    report_hotspots(stdout, &hotspots, all - hotspots.n, a.output.format);
+    if (a.collapsed)
+        report_hotspots_collapsed(stdout, &hotspots);
+    else
+        report_hotspots(stdout, &hotspots, all - hotspots.n, a.output.format);
     analysis_hotspots_clear(&hotspots);
     return 0;
 }

@@ -22,6 +22,8 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);
 
+/* As collapsed stacks, a line for each row: frames separated by ';', and millionths of all misses. */
+void report_hotspots_collapsed(FILE *out, const struct analysis_hotspots *h);
 /* A data object's name as tables have it; NULL: unknown. */
 void report_object_name(const struct profile_object *object, char *text, size_t size);
 

@@ -214,6 +214,39 @@ def test_text(profiles, cachegram):
     assert lines[4].endswith(f"by_columns hot_matrix.c:{marked_line('hot_matrix', 'misses')}  (hot_matrix)")
 
 
+def test_collapsed(profiles, cachegram):
+    """Frames from the outermost to the innermost, and a number."""
+    options = ["hotspots", "--size", "32K", "--format", "collapsed"]
+    out = run([cachegram, *options, profiles["hot_inlined"]]).out.decode()
+    stacks = {stack: int(n) for stack, n in (line.rsplit(" ", 1) for line in out.splitlines())}
+    line = marked_line("hot_inlined", "misses")
+    worst = max(stacks, key=stacks.get)
+    assert worst == f"hot_inlined;{PLANTED['hot_inlined'][1]};{PLANTED['hot_inlined'][2]};hot_inlined.cpp:{line}"
+    assert sum(stacks.values()) == pytest.approx(1e6, abs=len(stacks))
+    out = run([cachegram, *options, "--by", "function", profiles["hot_inlined"]]).out.decode()
+    assert out.startswith(f"hot_inlined;{PLANTED['hot_inlined'][1]} ")
+
+
+def test_finding_in_the_report(profiles, built, cachegram, tmp_path):
+    """Where most of the misses are, if it is certain; nothing of a program that has no such place."""
+    line = marked_line("hot_matrix", "misses")
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", built["hot_matrix"], "1"]).status == 0
+    out = run([cachegram, "report", db]).out.decode()
+    assert re.match(rf"[89]\d% of the misses in a cache of 32K( and \d+% at 1M)? are in by_columns \(hot_matrix\.c:{line}\)", out)
+    data = json.loads(run([cachegram, "report", "--format", "json", db]).out)
+    first = data["findings"][0]
+    assert (first["size_bytes"], first["function"], first["line"]) == (32768, "by_columns", line)
+    assert first["miss_share_low"] <= first["miss_share"] <= first["miss_share_high"]
+    # Loads and stores in the same place miss too rarely to speak of.
+    rare = tmp_path / "rare.db"
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as source, sqlite3.connect(rare) as con:
+        source.backup(con)
+        con.execute("delete from site_distance")
+        con.execute("delete from burst_site")
+    assert json.loads(run([cachegram, "report", "--format", "json", rare]).out)["findings"] == []
+
+
 @pytest.mark.parametrize("wrong", [["--by", "nonsense"], ["--size", "x"], ["--sort", "x"], ["--limit", "-1"],
                                    ["--percent-limit", "101"], ["--tid", "0"], ["--nonsense"], ["a", "b"]])
 def test_wrong_usage(wrong, cachegram):
