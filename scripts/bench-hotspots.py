@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who misses, from bursts and exactly: shares of functions in the misses, for several cache sizes.
 
-usage: scripts/bench-hotspots.py [--cachegram FILE] [--runs N] [--programs A,B] [--sizes 32K,256K,1M] [--folder DIR]
+usage: scripts/bench-hotspots.py [--cachegram FILE] [--runs N] [--programs A,B] [--sizes 32K,256K,1M] [--overhead P] [--folder DIR]
 
 Each program is recorded in burst mode (some ten seconds at the default budget) and in full mode (fewer rounds of the
 same work), and `cachegram hotspots` is asked about both. Of the functions that make up the top 90% of the exact misses:
@@ -33,11 +33,11 @@ def command(name, rounds, inputs):
     return words.stdout.decode().split("\0")[:-1]
 
 
-def record(cachegram, name, folder, inputs, full, number=0):
-    db = folder / (f"{name}.full.db" if full else f"{name}.b{number}.db")
+def record(cachegram, name, folder, inputs, full, number=0, overhead="5"):
+    db = folder / (f"{name}.full.db" if full else f"{name}.{overhead}.{number}.db")
     if not db.exists():
         rounds = PROGRAMS[name][full] if PROGRAMS[name] else 1
-        options = ["--mode", "full"] if full else ["--seed", str(number)]
+        options = ["--mode", "full"] if full else ["--seed", str(number), "--overhead", overhead]
         subprocess.run([cachegram, "record", *options, "-o", db, "--", *command(name, rounds, inputs)], cwd=inputs, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return db
@@ -83,6 +83,7 @@ def main():
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--programs", default=",".join(PROGRAMS))
     parser.add_argument("--sizes", default="32K,256K,1M")
+    parser.add_argument("--overhead", default="5")
     parser.add_argument("--folder", type=pathlib.Path)
     options = parser.parse_args()
     programs = options.programs.split(",")
@@ -98,7 +99,7 @@ def main():
     sums = {}
     for name in programs:
         full = record(options.cachegram, name, folder, inputs, True)
-        runs = [record(options.cachegram, name, folder, inputs, False, i + 1) for i in range(options.runs)]
+        runs = [record(options.cachegram, name, folder, inputs, False, i + 1, options.overhead) for i in range(options.runs)]
         for size in options.sizes.split(","):
             exact = hotspots(options.cachegram, full, size)
             results = [compare(exact, hotspots(options.cachegram, db, size)) for db in runs]

@@ -10,7 +10,7 @@ set -eu
 build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev libdw-dev g++"
 demo="bzip2"
 bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp"
-test="libcmocka-dev g++ clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace"
+test="libcmocka-dev g++ gfortran clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace"
 # Programs that are profiled.
 test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis-tools"
 long="stress-ng libpython3.11-testsuite guile-3.0 ecl sbcl chicken-bin w3m"

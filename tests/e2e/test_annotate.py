@@ -197,6 +197,16 @@ def test_debug_information(way, matrix, cachegram, tmp_path):
         assert worst["line"] == "" and worst["function"] == ("by_columns" if way == "symbols" else worst["function"])
 
 
+def test_fortran(cachegram, tmp_path):
+    source, db = TARGETS / "hot_fortran.f90", tmp_path / "p.db"
+    subprocess.run(["gfortran", "-O2", "-g", "-J", tmp_path, "-o", tmp_path / "program", source], check=True)
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "program", "2"]).status == 0
+    number = 1 + [line.endswith("! misses") for line in source.read_text().splitlines()].index(True)
+    worst = max(rows(cachegram, db, "along_rows"), key=lambda row: float(row["miss_share"]))
+    assert (worst["function"], worst["line"], worst["object"]) == ("along_rows", str(number), "__grid_MOD_field")
+    assert float(worst["miss_share"]) > 0.9
+
+
 def test_bursts_have_intervals(matrix, cachegram, tmp_path):
     _, _, program = matrix
     db = tmp_path / "p.db"
