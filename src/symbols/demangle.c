@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * demangle.c - uses libstdc++'s demangler, which handles C++ and, since its names have the same form, Rust's
- * older scheme. It does not handle Rust's newer one ("_R...").
+ * older scheme. It does not handle Rust's newer one ("_R..."). gfortran's names of what is in a module are
+ * simple.
  */
 #include "symbols/demangle.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,11 +70,23 @@ static char *after_result(char *name)
     return *start != '\0' && *start != '[' && *start != '(' && *start != '{' ? start : name;
 }
 
+/* "__grid_MOD_field" is grid::field. NULL: another name, or memory is short. */
+static char *fortran(const char *name)
+{
+    const char *middle = strncmp(name, "__", 2) == 0 ? strstr(name + 2, "_MOD_") : NULL;
+    char *result = NULL;
+    if (middle == NULL || middle == name + 2 || middle[5] == '\0' ||
+        asprintf(&result, "%.*s::%s", (int)(middle - name - 2), name + 2, middle + 5) < 0)
+        return NULL;
+    return result;
+}
+
 char *symbols_demangle(const char *name)
 {
     int status = 0;
+    char *found;
     if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__Z", 3) != 0)
-        return strdup(name);
+        return (found = fortran(name)) != NULL ? found : strdup(name);
     char *full = __cxa_demangle(name, NULL, NULL, &status);
     if (full == NULL)
         return strdup(name);

@@ -188,6 +188,9 @@ static void names(void **state)
         {"_ZN3FoocvmEv", "Foo::operator unsigned long"},
         {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", "alloc::vec::Vec$LT$T$GT$::push"},
         {"_Znonsense", "_Znonsense"},
+        {"__grid_MOD_along_rows", "grid::along_rows"},
+        {"__MOD_x", "__MOD_x"},
+        {"__grid_MOD_", "__grid_MOD_"},
         {"", ""},
     };
     (void)state;
