@@ -184,10 +184,11 @@ struct timing_state {
     /* Thread CPU time at the last trigger that began a burst (0: the trigger was armed since); for which
      * the next burst is planned; and at the start of that burst's stratum. */
     uint64_t entered_ns, planned_ns, stratum_ns;
-    int is_reached;     /* that moment has been reached */
-    int exactly;        /* the event was set to exactly that moment: ticks do not count */
-    int takes_any_tick; /* any tick will do, however late */
-    int is_first;       /* no burst of the thread was planned before */
+    uint64_t translated_ns; /* CPU time in translated code, up to the last plan */
+    int is_reached;         /* that moment has been reached */
+    int exactly;            /* the event was set to exactly that moment: ticks do not count */
+    int takes_any_tick;     /* any tick will do, however late */
+    int is_first;           /* no burst of the thread was planned before */
     /* The next burst is recorded without counting before it, since that was done, if only in part. */
     int was_counted;
     int timer, has_timer;
@@ -247,7 +248,11 @@ struct burst_state {
     int left_because; /* enum wire_end */
     /* Instructions in a row that were stepped because they cannot be translated. */
     unsigned consecutive_steps;
-    int is_probe;        /* the burst is a probe burst */
+    int is_probe; /* the burst is a probe burst */
+    int full;     /* the burst began in full mode */
+    /* The thread was to stay in the code cache when it last looked. If that is over, its first burst is still
+     * to be planned (burst_plan_first). */
+    int always_translated;
     int trigger_pending; /* a trigger arrived in a probe burst */
     /* A burst is to be entered after the next step, since a signal had to be delivered first. */
     int enter_after_step;

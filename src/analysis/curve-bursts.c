@@ -90,6 +90,7 @@ struct loaded {
     struct curve_time *times; /* of bursts */
     uint64_t *hits;           /* of bursts: within string instructions */
     struct clock *clock;
+    size_t parts; /* after the bursts: parts of the run that were recorded in full mode */
 };
 
 static void loaded_clear(struct loaded *l)
@@ -280,6 +281,75 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
     return code;
 }
 
+/* The numbers 0 .. n - 1, once each. */
+static void count_up(struct hist *h, uint64_t n)
+{
+    for (uint32_t bin = 0; bin < HIST_BINS && hist_edge(bin) < n; bin++) {
+        uint64_t end = hist_edge(bin + 1);
+        h->count[bin] = (end < n ? end : n) - hist_edge(bin);
+    }
+    h->total = n;
+}
+
+/* A reuse that misses in every cache. */
+static void add_misses(struct hist *h, uint64_t n)
+{
+    h->count[HIST_BINS - 1] += n;
+    h->total += n;
+}
+
+static int get_count(struct profile *p, const char *key, uint64_t *n)
+{
+    double value;
+    *n = 0;
+    if (profile_get_number(p, key, &value, NULL) != 0 || !(value >= 0 && value < 0x1p63))
+        return 0;
+    *n = (uint64_t)value;
+    return 1;
+}
+
+/*
+ * The run's first part, if it was recorded in full mode: a burst of weight one, after those that are samples.
+ * Every burst's references are origins of reuses, so this one's first touches are not counted as misses, but
+ * what becomes of the lines that it leaves behind, each of which was touched first in it. Lines of processes
+ * that ended in it are never touched again. If no lines were watched, none of the others are taken to be
+ * either: then it is the misses of this part itself that are counted.
+ */
+static int load_full_part(struct profile *p, struct loaded *l, struct analysis_curve *curve,
+                          struct error *err)
+{
+    uint64_t references, cold, left;
+    struct curve_burst *b = &l->bursts[curve->bursts];
+    if (!get_count(p, "full_references", &references) || references == 0 ||
+        !get_count(p, "full_cold", &cold) || !get_count(p, "full_left", &left))
+        return 0;
+    struct hist *scratch = malloc(sizeof *scratch);
+    if (!scratch)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    int code = add_hist(p, 0, PROFILE_HIST_STACK, scratch, &b->stack, err);
+    if (code == 0)
+        code = add_hist(p, 0, PROFILE_HIST_REUSE, scratch, &b->reuse, err);
+    if (left > cold || curve->watches == 0)
+        left = 0;
+    if (code == 0 && left > 0)
+        code = add_hist(p, 0, PROFILE_HIST_AGE, scratch, &b->age, err);
+    free(scratch);
+    if (code != 0)
+        return code;
+    count_up(&b->first, left);
+    add_misses(&b->stack, cold - left);
+    add_misses(&b->reuse, cold - left);
+    b->references = b->stack.total + left;
+    b->weight = (double)b->references;
+    b->certain = 1;
+    b->thread = UINT32_MAX;
+    b->start_refs = NAN;
+    l->parts = 1;
+    curve->references += references;
+    curve->full_references = references;
+    return 0;
+}
+
 /*
  * Means over the run: each burst represents `weight` references, at its own rate and with its own share of
  * instructions. Without a known rate there is no time. l->bursts are the selected ones of l->list, in its
@@ -322,6 +392,8 @@ static void add_string_hits_to_random(const struct loaded *l, struct analysis_cu
         all += b->weight;
         hits += b->weight / (double)b->references * (double)l->hits[i];
     }
+    for (size_t i = 0; i < l->parts; i++)
+        all += l->bursts[curve->bursts + i].weight;
     for (size_t i = 0; i < curve->n && all > 0; i++) {
         curve->points[i].miss_ratio *= 1 - hits / all;
         curve->points[i].low *= 1 - hits / all;
@@ -405,18 +477,19 @@ static void find_sampled(struct profile *p, struct analysis_curve *curve)
 static int model(const struct analysis_question *question, const struct loaded *l, uint64_t seed,
                  struct analysis_curve *curve, struct error *err)
 {
+    size_t n = curve->bursts + l->parts;
     find_speed(l, question->tid, curve);
     if (question->model == ANALYSIS_MODEL_RANDOM) {
-        int code = curve_watched_statcache(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points,
-                                           curve->n, err);
+        int code =
+            curve_watched_statcache(l->bursts, n, curve->line_bytes, seed, curve->points, curve->n, err);
         if (code == 0)
             add_string_hits_to_random(l, curve);
         return code;
     }
     if (question->ways)
-        return curve_ways(l->bursts, curve->bursts, curve->line_bytes, question->ways, seed, curve->points,
-                          curve->n, err);
-    return curve_watched(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points, curve->n, err);
+        return curve_ways(l->bursts, n, curve->line_bytes, question->ways, seed, curve->points, curve->n,
+                          err);
+    return curve_watched(l->bursts, n, curve->line_bytes, seed, curve->points, curve->n, err);
 }
 
 int analysis_curve_bursts(struct profile *p, const struct analysis_question *question,
@@ -432,13 +505,18 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     if (code == 0 && curve->bursts == 0 && question->tid && l.nlist)
         code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile,
                          question->tid);
-    else if (code == 0 && curve->bursts == 0)
+    if (code == 0 && !question->tid)
+        code = load_full_part(p, &l, curve, err);
+    if (code == 0 && curve->bursts == 0 && l.parts == 0)
         code = no_bursts(p, curve->profile, err);
     if (code == 0) {
         if (profile_get_number(p, "seed", &number, NULL) != 0 || !(number >= 0 && number < 0x1p63))
             number = DEFAULT_SEED;
         uint64_t seed = (uint64_t)number;
-        code = curve_weight_by_time(l.bursts, l.times, curve->bursts);
+        double rest = 0; /* not known for a thread alone */
+        if (question->tid || profile_get_number(p, "rest_cpu_seconds", &rest, NULL) != 0)
+            rest = 0;
+        code = curve_weight_by_rest(l.bursts, l.times, curve->bursts, rest * 1e9);
         if (code < 0)
             error_set(err, code, "out of memory computing the curve");
         else

@@ -175,6 +175,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->model = names[question->model];
     curve->ways = question->ways;
     curve->references = 0;
+    curve->full_references = 0;
     curve->bursts = 0;
     curve->windows = curve->samples = 0;
     curve->watches = curve->unwatched = curve->censored = 0;

@@ -49,11 +49,12 @@ struct analysis_curve {
     unsigned line_bytes;
     uint64_t references; /* recorded ones from which the curve is computed */
     size_t bursts;
-    size_t windows, samples; /* of sparse reuse distances; 0 in other profiles */
-    unsigned ways;           /* 0: fully associative */
-    size_t watches;          /* survivors of those bursts that were chosen to be watched */
-    size_t unwatched;        /* of these, refused or without an outcome */
-    size_t censored;         /* of these, censored */
+    uint64_t full_references; /* of these, those of the run's first part, recorded in full mode; 0: none */
+    size_t windows, samples;  /* of sparse reuse distances; 0 in other profiles */
+    unsigned ways;            /* 0: fully associative */
+    size_t watches;           /* survivors of those bursts that were chosen to be watched */
+    size_t unwatched;         /* of these, refused or without an outcome */
+    size_t censored;          /* of these, censored */
     /* If there are several processes: their CPU time in user mode without profiling, and the part of it that
      * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;

@@ -26,6 +26,9 @@
 /* Of fewer lines no program has enough. */
 #define LINES_MOST 65536u
 #define GAP_US_MAX UINT64_C(3600000000)
+#define SWITCH_MS_MAX 10000u
+#define ALLOWANCE_MOST_NS 3600e9
+#define ALLOWANCE_UNSET UINT64_MAX
 
 static const char usage_text[] =
     "usage: cachegram record [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
@@ -37,6 +40,9 @@ static const char usage_text[] =
     "      --lines 1/N     full mode: measure a sample of one in N lines, an estimate for less CPU time\n"
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
+    "      --allowance TIME  CPU time that it may add besides, spent from the start: first every reference "
+    "is\n"
+    "                      recorded, then bursts are dense (default 1s; 0: none)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
     "      --watch HOW     detect reuses after bursts: page (by page protection), none,\n"
     "                      auto (default): page\n"
@@ -59,6 +65,7 @@ enum {
     OPTION_BURST_REFS,
     OPTION_GAP,
     OPTION_OVERHEAD,
+    OPTION_ALLOWANCE,
     OPTION_LINE,
     OPTION_LINES,
     OPTION_SEED,
@@ -66,6 +73,7 @@ enum {
     OPTION_WATCH,
     OPTION_WATCH_LINES,
     OPTION_COUNT_VECTOR,
+    OPTION_SWITCH_MS,
     OPTION_NO_FOLLOW,
     OPTION_REDUCE,
     OPTION_CLOCK,
@@ -78,6 +86,7 @@ static const struct option options_table[] = {
     {"burst-refs", required_argument, NULL, OPTION_BURST_REFS},
     {"gap-us", required_argument, NULL, OPTION_GAP},
     {"overhead", required_argument, NULL, OPTION_OVERHEAD},
+    {"allowance", required_argument, NULL, OPTION_ALLOWANCE},
     {"line", required_argument, NULL, OPTION_LINE},
     {"lines", required_argument, NULL, OPTION_LINES},
     {"seed", required_argument, NULL, OPTION_SEED},
@@ -85,6 +94,7 @@ static const struct option options_table[] = {
     {"watch", required_argument, NULL, OPTION_WATCH},
     {"watch-lines", required_argument, NULL, OPTION_WATCH_LINES},
     {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
+    {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
@@ -120,6 +130,25 @@ static int parse_lines(const char *text, double *rate)
     return 0;
 }
 
+/* A number of seconds, or with a unit: ms, s, m. */
+static int parse_time(const char *option, const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}};
+    char *end;
+    double x = strtod(text, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (end != text && strcmp(end, units[i].unit) == 0 && x >= 0 &&
+            x * units[i].ns <= ALLOWANCE_MOST_NS) {
+            *ns = (uint64_t)(x * units[i].ns);
+            return 0;
+        }
+    cli_misuse("record", "%s %s: must be a time up to an hour, like 1s or 300ms, or 0", option, text);
+    return -1;
+}
+
 /* 0, or -1 after a message. */
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
@@ -144,6 +173,8 @@ static int parse_option(int option, const char *value, struct collect_options *o
         return cli_whole_option("record", "--gap-us", value, 1, GAP_US_MAX, &o->gap_us);
     case OPTION_OVERHEAD:
         return cli_percent_option("record", "--overhead", value, &o->overhead_percent);
+    case OPTION_ALLOWANCE:
+        return parse_time("--allowance", value, &o->allowance_ns);
     case OPTION_LINE:
         if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
             (number & (number - 1)) != 0) {
@@ -183,6 +214,11 @@ static int parse_option(int option, const char *value, struct collect_options *o
             return -1;
         }
         o->count_vector = (unsigned)number;
+        return 0;
+    case OPTION_SWITCH_MS: /* for tests: in the man page only */
+        if (parse_number("--switch-ms", value, 1, SWITCH_MS_MAX, &number) < 0)
+            return -1;
+        o->switch_ms = (unsigned)number;
         return 0;
     case OPTION_NO_FOLLOW:
         o->follow = 0;
@@ -243,12 +279,16 @@ static void print_cost(const char *what, double percent, double seconds)
 /* The one line at the end, and a second one if the profile is not what was asked for. */
 static void print_summary(const struct collect_options *o, const struct collect_result *r)
 {
-    int none = r->references == 0 && (o->full || r->bursts == 0);
+    int none = r->references == 0 && (r->full || r->bursts == 0);
     if (none)
         fprintf(stderr, "cachegram: nothing was recorded");
     else
         fprintf(stderr, "cachegram: %llu references", (unsigned long long)r->references);
-    if (!none && !o->full)
+    if (!none && !o->full && r->full)
+        fputs(", all of them", stderr);
+    if (!none && !r->full && r->full_references != 0)
+        fprintf(stderr, ": the first %llu, the rest", (unsigned long long)r->full_references);
+    if (!none && !r->full)
         fprintf(stderr, " in %llu burst%s", (unsigned long long)r->bursts, r->bursts == 1 ? "" : "s");
     if (none && r->nothing[0] != '\0')
         fprintf(stderr, " (%s)", r->nothing);
@@ -269,6 +309,17 @@ static void print_summary(const struct collect_options *o, const struct collect_
         fprintf(stderr, "cachegram: warning: the profile is incomplete: %s\n", r->trouble.text);
 }
 
+/* The option that leaves no room for an allowance, or NULL. */
+static const char *no_allowance(const struct collect_options *o)
+{
+    return o->full                                  ? "--mode full"
+           : o->gap_us != 0                         ? "--gap-us"
+           : o->trace != NULL                       ? "--trace"
+           : o->reduce != COLLECT_REDUCE_DISTANCES  ? "--reduce"
+           : o->clock == COLLECT_CLOCK_COUNT_ALWAYS ? "--clock count-always"
+                                                    : NULL;
+}
+
 int cmd_record(int argc, char **argv)
 {
     struct collect_options o = {
@@ -276,6 +327,7 @@ int cmd_record(int argc, char **argv)
         .version = CACHEGRAM_VERSION,
         .burst_refs = COLLECT_BURST_REFS,
         .overhead_percent = COLLECT_OVERHEAD_PERCENT,
+        .allowance_ns = ALLOWANCE_UNSET,
         .line_bytes = 64,
         .lines_rate = 1,
         .follow = 1,
@@ -305,6 +357,12 @@ int cmd_record(int argc, char **argv)
         return cli_misuse("record", "--lines is for --mode full");
     if (o.trace != NULL && same_file(o.trace, o.output))
         return cli_misuse("record", "--trace %s: that is the profile's file; name another", o.trace);
+
+    const char *without = no_allowance(&o);
+    if (o.allowance_ns == ALLOWANCE_UNSET)
+        o.allowance_ns = without != NULL ? 0 : COLLECT_ALLOWANCE_NS;
+    else if (o.allowance_ns != 0 && without != NULL)
+        return cli_misuse("record", "--allowance cannot be combined with %s", without);
 
     struct collect_result result;
     struct error err = {""};

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/random.h"
 #include "collect/clock/budget.h"
 #include "collect/clock/faultcost.h"
 #include "collect/collect.h"
@@ -46,6 +47,13 @@ static const struct {
     [COLLECT_CLOCK_CPUTIME] = {"cputime", WIRE_CLOCK_CPUTIME, NAN},
 };
 
+/* For tests: from full mode to bursts and back, at random moments, so far apart in the mean. */
+struct switching {
+    uint64_t mean_ns; /* 0: no */
+    uint64_t next_ns;
+    struct random_state random;
+};
+
 struct run {
     const struct collect_options *options;
     struct collect_result *result;
@@ -62,6 +70,12 @@ struct run {
     const char *obstacle;
     enum collect_clock clock; /* options->clock, but never AUTO */
     struct counters counters; /* of the clock `pmu` */
+    int full;                 /* every reference is recorded, so far */
+    struct switching switching;
+    /* Of a run that begins in full mode, when that was over: all that was used, and of it in translated code.
+     */
+    struct budget_use before;
+    uint64_t full_ns;
     char agent[PATH_MAX];
 };
 
@@ -109,7 +123,8 @@ static void cpu_name(char *text, size_t size)
  * is while it always counts. */
 static int watches_lines(const struct collect_options *o)
 {
-    return !o->full && o->watch != COLLECT_WATCH_NONE && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
+    return !o->full && o->switch_ms == 0 && o->watch != COLLECT_WATCH_NONE &&
+           o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
 }
 
 static int describe(struct run *r, struct error *err)
@@ -127,7 +142,7 @@ static int describe(struct run *r, struct error *err)
     const struct {
         const char *key, *value;
     } words[] = {{"command", command},
-                 {"mode", !o->full            ? "burst"
+                 {"mode", !r->full            ? "burst"
                           : o->lines_rate < 1 ? "lines"
                                               : "full"},
                  {"watch", watches_lines(o) ? "page" : "none"},
@@ -193,15 +208,17 @@ static int prepare(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
     enum wire_mode mode = o->full ? WIRE_MODE_FULL : WIRE_MODE_BURST;
-    int status = 0;
+    int status = 0, full_first = !o->full && o->gap_us == 0 && o->allowance_ns > 0;
+    r->full = o->full || full_first;
     if (r->obstacle == NULL)
         status = launch_agent(r->agent, sizeof(r->agent), err);
-    if (status >= 0)
-        status = session_init(&r->session, mode, o->burst_refs,
-                              o->gap_us != 0 ? o->gap_us
-                              : o->full      ? COLLECT_GAP_US
-                                             : budget_first_gap_ns(o->overhead_percent) / 1000,
-                              o->seed, o->follow, err);
+    uint64_t gap_us = o->gap_us != 0 ? o->gap_us
+                      : o->full      ? COLLECT_GAP_US
+                                     : budget_first_gap_ns(o->overhead_percent) / 1000;
+    if (status >= 0 && full_first)
+        status = session_init_full_first(&r->session, o->burst_refs, gap_us, o->seed, o->follow, err);
+    else if (status >= 0)
+        status = session_init(&r->session, mode, o->burst_refs, gap_us, o->seed, o->follow, err);
     if (status < 0)
         return status;
     r->session.map->perf = triggers_available() ? WIRE_EVENTS_OF_TIME : WIRE_EVENTS_NONE;
@@ -221,8 +238,10 @@ static int prepare(struct run *r, struct error *err)
         return status;
     int distances = o->reduce == COLLECT_REDUCE_DISTANCES;
     if (o->reduce != COLLECT_REDUCE_NONE &&
-        (r->reducer = reducer_new(o->full, o->lines_rate, distances, o->line_bytes, r->start_ns, err)) ==
-            NULL)
+        (r->reducer = reducer_new(o->full      ? REDUCE_FULL
+                                  : full_first ? REDUCE_FULL_FIRST
+                                               : REDUCE_BURSTS,
+                                  o->lines_rate, distances, o->line_bytes, r->start_ns, err)) == NULL)
         return -ENOMEM;
     r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
     if (r->drain == NULL)
@@ -275,12 +294,73 @@ static uint64_t recorder_cpu_ns(clockid_t which)
     return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
-/* Sets the gap for the next bursts. */
-static void keep_budget(struct run *r, struct budget *b, uint64_t recorder_before_ns)
+/* What was used so far, before bursts began or since. */
+static struct budget_use used(struct run *r, uint64_t recorder_before_ns)
 {
     struct budget_use use = drain_use(r->drain);
     use.recorder_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns;
-    __atomic_store_n(&r->session.map->gap_ns, budget_next(b, &use), __ATOMIC_RELAXED);
+    use.target_ns -= r->before.target_ns;
+    use.burst_ns -= r->before.burst_ns;
+    use.recorder_ns -= r->before.recorder_ns;
+    use.watch_ns -= r->before.watch_ns;
+    use.start_ns -= r->before.start_ns;
+    use.bursts -= r->before.bursts;
+    return use;
+}
+
+/*
+ * Full mode is over once its part of the allowance is spent: by the recorder, by the program in translated
+ * code (all of it counts, though some is its own work), and by what is still to be done with buffers handed
+ * over.
+ */
+static void spend_on_full(struct run *r, struct budget *b, uint64_t recorder_before_ns, uint64_t buffers)
+{
+    uint64_t spent_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns;
+    uint64_t full_ns = r->reducer != NULL ? reduce_totals(r->reducer)->burst_cpu_ns : 0;
+    double backlog = buffers > 0 ? (double)drain_ready(r->drain) / (double)buffers : 0;
+    double all_ns = (1 + backlog) * (double)(spent_ns + full_ns),
+           allowance_ns = (double)r->options->allowance_ns;
+    struct error err;
+    if (r->switching.mean_ns != 0 ? monotonic_ns() < r->switching.next_ns
+                                  : all_ns < COLLECT_FULL_PART * allowance_ns)
+        return;
+    budget_allow(b, all_ns < allowance_ns ? (uint64_t)(allowance_ns - all_ns) : 0);
+    __atomic_store_n(&r->session.map->gap_ns, b->gap_ns, __ATOMIC_RELAXED);
+    drain_full_over(r->drain);
+    r->full = 0;
+    r->full_ns = full_ns;
+    r->before = used(r, recorder_before_ns);
+    profile_set(r->profile, "mode", "burst", &err); /* should that fail, the next commit does, too */
+}
+
+static void begin_switching(struct run *r)
+{
+    if (r->session.layout.begins_full)
+        r->switching.mean_ns = r->options->switch_ms * UINT64_C(1000000);
+    random_seed(&r->switching.random, r->options->seed);
+    if (r->switching.mean_ns != 0)
+        r->switching.next_ns = r->start_ns + 10 * r->switching.mean_ns;
+}
+
+static void switch_modes(struct run *r, uint64_t now)
+{
+    struct switching *s = &r->switching;
+    uint32_t mode = __atomic_load_n(&r->session.map->mode, __ATOMIC_RELAXED);
+    if (s->mean_ns == 0 || r->full || now < s->next_ns)
+        return;
+    s->next_ns = now + random_below(&s->random, 2 * s->mean_ns);
+    mode = mode == WIRE_MODE_FULL ? WIRE_MODE_BURST : WIRE_MODE_FULL;
+    __atomic_store_n(&r->session.map->mode, mode, __ATOMIC_RELEASE);
+}
+
+/* Sets the gap for the next bursts. */
+static void keep_budget(struct run *r, struct budget *b, uint64_t recorder_before_ns)
+{
+    struct budget_use use = used(r, recorder_before_ns);
+    uint64_t gap_ns = budget_next(b, &use);
+    if (r->switching.mean_ns != 0) /* some bursts before the next switch */
+        gap_ns = r->switching.mean_ns / 4;
+    __atomic_store_n(&r->session.map->gap_ns, gap_ns, __ATOMIC_RELAXED);
     if (r->watches != NULL && r->options->watch_lines == 0) {
         watches_set_per_burst(r->watches, b->watch);
         drain_watch_limit(r->drain, COLLECT_WATCH_LIVE / COLLECT_WATCH_PER_BURST * b->watch,
@@ -307,14 +387,19 @@ static uint64_t commit(struct run *r)
 static void collect(struct run *r, uint64_t recorder_before_ns)
 {
     int budgeted = !r->options->full && r->options->gap_us == 0;
-    uint64_t next_budget = 0;
+    uint64_t next_budget = 0, buffers = 0;
     struct budget budget;
     budget_init(&budget, r->options->overhead_percent);
+    begin_switching(r);
     uint64_t next_look = 0, look_ms = COLLECT_SLEEP_MS,
              next_commit = r->start_ns + COLLECT_FIRST_COMMIT_MS * UINT64_C(1000000);
     for (;;) {
         uint64_t taken = drain_pass(r->drain);
         uint64_t now = monotonic_ns();
+        buffers += taken;
+        if (budgeted && r->full)
+            spend_on_full(r, &budget, recorder_before_ns, buffers);
+        switch_modes(r, now);
         if (drain_fresh(r->drain) && look_ms > COLLECT_FIRST_LOOK_MS) {
             /* New processes are checked soon, then less and less often: most programs that execute another
              * one, which may lack the agent, do so early. */
@@ -328,7 +413,7 @@ static void collect(struct run *r, uint64_t recorder_before_ns)
         }
         if (now >= next_commit)
             next_commit = commit(r);
-        if (budgeted && now >= next_budget) {
+        if (budgeted && !r->full && now >= next_budget) {
             keep_budget(r, &budget, recorder_before_ns);
             next_budget = now + BUDGET_EVERY_MS * UINT64_C(1000000);
         }
@@ -342,7 +427,7 @@ static void collect(struct run *r, uint64_t recorder_before_ns)
             return;
         }
         if (taken == 0)
-            drain_wait(r->drain, (int)look_ms);
+            drain_wait(r->drain, r->switching.mean_ns != 0 ? 1 : (int)look_ms);
     }
 }
 
@@ -366,14 +451,22 @@ static void collect_rest(struct run *r)
     }
 }
 
+/* CPU time in user mode that the program took after full mode, without profiling: what bursts represent. */
+static double rest_seconds(const struct run *r, double added)
+{
+    double all = cpu_seconds(&r->usage), user = all > 0 ? seconds(&r->usage.ru_utime) / all : 0;
+    double rest = all - (double)r->before.target_ns * 1e-9 - (added - (double)r->full_ns * 1e-9);
+    return rest > 0 ? rest * user : 0;
+}
+
 static int store_results(struct run *r, int exit_status, double recorder_seconds, struct error *err)
 {
     struct collect_result *result = r->result;
     static const struct reduce_totals nothing;
     const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
     double target = cpu_seconds(&r->usage);
-    uint64_t burst_ns = drain_burst_cpu_ns(r->drain);
-    if (r->options->full && burst_ns < t->burst_cpu_ns)
+    uint64_t burst_ns = drain_burst_cpu_ns(r->drain) - r->before.burst_ns + r->full_ns;
+    if (r->full && burst_ns < t->burst_cpu_ns)
         burst_ns = t->burst_cpu_ns;
     double bursts = (double)burst_ns * 1e-9;
     struct budget_use use = drain_use(r->drain);
@@ -382,12 +475,14 @@ static int store_results(struct run *r, int exit_status, double recorder_seconds
 
     /* Without a reducer only the trace was written, which counts references. */
     result->references = r->reducer != NULL ? t->decoded.references : result->trace_references;
-    result->bursts = r->reducer != NULL ? t->bursts : r->options->full ? 0 : use.bursts;
+    result->full = r->full;
+    result->full_references = t->full_references;
+    result->bursts = r->reducer != NULL ? t->bursts : r->full ? 0 : use.bursts;
     /* All of a burst counts as overhead, although part of it is the program's own work, except what the agent
      * knows not to be overhead (system calls). In full mode there is nothing to compare with. */
-    result->overhead_percent = !r->options->full && target > added ? 100 * added / (target - added) : NAN;
+    result->overhead_percent = !r->full && target > added ? 100 * added / (target - added) : NAN;
     result->cpu_seconds = target;
-    double program_seconds = r->options->full ? target : target - added;
+    double program_seconds = r->full ? target : target - added;
     result->recorder_overhead_percent = program_seconds > 0 ? 100 * recorder_seconds / program_seconds : NAN;
 
     const struct {
@@ -401,17 +496,21 @@ static int store_results(struct run *r, int exit_status, double recorder_seconds
         {"instructions", (double)t->decoded.instructions},
         {"cold", (double)t->cold},
         {"bursts", (double)result->bursts},
-        {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->options->full
+        {"full_references", r->full ? NAN : (double)t->full_references},
+        {"full_cold", r->full ? NAN : (double)t->full_cold},
+        {"full_left", r->full ? NAN : (double)t->full_left},
+        {"rest_cpu_seconds", t->full_references > 0 && !r->full ? rest_seconds(r, added) : NAN},
+        {"full_cpu_seconds", r->full ? NAN : (double)r->full_ns * 1e-9},
+        {"clock_references", r->clock == COLLECT_CLOCK_COUNT_ALWAYS && !r->full
                                  ? (double)(drain_counted(r->drain) + t->decoded.references)
                                  : NAN},
         {"bad_records", (double)t->decoded.bad_records},
         {"lost_buffers", (double)drain_lost(r->drain)},
         {"cpu_seconds", target},
         {"user_cpu_seconds", seconds(&r->usage.ru_utime)},
-        {"sampled_cpu_seconds",
-         r->reducer != NULL && !r->options->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS
-             ? (double)t->represented_ns * 1e-9
-             : NAN},
+        {"sampled_cpu_seconds", r->reducer != NULL && !r->full && r->clock != COLLECT_CLOCK_COUNT_ALWAYS
+                                    ? (double)t->represented_ns * 1e-9
+                                    : NAN},
         {"recorder_cpu_seconds", recorder_seconds},
         {"overhead_percent", result->overhead_percent},
         {"burst_cpu_seconds", bursts},
@@ -453,10 +552,14 @@ static void warn_few_bursts(struct run *r, struct error *err)
     static const struct reduce_totals nothing;
     const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
     struct collect_result *result = r->result;
-    double cpu = cpu_seconds(&r->usage), represented = (double)t->represented_ns * 1e-9;
+    double cpu = cpu_seconds(&r->usage) - (double)r->before.target_ns * 1e-9,
+           represented = (double)t->represented_ns * 1e-9;
     char why[sizeof(result->nothing)];
-    if (r->options->full || r->reducer == NULL ||
+    if (r->full || r->reducer == NULL ||
         (t->bursts != 0 && (r->clock == COLLECT_CLOCK_COUNT_ALWAYS || represented > COLLECT_FEW_SHARE * cpu)))
+        return;
+    /* After full mode, which has not been short of anything, a short rest may well have none. */
+    if (t->full_references != 0 && t->bursts == 0 && cpu < COLLECT_REST_SECONDS)
         return;
     struct refusals refused = *drain_refusals(r->drain);
     if (t->bursts != 0) /* a thread that waits for an answer of the collector blocks all signals, too */
@@ -478,7 +581,7 @@ static void warn_few_bursts(struct run *r, struct error *err)
 /* Full mode, and counting always: how much could not be recorded or counted, and why. */
 static void warn_missed(struct run *r, int named, struct error *err)
 {
-    int counted = !r->options->full;
+    int counted = !r->full;
     static const struct reduce_totals nothing;
     const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
     if ((counted && r->clock != COLLECT_CLOCK_COUNT_ALWAYS) || r->reducer == NULL)
@@ -521,6 +624,7 @@ static void finish(struct run *r, int exit_status, double recorder_seconds)
     struct collect_result *result = r->result;
     struct error err = {""};
     char list[768] = ""; /* programs without the agent */
+    static const char *const of_bursts[] = {"burst_refs", "budget_percent", "clock", "clock_error", "watch"};
 
     if (r->obstacle == NULL) {
         uint32_t refused = __atomic_load_n(&r->session.map->refused_slots, __ATOMIC_RELAXED);
@@ -559,6 +663,9 @@ static void finish(struct run *r, int exit_status, double recorder_seconds)
             warn(result, "the trace is incomplete: %s", err.text);
         r->tee = NULL;
     }
+    if (r->full) /* what it would have been, had the allowance not sufficed */
+        for (size_t i = 0; i < sizeof(of_bursts) / sizeof(of_bursts[0]); i++)
+            profile_unset(r->profile, of_bursts[i], &err);
     name_code(r);
     const struct error *trouble = drain_trouble(r->drain);
     if (trouble != NULL) {

@@ -39,12 +39,14 @@ struct collect_options {
     uint64_t burst_refs; /* burst length */
     uint64_t gap_us;     /* mean CPU time between a thread's bursts; 0: from overhead_percent */
     double overhead_percent; /* budget: additional CPU time, relative to the program's own */
+    uint64_t allowance_ns;   /* CPU time that may be added besides, spent first; not with gap_us or full */
     unsigned line_bytes;
     uint64_t seed;
     enum collect_watch watch;
     unsigned count_vector; /* for tests: count in that vector register; 0: chosen by the agent */
     unsigned watch_lines;  /* for tests: lines watched after each burst, whatever the cost; 0: chosen by the
                               budget */
+    unsigned switch_ms;    /* for tests: mean time between switches of full mode and bursts; 0: none */
     int follow;            /* children too */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
@@ -54,6 +56,8 @@ struct collect_options {
 struct collect_result {
     int ran; /* the command was started; if not, only the returned status is valid */
     uint64_t references, bursts;
+    int full;                 /* every reference was recorded, by request or since the allowance sufficed */
+    uint64_t full_references; /* else, those recorded in full mode, before the first burst */
     uint64_t watched,
         reused;         /* watched lines with a known outcome, and those of them that were touched again */
     double cpu_seconds; /* of the command and its waited-for children, with profiling */

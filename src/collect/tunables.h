@@ -17,6 +17,14 @@
 #define COLLECT_FULL_BUFFER_BYTES (UINT64_C(512) << 10)
 #define COLLECT_FULL_TEMPLATE_BYTES (UINT64_C(32) << 20)
 
+/*
+ * Buffers of a run that begins in full mode; both parts use the size of a burst's. Few: what they hold when
+ * full mode ends must still be reduced, a few milliseconds each, and counts against the allowance.
+ */
+#define COLLECT_FULL_FIRST_BUFFERS 16u
+/* Buffers of a slot that are taken before the allowance is checked again. */
+#define COLLECT_FULL_FIRST_TAKEN 4u
+
 /* Full mode: touches in a window of StatStack, within which one distribution of reuse distances is assumed.
  * Differences to the exact curve of gzip (4 M references) at 64 KB, with a single window and with windows of
  * 1 M, 262144, 131072 and 30000 touches: -1.8, -0.9, -0.3, -0.2, -0.05 points. At 1 MB short windows are
@@ -116,6 +124,12 @@
 #define BUDGET_MOST_RISE 4
 /* The excess never counts for more than the overhead allowed in so much of the program's time. */
 #define BUDGET_MOST_DEBT_NS 4e9
+/*
+ * The rest of an allowance is spent at this share of the program's CPU time at first, and less and less
+ * later, since nobody knows how long the program will run: of 0.5 s a quarter in the first 0.1 s, two thirds
+ * in 0.5 s.
+ */
+#define BUDGET_ALLOWANCE_SHARE 2.0
 /* Bounds of the gap: one burst per millisecond would be tracing rather than sampling; one per minute hardly
  * differs from none. */
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
@@ -144,13 +158,19 @@
 #define COLLECT_TLS_BELOW UINT64_C(8192)
 #define COLLECT_TLS_ABOVE UINT64_C(8192)
 
-/* Default of --overhead. */
+/* Defaults of --overhead and --allowance. */
 #define COLLECT_OVERHEAD_PERCENT 5.0
+#define COLLECT_ALLOWANCE_NS UINT64_C(1000000000)
+/* Share of the allowance that full mode uses; the rest makes bursts denser. */
+#define COLLECT_FULL_PART 0.5
 
 /* There are too few bursts if they represent less than this share of the CPU time. */
 #define COLLECT_FEW_SHARE 0.25
 /* A run shorter than so many gaps between bursts may have none by chance. */
 #define COLLECT_SHORT_GAPS 5
+/* Likewise the rest of a run after full mode that takes less CPU time than this, starts of processes
+ * included. */
+#define COLLECT_REST_SECONDS 0.5
 /* Longest sleep. All relevant events end it: agents ring for buffers, triggers and new threads; the command's
  * end and signals interrupt it. The bound limits the effect of a lost ring, and how late the slot of a killed
  * process is released. A wake-up costs 40 us here (virtual machine); with 50 ms, an idle recorder

@@ -123,6 +123,7 @@ static void resample(struct work *w, const struct curve_burst *bursts, size_t nb
                      uint64_t seed)
 {
     struct random_state random;
+    size_t sampled = model_sampled(bursts, nbursts);
 
     random_seed(&random, seed);
     for (size_t r = 0; r < RESAMPLES; r++) {
@@ -130,7 +131,7 @@ static void resample(struct work *w, const struct curve_burst *bursts, size_t nb
         memset(w->mean, 0, 2 * n * sizeof *w->mean);
         while (total <= 0) /* again if all bursts drawn have weight 0 */
             for (size_t k = 0; k < nbursts; k++) {
-                size_t b = (size_t)random_below(&random, nbursts);
+                size_t b = k < sampled ? (size_t)random_below(&random, sampled) : k;
                 const double *bounds = w->burst + b * 2 * n;
                 total += weight_of(&bursts[b]);
                 for (size_t i = 0; i < 2 * n; i++)

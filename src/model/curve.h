@@ -73,6 +73,9 @@ struct curve_burst {
     struct hist stack, reuse, first, age;
     uint64_t references;
     double weight;
+    /* Nonzero: no sample, but all of a part of the run, its weight its own references; it has no sampling
+     * error. Such come after all others. */
+    int certain;
     /* For watched.h only: */
     uint32_t thread;   /* bursts of the same thread are on the same clock */
     double start_refs; /* its beginning on that clock, in references; NaN: not known */

@@ -74,4 +74,7 @@ double model_survival_at(const struct model_survival *s, double value);
 /* Check bursts and weights; 0 or -EINVAL. */
 int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct error *err);
 
+/* Of n bursts, those that are a sample: the first ones. The others are certain. */
+size_t model_sampled(const struct curve_burst *bursts, size_t n);
+
 #endif

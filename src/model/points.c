@@ -62,3 +62,10 @@ int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct 
     }
     return 0;
 }
+
+size_t model_sampled(const struct curve_burst *bursts, size_t n)
+{
+    while (n > 0 && bursts[n - 1].certain)
+        n--;
+    return n;
+}

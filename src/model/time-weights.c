@@ -57,8 +57,9 @@ static double rate_at(const struct placed *placed, size_t n, size_t i, const str
     return low + (high - low) * share;
 }
 
-/* Weights one thread's bursts, given in order of time. `usual` is the rate to use if none of them has one. */
-static void weight_thread(const struct placed *placed, size_t n, double default_rate,
+/* Weights one thread's bursts, given in order of time. default_rate is the rate to use if none of them has
+ * one; each_ns: the time that a unit of planned_ns represents, 0: not known. */
+static void weight_thread(const struct placed *placed, size_t n, double default_rate, double each_ns,
                           struct curve_burst *bursts, const struct curve_time *times)
 {
     double first = placed[0].cpu_ns, last = placed[n - 1].cpu_ns, start = 0, before_ns = 0, before_rate = 0;
@@ -67,6 +68,8 @@ static void weight_thread(const struct placed *placed, size_t n, double default_
 
     for (size_t i = 0; i < n; i++)
         planned += times[placed[i].burst].planned_ns;
+    if (each_ns > 0)
+        total = each_ns * planned;
     for (size_t i = 0; i < n; i++) {
         const struct curve_time *time = &times[placed[i].burst];
         double rate = rate_at(placed, n, i, times);
@@ -87,8 +90,13 @@ static void weight_thread(const struct placed *placed, size_t n, double default_
 
 int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n)
 {
+    return curve_weight_by_rest(bursts, times, n, 0);
+}
+
+int curve_weight_by_rest(struct curve_burst *bursts, const struct curve_time *times, size_t n, double rest_ns)
+{
     struct placed *placed = malloc((n + 1) * sizeof *placed);
-    double sum = 0;
+    double sum = 0, planned = 0;
     size_t known = 0;
 
     if (!placed)
@@ -102,6 +110,7 @@ int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *ti
             sum += times[b].refs_per_ns;
             known++;
         }
+        planned += times[b].planned_ns;
         placed[b] = (struct placed){times[b].cpu_ns, bursts[b].thread, b};
     }
     if (known == 0 || 2 * known < n) {
@@ -112,7 +121,8 @@ int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *ti
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && placed[to].thread == placed[from].thread; to++)
             ;
-        weight_thread(placed + from, to - from, sum / (double)known, bursts, times);
+        weight_thread(placed + from, to - from, sum / (double)known, planned > 0 ? rest_ns / planned : 0,
+                      bursts, times);
     }
     free(placed);
     return 1;

@@ -23,6 +23,9 @@
  * twelve programs hold the exact value at a budget of 5%.
  */
 #define RATE_DOUBT 0.25
+/* That of what all rates have in common, which decides how much a part of the run weighs whose references are
+ * known: rates of code with many indirect branches can be several times too low (objdump: 7). */
+#define SCALE_DOUBT 0.6
 
 int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err)
 {
@@ -92,18 +95,27 @@ void watched_draw(struct random_state *random, const struct curve_burst *bursts,
                   size_t n, double *times)
 {
     double total = 0;
+    size_t sampled = model_sampled(bursts, n);
+    int by_rates = 0;
 
     memset(times, 0, n * sizeof *times);
     while (total <= 0) /* again if all bursts drawn have weight 0 */
         for (size_t k = 0; k < n; k++) {
-            size_t b = (size_t)random_below(random, n);
+            size_t b = k < sampled ? (size_t)random_below(random, sampled) : k;
             times[b]++;
             total += share[b];
         }
     double power = RATE_DOUBT * random_normal(random);
     for (size_t b = 0; b < n; b++)
-        if (times[b] > 0 && bursts[b].log_rate != 0)
+        if (times[b] > 0 && bursts[b].log_rate != 0) {
             times[b] *= exp(power * bursts[b].log_rate);
+            by_rates = 1;
+        }
+    if (sampled < n && by_rates) {
+        double scale = exp(SCALE_DOUBT * random_normal(random));
+        for (size_t b = sampled; b < n; b++)
+            times[b] *= scale;
+    }
 }
 
 void watched_band(struct curve_point *point, double sd)

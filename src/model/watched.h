@@ -60,6 +60,9 @@ struct curve_time {
  * least half of them have a rate. Returns 1 if it did, 0 if nothing was changed, or -ENOMEM.
  */
 int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n);
+/* Likewise, where all bursts together are known to represent rest_ns of CPU time. */
+int curve_weight_by_rest(struct curve_burst *bursts, const struct curve_time *times, size_t n,
+                         double rest_ns);
 
 /*
  * Parts of the run shorter than this share of it may have been missed by all n bursts: 3 / n, since

@@ -29,6 +29,8 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
                                   : "burst",
             curve->model, curve->line_bytes);
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
+    if (curve->full_references)
+        fprintf(out, "  \"full_references\": %" PRIu64 ",\n", curve->full_references);
     if (curve->lines_rate < 1)
         fprintf(out, "  \"lines_rate\": %.6g,\n", curve->lines_rate);
     if (curve->full || curve->lines_rate < 1)

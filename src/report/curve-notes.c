@@ -37,6 +37,9 @@ static int little_sampled(const struct analysis_curve *curve)
 void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead)
 {
     double unseen = 100 * curve_unseen_share(curve->bursts);
+    if (curve->bursts == 0 && curve->full_references)
+        fprintf(out, "%sno burst fell into what came after the first references: that part is missing\n",
+                lead);
     if (curve->bursts == 0)
         return;
     if (unseen >= TOO_FEW_BURSTS)

@@ -29,6 +29,12 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
     else if (curve->windows)
         fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,
                 curve->windows, curve->references);
+    else if (curve->full_references)
+        fprintf(out,
+                "from the first %" PRIu64 " references, and %zu bursts with %" PRIu64
+                " references and %zu watched lines\n\n",
+                curve->full_references, curve->bursts, curve->references - curve->full_references,
+                curve->watches);
     else
         fprintf(out, "from %zu bursts, %" PRIu64 " references, %zu watched lines\n\n", curve->bursts,
                 curve->references, curve->watches);
@@ -59,7 +65,7 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         fputs("\nNot enough samples: neither bursts nor watched lines reach these sizes; only the bounds are "
               "known.\n",
               out);
-    if (curve->bursts) {
+    if (curve->bursts || curve->full_references) {
         putc('\n', out);
         report_curve_notes(out, curve, "Note: ");
     }

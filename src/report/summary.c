@@ -85,9 +85,10 @@ static void put_clock(FILE *out, const struct analysis_summary *s)
         fprintf(out, "  clock       counted before each burst: rates ±%.0f%%\n", 100 * s->clock_error);
 }
 
-static void put_overhead(FILE *out, const struct analysis_summary *s)
+static void put_overhead(FILE *out, const struct analysis_summary *s, int with_allowance)
 {
-    static const char included[] = "cold caches after bursts included";
+    const char *included = with_allowance ? "cold caches after bursts and the allowance included"
+                                          : "cold caches after bursts included";
     double seconds = s->cpu_seconds / (1 + s->overhead_percent / 100); /* of the program itself */
     if (isnan(s->overhead_percent))
         return;
@@ -152,17 +153,20 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
             full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
-            : full                                             ? "full: every reference"
+            : full                                             ? "full: every reference; the curve is exact"
             : lines    ? "full, on a sample of lines: every reference was seen, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured next to a Pirate, not recorded"
-                       : "burst: samples of the run");
+            : curve->full_references ? "burst: every reference at first, then samples"
+                                     : "burst: samples of the run");
     if (!isnan(s->references)) {
         fprintf(out, "  references  %.0f recorded", s->references);
         if (!isnan(s->loads) && !isnan(s->stores))
             fprintf(out, " (%.0f loads, %.0f stores)", s->loads, s->stores);
         putc('\n', out);
     }
+    if (curve->full_references)
+        fprintf(out, "  at first    %" PRIu64 " references, recorded without gaps\n", curve->full_references);
     if (sparse) {
         fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
     } else if (lines) {
@@ -181,7 +185,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     }
     if (!isnan(s->cpu_seconds) && !isnan(s->wall_seconds))
         fprintf(out, "  time        %.3f s of CPU time, %.3f s elapsed\n", s->cpu_seconds, s->wall_seconds);
-    put_overhead(out, s);
+    put_overhead(out, s, curve->full_references != 0);
     if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
         fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu process%s\n",
                 s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");

@@ -141,6 +141,7 @@ struct wire_desc {
     uint64_t gap_ns;     /* the mean gap when this burst was planned: the length of its stratum in CPU time */
     /* Nonzero: the thread waits for the answer to this question about the burst (wire_watching.question). */
     uint32_t question;
+    uint32_t full; /* the burst began in full mode */
     /* CPU time of the process before the burst, without what profiling took. All time in translated code
      * counts as profiling's. */
     uint64_t app_cpu_ns;
@@ -405,7 +406,7 @@ static inline int wire_is_own(const struct wire_proc *proc, uint64_t low, uint64
 struct wire_session {
     uint64_t magic;
     uint32_t version;
-    uint32_t mode;                                       /* enum wire_mode */
+    uint32_t mode;                                       /* atomic; enum wire_mode; may change, see below */
     uint64_t session_bytes;                              /* size of the memory file */
     uint32_t nslots;                                     /* <= WIRE_MAX_SLOTS */
     uint32_t nbuffers;                                   /* per slot, <= WIRE_MAX_BUFFERS */
@@ -433,6 +434,9 @@ struct wire_session {
      * it. Set after a slot was claimed, before `attached` is incremented; cleared before the slot's state is
      * FREE. */
     uint64_t slots_taken;
+    /* Nonzero: the run is recorded in full mode at first and in bursts later. The collector then changes
+     * `mode`; a thread notices at its next full buffer, or when it is triggered or attached. */
+    uint32_t begins_full;
     uint32_t executions; /* atomic: announced so far; the last ones: */
     struct wire_execution execution[WIRE_MAX_EXECUTIONS];
 };

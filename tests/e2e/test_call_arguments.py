@@ -10,7 +10,9 @@ import pytest
 from conftest import run, run_keys, totals
 
 MODES = {
-    "default": [],
+    "default": ["--allowance", "1s"],
+    "early": ["--allowance", "100ms"],
+    "switch": ["--switch-ms", "2"],
     "bursts": ["--gap-us", "500"],
     "watch": ["--gap-us", "500", "--watch-lines", "32"],
     "full": ["--mode", "full"],

@@ -246,7 +246,7 @@ def test_bad_file(command, kind, word, full, tmp_path):
         shutil.copy(full, path)
         sqlite3.connect(path).executescript({
             "newer": "PRAGMA user_version = 1000;",
-            "older": "PRAGMA user_version = 5;",
+            "older": "PRAGMA user_version = 6;",
             "tables": "DROP TABLE histogram;",
             "blob": "UPDATE histogram SET total = total + 1;",
             "line": "UPDATE run SET value = 0 WHERE key = 'line_bytes';",

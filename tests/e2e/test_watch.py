@@ -99,7 +99,7 @@ def test_raw_clone_ends_watching(built, record):
 
 READS = [("loads", 15, ""), ("loads", 15, "beside"), ("threads", 6, "beside"), ("write", 1, "beside"), ("vm", 1, "beside"),
          ("mem", 1, "beside")]
-READ_MODES = {"default": [], "often": ["--gap-us", "500"], "hard": HARD, "full": FULL,
+READ_MODES = {"default": ["--allowance", "1s"], "often": ["--gap-us", "500"], "hard": HARD, "full": FULL,
               "counting": ["--clock", "count-always"]}
 
 

@@ -13,7 +13,7 @@ usage: hunt.py [--seed TEXT] [--seconds N] [--programs N] [--jobs N] [--modes LI
   --seed TEXT       programs TEXT:0, TEXT:1, ... (default: another one each time)
   --seconds N       begin no program after N seconds (default 60); --programs N: after N programs
   --jobs N          so many at the same time (default 1)
-  --modes LIST      of default, gap, watch, full, always (default: all)
+  --modes LIST      of default, gap, watch, full, always, early, switch (default: all)
   --only LIST       most fragments are of these; --without LIST: none is
   --keep DIR        where faults go (default: a folder under /tmp, which is printed)
   --replay DIR      runs a kept fault again, --tries times (default 20)
@@ -46,11 +46,13 @@ import generate
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MODES = {
-    "default": [],
+    "default": ["--allowance", "1s"],
     "gap": ["--gap-us", "500"],
     "watch": ["--gap-us", "500", "--burst-refs", "30000", "--clock", "cputime", "--watch-lines", "32"],
     "full": ["--mode", "full"],
     "always": ["--clock", "count-always"],
+    "early": ["--allowance", "60ms"],
+    "switch": ["--switch-ms", "3"],
 }
 TOO_LONG = 2.0  # seconds a program may take natively
 LIBRARIES = {"lib_one": [], "lib_two": ["-DHUNT_TWO"], "lib_calls": [], "lib_throws": []}

@@ -19,12 +19,14 @@ static double starts_ns;
 /* A program of so many seconds of its own time; bursts cost the target `in` and the recorder `out` ns each,
  * `later` times as much in its second half. Returns what was spent, as a share of its own time, starts not
  * included. */
+static double allowance_ns; /* that may be spent besides */
 static double run(double percent, double seconds, double in, double out, double later, uint64_t *bursts)
 {
     struct budget b;
     struct budget_use use = {0};
     double own = 0, next_look = 0, spent_in = 0, spent_out = 0;
     budget_init(&b, percent);
+    budget_allow(&b, (uint64_t)allowance_ns);
     double planned_gap = (double)b.gap_ns, next_burst = planned_gap / 2;
     while (own < seconds * 1e9) {
         own += 100000;
@@ -63,6 +65,29 @@ static void meets_the_budget(void **state)
         assert_true(share < 1.1 * percents[i]);
         assert_true(share > 0.8 * percents[i]);
     }
+}
+
+/* An allowance is spent in addition to the percentage, most of it early, and never exceeded. */
+static void allowance_comes_first(void **state)
+{
+    (void)state;
+    static const double seconds[] = {0.3, 1, 3, 10, 30};
+    double before = 0;
+    allowance_ns = 5e8;
+    for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+        uint64_t bursts;
+        double spent = seconds[i] * run(5, seconds[i], 200000, 2800000, 1, &bursts);
+        double allowed = spent - 0.05 * seconds[i];
+        assert_true(allowed < 0.5 + 0.1 * 0.05 * seconds[i]);
+        assert_true(spent <= 1.1 * BUDGET_ALLOWANCE_SHARE * seconds[i]);
+        assert_true(spent > before);
+        if (seconds[i] <= 1) /* nearly as fast as is allowed */
+            assert_true(allowed > 0.25 * seconds[i]);
+        if (seconds[i] >= 10)
+            assert_true(allowed > 0.35);
+        before = spent;
+    }
+    allowance_ns = 0;
 }
 
 static void follows_rising_burst_costs(void **state)
@@ -145,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meets_the_budget),
+        cmocka_unit_test(allowance_comes_first),
         cmocka_unit_test(follows_rising_burst_costs),
         cmocka_unit_test(few_bursts_that_cost_more_than_is_allowed),
         cmocka_unit_test(keeps_the_first_gap_until_it_knows),

@@ -279,7 +279,7 @@ static void test_string_hits(void **state)
         decode(t, words, 6, UINT32_MAX);
         check_lines(t, wanted, n);
         assert_int_equal(t->counts.steps, operands);
-        decoder_skip_string_hits(t->decoder);
+        decoder_skip_string_hits(t->decoder, 1);
         decode(t, words, 6, UINT32_MAX);
         check_lines(t, wanted, without_hits(wanted, spans, elements, operands));
         assert_int_equal(t->counts.references, elements * operands);

@@ -441,7 +441,7 @@ static void test_foreign(void **state)
     sqlite3_close(db);
     expect_refused(-EPROTO, "newer");
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=5", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version=6", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     expect_refused(-EPROTO, "older");
 }

@@ -681,6 +681,53 @@ static void places_without_rates(void **state)
     free(b);
 }
 
+/* A part of the run of which every reference was recorded, and bursts that are a sample of the rest. */
+static void certain_part(void **state)
+{
+    (void)state;
+    enum { REUSES = 1000, BURSTS = 40 };
+    struct curve_burst *b = calloc(BURSTS + 1, sizeof *b), *part = &b[BURSTS];
+    struct curve_watch *watches = calloc(BURSTS, sizeof *watches);
+    struct curve_point alone = at_lines(64), both = at_lines(64), sampled = at_lines(64);
+    struct error err;
+    for (size_t i = 0; i < BURSTS; i++) { /* every second burst misses with half of its reuses */
+        hist_add(&b[i].stack, i % 2 ? 100 : 1, REUSES / 2);
+        hist_add(&b[i].stack, 1, REUSES / 2);
+        b[i].reuse = b[i].stack;
+        hist_add(&b[i].first, 0, 1);
+        hist_add(&b[i].age, 0, 1);
+        watches[i] = (struct curve_watch){.refs = 5, .outcome = CURVE_REUSED};
+        b[i].references = REUSES + 1;
+        b[i].weight = REUSES + 1;
+        b[i].start_refs = NAN;
+        b[i].watches = &watches[i];
+        b[i].nwatches = 1;
+    }
+    /* The part: as many references as all bursts represent, all of which miss. */
+    hist_add(&part->stack, 100, BURSTS * (REUSES + 1));
+    part->reuse = part->stack;
+    part->references = BURSTS * (REUSES + 1);
+    part->weight = (double)part->references;
+    part->start_refs = NAN;
+    part->certain = 1;
+
+    assert_int_equal(curve_watched(part, 1, LINE, 1, &alone, 1, &err), 0);
+    near(alone.miss_ratio, 1, 1e-9);
+    near(alone.low, 1, 1e-9);
+    assert_int_equal(curve_watched(b, BURSTS, LINE, 1, &sampled, 1, &err), 0);
+    near(sampled.miss_ratio, .25, .01);
+    assert_int_equal(curve_watched(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
+    near(both.miss_ratio, (1 + sampled.miss_ratio) / 2, 1e-9);
+    /* Half of the references have no sampling error. What is added for the model's own is in proportion. */
+    assert_true(both.high - both.low > .4 * (sampled.high - sampled.low));
+    assert_true(both.high - both.low < (sampled.high - sampled.low));
+
+    assert_int_equal(curve_watched_statcache(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
+    assert_true(both.miss_ratio > .1 && both.miss_ratio <= 1);
+    free(b);
+    free(watches);
+}
+
 static void refuses_nonsense(void **state)
 {
     (void)state;
@@ -728,6 +775,7 @@ int main(void)
         cmocka_unit_test(intervals_cover_and_shrink),
         cmocka_unit_test(few_watched_lines_give_wide_intervals),
         cmocka_unit_test(ways_by_hand),
+        cmocka_unit_test(certain_part),
         cmocka_unit_test(placed_by_time),
         cmocka_unit_test(places_without_rates),
         cmocka_unit_test(refuses_nonsense),

@@ -126,6 +126,7 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
 {
     struct wire_desc *d = &proc->desc[t->translation.buffer];
     *d = (struct wire_desc){.question = question,
+                            .full = t->burst.full != 0,
                             .seq = __atomic_add_fetch(&proc->next_seq, 1, __ATOMIC_RELAXED),
                             .tid = t->tid,
                             .end = (uint32_t)end,
@@ -232,9 +233,23 @@ static void go_native(struct thread *t)
  * again. */
 static void return_or_arm(struct thread *t, enum wire_end end)
 {
-    t->burst.must_return = agent_always_translated() && end != WIRE_END_EXIT;
+    int stays = agent_always_translated();
+    t->burst.must_return = stays && end != WIRE_END_EXIT;
     t->burst.left_because = (int)end;
-    if (!t->burst.must_return)
+    if (t->burst.always_translated && !stays)
+        burst_plan_first(t);
+    else if (!t->burst.must_return)
+        thread_arm(t);
+}
+
+void burst_plan_first(struct thread *t)
+{
+    t->burst.always_translated = t->burst.must_return = 0;
+    t->native.is_on = 0; /* it may be native from now on */
+    t->timing.is_first = 1;
+    t->timing.was_counted = 0;
+    t->timing.entered_ns = 0;
+    if (!t->ending)
         thread_arm(t);
 }
 
@@ -371,7 +386,7 @@ static int signal_prevents_entry(const ucontext_t *uc)
 
 static int take_buffer_for(struct thread *t)
 {
-    t->translation.buffer = session->mode == WIRE_MODE_FULL ? await_buffer(BUFFER_WAIT_NS) : take_buffer();
+    t->translation.buffer = agent_records_all() ? await_buffer(BUFFER_WAIT_NS) : take_buffer();
     if (t->translation.buffer >= 0)
         return 1;
     count_add(&proc->count.skipped_buffer, 1);
@@ -427,6 +442,7 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc)
         return code;
     }
     t->burst.pc = pc;
+    t->burst.full = agent_records_all();
     t->burst.number = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
     t->generated.cursor = t->burst.buffer_start;
     count_add(&proc->count.bursts, 1);
@@ -504,6 +520,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     if (code) {
         ops->entered(t);
         enter_translated(t, uc, code);
+        t->burst.always_translated = agent_always_translated();
         return 1;
     }
 out:
@@ -535,6 +552,7 @@ int burst_enter_probe(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_
     }
     t->generated.cursor = words;
     t->burst.is_probe = 1;
+    t->burst.full = 0;
     enter_translated(t, uc, code);
     return 1;
 }

@@ -41,6 +41,8 @@ void burst_step_end(void);
 /* A step has ended or was given up: now it is known whether it created a thread, which has the trap flag,
  * too. */
 void burst_step_resolved(struct thread *t, const ucontext_t *uc);
+/* Threads are no longer kept in translated code, and this one is native: plans its first burst. */
+void burst_plan_first(struct thread *t);
 /* Full mode: hands the buffer over and takes another. 0, or negative: none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 /* Full mode: hands over what threads that are in system calls have recorded. They take another buffer when

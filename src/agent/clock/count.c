@@ -43,8 +43,8 @@ void count_init(void)
         return;
     start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     start_ticks = arch_ticks();
-    supported =
-        session->clock != WIRE_CLOCK_CPUTIME && session->mode == WIRE_MODE_BURST && arch_count_init() == 0;
+    supported = session->clock != WIRE_CLOCK_CPUTIME && (session->begins_full || !agent_records_all()) &&
+                arch_count_init() == 0;
 }
 
 int count_always(void)
@@ -70,7 +70,7 @@ static int get_ready(struct thread *t)
 
 int count_wanted(struct thread *t, const ucontext_t *uc)
 {
-    int wanted = supported && !t->timing.was_counted && arch_count_possible(uc);
+    int wanted = supported && !agent_records_all() && !t->timing.was_counted && arch_count_possible(uc);
     t->timing.was_counted = 0;
     if (!wanted)
         return 0;

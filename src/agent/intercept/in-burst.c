@@ -82,7 +82,7 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     calls_change_code(number, args);
     switch (number) {
     case SYS_exit_group:
-        if (session->mode == WIRE_MODE_FULL)
+        if (agent_records_all() || session->begins_full)
             burst_process_ends();
         return end_burst(t, WIRE_END_EXIT, number);
     case SYS_exit:
@@ -108,9 +108,9 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_execveat:
         if (t->translation.counts && !agent_always_translated()) /* no burst follows */
             return end_burst(t, WIRE_END_EXIT, number);
-        if (session->mode == WIRE_MODE_FULL)
+        if (agent_records_all() || session->begins_full)
             burst_process_ends();
-        t->burst.step_executes = session->mode == WIRE_MODE_FULL;
+        t->burst.step_executes = t->burst.full && !t->translation.counts;
         return step_or_end(t, number, args);
     case SYS_prctl:
         if (args[0] == PR_SET_TSC) /* the agent may not be allowed to read it from now on */

@@ -53,7 +53,7 @@ int thread_attach(struct thread *t)
     t->native.refused = WIRE_NATIVE_OFF;
     t->divert.selector = 0;
     t->timing.is_first = 1;
-    t->timing.entered_ns = 0;
+    t->timing.entered_ns = t->timing.translated_ns = 0;
     t->clock = (struct counting){0};
     t->signals.held_signals = 0;
     /* Left over from another thread, or from the parent. */
@@ -71,7 +71,8 @@ int thread_attach(struct thread *t)
     trigger_claim(t);
     count_add(&proc->count.threads, 1);
     pthread_setspecific(exit_key, t);
-    if (agent_always_translated())
+    t->burst.always_translated = agent_always_translated();
+    if (t->burst.always_translated)
         thread_trigger(t);
     else
         thread_arm(t);

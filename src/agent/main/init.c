@@ -160,7 +160,7 @@ static int start(int fd)
     burst_init(&burst_callbacks);
     rseq_init();
     count_init();
-    agent_set_always_translated(session->mode == WIRE_MODE_FULL || count_always());
+    agent_set_counts_always(count_always());
     children_init();
     signals_dispatch_init();
     if (threads_init() || signals_init() || pthread_atfork(files_fork_begins, files_fork_ends, forked))

@@ -251,8 +251,19 @@ static void mark_must_return(struct thread *t)
     t->burst.left_because = WIRE_END_SIGNAL;
 }
 
+/* The recording has changed from full mode to bursts, and this thread is native. A trigger from before, or a
+ * step that was to lead back, begins no burst: those begin at random moments. */
+static void plan_first_burst(struct thread *t, ucontext_t *uc)
+{
+    arch_set_step(uc, 0);
+    restore_trap_mask(t, uc);
+    if (t->burst.always_translated)
+        burst_plan_first(t);
+}
+
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
+    int late = !agent_always_translated() && (asked || t->burst.always_translated);
     count_add(&proc->count.triggers, 1);
     if (t->burst.is_probe) {
         /* The burst comes later: the time of a probe burst is not the program's. */
@@ -282,6 +293,8 @@ static void trigger(struct thread *t, ucontext_t *uc, int asked)
         calls_stepped(t, uc);
     if (agent_always_translated()) {
         mark_must_return(t);
+    } else if (late) {
+        plan_first_burst(t, uc);
     } else if (agent_off || !burst_signal_pending(uc) || !enter_after_next(t, uc)) {
         if (!burst_enter(t, uc))
             thread_arm(t);
@@ -332,6 +345,8 @@ static void stepped(struct thread *t, ucontext_t *uc)
     } else if (t && t->state == THREAD_NATIVE && clear_pending_entry(t)) {
         if (agent_always_translated()) {
             mark_must_return(t);
+        } else if (t->burst.always_translated) {
+            plan_first_burst(t, uc);
         } else {
             restore_trap_mask(t, uc);
             burst_enter(t, uc);
@@ -354,7 +369,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             burst_counting_stopped(t, uc);
             return 0;
         }
-        if (session->mode == WIRE_MODE_FULL && !session->stop && !agent_off && !burst_forbidden()) {
+        if (t->burst.full && agent_records_all() && !session->stop && !agent_off && !burst_forbidden()) {
             uint64_t pending = 0;
             sys2(SYS_rt_sigpending, &pending, sizeof pending);
             size_t words = (size_t)(end - record);
@@ -591,10 +606,19 @@ static uint64_t signal_c(int sig, siginfo_t *info, ucontext_t *uc, struct delive
     arch_finish_entry(uc);
     uint64_t handler = handle(sig, info, uc, d);
     resend_held_signals(uc);
-    struct thread *t = agent_active && agent_always_translated() ? thread_self() : NULL;
-    if (t && t->burst.must_return && !handler && !in_handler(t, uc))
+    struct thread *t =
+        agent_active && (agent_always_translated() || session->begins_full) ? thread_self() : NULL;
+    if (!t || in_handler(t, uc))
+        return handler;
+    if (!agent_always_translated()) {
+        /* Whatever the thread left the code cache for: it does not go back there at once. */
+        if (t->burst.always_translated && t->state == THREAD_NATIVE && !agent_off)
+            burst_plan_first(t);
+        return handler;
+    }
+    if (t->burst.must_return && !handler)
         return_to_translated(t, uc);
-    if (t && !handler && !in_handler(t, uc))
+    if (!handler)
         native_begins(t);
     return handler;
 }

@@ -13,7 +13,7 @@ uint8_t *slot;
 int agent_off = 1, agent_gone, agent_active;
 uint32_t process_id;
 
-static int always_translated;
+static int counts_always;
 
 void agent_disable(enum wire_disabled why)
 {
@@ -23,14 +23,19 @@ void agent_disable(enum wire_disabled why)
     __atomic_store_n(&agent_off, (int)why, __ATOMIC_SEQ_CST);
 }
 
-void agent_set_always_translated(int on)
+void agent_set_counts_always(int on)
 {
-    always_translated = on;
+    counts_always = on;
+}
+
+int agent_records_all(void)
+{
+    return session && __atomic_load_n(&session->mode, __ATOMIC_ACQUIRE) == WIRE_MODE_FULL;
 }
 
 int agent_always_translated(void)
 {
-    return always_translated;
+    return counts_always || agent_records_all();
 }
 
 /* /proc/ID/stat begins "ID (NAME) R". */

@@ -31,7 +31,9 @@ void agent_disable(enum wire_disabled why);
 
 /* Whether threads stay in translated code as long as possible: full mode, and --clock count-always. */
 int agent_always_translated(void);
-void agent_set_always_translated(int on);
+void agent_set_counts_always(int on);
+/* Full mode. It may be over at any moment (wire_session.begins_full). */
+int agent_records_all(void);
 
 /* Wakes the collector. */
 void doorbell(void);

@@ -85,10 +85,17 @@ static void set_timer(struct thread *t, uint64_t at)
         sys4(SYS_timer_settime, t->timing.timer, 1 /* TIMER_ABSTIME */, &when, 0);
 }
 
-/* A random point of the stratum of CPU time that follows `from`. */
-static uint64_t random_in_next_stratum(struct thread *t, uint64_t from, uint64_t gap)
+/*
+ * Plans the next burst after `from`: one at a random place of each stratum of the thread's own CPU time,
+ * which is without what it spent in translated code. With that, bursts near to each other would represent
+ * less of the program than they are said to.
+ */
+static void plan_in_next_stratum(struct thread *t, uint64_t from, uint64_t gap)
 {
-    return (from / gap + 1) * gap + random_next(&t->timing.random) % gap;
+    uint64_t translated = t->timing.translated_ns, own = from > translated ? from - translated : 0;
+    uint64_t at = (own / gap + 1) * gap + random_next(&t->timing.random) % gap;
+    t->timing.planned_ns = at + translated;
+    t->timing.stratum_ns = at / gap * gap + translated;
 }
 
 /* A tick covers half of the time to each neighbouring tick: a burst planned there begins at this tick. If the
@@ -101,8 +108,7 @@ static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
                                  later */
         return now >= t->timing.planned_ns + t->timing.gap_ns;
     while (!t->timing.takes_any_tick && t->timing.planned_ns + half < now) {
-        t->timing.planned_ns = random_in_next_stratum(t, t->timing.planned_ns, t->timing.gap_ns);
-        t->timing.stratum_ns = t->timing.planned_ns / t->timing.gap_ns * t->timing.gap_ns;
+        plan_in_next_stratum(t, t->timing.planned_ns, t->timing.gap_ns);
     }
     return now + half >= t->timing.planned_ns;
 }
@@ -225,13 +231,16 @@ static void arm(struct thread *t, int skip)
     uint64_t from = skip && t->timing.planned_ns < now ? t->timing.planned_ns
                     : t->timing.entered_ns             ? t->timing.entered_ns
                                                        : now;
-    uint64_t at = random_in_next_stratum(t, from, gap);
-    while (skip && at < now) /* it passed in the same system call, where no burst can begin either */
-        at = random_in_next_stratum(t, at, gap);
+    if (t->timing.entered_ns) { /* the burst's time is not the thread's own */
+        t->timing.translated_ns += now - t->timing.entered_ns;
+        from += now - t->timing.entered_ns;
+    }
     t->timing.entered_ns = 0;
-    t->timing.stratum_ns = at / gap * gap;
-    /* The burst lasted beyond the next planned moment. That burst begins as soon as possible: otherwise slow
-     * code would be sampled too rarely. */
+    plan_in_next_stratum(t, from, gap);
+    while (skip && t->timing.planned_ns < now) /* it was met in the same call, which has no burst either */
+        plan_in_next_stratum(t, t->timing.planned_ns, gap);
+    uint64_t at = t->timing.planned_ns;
+    /* The burst took so long that its next is over already: else slow code would be met too seldom. */
     t->timing.takes_any_tick = !skip && at < now + AGAIN_NS;
     if (t->timing.takes_any_tick)
         at = now + AGAIN_NS;

@@ -73,7 +73,7 @@ void censor_thread_memory(void)
 void set_selector(struct thread *t)
 {
     const struct watch_thread *w = &t->watch;
-    int divert_now = watch_used() && (tracking || !w->not_diverted);
+    int divert_now = watch_used() && (tracking || !(w->not_diverted || agent_records_all()));
     if (w->exits || w->makes_undiverted)
         return;
     if (!divert_now)
@@ -207,7 +207,8 @@ static void tracker_new_epoch(void)
 
 void tracker_start(struct thread *t)
 {
-    if (!watch_several_threads() || !watch_used())
+    if (!watch_several_threads() || !watch_used() ||
+        agent_records_all()) /* in full mode nothing is watched */
         return;
     if (divert_calls(t))
         return;

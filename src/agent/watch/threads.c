@@ -100,7 +100,7 @@ void watch_thread_attached(struct thread *t)
     if (watch_several_threads() && watch_used()) {
         if (t->index >= CALL_SLOTS || nthreads > WATCH_MOST_THREADS)
             disable_watching(WIRE_UNWATCHED_THREADS);
-        else if (divert_calls(t) == 0)
+        else
             set_selector(t);
         mark_quiescent(t);
         censor_thread_memory();

@@ -225,9 +225,9 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
     if (!session->watch)
         return 0;
     watch_account_burst(t); /* lines may be censored now */
-    int fit = signals_handlers_installed() && !data_is_limited();
+    int fit = !t->burst.full && signals_handlers_installed() && !data_is_limited();
     watch_reap();
-    if (watch_several_threads())
+    if (watch_several_threads() && !agent_records_all())
         signals_intercept_libc();
     watch_call_ends(t); /* the burst's last call */
     watch_lock();
@@ -237,7 +237,7 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
         mappings_note_question();
         watching()->threads = nthreads;
         __atomic_store_n(&watching()->question, question, __ATOMIC_RELEASE);
-    } else {
+    } else if (!t->burst.full) {
         count_add(&proc->count.watch_unasked, 1);
     }
     watch_unlock();

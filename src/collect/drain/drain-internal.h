@@ -44,7 +44,8 @@ struct drain {
     uint32_t looked;   /* likewise, when ended processes were last searched */
     struct error trouble;
     int in_trouble;
-    int news; /* new data since the last commit */
+    int news;      /* new data since the last commit */
+    int full_over; /* wire_session.begins_full: now in bursts */
     uint64_t lost;
     struct unprofiled unprofiled;
     struct missed missed;

@@ -121,7 +121,8 @@ void drain_adopt(struct drain *d, uint32_t i)
 /* Whether every reference was to be recorded or counted. */
 static int stays(const struct drain *d)
 {
-    return d->session->layout.mode == WIRE_MODE_FULL || d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
+    return (d->session->layout.mode == WIRE_MODE_FULL && !d->full_over) ||
+           d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS;
 }
 
 void drain_drop(struct drain *d, struct slot *slot, int gone)

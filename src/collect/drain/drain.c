@@ -119,7 +119,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     }
     if (status < 0 || nrequests < 0)
         drain_set_trouble(d, err);
-    if (slot->watcher == NULL)
+    if (slot->watcher == NULL || desc->full) /* nobody asks after full mode */
         return 0;
     return watcher_burst(slot->watcher, desc, summary->survivors, summary->lines, requests,
                          nrequests > 0 ? (size_t)nrequests : 0, err);
@@ -170,8 +170,8 @@ static void count_triggers(struct drain *d, struct slot *slot)
 uint64_t drain_slot(struct drain *d, struct slot *slot)
 {
     uint32_t n = d->session->layout.nbuffers;
-    uint64_t taken = 0;
-    while (taken < n) {
+    uint64_t taken = 0, most = drain_begins_full(d) ? COLLECT_FULL_FIRST_TAKEN : n;
+    while (taken < most) {
         uint32_t i = first_ready(d, slot);
         /* A number is missing: during the scan, a thread may have handed over one buffer at a position
          * already scanned, and a later one at a position still to come. All buffers before the one found are
@@ -208,6 +208,28 @@ uint64_t drain_pass(struct drain *d)
         }
     }
     return taken;
+}
+
+int drain_begins_full(const struct drain *d)
+{
+    return d->session->layout.begins_full && !d->full_over;
+}
+
+void drain_full_over(struct drain *d)
+{
+    d->full_over = 1;
+    if (d->reducer != NULL)
+        reduce_full_over(d->reducer);
+    __atomic_store_n(&d->session->map->mode, WIRE_MODE_BURST, __ATOMIC_RELEASE);
+}
+
+uint64_t drain_ready(const struct drain *d)
+{
+    uint64_t ready = 0;
+    for (uint32_t i = 0; i < d->session->layout.nslots; i++)
+        for (uint32_t k = 0; d->slots[i].proc != NULL && k < d->session->layout.nbuffers; k++)
+            ready += __atomic_load_n(&d->slots[i].proc->buf_state[k], __ATOMIC_RELAXED) == WIRE_BUF_READY;
+    return ready;
 }
 
 static int any_ready(const struct drain *d)

@@ -61,6 +61,12 @@ int drain_crowded(const struct drain *d);
  * and buffers are freed unread from then on.
  */
 uint64_t drain_pass(struct drain *d);
+/* Whether the run is in full mode now and will continue in bursts. */
+int drain_begins_full(const struct drain *d);
+/* Ends full mode: it continues in bursts. */
+void drain_full_over(struct drain *d);
+/* Number of buffers that are ready and not taken yet. */
+uint64_t drain_ready(const struct drain *d);
 /* Sleeps until an agent rings, a signal handler calls session_ring, or timeout_ms have passed. */
 void drain_wait(struct drain *d, int timeout_ms);
 /* Nonzero if processes attached since drain_look. */

@@ -51,10 +51,10 @@ static uint64_t pid_namespace(void)
     return stat(PID_NAMESPACE, &own) == 0 ? (uint64_t)own.st_ino : 0;
 }
 
-int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
-                 int follow, struct error *err)
+static int init(struct session *s, enum wire_mode mode, int begins_full, uint64_t burst_refs, uint64_t gap_us,
+                uint64_t seed, int follow, struct error *err)
 {
-    int full = mode == WIRE_MODE_FULL;
+    int full = mode == WIRE_MODE_FULL && !begins_full, any_full = mode == WIRE_MODE_FULL;
     *s = (struct session){.fd = -1};
     if (!proc_is_ours())
         return error_set(err, -ENOENT,
@@ -64,11 +64,14 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
         .magic = WIRE_MAGIC,
         .version = WIRE_VERSION,
         .mode = mode,
+        .begins_full = begins_full != 0,
         .nslots = COLLECT_SLOTS,
-        .nbuffers = full ? COLLECT_FULL_BUFFERS : COLLECT_BURST_BUFFERS,
+        .nbuffers = full          ? COLLECT_FULL_BUFFERS
+                    : begins_full ? COLLECT_FULL_FIRST_BUFFERS
+                                  : COLLECT_BURST_BUFFERS,
         .slot_offset = WIRE_SESSION_BYTES,
         .template_offset = pages(sizeof(struct wire_proc)),
-        .template_bytes = full ? COLLECT_FULL_TEMPLATE_BYTES : COLLECT_BURST_TEMPLATE_BYTES,
+        .template_bytes = any_full ? COLLECT_FULL_TEMPLATE_BYTES : COLLECT_BURST_TEMPLATE_BYTES,
         .gap_ns = gap_us * 1000,
         .seed = seed,
         .follow = follow != 0,
@@ -117,6 +120,18 @@ int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, ui
     s->map = map;
     memcpy(s->map, &w, sizeof(w));
     return 0;
+}
+
+int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
+                 int follow, struct error *err)
+{
+    return init(s, mode, 0, burst_refs, gap_us, seed, follow, err);
+}
+
+int session_init_full_first(struct session *s, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
+                            int follow, struct error *err)
+{
+    return init(s, WIRE_MODE_FULL, 1, burst_refs, gap_us, seed, follow, err);
 }
 
 void session_clear(struct session *s)

@@ -20,6 +20,9 @@ struct session {
  */
 int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
                  int follow, struct error *err);
+/* The same for a run that begins in full mode and goes on in bursts (wire_session.begins_full). */
+int session_init_full_first(struct session *s, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
+                            int follow, struct error *err);
 void session_clear(struct session *s);
 /* Maps slot i completely; NULL on failure; munmap(slot, layout.slot_bytes) when done. */
 struct wire_proc *session_map_slot(const struct session *s, uint32_t i);

@@ -85,9 +85,9 @@ void decoder_free(struct decoder *d)
     free(d);
 }
 
-void decoder_skip_string_hits(struct decoder *d)
+void decoder_skip_string_hits(struct decoder *d, int skip)
 {
-    d->skip_string_hits = 1;
+    d->skip_string_hits = skip;
 }
 
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites)

@@ -61,9 +61,9 @@ struct decode_sites {
 /* line_bytes: a power of two, 8 .. 4096. NULL if it is not, or if memory is short (err says which). */
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err);
 void decoder_free(struct decoder *d);
-/* From now on, elements of a repeated string instruction in the line that the same operand touched last count
- * as references but touch nothing. This makes instructions with millions of elements fast. */
-void decoder_skip_string_hits(struct decoder *d);
+/* skip: from now on, elements of a repeated string instruction in the line that the same operand touched last
+ * count as references but touch nothing. This makes instructions with millions of elements fast. */
+void decoder_skip_string_hits(struct decoder *d, int skip);
 
 /* From now on sites are counted too, while there is a sink. Not owned; NULL: no longer. */
 void decoder_note_sites(struct decoder *d, struct decode_sites *sites);

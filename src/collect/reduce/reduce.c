@@ -10,7 +10,9 @@
 #include "profile/sites.h"
 
 struct reducer {
-    int full;
+    enum reduce_mode mode;
+    int full_over; /* REDUCE_FULL_FIRST: bursts have begun */
+    int news;      /* in `hist`, since it was stored */
     int distances;
     double lines_rate; /* full mode: share of the lines whose distances are measured */
     uint64_t threshold;
@@ -46,7 +48,7 @@ struct sink {
     uint64_t touches_left; /* burst mode: touches that are still analysed */
 };
 
-struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
+struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err)
 {
     struct reducer *r = calloc(1, sizeof(*r));
@@ -54,15 +56,15 @@ struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned
         error_set(err, -ENOMEM, "out of memory for the histograms");
         return NULL;
     }
-    r->full = full;
+    r->mode = mode;
     r->distances = distances;
-    r->lines_rate = full && distances ? lines_rate : 1;
+    r->lines_rate = mode == REDUCE_FULL && distances ? lines_rate : 1;
     r->line_bytes = line_bytes;
     r->start_ns = start_ns;
     r->sites_every = 1;
     int failed =
         distances && ((r->code = code_new(err)) == NULL || (r->objects = object_table_new(err)) == NULL);
-    if (!failed && !full && distances)
+    if (!failed && mode != REDUCE_FULL && distances)
         failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(err)) == NULL;
     if (!failed && r->lines_rate < 1) {
         r->threshold = linesample_threshold(r->lines_rate);
@@ -100,47 +102,46 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     process->decoder = decoder_new(r->line_bytes, source, err);
     if (process->decoder == NULL)
         return -ENOMEM;
-    if (!r->full)
-        decoder_skip_string_hits(process->decoder);
     if ((process->clock = refclock_new()) == NULL) {
         decoder_free(process->decoder);
         process->decoder = NULL;
         return error_set(err, -ENOMEM, "out of memory for the clock of a process");
     }
-    /* One stack per process, so that equal addresses of two processes are two lines. */
-    int failed = 0;
-    if (r->distances)
-        failed = (process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8)) == NULL;
-    if (r->full && r->distances) {
-        process->stack = stackdist_new(0, err);
-    }
-    if (r->full && r->distances && r->sample != NULL) { /* no reuse distances, no sites */
-        failed |= process->stack == NULL;
-    } else if (r->full && r->distances) {
-        process->window = calloc(1, sizeof(*process->window));
-        process->sites = sites_new(err);
-        failed |= process->stack == NULL || process->window == NULL || process->sites == NULL;
-    }
-    if (!failed)
+    if (!r->distances || (process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8)) != NULL)
+        return 0;
+    decoder_free(process->decoder);
+    refclock_free(process->clock);
+    *process = (struct reduce_process){0};
+    return error_set(err, -ENOMEM, "out of memory for the code of a process");
+}
+
+/* One stack per process, so that equal addresses of two processes are two lines. */
+static int make_stack(const struct reducer *r, struct reduce_process *process, struct error *err)
+{
+    process->stack = stackdist_new(0, err);
+    if (r->sample != NULL && process->stack != NULL) /* no reuse distances, no sites */
+        return 0;
+    process->window = calloc(1, sizeof(*process->window));
+    process->sites = sites_new(err);
+    if (process->stack != NULL && process->window != NULL && process->sites != NULL)
         return 0;
     stackdist_free(process->stack);
     free(process->window);
     sites_free(process->sites);
-    free(process->site_blocks);
-    decoder_free(process->decoder);
-    refclock_free(process->clock);
-    *process = (struct reduce_process){0};
+    process->stack = NULL;
+    process->window = NULL;
+    process->sites = NULL;
     return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
 }
 
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
                            uint32_t pid, struct error *err)
 {
-    if (r->objects == NULL || (r->full && process->sites == NULL))
+    if (r->objects == NULL || r->sample != NULL) /* then no sites are counted */
         return 0;
     if ((process->objects = objects_new(r->objects, proc, pid, r->line_bytes, err)) == NULL)
         return -ENOMEM;
-    if (r->full) /* nobody waits for us: it may end before its first buffer is here */
+    if (r->mode != REDUCE_BURSTS) /* nobody waits for us: it may end before its first buffer is here */
         objects_look(process->objects);
     return 0;
 }
@@ -157,6 +158,8 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     if (process->window != NULL) {
         stackdist_ages(process->stack, &r->hist[PROFILE_HIST_AGE]);
         close_window(r, process->window);
+        r->totals.full_left += r->full_over ? stackdist_lines(process->stack) : 0;
+        r->news = 1;
     }
     stackdist_free(process->stack);
     free(process->window);
@@ -257,17 +260,21 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err)
 {
-    struct sink sink = {.reducer = r,
-                        .stack = process->stack,
-                        .window = process->window,
-                        .decoder = process->decoder,
-                        .process = process->id,
-                        .sites = process->sites,
-                        .objects = process->objects};
+    int full = r->mode == REDUCE_FULL || (r->mode == REDUCE_FULL_FIRST && desc->full);
+    int in_burst = !full && r->distances, status = 0;
     struct decode_counts counts = {0};
 
-    int in_burst = !r->full && r->distances, status = 0;
     *reduced = (struct reduced){0};
+    if (full && r->distances && process->stack == NULL && make_stack(r, process, err) < 0)
+        return -ENOMEM;
+    struct sink sink = {.reducer = r,
+                        .stack = full ? process->stack : NULL,
+                        .window = full ? process->window : NULL,
+                        .decoder = process->decoder,
+                        .process = process->id,
+                        .sites = full ? process->sites : NULL,
+                        .objects = process->objects};
+    decoder_skip_string_hits(process->decoder, !full);
     sink.touches_left = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
     if (in_burst)
         status = burst_begin(r->burst, r->totals.bursts % COLLECT_SETS_EVERY == 0, err);
@@ -313,7 +320,12 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
     uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
     if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
         t->burst_cpu_ns += cpu_ns;
-    if (r->full || counts.references == 0)
+    if (full) {
+        t->full_references += counts.references;
+        t->full_cold += sink.cold;
+        r->news = 1;
+    }
+    if (full || counts.references == 0)
         return 0;
     t->bursts++;
     t->represented_ns += desc->gap_ns;
@@ -375,7 +387,7 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
         error_set(err, status, "out of memory for the code of a process");
     if (status == 0 && size > 0)
         status = profile_put_blocks(p, process->id, bytes, size, err);
-    return status == 0 && !r->full ? name_hits(r, process, p, modules, nmodules, err) : status;
+    return status == 0 && r->mode != REDUCE_FULL ? name_hits(r, process, p, modules, nmodules, err) : status;
 }
 
 const struct code *reduce_code(const struct reducer *r)
@@ -407,11 +419,17 @@ static int store_sample(const struct reducer *r, struct profile *p, struct error
     return status;
 }
 
-int reduce_store(const struct reducer *r, struct profile *p, struct error *err)
+void reduce_full_over(struct reducer *r)
+{
+    r->full_over = 1;
+}
+
+int reduce_store(struct reducer *r, struct profile *p, struct error *err)
 {
     int status = 0;
-    if (!r->full || !r->distances)
+    if (r->mode == REDUCE_BURSTS || !r->distances || !r->news)
         return 0;
+    r->news = 0;
     if (r->sample != NULL)
         return store_sample(r, p, err);
     for (int kind = 0; kind < PROFILE_HIST_KINDS && status == 0; kind++)

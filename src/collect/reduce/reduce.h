@@ -34,6 +34,9 @@ struct reduce_totals {
     uint64_t cold;           /* first touches: in the burst, or in full mode in the process */
     uint64_t burst_cpu_ns;   /* thread CPU time inside bursts */
     uint64_t represented_ns; /* CPU time that the bursts represent: the gap planned for each */
+    /* Of a run that begins in full mode, in that part: references, first touches, and lines of processes that
+     * continued after it. */
+    uint64_t full_references, full_cold, full_left;
 };
 
 /* State of one process: its templates, and in full mode its stack. */
@@ -60,12 +63,19 @@ struct reduced {
     size_t sites_bytes;   /* valid until the next buffer */
 };
 
+/* What is recorded. */
+enum reduce_mode {
+    REDUCE_BURSTS,
+    REDUCE_FULL,
+    REDUCE_FULL_FIRST /* in full mode at first, then bursts (wire_desc.full) */
+};
+
 /*
  * lines_rate: full mode measures distances of a sample of lines, this share of them (sim/linesample.h), and
  * nothing else; 1: of all lines. distances 0: references are counted, without histograms. start_ns:
  * CLOCK_MONOTONIC at the run's start.
  */
-struct reducer *reducer_new(int full, double lines_rate, int distances, unsigned line_bytes,
+struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err);
 void reducer_free(struct reducer *r);
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
@@ -92,7 +102,9 @@ struct object_table *reduce_objects(const struct reducer *r);
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
                            uint32_t pid, struct error *err);
 /* Stores the run's histograms (full mode; else does nothing). 0, or negative with err. */
-int reduce_store(const struct reducer *r, struct profile *p, struct error *err);
+int reduce_store(struct reducer *r, struct profile *p, struct error *err);
+/* REDUCE_FULL_FIRST: processes that there are now go on in bursts. */
+void reduce_full_over(struct reducer *r);
 const struct reduce_totals *reduce_totals(const struct reducer *r);
 
 #endif

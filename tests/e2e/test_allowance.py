@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The allowance: every reference is recorded at first, bursts follow, and the curve is one of both."""
+import json
+
+import pytest
+
+from conftest import run, run_keys, totals
+
+LINES, ROUNDS = 4000, 4  # of tests/targets/sweep.c: a table of 250 KB
+SIZES = ["--sizes", "4K,64K,1M,4M", "--format", "json"]
+
+
+def curve(cachegram, db):
+    result = run([cachegram, "mrc", db, *SIZES])
+    assert result.status == 0, result.err
+    told = json.loads(result.out)
+    return told, {p["size_bytes"]: p for p in told["points"]}
+
+
+def test_a_short_run_is_exact(cachegram, built, record):
+    """All of it is recorded before the allowance is spent: the answer is that of full mode."""
+    argv = [built / "sweep", LINES, ROUNDS]
+    result, db = record(["--allowance", "20s"], argv)
+    _, full = record(["--mode", "full"], argv)
+    assert b", all of them" in result.summary
+    assert run_keys(db)["mode"] == "full" and totals(db)["bursts"] == 0
+    assert not {"full_references", "clock", "budget_percent"} & set(run_keys(db))
+    assert abs(totals(db)["references"] - totals(full)["references"]) < 2000  # the dynamic linker's, by addresses
+    told, points = curve(cachegram, db)
+    assert told["mode"] == "full"
+    assert all(p["ci_low"] == p["miss_ratio"] == p["ci_high"] for p in points.values())
+    assert b"exact" in run([cachegram, "report", db]).out
+
+
+def test_bursts_follow(cachegram, built, record):
+    """A run that goes on has both parts: the first is counted as it is, the rest by its bursts."""
+    result, db = record(["--allowance", "200ms", "--overhead", "20"], [built / "sweep", LINES, 6000])
+    keys, sums = run_keys(db), totals(db)
+    assert keys["mode"] == "burst" and sums["bursts"] > 0, result.summary
+    assert 0 < int(keys["full_references"]) < sums["references"]
+    assert int(keys["full_left"]) >= LINES and int(keys["full_cold"]) >= int(keys["full_left"])
+    told, points = curve(cachegram, db)
+    assert told["full_references"] == int(keys["full_references"])
+    # The table does not fit into the smaller caches, and fits into the larger ones.
+    assert points[65536]["miss_ratio"] > .9 and points[1 << 20]["miss_ratio"] < .1
+    report = run([cachegram, "report", db])
+    assert b"every reference at first" in report.out
+    random = run([cachegram, "mrc", db, "--model", "random", *SIZES])
+    assert random.status == 0, random.err
+
+
+def test_nothing_is_lost_where_modes_change(built, record):
+    """Full mode and bursts in turn: what was recorded in full mode is whole each time."""
+    result, db = record(["--switch-ms", "2"], [built / "sweep", LINES, 4000])
+    keys = run_keys(db)
+    assert result.status == 0 and totals(db)["bursts"] > 0
+    assert int(keys["bad_records"]) == 0 and int(keys["lost_buffers"]) == 0
+
+
+@pytest.mark.parametrize("name", ["threads", "processes", "exec_chain"])
+def test_threads_and_children(built, record, name):
+    native = run([built / name])
+    for allowance in "60ms", "150ms", "1s":
+        result, db = record(["--allowance", allowance], [built / name])
+        assert (result.status, result.out) == (native.status, native.out)
+        assert int(run_keys(db)["bad_records"]) == 0
+
+
+@pytest.mark.parametrize("options,why", [
+    (["--allowance", "-1"], b"--allowance -1: must be a time"),
+    (["--allowance", "1h"], b"--allowance 1h: must be a time"),
+    (["--allowance", "s"], b"--allowance s: must be a time"),
+    (["--allowance", "2s", "--gap-us", "500"], b"--allowance cannot be combined with --gap-us"),
+    (["--allowance", "2s", "--mode", "full"], b"--allowance cannot be combined with --mode full"),
+    (["--allowance", "2s", "--trace", "t"], b"--allowance cannot be combined with --trace"),
+])
+def test_wrong_usage(cachegram, tmp_path, options, why):
+    result = run([cachegram, "record", *options, "true"], cwd=tmp_path)
+    assert result.status == 2 and why in result.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_an_allowance(built, record):
+    """--allowance 0: bursts from the start, as with options that leave no room for one."""
+    for options in ["--allowance", "0"], ["--allowance", "0ms", "--gap-us", "500"]:
+        _, db = record(options, [built / "sweep", LINES, 6000])
+        assert run_keys(db)["mode"] == "burst" and int(run_keys(db)["full_references"]) == 0
+        assert totals(db)["bursts"] > 0
