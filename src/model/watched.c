@@ -215,6 +215,7 @@ static double deciding_bursts(struct work *w, double lines)
 struct point_estimate {
     double miss_ratio; /* NaN: not known */
     double low, high;  /* from Wilson's interval, if with_interval */
+    double hits;       /* likewise: share of all references that are survivors and hit, at least */
     size_t followed;
 };
 
@@ -232,6 +233,11 @@ static struct point_estimate estimate_point(struct work *w, size_t i, double lin
     }
     struct estimate e = estimate_far(w, lines);
     struct point_estimate result = {.miss_ratio = NAN, .followed = e.followed};
+    if (with_interval) { /* the share that reaches `lines` is at most that which reached a smaller distance */
+        double low, high;
+        watched_wilson(e.far, deciding_bursts(w, lines), &low, &high);
+        result.hits = shallow * (1 - high) / total;
+    }
     if (e.all_censored && shallow * e.far > CENSORED_MOST * total)
         return result;
     double far = e.far * (e.all_censored ? 0.5 : 1), certain = inside + deep;
@@ -290,9 +296,14 @@ static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, stru
         w->times[b] = 1;
     for (size_t i = 0; i < n; i++) {
         struct point_estimate e = estimate_point(w, i, model_lines(&points[i], line_bytes), 1);
-        /* Too few watched lines: the result of curve_bursts is kept. */
-        if (e.followed < WATCHED_MIN || isnan(e.miss_ratio))
+        /* Too few watched lines: the bounds of curve_bursts are kept. Its upper one has all survivors miss;
+         * those that are known to hit are taken off. */
+        if (e.followed < WATCHED_MIN || isnan(e.miss_ratio)) {
+            points[i].high = fmax(points[i].low, points[i].high - e.hits);
+            if (points[i].miss_ratio > points[i].high) /* not if there is none */
+                points[i].miss_ratio = points[i].high;
             continue;
+        }
         points[i] = (struct curve_point){points[i].size_bytes, e.miss_ratio, e.low, e.high};
     }
     return find_bands(w, line_bytes, seed, points, n);

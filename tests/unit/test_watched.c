@@ -561,6 +561,18 @@ static void few_watched_lines_give_wide_intervals(void **state)
         assert_true(random.miss_ratio < 1e-6 && random.low == 0);
         near(random.high, fmax(.0005, .1 * 4 / (n + 4)), 1e-4);
     }
+    /* Too few for an answer, but not for a bound: of the 10% that are survivors, not all miss. */
+    struct curve_point few = at_lines(1e6), none = at_lines(1e6);
+    assert_int_equal(curve_watched(b, 5, LINE, 1, &few, 1, NULL), 0);
+    for (size_t i = 0; i < 5; i++)
+        b[i].nwatches = 0;
+    assert_int_equal(curve_watched(b, 5, LINE, 1, &none, 1, NULL), 0);
+    for (size_t i = 0; i < 5; i++)
+        b[i].nwatches = 1;
+    assert_true(isnan(few.miss_ratio) && isnan(none.miss_ratio));
+    near(none.high, .1, 1e-9);
+    near(few.high, .1 * 4 / (5 + 4), 1e-9);
+    assert_true(few.low == 0);
     /* One burst that stands for nearly all the run is one, whatever the others say. */
     struct curve_point p = at_lines(1e6);
     b[0].weight = 1e9;
