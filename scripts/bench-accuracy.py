@@ -142,7 +142,7 @@ def one_run(cachegram, case, options, native):
     argv, where, folder, exact, references = case
     db = str(folder / "burst.db")
     before = cpu_seconds([*NOT_RANDOM, *argv], where) if native else None
-    spent = cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, *options, "--", *argv], where)
+    spent = cpu_seconds([*NOT_RANDOM, cachegram, "record", "-o", db, "--allowance", "0", *options, "--", *argv], where)
     run = dict(query(db, "SELECT key, value FROM run"))
     seconds = {k: float(run.get(f"{k}_cpu_seconds", 0)) for k in ("burst", "watch", "recorder")}
     own = float(run["cpu_seconds"]) - seconds["burst"] - seconds["watch"]

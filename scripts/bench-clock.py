@@ -29,7 +29,7 @@ def cpu_seconds(argv):
 
 def record(argv, options, query):
     with tempfile.TemporaryDirectory() as d:
-        cpu_seconds([CACHEGRAM, "record", "-o", d + "/p.db", *options, "--", *argv])
+        cpu_seconds([CACHEGRAM, "record", "-o", d + "/p.db", "--allowance", "0", *options, "--", *argv])
         with sqlite3.connect(d + "/p.db") as con:
             return con.execute(query).fetchall()
 

@@ -228,7 +228,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="cachegram-overhead-") as where:
             folder = pathlib.Path(where)
             argv, client = make(folder), CLIENTS.get(name)
-            prefix = [cachegram, "record", "-o", str(folder / "overhead.db"), *options, "--"]
+            prefix = [cachegram, "record", "-o", str(folder / "overhead.db"), "--allowance", "0", *options, "--"]
             cpu_seconds(argv, folder, client)  # reads the files in
             pairs = [one_pair(argv, folder, client, prefix, rng) for _ in range(args.pairs)]
         results[name] = pairs

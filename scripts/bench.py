@@ -107,7 +107,7 @@ def programs(d):
 
 def prefixes(cachegram, db):
     def record(*options):
-        return [cachegram, "record", "-o", db, *options, "--"]
+        return [cachegram, "record", "-o", db, "--allowance", "0", *options, "--"]
 
     table = {
         "native": [],

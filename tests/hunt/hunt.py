@@ -50,7 +50,7 @@ MODES = {
     "gap": ["--gap-us", "500"],
     "watch": ["--gap-us", "500", "--burst-refs", "30000", "--clock", "cputime", "--watch-lines", "32"],
     "full": ["--mode", "full"],
-    "always": ["--clock", "count-always"],
+    "always": ["--mode", "count", "--allowance", "0"],
     "early": ["--allowance", "60ms"],
     "switch": ["--switch-ms", "3"],
 }
