@@ -424,12 +424,10 @@ int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
         return 0;
     enum effect effect = effect_of(number, args, &why);
     /* In full mode no page is protected, nor will one be while such a call may last. */
-    if (agent_records_all() && (effect != NO_EFFECT || is_libc_signal(number, args))) {
+    if (agent_records_all() && effect != NO_EFFECT) {
         watch_call_begins(t, CALL_OPEN_ENDED, NULL);
         return 0;
     }
-    if (is_libc_signal(number, args))
-        return 1;
     if (effect != NO_EFFECT) /* calls that end the burst anyway are not reported here */
         return effect != EXECUTES && effect != EXITS && effect != EXITS_THREAD;
     if (changes_mappings(number, args, &m))

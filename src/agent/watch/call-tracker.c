@@ -212,8 +212,10 @@ void tracker_start(struct thread *t)
         return;
     if (divert_calls(t))
         return;
-    if (!tracking)
+    if (!tracking) {
+        signals_intercept_libc(); /* likewise, and other threads' calls still are */
         tracker_new_epoch();
+    }
     set_selector(t);
     t->watch.epoch = tracker_epoch;
 }
@@ -238,6 +240,8 @@ void disable_watching(enum wire_unwatched why)
 
 int divert_calls(struct thread *t)
 {
+    if (!t->divert.is_on && watch_several_threads()) /* installed while no calls were diverted */
+        signals_intercept_libc();
     int result = divert_enable(t);
     if (result)
         disable_watching(WIRE_UNWATCHED_KERNEL);

@@ -227,7 +227,7 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
     watch_account_burst(t); /* lines may be censored now */
     int fit = !t->burst.full && signals_handlers_installed() && !data_is_limited();
     watch_reap();
-    if (watch_several_threads() && !agent_records_all())
+    if (watch_several_threads())
         signals_intercept_libc();
     watch_call_ends(t); /* the burst's last call */
     watch_lock();
