@@ -133,9 +133,11 @@ static void resample(struct work *w, const struct curve_burst *bursts, size_t nb
             for (size_t k = 0; k < nbursts; k++) {
                 size_t b = k < sampled ? (size_t)random_below(&random, sampled) : k;
                 const double *bounds = w->burst + b * 2 * n;
-                total += weight_of(&bursts[b]);
+                double scale =
+                    bursts[b].scale_doubt > 0 ? exp(bursts[b].scale_doubt * model_random_normal(&random)) : 1;
+                total += scale * weight_of(&bursts[b]);
                 for (size_t i = 0; i < 2 * n; i++)
-                    w->mean[i] += bounds[i];
+                    w->mean[i] += scale * bounds[i];
             }
         for (size_t i = 0; i < 2 * n; i++)
             w->sorted[i * RESAMPLES + r] = w->mean[i] / total;

@@ -73,9 +73,11 @@ struct curve_burst {
     struct hist stack, reuse, first, age;
     uint64_t references;
     double weight;
-    /* Nonzero: no sample, but all of a part of the run, its weight its own references; it has no sampling
-     * error. Such come after all others. */
+    /* Nonzero: not a sample but all references of a part of the run, with its own number of them as weight;
+     * it has no sampling error. Such bursts come after all others. The others' weights relative to it may be
+     * wrong by a common factor: scale_doubt is the standard deviation of that factor's logarithm. */
     int certain;
+    double scale_doubt;
     /* For watched.h only: */
     uint32_t thread;   /* bursts of the same thread are on the same clock */
     double start_refs; /* its beginning on that clock, in references; NaN: not known */

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hist.h"
+#include "base/random.h"
 #include "model/curve.h"
 
 /*
@@ -76,5 +77,8 @@ int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct 
 
 /* Of n bursts, those that are a sample: the first ones. The others are certain. */
 size_t model_sampled(const struct curve_burst *bursts, size_t n);
+
+/* Mean 0, variance 1: nearly normal. */
+double model_random_normal(struct random_state *random);
 
 #endif

@@ -69,3 +69,11 @@ size_t model_sampled(const struct curve_burst *bursts, size_t n)
         n--;
     return n;
 }
+
+double model_random_normal(struct random_state *random)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += random_unit(random);
+    return sum;
+}

@@ -23,9 +23,6 @@
  * twelve programs hold the exact value at a budget of 5%.
  */
 #define RATE_DOUBT 0.25
-/* That of what all rates have in common, which decides how much a part of the run weighs whose references are
- * known: rates of code with many indirect branches can be several times too low (objdump: 7). */
-#define SCALE_DOUBT 0.6
 
 int watched_check(const struct curve_burst *bursts, size_t n, int *followed, struct error *err)
 {
@@ -82,21 +79,11 @@ void watched_counts(const struct curve_burst *burst, struct growth_counts *count
     }
 }
 
-/* Mean 0, variance 1: nearly normal. */
-static double random_normal(struct random_state *random)
-{
-    double sum = -6;
-    for (int i = 0; i < 12; i++)
-        sum += random_unit(random);
-    return sum;
-}
-
 void watched_draw(struct random_state *random, const struct curve_burst *bursts, const double *share,
                   size_t n, double *times)
 {
     double total = 0;
     size_t sampled = model_sampled(bursts, n);
-    int by_rates = 0;
 
     memset(times, 0, n * sizeof *times);
     while (total <= 0) /* again if all bursts drawn have weight 0 */
@@ -105,17 +92,25 @@ void watched_draw(struct random_state *random, const struct curve_burst *bursts,
             times[b]++;
             total += share[b];
         }
-    double power = RATE_DOUBT * random_normal(random);
+    double power = RATE_DOUBT * model_random_normal(random);
     for (size_t b = 0; b < n; b++)
-        if (times[b] > 0 && bursts[b].log_rate != 0) {
+        if (times[b] > 0 && bursts[b].log_rate != 0)
             times[b] *= exp(power * bursts[b].log_rate);
-            by_rates = 1;
-        }
-    if (sampled < n && by_rates) {
-        double scale = exp(SCALE_DOUBT * random_normal(random));
-        for (size_t b = sampled; b < n; b++)
-            times[b] *= scale;
-    }
+    for (size_t b = sampled; b < n; b++)
+        if (bursts[b].scale_doubt > 0)
+            times[b] *= exp(bursts[b].scale_doubt * model_random_normal(random));
+}
+
+double watched_few(const struct curve_burst *bursts, size_t n)
+{
+    /* 97.5% quantiles of Student's distribution, by degrees of freedom; the normal one is 1.96. */
+    static const double student[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
+    size_t sampled = model_sampled(bursts, n), degrees = sampled - 1;
+    if (sampled < 2)
+        return 1;
+    double quantile =
+        degrees <= sizeof student / sizeof student[0] ? student[degrees - 1] : 1.96 + 2.7 / (double)degrees;
+    return quantile / 1.96 * sqrt((double)sampled / (double)degrees);
 }
 
 void watched_band(struct curve_point *point, double sd)

@@ -160,7 +160,8 @@ static int find_bands(struct work *w, const struct curve_burst *bursts, size_t n
     }
     for (size_t i = 0; i < n; i++) {
         double mean = sum[2 * i] / WATCHED_RESAMPLES;
-        widen(&points[i], sqrt(fmax(0, sum[2 * i + 1] / WATCHED_RESAMPLES - mean * mean)));
+        widen(&points[i],
+              watched_few(bursts, nbursts) * sqrt(fmax(0, sum[2 * i + 1] / WATCHED_RESAMPLES - mean * mean)));
     }
     free(sum);
     return 0;

@@ -255,7 +255,7 @@ static struct point_estimate estimate_point(struct work *w, size_t i, double lin
 static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct curve_point *points,
                       size_t n)
 {
-    double *sum = calloc(3 * n + 1, sizeof *sum);
+    double *sum = calloc(3 * n + 1, sizeof *sum), few = watched_few(w->bursts, w->nbursts);
     struct random_state random;
 
     if (!sum)
@@ -281,7 +281,7 @@ static int find_bands(struct work *w, unsigned line_bytes, uint64_t seed, struct
             continue;
         double count = fmax(1, sum[3 * i]), mean = sum[3 * i + 1] / count;
         struct curve_point allowed = points[i];
-        watched_band(&points[i], sqrt(fmax(0, sum[3 * i + 2] / count - mean * mean)));
+        watched_band(&points[i], few * sqrt(fmax(0, sum[3 * i + 2] / count - mean * mean)));
         points[i].low = fmin(points[i].low, allowed.low);
         points[i].high = fmax(points[i].high, allowed.high);
     }

@@ -23,7 +23,7 @@ TIMEOUT = float(os.environ.get("CACHEGRAM_TEST_TIMEOUT", "120"))
 LIMIT = float(os.environ.get("CACHEGRAM_TEST_LIMIT", 5 * TIMEOUT))
 BURST = ["--mode", "burst", "--burst-refs", "30000", "--gap-us", "2000"]
 FULL = ["--mode", "full"]
-MODES = {"burst": BURST, "full": FULL, "early": ["--allowance", "300ms"]}
+MODES = {"burst": BURST, "full": FULL}
 # A shell ignores it in what it starts in the background, and what is ignored here is in all that is started from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
