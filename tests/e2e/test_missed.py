@@ -47,7 +47,7 @@ def test_nothing_is_missed(record, built, options, what):
 def test_stops_and_continues(cachegram, built, tmp_path, options):
     """Each of them ends what goes on in all threads, which come back at once."""
     db, argv = tmp_path / "profile.db", [built / "disturbed", str(4 * LOOPS), "two"]
-    with subprocess.Popen([cachegram, "record", "-o", db, *options, "--", *argv], stdout=subprocess.PIPE,
+    with subprocess.Popen([cachegram, "record", "-o", db, "--allowance", "0", *options, "--", *argv], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, start_new_session=True) as p:
         stops = 0
         while p.poll() is None and stops < 20:
