@@ -219,7 +219,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
         o->count_vector = (unsigned)number;
         return 0;
     case OPTION_SWITCH_MS: /* for tests: in the man page only */
-        if (parse_number("--switch-ms", value, 1, SWITCH_MS_MAX, &number) < 0)
+        if (cli_whole_option("record", "--switch-ms", value, 1, SWITCH_MS_MAX, &number) != 0)
             return -1;
         o->switch_ms = (unsigned)number;
         return 0;
