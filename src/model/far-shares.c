@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who makes the misses that bursts do not decide.
+ * far-shares.c - which groups make the misses that bursts do not decide.
  *
  * Problem. A first touch of a line in a burst, after d other lines, has a stack distance of d or more.
- * Whether it misses in a cache of L > d lines the burst does not tell. The run's share of such touches that
- * miss is known from watched lines (watched.h). Which functions make them?
+ * Whether it misses in a cache of L > d lines is not known from the burst. The run's share of such touches
+ * that miss is known from watched lines (watched.h). Which functions make them?
  *
- * Method. Two sources, one with a bias and one with noise.
+ * Method. Two sources are combined: one is biased, the other is noisy.
  *
- *  1. The bursts. Each touch of a group is either a reuse, whose distance is known, or a first touch, whose
- *     distance is censored at d. Kaplan and Meier's estimate gives the hazard h(b) of the distances in bin b,
- * by group; groups with few touches borrow from the hazard of all (as if PRIOR more touches had been seen
- * that follow it). A first touch at depth d is expected to miss with the probability prod (1 - h(b)) over the
- *     bins from d to L. This takes into account that most first touches at the beginning of a burst are of
- *     lines that were in use, and those in the middle of it are not. Beyond the largest d of any burst
- * nothing is known of single groups, and all are treated alike: there the bias is. m_g: the group's share of
- * the sum of these probabilities.
- *  2. Watched lines. Each that missed when it was touched again is a sample of the misses in question, and
+ * (1) The bursts. Each touch of a group is either a reuse, whose distance is known, or a first touch, whose
+ * distance is censored at d. Kaplan and Meier's estimate gives the hazard h(b) of the distances in bin b, by
+ * group. Groups with few touches are pulled towards the hazard of all touches, as if PRIOR more touches with
+ * that hazard had been seen. A first touch at depth d is expected to miss with the probability prod (1 -
+ * h(b)) over the bins from d to L. This takes into account that most first touches at the beginning of a
+ * burst are of lines that were in use, and those in the middle of it are not. Beyond the largest d of any
+ * burst nothing is known of single groups, and all get the same hazard: there the bias is. m_g: the group's
+ * share of the sum of these probabilities.
+ *
+ * (2) Watched lines. Each that missed when it was touched again is a sample of the misses in question, and
  * the instruction that touched it is known: f_g is the share of the group in their weights. This is unbiased,
- *     but there are few: its variance is f_g (1 - f_g) / n, where n is the effective number of bursts.
+ * but there are few of them: its variance is f_g (1 - f_g) / n, where n is the effective number of bursts.
  *
- * They are combined as James and Stein do: s = m + c (f - m), where c = 1 - V / D is 0 if the squared
- * difference D = sum (f_g - m_g)^2 is no larger than its expectation by chance, V = (1 - sum f_g^2) / (n -
+ * They are combined as by James and Stein: s = m + c (f - m), where c = 1 - V / D. It is 0 if the squared
+ * difference D = sum (f_g - m_g)^2 is not larger than its expectation by chance, V = (1 - sum f_g^2) / (n -
  * 1), and tends to 1 as samples become many. Lines that are never touched again have no such instruction;
- * their part of the misses, the first touches of lines in the run, is taken to be distributed as m.
+ * their part of the misses, the first touches of lines in the run, is assumed to be distributed as m.
  *
- * Small groups (lines of source) have few samples each. Therefore their parents (functions) get their shares
- * first, as if there were no smaller groups, and each parent's share is then divided among its groups in the
- * same way: in proportion to m_g, corrected by the samples of this parent.
+ * Small groups (source lines) have few samples each. Therefore their parents (functions) get their shares
+ * first, as if there were no smaller groups. Then each parent's share is divided among its groups in the same
+ * way: in proportion to m_g, corrected by the samples of this parent.
  *
- * The standard error is that of f, by Wilson's interval for the share s, also where m had the larger part in
- * s: how far m is off is not known.
+ * The standard error is that of f, by Wilson's interval for the share s, even where m dominates s: the error
+ * of m is unknown.
  *
  * Example: two groups with m = 0.5 each; 10 samples of equal weight, from 10 bursts, 9 of them in the first.
  * V = (1 - 0.81 - 0.01) / 9 = 0.02; D = 0.16 + 0.16 = 0.32; c = 0.9375; s = 0.875 and 0.125.
@@ -45,10 +46,10 @@
 #include "base/octaves.h"
 #include "model/watched-internal.h"
 
-/* Touches that the hazard of all counts for, of the mean weight of a burst's. With 5 to 50, errors of
- * sqlite3's shares were about the same; with 1000, a tenth larger. */
+/* Weight of the common hazard, in touches of a burst's mean weight. With 5 to 50, errors of sqlite3's shares
+ * were about the same; with 1000, a tenth larger. */
 #define PRIOR 20.
-/* Misses whose instructions are not known are distributed as m with the uncertainty of so many samples. */
+/* Misses without a known instruction are distributed as m, with the uncertainty of so many samples. */
 #define NOBODY_SAMPLES 4.
 /* Half a 95% interval, in standard errors. */
 #define ERRORS 1.96
@@ -60,9 +61,9 @@ struct hit {
 
 struct far_shares {
     size_t n, nparents;
-    double lines, touch;     /* touch: weight of one, in the mean */
-    uint32_t nbins;          /* that are below `lines`, at least in part; one more has all above */
-    unsigned char *used;     /* of each parent: it has groups */
+    double lines, touch;     /* touch: mean weight of a touch */
+    uint32_t nbins;          /* bins that are at least partly below `lines`; one more has all above */
+    unsigned char *used;     /* of each parent: whether it has groups */
     uint32_t *parents;       /* NULL: none */
     double *reuses, *firsts; /* [group * (nbins + 1) + bin] */
     struct hit *hits;
@@ -152,15 +153,15 @@ double far_shares_part_above(uint32_t bin, double lines)
 
 /* --- from bursts --- */
 
-/* The share of touches at distances of bin and more that is in the bin, of each bin. before: NULL, or the
- * hazards that are expected, as strong as `prior` touches. */
+/* The hazard of each bin: the share of touches at distances of the bin and more that is in the bin. before:
+ * NULL, or expected hazards, with a weight of `prior` touches. */
 static void find_hazards(const struct far_shares *f, const double *reuses, const double *firsts,
                          const double *before, double prior, double *hazard)
 {
     double risk = 0;
     for (uint32_t bin = 0; bin <= f->nbins; bin++)
         risk += reuses[bin] + firsts[bin];
-    double least = 1e-9 * risk; /* below it, what is left is a rounding error */
+    double least = 1e-9 * risk; /* less than this is a rounding error */
     for (uint32_t bin = 0; bin < f->nbins; bin++) {
         double at_risk = risk - firsts[bin] / 2, reused = reuses[bin];
         if (before) {
@@ -175,7 +176,7 @@ static void find_hazards(const struct far_shares *f, const double *reuses, const
 /* Expected misses among a group's first touches that bursts do not decide. */
 static double expected_misses(const struct far_shares *f, const double *firsts, const double *hazard)
 {
-    double further = 1, sum = 0; /* further: from the end of the bin at hand up to `lines` */
+    double further = 1, sum = 0; /* further: from the end of the current bin up to `lines` */
     for (uint32_t bin = f->nbins; bin-- > 0;) {
         double below = 1 - far_shares_part_above(bin, f->lines);
         sum += firsts[bin] * below * further * pow(1 - hazard[bin], below / 2);
@@ -221,7 +222,7 @@ static int find_model(const struct far_shares *f, size_t n, const double *reuses
     return 0;
 }
 
-/* The same of the parents. */
+/* The same for the parents. */
 static int find_parents_model(const struct far_shares *f, double *model)
 {
     size_t width = f->nbins + 1;
@@ -247,9 +248,9 @@ static int compare_samples(const void *a, const void *b)
     return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-/* What is known of the samples. */
+/* Summary of the samples. */
 struct sampled {
-    double number; /* of bursts that they count for */
+    double number; /* effective number of bursts */
     double nobody; /* the part of their weights that is of no group, or no parent if there are parents */
     double *seen;  /* f of each group, or parent */
 };
@@ -288,7 +289,7 @@ static double trust(double difference, double squares, double number)
     return difference > chance ? 1 - chance / difference : 0;
 }
 
-/* Combines model and samples of n groups that are no parts of others. */
+/* Combines model and samples of n groups without parents. */
 static void combine(const double *model, const struct sampled *s, size_t n, struct far_share *shares)
 {
     double difference = 0, squares = 0, sum = 0;
@@ -297,7 +298,7 @@ static void combine(const double *model, const struct sampled *s, size_t n, stru
         squares += s->seen[g] * s->seen[g];
         sum += model[g];
     }
-    /* 0: no first touches at all in bursts */
+    /* 0: no first touches in bursts */
     double c = sum > 0 ? trust(difference, squares, s->number) : 1;
     for (size_t g = 0; g < n; g++)
         shares[g].share = (1 - s->nobody) * (model[g] + c * (s->seen[g] - model[g])) + s->nobody * model[g];
@@ -330,7 +331,7 @@ static int divide(const struct far_shares *f, const double *model, const struct 
     for (size_t g = 0; g < f->n; g++) {
         struct inside *p = &inside[f->parents[g]];
         seen[g] = p->seen > 0 ? seen[g] / p->seen : 0;
-        /* A parent without first touches: by samples, and if these do not say which group, alike. */
+        /* a parent without first touches: by samples, or equal shares if these do not name a group */
         shares[g].share = p->model > 0 ? model[g] / p->model : p->seen > 0 ? seen[g] : 1 / p->weight;
         p->difference += (seen[g] - shares[g].share) * (seen[g] - shares[g].share);
         p->squares += seen[g] * seen[g];

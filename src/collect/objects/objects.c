@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * objects.c - from lines to data objects.
+ * objects.c - the data object of a line.
  *
- * Two things are known of an address: the mapping that holds it (/proc/PID/maps), and whether it lies in the
- * segments of an ELF file whose code is mapped (wire_proc.module). Variables are found by the second one, as
- * the zeroed part of a data segment has no name among the mappings. Mappings change, so what was known of one
- * is asked for again in each buffer that touches it. If the process is gone, the last answer holds.
+ * Two facts about an address are used: the mapping that contains it (/proc/PID/maps), and whether it is in
+ * the segments of an ELF file whose code is mapped (wire_proc.module). Variables are found by the latter,
+ * since the zeroed part of a data segment has no name among the mappings. Mappings change, so a mapping is
+ * looked up again in each buffer that touches it. If the process has ended, the last answer is used.
  *
- * A page that lies in one object as a whole is remembered until the next buffer.
+ * A page that is completely in one object is remembered until the next buffer.
  */
 #include "collect/objects/objects.h"
 #include <errno.h>
@@ -22,14 +22,15 @@
 #define RECENT 16u
 #define MOST_AREAS 65536u
 #define MOST_THREADS 1024u
-/* glibc's descriptor of a thread, from the FS base on; it ends a thread's stack. And what may lie below. */
+/* glibc's thread descriptor, from the FS base on, is at the end of a thread's stack. Size of it, and of what
+ * may lie below. */
 #define TCB_BYTES 2304u
 #define TLS_BYTES 4096u
 
 struct page {
     uint64_t number;
-    uint32_t buffer; /* when this was found out */
-    uint32_t id;     /* 0: not all of it is one object */
+    uint32_t buffer; /* in which this was determined */
+    uint32_t id;     /* 0: parts of it are in different objects */
 };
 
 struct area {
@@ -48,17 +49,17 @@ struct thread_stack {
     uint64_t fs_base;
 };
 
-/* What surrounds an address: an object, from low on up to high. */
+/* The surroundings of an address: an object, from low up to high. */
 struct extent {
     uint64_t low, high;
-    uint32_t id;     /* 0: not asked for */
+    uint32_t id;     /* 0: not requested */
     int is_variable; /* and no gap between variables, which is rarely touched */
 };
 
 struct objects {
     struct object_table *table;
     const struct wire_proc *proc;
-    struct vmas *vmas; /* NULL: the process cannot be looked at */
+    struct vmas *vmas; /* NULL: the process may not be inspected */
     uint32_t pid;
     unsigned line_bytes, line_shift;
     uint32_t buffer;
@@ -71,7 +72,7 @@ struct objects {
     uint32_t nthreads;
     struct extent recent[RECENT]; /* of this buffer */
     unsigned next;                /* of recent[] */
-    int numbering;                /* extents get their object's number */
+    int numbering;                /* extents get the number of their object */
     struct page pages[PAGES];
 };
 
@@ -124,7 +125,7 @@ static size_t areas_before(const struct objects *o, uint64_t address)
     return low;
 }
 
-/* In place of all that it overlaps. NULL when memory is short. */
+/* Replaces everything that it overlaps. NULL when memory is short. */
 static struct area *put_area(struct objects *o, const struct vma *vma)
 {
     size_t first = areas_before(o, vma->start), end = first;
@@ -164,7 +165,7 @@ void objects_look(struct objects *o)
     vmas_each(o->vmas, take_vma, o);
 }
 
-/* NULL: none is known. */
+/* NULL: unknown. */
 static const struct vma *find_vma(struct objects *o, uint64_t address)
 {
     size_t i = areas_before(o, address);
@@ -202,7 +203,7 @@ static void take_module(struct objects *o, const struct wire_module *shared)
         o->nmodules++;
 }
 
-/* The latest one there, of those that still seem to be: NULL: none. */
+/* The most recently loaded module at the address that still seems to be there. NULL: none. */
 static const struct module *find_module(struct objects *o, uint64_t address, const struct vma *vma)
 {
     uint32_t n = __atomic_load_n(&o->proc->nmodules, __ATOMIC_ACQUIRE);
@@ -212,7 +213,7 @@ static const struct module *find_module(struct objects *o, uint64_t address, con
         const struct module *m = &o->modules[i - 1];
         if (address < m->low || address >= m->high)
             continue;
-        /* Paths are cut in one or the other. */
+        /* Either path may be truncated. */
         if (vma == NULL || vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0 ||
             strncmp(vma->name, m->path, sizeof(m->path) - 1) == 0)
             return m;
@@ -246,8 +247,9 @@ static void find_variable(struct objects *o, const struct module *m, uint64_t ad
         extent->id = number(o, PROFILE_OBJECT_SECTION, v.section, m->path, v.section_low, 0);
 }
 
-/* Whether a thread's stack, or the main thread's variables, are there: an anonymous mapping, which may go on
- * above as another one's. If not, the extent becomes what is around the address between these. */
+/* Whether a thread's stack, or the main thread's variables, are there: in an anonymous mapping, which may
+ * continue above as another thread's stack. If not, the extent is set to the surroundings of the address
+ * between these. */
 static int find_thread(struct objects *o, uint64_t address, const struct vma *vma, struct extent *extent)
 {
     char name[64];
@@ -347,7 +349,8 @@ static struct extent *extent_of(struct objects *o, uint64_t address)
     return e;
 }
 
-/* The variable that has most of the line, or else what has most of it. Only that one gets a number. */
+/* The variable that has most of the line, or otherwise the object that has most of it. Only this one gets a
+ * number. */
 static const struct extent *extent_of_line(struct objects *o, uint64_t low)
 {
     uint64_t high = low + o->line_bytes, most = 0, best = low;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * objects.h - which data object a line of a process' memory belongs to: a variable, a stack, a file, ...
+ * objects.h - the data object to which a line of a process' memory belongs: a variable, a stack, a file, ...
  * The object of a line is the one that has most of it.
  */
 #ifndef CACHEGRAM_OBJECTS_H
@@ -17,9 +17,9 @@ struct objects; /* those of one process */
 struct objects *objects_new(struct object_table *table, const struct wire_proc *proc, uint32_t pid,
                             unsigned line_bytes, struct error *err);
 void objects_free(struct objects *o); /* NULL is allowed */
-/* Learns all mappings of the process now, as later it may be gone. */
+/* Reads all mappings of the process now, since it may have ended later. */
 void objects_look(struct objects *o);
-/* The lines that follow were touched by that buffer's thread. */
+/* The following lines were touched by that buffer's thread. */
 void objects_buffer(struct objects *o, const struct wire_desc *desc);
 /* Number of the line's object in the table. */
 uint32_t objects_find(struct objects *o, uint64_t line);

@@ -15,7 +15,7 @@ struct file {
 
 struct object_table {
     struct profile_object *objects;
-    char **mangled; /* names as they were given */
+    char **mangled; /* names before demangling */
     size_t n;
     uint32_t *slots; /* number of an object; 0: empty */
     struct file *files;

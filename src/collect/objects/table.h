@@ -15,13 +15,13 @@ struct object_table;
 struct object_table *object_table_new(struct error *err);
 void object_table_free(struct object_table *t); /* NULL is allowed */
 /*
- * The object's number; objects are the same if kind, name, module and offset are. Names are copied; those of
- * variables are demangled. When memory is short, or there are too many: that of a common one.
+ * The object's number. Objects are equal if kind, name, module and offset are. Names are copied; those of
+ * variables are demangled. When memory is short, or there are too many objects: the number of a common one.
  */
 uint32_t object_table_find(struct object_table *t, const struct profile_object *object);
-/* All so far, the table's own: [i] has number i + 1. Counts are 0. */
+/* All objects so far, owned by the table: [i] has number i + 1. Counts are 0. */
 const struct profile_object *object_table_all(const struct object_table *t, size_t *n);
-/* The variables of that file, opened once; NULL: it is no ELF file, or cannot be read. */
+/* The variables of that file, which is opened once; NULL: not an ELF file, or it cannot be read. */
 struct symbols_data *object_table_data(struct object_table *t, const char *path);
 
 #endif

@@ -194,8 +194,8 @@ static int is_asynchronous(const struct vma *vma)
     return 1;
 }
 
-/* Only lines with such a word in them are taken apart: to do it with all would take as long as the kernel
- * takes to write them. */
+/* Only lines that contain such a word are parsed: parsing all of them would take as long as the kernel takes
+ * to write them. */
 int vmas_asynchronous(struct vmas *v)
 {
     static const char *const words[] = {" anon_inode:", " /[aio]", " /dev/"};
