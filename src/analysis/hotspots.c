@@ -430,12 +430,14 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     h->full = strcmp(mode, "full") == 0;
     h->missed_percent = analysis_missed_percent(p);
     if (get_line_bytes(p, &h->line_bytes) < 0)
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size makes no sense", name);
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is not valid", name);
     r.lines = floor(h->size_bytes / h->line_bytes);
     if (r.lines < (double)OCTAVES_LEAST)
-        return error_set(
-            err, -EINVAL, "the smallest cache that code can be told apart for has %llu lines: %llu bytes",
-            (unsigned long long)OCTAVES_LEAST, (unsigned long long)OCTAVES_LEAST * h->line_bytes);
+        return error_set(err, -EINVAL,
+                         "the cache is too small: misses are attributed to code for caches of at least %llu "
+                         "lines (%llu bytes)",
+                         (unsigned long long)OCTAVES_LEAST,
+                         (unsigned long long)OCTAVES_LEAST * h->line_bytes);
     if (h->full && question->tid)
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not distinguish threads: record in burst mode");

@@ -35,7 +35,7 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram annotate [OPTIONS] [PROFILE] [FUNCTION|FILE]\n"
     "\n"
-    "Prints source code with misses beside the lines, from the profile PROFILE (default cachegram.db): the "
+    "Prints source code with the misses of each line, from the profile PROFILE (default cachegram.db): the "
     "code\n"
     "of FUNCTION, of the source FILE, or of the functions with most of the misses. What was inlined into a\n"
     "function counts at the line of the call.\n"
@@ -251,8 +251,7 @@ static int disassemble(struct report_part *p, char *note, size_t size)
         p->note = note;
     } else {
         if (!*image->build_id) {
-            snprintf(note, size,
-                     "'%s' has no build id: whether it is the file that was recorded is not known",
+            snprintf(note, size, "'%s' has no build id: it may not be the file that was recorded",
                      image->path);
             p->note = note;
         }

@@ -121,11 +121,10 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_BY:
         a->by_given = 1;
         if (parse_by(value, &a->question) != 0)
-            return cli_misuse(
-                "hotspots",
-                "'%s' is not what rows can be: function, line, module, insn or object, or one of "
-                "the first four and object, such as function,object",
-                value);
+            return cli_misuse("hotspots",
+                              "'%s' is not a kind of row: function, line, module, insn or object, or one of "
+                              "the first four and object, such as function,object",
+                              value);
         return 0;
     case OPT_SORT:
         if ((word = find_word(value, sort)) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress.h - progress display of long work, and its interruption.
+ *
  *     cli_catch_interrupts();
  *     struct progress p = progress_begin("stack");
  *     while (... && !cli_interrupted())

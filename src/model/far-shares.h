@@ -2,6 +2,7 @@
 /*
  * far-shares.h - which parts of a program (functions, lines) make the misses that bursts do not decide
  * (docs/methods.md, section 12).
+ *
  *     far_shares_new --> far_shares_reuses, far_shares_firsts, far_shares_hit, ... --> far_shares_find
  */
 #ifndef CACHEGRAM_FAR_SHARES_H

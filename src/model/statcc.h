@@ -101,6 +101,7 @@ int statcc_solve(const struct statcc_machine *machine, const struct statcc_progr
 
 /*
  * CPI of a program with the given miss ratio of the shared cache; private levels as in a run alone:
+ *
  *     base + references_per_instruction * (sum over levels of (share of hits * latency) / overlap + miss *
  * wait)
  *

@@ -256,10 +256,11 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
     if (few)
         fputs("\nFew samples: not enough misses were seen for an interval.\n", out);
     if (guessed)
-        fputs("\n~: the compiler gave the instruction no line; that of the nearest one before it is shown.\n",
+        fputs("\n~: the compiler gave the instruction no line; the line of the nearest previous one is "
+              "printed.\n",
               out);
     if (!h->full && isnan(h->far))
-        fputs("\nNote: too few watched lines: of references that bursts do not decide, half are taken to "
+        fputs("\nNote: too few watched lines: of references that bursts do not decide, half are assumed to "
               "miss.\n",
               out);
     if (h->other_bursts)

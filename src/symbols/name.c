@@ -94,7 +94,7 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     int code = site_counts_read(bytes, size, &reader);
     if (code == -ENOMEM)
         return error_set(err, code, "out of memory for the counts of sites");
-    return code < 0 ? error_set(err, code, "counts of sites make no sense") : 0;
+    return code < 0 ? error_set(err, code, "counts of sites are not valid") : 0;
 }
 
 static int compare(const void *a, const void *b, void *values)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv.c - comma-separated values with a header line that names the columns, in any order:
+ *
  *     address    required; hexadecimal with 0x, otherwise decimal
  *     size       bytes (default 1)
  *     rw         load or store, or l, s, r, w, in upper or lower case (default load)

@@ -2,6 +2,7 @@
 /*
  * din.c - the traditional format of the Dinero simulators. Each line has a label and a hexadecimal address
  * without prefix; the rest of the line is a comment.
+ *
  *     0 1000            data read
  *     1 70f60888        data write
  *     2 0               instruction fetch: the program counter of the following references

@@ -2,6 +2,7 @@
 /*
  * lackey.c - output of `valgrind --tool=lackey --trace-mem=yes`. One access per line, with a hexadecimal
  * address without prefix and a decimal size:
+ *
  *     I  0023C790,2     instruction fetch
  *      S BE80199C,4     data store
  *      L BE801950,4     data load

@@ -5,6 +5,7 @@
  * A trace is a sequence of data references, each with its address, size, direction, program counter and
  * thread. Readers return it, and writers take it, in batches: arrays of references, divided into segments of
  * one thread. So a consumer's inner loop runs over plain arrays:
+ *
  *     struct trace_reader *r = trace_open("app.trace", NULL, &err);
  *     struct trace_batch batch;
  *     int status;

@@ -70,9 +70,9 @@ static long read_mask(const uint64_t *args, uint64_t *set)
     return (uint32_t)args[0] > SIG_SETMASK ? -EINVAL : 0;
 }
 
-static long write_mask(const uint64_t *args, uint64_t told)
+static long write_mask(const uint64_t *args, uint64_t mask)
 {
-    return args[2] && safe_copy((void *)args[2], &told, sizeof told) ? -EFAULT : 0;
+    return args[2] && safe_copy((void *)args[2], &mask, sizeof mask) ? -EFAULT : 0;
 }
 
 long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t *args)

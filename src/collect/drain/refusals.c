@@ -91,7 +91,7 @@ void refusals_reason(const struct refusals *r, uint64_t cpu_ns, char *text, size
     } reasons[] = {{r->gs, "threads use the GS register themselves"},
                    {r->code, "the code may change (JIT), or is not from a file"},
                    {r->busy, "a signal was pending, or the moment was not safe"},
-                   {r->buffer, "the recorder was behind"}};
+                   {r->buffer, "the recorder was too slow"}};
     text[0] = '\0';
     if (4 * r->blocked_ns > cpu_ns) {
         snprintf(text, size,

@@ -5,6 +5,7 @@
  * A record is a header and the values of the registers from which its block's addresses are calculated; the
  * block's template says how. A template is checked on first use and compiled into a private copy (the target
  * could change the shared one at any time). In the copy, a plain reference is
+ *
  *     address = disp + record[slot] + base[fs]
  *
  * without a branch. References without a register use slot 0, the header, whose known value is subtracted

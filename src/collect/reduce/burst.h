@@ -2,6 +2,7 @@
 /*
  * burst.h - from one burst's line touches to what the profile stores: histograms, survivors. Shared by bursts
  * of a running program (reduce.h) and of a trace (replay.h).
+ *
  *     burst_begin --> burst_touch, burst_touch, ... --> burst_end: a summary --> burst_store
  */
 #ifndef CACHEGRAM_BURST_H

@@ -6,6 +6,7 @@
  * stores nothing: the caller (drain/drain.c) decides whether it is stored, and which of its survivors are
  * watched. Full mode: every process has one stack for its whole life, and the run's histograms, summed over
  * processes, are the profile's "burst 0" (reduce_store).
+ *
  *     records --decode--> line touches --burst.h--> histograms, survivors
  *        |                                                             \
  *        +------------------clock/refclock.h--> references, rates -----> struct reduced
