@@ -205,7 +205,7 @@ def test_base_from_the_profile(folder):
     assert memory["base_from"] == "profile" and float(memory["cycles_share"]) == pytest.approx(0.25 / 2)
     text = cachegram("corun", "timed.db", "large.db", "--machine", "home.json", cwd=folder).stdout
     assert "CPI model of timed: base 1.750, overlap of misses 1.00\n" in text
-    assert "(from the profile: 1.000 ns per instruction, clock count, to about 20%)" in text
+    assert "(from the profile: 1.000 ns per instruction, clock count, ±20%)" in text
     done = cachegram("corun", "timed.db", "--recorded-on", "statcc-paper", cwd=folder)
     assert done.returncode == 1 and "lacks its clock" in done.stderr and done.stderr.count("\n") == 1
 
