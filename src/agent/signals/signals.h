@@ -72,8 +72,8 @@ void signals_resend_held(struct thread *t); /* SIGSEGV and SIGBUS must be blocke
 /*
  * Some signals are never really blocked (hidden). signals_hidden: those that the target believes are blocked,
  * where the kernel's mask is `mask`. signals_effective: the part of a requested mask that is really set.
- * signals_note_mask: notes the rest once that is done (before: the previous kernel mask). signals_note_hidden:
- * notes more signals as hidden, where the kernel's mask changes from before to after.
+ * signals_note_mask: notes the rest once that is done (before: the previous kernel mask).
+ * signals_note_hidden: notes more signals as hidden, where the kernel's mask changes from before to after.
  * signals_changed_mask: the mask that sigprocmask would make of `before`.
  */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask);
