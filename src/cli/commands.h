@@ -10,6 +10,7 @@ int cmd_record(int argc, char **argv);
 int cmd_mrc(int argc, char **argv);
 int cmd_hotspots(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_stack(int argc, char **argv);
 int cmd_sample(int argc, char **argv);

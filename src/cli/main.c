@@ -30,6 +30,8 @@ static const struct command commands[] = {
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
     {"hotspots", cmd_hotspots, CHECK_STDOUT, "misses by function, source line, module or instruction"},
     {"annotate", cmd_annotate, CHECK_STDOUT, "source code with misses beside the lines"},
+    /* Its exit status also says whether a condition holds. */
+    {"diff", cmd_diff, CHECK_STDOUT, "what changed between two profiles, before and after"},
     {"stack", cmd_stack, CHECK_STDOUT, "exact LRU curve of a trace by stack distances"},
     {"sim", cmd_sim, CHECK_STDOUT, "exact simulation of a cache hierarchy on a trace"},
     {"sample", cmd_sample, 0, "sparse sampling of a trace (StatCache, StatStack), into a profile"},

@@ -257,19 +257,6 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
 
 /* --- for scripts --- */
 
-static void put_csv_name(FILE *out, const char *name)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory)
-        return;
-    put_source(memory, name);
-    if (fclose(memory) == 0)
-        report_csv_string(out, text);
-    free(text);
-}
-
 struct row {
     uint32_t line;
     double references, misses;
@@ -284,16 +271,16 @@ static void put_csv_row(FILE *out, const struct analysis_annotation *a, const st
 {
     char object[NAME_ROOM] = "";
     double all = a->insns.total.references;
-    put_csv_name(out, part->function ? part->function : "");
+    report_csv_plain(out, part->function ? part->function : "");
     putc(',', out);
-    put_csv_name(out, part->file);
+    report_csv_plain(out, part->file);
     putc(',', out);
     if (r->line)
         fprintf(out, "%" PRIu32, r->line);
     putc(',', out);
     if (r->object)
         report_object_name(r->object, object, sizeof object);
-    put_csv_name(out, object);
+    report_csv_plain(out, object);
     const double numbers[] = {share(r->references, all), a->insns.size_bytes, ratio(r->misses, r->references),
                               share(r->misses, a->insns.total.misses)};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -301,14 +288,14 @@ static void put_csv_row(FILE *out, const struct analysis_annotation *a, const st
         report_csv_number(out, numbers[i]);
     }
     fputs(",,", out);
-    put_csv_name(out, part->image->path);
+    report_csv_plain(out, part->image->path);
     putc(',', out);
     if (r->is_insn)
         fprintf(out, "%" PRIu64, r->offset);
     putc(',', out);
     report_csv_number(out, all > 0 ? 1000 * r->misses / all : NAN);
     fprintf(out, ",%" PRIu64 ",", r->recorded);
-    put_csv_name(out, r->text ? r->text : "");
+    report_csv_plain(out, r->text ? r->text : "");
     putc('\n', out);
 }
 

@@ -270,20 +270,6 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
 
 /* --- for scripts --- */
 
-/* Without control characters, since CSV is also shown on terminals. */
-static void put_csv_name(FILE *out, const char *name)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory)
-        return;
-    report_plain(memory, name);
-    if (fclose(memory) == 0)
-        report_csv_string(out, text);
-    free(text);
-}
-
 static int has_place(const struct profile_object *object)
 {
     return object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_SECTION;
@@ -304,10 +290,10 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
         text[0] = '\0';
         if (h->by != ANALYSIS_BY_MODULE && h->by != ANALYSIS_BY_NOTHING)
             put_function(row, frame, text);
-        put_csv_name(out, text);
+        report_csv_plain(out, text);
         putc(',', out);
         if (h->by != ANALYSIS_BY_FUNCTION && frame && *frame->file) {
-            put_csv_name(out, frame->file);
+            report_csv_plain(out, frame->file);
             fprintf(out, ",%" PRIu32, frame->line);
         } else {
             putc(',', out);
@@ -315,7 +301,7 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
         putc(',', out);
         if (h->objects)
             put_object(object, text);
-        put_csv_name(out, h->objects ? text : "");
+        report_csv_plain(out, h->objects ? text : "");
         putc(',', out);
         report_csv_number(out, s->references_share);
         fprintf(out, ",%.0f,", h->size_bytes);
@@ -323,13 +309,13 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
         putc(',', out);
         report_csv_number(out, s->misses_share);
         fputs(",,", out);
-        put_csv_name(out, row->image ? row->image->path : "");
+        report_csv_plain(out, row->image ? row->image->path : "");
         putc(',', out);
         if (row->offset != PROFILE_SITE_REST)
             fprintf(out, "%" PRIu64, row->offset);
         putc(',', out);
         put_callers(h, h->by == ANALYSIS_BY_FUNCTION ? NULL : frame, text);
-        put_csv_name(out, text);
+        report_csv_plain(out, text);
         putc(',', out);
         report_csv_number(out, h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
         fprintf(out, ",%" PRIu64 ",", s->recorded);
@@ -339,7 +325,7 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
             putc(',', out);
         }
         fprintf(out, "%d,%s,", s->enough, object ? profile_object_kind(object->kind) : "");
-        put_csv_name(out, object ? object->module : "");
+        report_csv_plain(out, object ? object->module : "");
         if (object && has_place(object))
             fprintf(out, ",%" PRIu64 ",", object->offset);
         else

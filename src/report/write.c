@@ -88,6 +88,19 @@ void report_plain(FILE *out, const char *text)
     }
 }
 
+void report_csv_plain(FILE *out, const char *text)
+{
+    char *plain = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&plain, &size);
+    if (!memory)
+        return;
+    report_plain(memory, text);
+    if (fclose(memory) == 0)
+        report_csv_string(out, plain);
+    free(plain);
+}
+
 void report_csv_number(FILE *out, double value)
 {
     if (isnan(value))

@@ -266,3 +266,23 @@ def test_documented_queries(profiles):
             with sqlite3.connect(f"file:{profiles[name]}?mode=ro", uri=True) as con:
                 rows += con.execute(query).fetchall()
         assert rows, query
+
+
+def test_diff_names_the_function_that_changed(built, cachegram, tmp_path):
+    """The same program with 2 and with 6 sweeps over the columns: more misses there, and nowhere else as many."""
+    made = []
+    for sweeps in ("2", "6"):
+        made.append(tmp_path / f"{sweeps}.db")
+        program = tmp_path / f"matrix-{sweeps}"
+        shutil.copy(built["hot_matrix"], program)
+        result = run([cachegram, "record", *FULL, "-o", made[-1], "--", program, sweeps])
+        assert result.status == 0, result.err
+    result = run([cachegram, "diff", "--by", "function", "--size", "32K", "--format", "csv", *made])
+    rows = list(csv.DictReader(io.StringIO(result.out.decode())))
+    assert result.status == 0 and rows[0]["function"] == "by_columns" and rows[0]["module"].endswith("matrix-2")
+    assert rows[0]["significant"] == "1" and float(rows[0]["delta"]) > 0
+    for row, db in (("before", made[0]), ("after", made[1])):
+        listed = {r["function"]: r for r in hotspots(cachegram, db, "--size", "32K")}
+        assert float(rows[0][row]) == pytest.approx(float(listed["by_columns"]["misses_per_1000_refs"]), rel=1e-6)
+    shown = run([cachegram, "diff", "--by", "function", "--size", "32K", "--limit", "1", *made]).out.decode()
+    assert "by_columns  (matrix-2)" in shown and "more misses" in shown and "more functions changed less" in shown

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/difference.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct analysis_change analysis_change_of(const struct curve_point *before, const struct curve_point *after)
+{
+    struct analysis_change c = {before->miss_ratio, after->miss_ratio, NAN, NAN, NAN, 0};
+    if (isnan(c.before) || isnan(c.after)) { /* bounds: certain if they do not overlap */
+        c.low = after->low - before->high;
+        c.high = after->high - before->low;
+    } else {
+        c.delta = c.after - c.before;
+        c.low = c.delta - hypot(c.after - after->low, before->high - c.before);
+        c.high = c.delta + hypot(after->high - c.after, c.before - before->low);
+    }
+    c.significant = c.low > 0 || c.high < 0;
+    return c;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const char *function_of(const struct analysis_hotspot *row)
+{
+    return row->outer ? row->outer->function : "";
+}
+
+static const char *module_of(const struct analysis_hotspot *row)
+{
+    return row->image ? row->image->path : "";
+}
+
+static int is_same_module(const struct analysis_hotspot *a, const struct analysis_hotspot *b)
+{
+    return strcmp(base_name(module_of(a)), base_name(module_of(b))) == 0;
+}
+
+/* Nonzero if the row's module is not in h: the program itself, if it was built under another name. */
+static int is_renamed(const struct analysis_hotspot *row, const struct analysis_hotspots *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (is_same_module(row, &h->rows[i]))
+            return 0;
+    return 1;
+}
+
+/* The row of `after` for the same function; after->n: none. */
+static size_t find_function(const struct analysis_hotspot *row, const struct analysis_hotspots *after,
+                            const char *paired, const char *renamed, int row_renamed)
+{
+    size_t k = 0;
+    for (; k < after->n; k++) {
+        const struct analysis_hotspot *other = &after->rows[k];
+        if (!paired[k] && row->rest == other->rest && strcmp(function_of(row), function_of(other)) == 0 &&
+            (is_same_module(row, other) || (row_renamed && renamed[k])))
+            break;
+    }
+    return k;
+}
+
+/* Misses per 1000 references of all, with the outer ends of what the share and the ratio may be. */
+static struct curve_point misses_of(const struct analysis_hotspots *h, const struct shares_result *s)
+{
+    struct curve_point p = {h->size_bytes, 0, 0, 0};
+    if (!s)
+        return p;
+    double all = h->total.miss_ratio;
+    p.miss_ratio = 1000 * all * s->misses_share;
+    p.low = p.high = p.miss_ratio;
+    if (h->full)
+        return p;
+    p.low = s->enough && h->total.enough ? 1000 * h->total.ratio_low * s->share_low : 0;
+    p.high = s->enough && h->total.enough ? 1000 * h->total.ratio_high * s->share_high : 1000;
+    return p;
+}
+
+static int by_change(const void *one, const void *other)
+{
+    const struct analysis_function_change *a = one, *b = other;
+    double x = fabs(a->misses.delta), y = fabs(b->misses.delta);
+    return x > y ? -1 : x < y ? 1 : strcmp(a->function, b->function);
+}
+
+int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
+                              struct analysis_function_changes *changes, struct error *err)
+{
+    struct shares_result one = before->total, other = after->total;
+    one.misses_share = other.misses_share = 1;
+    one.share_low = one.share_high = other.share_low = other.share_high = 1;
+    struct curve_point from = misses_of(before, &one), to = misses_of(after, &other);
+    changes->total = analysis_change_of(&from, &to);
+    changes->n = 0;
+    changes->rows = calloc(before->n + after->n + 1, sizeof *changes->rows);
+    char *paired = calloc(after->n + 1, 1), *renamed = calloc(after->n + 1, 1);
+    if (!changes->rows || !paired || !renamed) {
+        free(changes->rows);
+        free(paired);
+        free(renamed);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    for (size_t k = 0; k < after->n; k++)
+        renamed[k] = (char)is_renamed(&after->rows[k], before);
+    for (size_t i = 0; i < before->n; i++) {
+        size_t k =
+            find_function(&before->rows[i], after, paired, renamed, is_renamed(&before->rows[i], after));
+        from = misses_of(before, &before->rows[i].shares);
+        to = misses_of(after, k < after->n ? &after->rows[k].shares : NULL);
+        paired[k] = 1;
+        changes->rows[changes->n++] = (struct analysis_function_change){
+            function_of(&before->rows[i]), module_of(&before->rows[i]), analysis_change_of(&from, &to)};
+    }
+    for (size_t k = 0; k < after->n; k++)
+        if (!paired[k]) {
+            from = misses_of(before, NULL);
+            to = misses_of(after, &after->rows[k].shares);
+            changes->rows[changes->n++] = (struct analysis_function_change){
+                function_of(&after->rows[k]), module_of(&after->rows[k]), analysis_change_of(&from, &to)};
+        }
+    free(paired);
+    free(renamed);
+    qsort(changes->rows, changes->n, sizeof *changes->rows, by_change);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * difference.h - what changed between two profiles of a program: miss ratios by cache size, and misses by
+ * function. Both profiles are taken as independent; a change is significant if its 95% interval, from the
+ * intervals of the two values, does not contain 0.
+ */
+#ifndef CACHEGRAM_ANALYSIS_DIFFERENCE_H
+#define CACHEGRAM_ANALYSIS_DIFFERENCE_H
+
+#include <stddef.h>
+
+#include "analysis/curve.h"
+#include "analysis/hotspots.h"
+#include "base/error.h"
+
+struct analysis_change {
+    double before, after;    /* NaN: unknown */
+    double delta, low, high; /* after - before and its interval; NaN: unknown */
+    int significant;
+};
+
+/* The change between two values with intervals; of points that are unknown, low and high are bounds. */
+struct analysis_change analysis_change_of(const struct curve_point *before, const struct curve_point *after);
+
+/* A function's misses per 1000 references of the whole program. */
+struct analysis_function_change {
+    const char *function; /* "": the module's code has no names */
+    const char *module;   /* path; "": unknown */
+    struct analysis_change misses;
+};
+
+struct analysis_function_changes {
+    struct analysis_change total;
+    struct analysis_function_change *rows; /* largest changes first; the names are those of the hotspots */
+    size_t n;
+};
+
+/*
+ * Pairs the functions of two profiles (ANALYSIS_BY_FUNCTION) by their names and the base names of their
+ * modules; modules that only one profile has count as one that was renamed. A function that one of them lacks has no misses there. 0, or -ENOMEM with err; the caller frees
+ * rows.
+ */
+int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
+                              struct analysis_function_changes *changes, struct error *err);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-diff.c - `cachegram diff`: what changed between two profiles. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/difference.h"
+#include "base/sizes.h"
+#include "report/difference.h"
+
+#define CONDITIONS_MAX 64u
+#define TEXT_ROWS 20u
+#define STATUS_CONDITION 3
+
+enum { OPT_SIZES = 1, OPT_BY, OPT_SIZE, OPT_LIMIT, OPT_FAIL_IF };
+
+static const struct option options[] = {
+    {"sizes", required_argument, NULL, OPT_SIZES},
+    {"by", required_argument, NULL, OPT_BY},
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"limit", required_argument, NULL, OPT_LIMIT},
+    {"fail-if", required_argument, NULL, OPT_FAIL_IF},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram diff [OPTIONS] BEFORE AFTER\n"
+    "\n"
+    "Prints how the miss ratio changed from the profile BEFORE to the profile AFTER, at each cache size, "
+    "and\n"
+    "whether that is significant: whether the 95% interval of the change does not contain 0.\n"
+    "\n"
+    "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
+    "  --by function           misses per 1000 references by function instead, at one cache size\n"
+    "  --size SIZE             with --by function: that size (default 1M)\n"
+    "  --limit N               with --by function: at most so many rows in text; 0: all (default 20)\n"
+    "  --fail-if CONDITION     exit status 3 if it holds; can be repeated. 'mr@1M > 5%' is about the miss\n"
+    "                          ratio in AFTER; 'mr@1M > +0.5%', with a sign, about the change in percentage\n"
+    "                          points, which must be significant. Operators: > < >= <=\n" CLI_OUTPUT_HELP "\n"
+    "CSV columns: size_bytes,before,after,delta,significant,delta_low,delta_high; with --by function:\n"
+    "function,module and the same. Empty: not enough samples.\n";
+
+struct condition {
+    const char *text;
+    double size_bytes;
+    int greater, or_equal;
+    int of_change;    /* with a sign: of the change, otherwise of the value after */
+    double threshold; /* a ratio */
+};
+
+struct arguments {
+    struct cli_output output;
+    const char *sizes;
+    int by_function, limited, sized;
+    uint64_t size_bytes, limit;
+    struct condition conditions[CONDITIONS_MAX];
+    size_t nconditions;
+};
+
+static const char *skip_spaces(const char *s)
+{
+    return s + strspn(s, " \t");
+}
+
+/* 0, or -1: not a condition. */
+static int parse_condition(const char *text, struct condition *c)
+{
+    char size[SIZE_TEXT];
+    uint64_t bytes;
+    char *end;
+    const char *s = skip_spaces(text);
+    if (strncmp(s, "mr@", 3) != 0)
+        return -1;
+    s += 3;
+    size_t length = strcspn(s, " \t<>=");
+    if (length == 0 || length >= sizeof size)
+        return -1;
+    snprintf(size, sizeof size, "%.*s", (int)length, s);
+    if (size_parse(size, &bytes, NULL) != 0)
+        return -1;
+    s = skip_spaces(s + length);
+    if (*s != '>' && *s != '<')
+        return -1;
+    *c = (struct condition){.text = text, .size_bytes = (double)bytes, .greater = *s == '>'};
+    c->or_equal = *++s == '=';
+    s = skip_spaces(s + c->or_equal);
+    c->of_change = *s == '+' || *s == '-';
+    if (!strchr("0123456789.", s[c->of_change]) || !s[c->of_change])
+        return -1;
+    c->threshold = strtod(s, &end);
+    if (*end == '%') {
+        c->threshold /= 100;
+        end++;
+    }
+    return *skip_spaces(end) == '\0' && isfinite(c->threshold) ? 0 : -1;
+}
+
+/* 0, or the exit status of wrong usage. */
+static int take_option(int opt, const char *value, struct arguments *a)
+{
+    struct error err;
+    switch (opt) {
+    case OPT_SIZES:
+        a->sizes = value;
+        return 0;
+    case OPT_BY:
+        if (strcmp(value, "function") != 0)
+            return cli_misuse("diff", "'%s' is not what rows can be: function", value);
+        a->by_function = 1;
+        return 0;
+    case OPT_SIZE:
+        a->sized = 1;
+        return size_parse(value, &a->size_bytes, &err) != 0 ? cli_misuse("diff", "%s", err.text) : 0;
+    case OPT_LIMIT:
+        a->limited = 1;
+        return cli_parse_whole(value, UINT32_MAX, &a->limit) != 0
+                   ? cli_misuse("diff", "'%s' is not a number of rows", value)
+                   : 0;
+    default:
+        if (a->nconditions == CONDITIONS_MAX)
+            return cli_misuse("diff", "more than %u conditions", CONDITIONS_MAX);
+        return parse_condition(value, &a->conditions[a->nconditions++]) != 0
+                   ? cli_misuse("diff", "'%s' is not a condition such as 'mr@1M > +0.5%%'", value)
+                   : 0;
+    }
+}
+
+/* 0, or 2 after a message. */
+static int check_arguments(int argc, char **argv, const struct arguments *a)
+{
+    if (argc - optind != 2)
+        return cli_misuse("diff", "two profiles are needed, before and after%s%s",
+                          argc - optind > 2 ? "; surplus: " : "", argc - optind > 2 ? argv[optind + 2] : "");
+    if (a->by_function && a->sizes)
+        return cli_misuse("diff", "--by function is for one cache size: --size instead of --sizes");
+    if (!a->by_function && (a->sized || a->limited))
+        return cli_misuse("diff", "%s needs --by function", a->sized ? "--size" : "--limit");
+    return 0;
+}
+
+static int read_curve(const char *file, struct analysis_curve *curve, struct error *err)
+{
+    static const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    struct profile *p;
+    int code = profile_open(file, &p, err);
+    if (code != 0)
+        return code;
+    curve->profile = file;
+    code = analysis_curve_compute(p, &question, curve, err);
+    profile_close(p, 0, NULL);
+    return code;
+}
+
+/* Both curves at the sizes of the list and of the conditions, and their changes; the caller frees points of
+ * both and *changes. */
+static int compare_curves(char **files, const struct arguments *a, struct analysis_curve curves[2],
+                          struct analysis_change **changes, struct error *err)
+{
+    char *list = NULL;
+    size_t bytes;
+    FILE *memory = open_memstream(&list, &bytes);
+    int code = 0;
+    if (!memory)
+        return error_set(err, -ENOMEM, "out of memory");
+    fputs(a->sizes ? a->sizes : CLI_DEFAULT_SIZES, memory);
+    for (size_t i = 0; i < a->nconditions; i++)
+        fprintf(memory, ",%.0f", a->conditions[i].size_bytes);
+    if (fclose(memory) != 0)
+        code = error_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < 2 && code == 0; i++) {
+        curves[i].points = cli_points(list, &curves[i].n, err);
+        code = curves[i].points ? read_curve(files[i], &curves[i], err) : -EINVAL;
+    }
+    free(list);
+    if (code == 0 && curves[0].line_bytes != curves[1].line_bytes)
+        code = error_set(err, -EINVAL,
+                         "%s has lines of %u bytes and %s of %u: record one of them again, with --line",
+                         files[0], curves[0].line_bytes, files[1], curves[1].line_bytes);
+    if (code == 0 && !(*changes = calloc(curves[0].n, sizeof **changes)))
+        code = error_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; code == 0 && i < curves[0].n; i++)
+        (*changes)[i] = analysis_change_of(&curves[0].points[i], &curves[1].points[i]);
+    return code;
+}
+
+static int is_beyond(const struct condition *c, double value)
+{
+    if (c->or_equal && value == c->threshold)
+        return 1;
+    return c->greater ? value > c->threshold : value < c->threshold;
+}
+
+/* Reports each condition that holds, or that cannot be decided. Returns the exit status. */
+static int check_conditions(const struct arguments *a, const struct analysis_curve *after,
+                            const struct analysis_change *changes)
+{
+    int status = 0;
+    for (size_t i = 0; i < a->nconditions; i++) {
+        const struct condition *c = &a->conditions[i];
+        size_t k = 0;
+        while (k + 1 < after->n && after->points[k].size_bytes != c->size_bytes)
+            k++;
+        double value = c->of_change ? changes[k].delta : changes[k].after;
+        if (isnan(value)) {
+            fprintf(stderr, "cachegram: diff: '%s' cannot be decided: not enough samples at this size\n",
+                    c->text);
+            status = status ? status : 1;
+        } else if (is_beyond(c, value) && (!c->of_change || changes[k].significant)) {
+            fprintf(stderr, "cachegram: diff: '%s' holds: %s %+.3f%s\n", c->text,
+                    c->of_change ? "the change is" : "the miss ratio is", 100 * value,
+                    c->of_change ? " points" : "%");
+            status = STATUS_CONDITION;
+        }
+    }
+    return status;
+}
+
+static int read_hotspots(const char *file, uint64_t size_bytes, struct analysis_hotspots *h,
+                         struct error *err)
+{
+    struct analysis_hotspots_question question = {.size_bytes = (double)size_bytes,
+                                                  .by = ANALYSIS_BY_FUNCTION};
+    struct profile *p;
+    int code = profile_open(file, &p, err);
+    if (code != 0)
+        return code;
+    code = analysis_hotspots(p, file, &question, h, err);
+    profile_close(p, 0, NULL);
+    return code;
+}
+
+static int print_functions(char **files, const struct arguments *a, struct error *err)
+{
+    struct analysis_hotspots before = {0}, after = {0};
+    struct analysis_function_changes changes = {0};
+    int code = read_hotspots(files[0], a->size_bytes, &before, err);
+    if (code == 0)
+        code = read_hotspots(files[1], a->size_bytes, &after, err);
+    if (code == 0)
+        code = analysis_function_changes(&before, &after, &changes, err);
+    if (code == 0) {
+        struct report_functions view = {files[0], files[1], (double)a->size_bytes, &changes,
+                                        a->limited ? (size_t)a->limit : TEXT_ROWS};
+        report_function_difference(stdout, &view, a->output.format);
+        free(changes.rows);
+    }
+    analysis_hotspots_clear(&before);
+    analysis_hotspots_clear(&after);
+    return code;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .size_bytes = 1u << 20};
+    struct analysis_curve curves[2] = {{0}};
+    struct analysis_change *changes = NULL;
+    struct error err;
+    int opt, status;
+    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        int taken = cli_output_option("diff", opt, optarg, &a.output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (opt == '?' || opt == ':')
+            return cli_misuse_option("diff", opt, argv);
+        if ((status = take_option(opt, optarg, &a)) != 0)
+            return status;
+    }
+    if ((status = check_arguments(argc, argv, &a)) != 0)
+        return status;
+    if (a.sizes) {
+        uint64_t *sizes;
+        size_t n;
+        if (size_parse_list(a.sizes, &sizes, &n, &err) != 0)
+            return cli_misuse("diff", "%s", err.text);
+        free(sizes);
+    }
+    int code = 0;
+    if (!a.by_function || a.nconditions)
+        code = compare_curves(argv + optind, &a, curves, &changes, &err);
+    if (code == 0 && a.by_function)
+        code = print_functions(argv + optind, &a, &err);
+    else if (code == 0)
+        report_difference(stdout, &(struct report_curves){&curves[0], &curves[1], changes}, a.output.format);
+    status = code != 0 ? cli_fail(&err) : a.nconditions ? check_conditions(&a, &curves[1], changes) : 0;
+    free(curves[0].points);
+    free(curves[1].points);
+    free(changes);
+    return status;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/difference.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+static void put_csv_change(FILE *out, const struct analysis_change *c)
+{
+    report_csv_number(out, c->before);
+    putc(',', out);
+    report_csv_number(out, c->after);
+    putc(',', out);
+    report_csv_number(out, c->delta);
+    fprintf(out, ",%d,", c->significant);
+    report_csv_number(out, c->low);
+    putc(',', out);
+    report_csv_number(out, c->high);
+    putc('\n', out);
+}
+
+static void put_json_change(FILE *out, const struct analysis_change *c)
+{
+    static const char *const names[] = {"before", "after", "delta", "delta_low", "delta_high"};
+    const double values[] = {c->before, c->after, c->delta, c->low, c->high};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        fprintf(out, "\"%s\": ", names[i]);
+        report_json_number(out, values[i]);
+        fputs(", ", out);
+    }
+    fprintf(out, "\"significant\": %s}", c->significant ? "true" : "false");
+}
+
+static void put_json_files(FILE *out, const char *before, const char *after)
+{
+    fputs("{\n  \"before\": ", out);
+    report_json_string(out, before);
+    fputs(",\n  \"after\": ", out);
+    report_json_string(out, after);
+    fputs(",\n", out);
+}
+
+static const char *verdict(const struct analysis_change *c)
+{
+    if (!c->significant)
+        return "";
+    return c->low > 0 ? "  more misses" : "  fewer misses";
+}
+
+static void put_text_files(FILE *out, const char *before, const char *after)
+{
+    fputs("before: ", out);
+    report_plain(out, before);
+    fputs("\nafter:  ", out);
+    report_plain(out, after);
+    fputs("\n\n", out);
+}
+
+/* The largest significant change in one direction, in words. */
+static void put_largest(FILE *out, const struct report_curves *d, int worse)
+{
+    size_t found = d->before->n;
+    char text[SIZE_TEXT];
+    for (size_t i = 0; i < d->before->n; i++) {
+        const struct analysis_change *c = &d->changes[i];
+        if (c->significant && !isnan(c->delta) && (c->low > 0) == worse &&
+            (found == d->before->n || fabs(c->delta) > fabs(d->changes[found].delta)))
+            found = i;
+    }
+    if (found < d->before->n)
+        fprintf(out, "Largest %s: %+.3f points at %s.\n", worse ? "increase" : "decrease",
+                100 * d->changes[found].delta,
+                size_format((uint64_t)d->before->points[found].size_bytes, text));
+}
+
+static void put_curves_text(FILE *out, const struct report_curves *d)
+{
+    size_t significant = 0;
+    char text[SIZE_TEXT];
+    for (size_t i = 0; i < d->before->n; i++)
+        significant += d->changes[i].significant != 0;
+    fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
+            d->before->line_bytes);
+    put_text_files(out, d->before->profile, d->after->profile);
+    fprintf(out, "Significant changes at %zu of %zu sizes.\n", significant, d->before->n);
+    put_largest(out, d, 0);
+    put_largest(out, d, 1);
+    fprintf(out, "\n%8s  %10s  %10s  %9s  %18s\n", "size", "before", "after", "change", "low to high");
+    for (size_t i = 0; i < d->before->n; i++) {
+        const struct analysis_change *c = &d->changes[i];
+        fprintf(out, "%8s  ", size_format((uint64_t)d->before->points[i].size_bytes, text));
+        if (isnan(c->before))
+            fprintf(out, "%10s  ", "-");
+        else
+            fprintf(out, "%9.3f%%  ", 100 * c->before);
+        if (isnan(c->after))
+            fprintf(out, "%10s  ", "-");
+        else
+            fprintf(out, "%9.3f%%  ", 100 * c->after);
+        if (isnan(c->delta))
+            fprintf(out, "%9s  ", "-");
+        else
+            fprintf(out, "%+9.3f  ", 100 * c->delta);
+        if (!isnan(c->low) && !isnan(c->high))
+            fprintf(out, "%+7.3f to %+7.3f", 100 * c->low, 100 * c->high);
+        fprintf(out, "%s\n", verdict(c));
+    }
+}
+
+void report_difference(FILE *out, const struct report_curves *d, enum report_format format)
+{
+    if (format == REPORT_TEXT) {
+        put_curves_text(out, d);
+        return;
+    }
+    if (format == REPORT_CSV) {
+        fputs("size_bytes,before,after,delta,significant,delta_low,delta_high\n", out);
+    } else {
+        put_json_files(out, d->before->profile, d->after->profile);
+        fprintf(out, "  \"model\": \"%s\",\n  \"line_bytes\": %u,\n  \"points\": [", d->before->model,
+                d->before->line_bytes);
+    }
+    for (size_t i = 0; i < d->before->n; i++)
+        if (format == REPORT_CSV) {
+            fprintf(out, "%.0f,", d->before->points[i].size_bytes);
+            put_csv_change(out, &d->changes[i]);
+        } else {
+            fprintf(out, "%s\n    {\"size_bytes\": %.0f, ", i ? "," : "", d->before->points[i].size_bytes);
+            put_json_change(out, &d->changes[i]);
+        }
+    if (format == REPORT_JSON)
+        fputs("\n  ]\n}\n", out);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void put_function_row(FILE *out, const char *function, const char *module,
+                             const struct analysis_change *c)
+{
+    fprintf(out, "%9.3f  %9.3f  %+9.3f%-14s  ", c->before, c->after, c->delta, verdict(c));
+    report_plain(out, *function ? function : "[no names]");
+    if (*module) {
+        fputs("  (", out);
+        report_plain(out, base_name(module));
+        putc(')', out);
+    }
+    putc('\n', out);
+}
+
+static void put_functions_text(FILE *out, const struct report_functions *f)
+{
+    char text[SIZE_TEXT];
+    size_t n = f->limit && f->limit < f->changes->n ? f->limit : f->changes->n;
+    fprintf(out, "Misses per 1000 references by function, before and after: LRU cache of %s\n",
+            size_format((uint64_t)f->size_bytes, text));
+    put_text_files(out, f->before, f->after);
+    fprintf(out, "%9s  %9s  %9s%14s  %s\n", "before", "after", "change", "", "function");
+    put_function_row(out, "all", "", &f->changes->total);
+    for (size_t i = 0; i < n; i++)
+        put_function_row(out, f->changes->rows[i].function, f->changes->rows[i].module,
+                         &f->changes->rows[i].misses);
+    if (n < f->changes->n)
+        fprintf(out, "\n%zu more functions changed less.\n", f->changes->n - n);
+}
+
+void report_function_difference(FILE *out, const struct report_functions *f, enum report_format format)
+{
+    if (format == REPORT_TEXT) {
+        put_functions_text(out, f);
+        return;
+    }
+    if (format == REPORT_CSV) {
+        fputs("function,module,size_bytes,before,after,delta,significant,delta_low,delta_high\n", out);
+    } else {
+        put_json_files(out, f->before, f->after);
+        fprintf(out, "  \"size_bytes\": %.0f,\n  \"total\": {", f->size_bytes);
+        put_json_change(out, &f->changes->total);
+        fputs(",\n  \"functions\": [", out);
+    }
+    for (size_t i = 0; i < f->changes->n; i++) {
+        const struct analysis_function_change *row = &f->changes->rows[i];
+        if (format == REPORT_CSV) {
+            report_csv_plain(out, row->function);
+            putc(',', out);
+            report_csv_plain(out, row->module);
+            fprintf(out, ",%.0f,", f->size_bytes);
+            put_csv_change(out, &row->misses);
+        } else {
+            fprintf(out, "%s\n    {\"function\": ", i ? "," : "");
+            report_json_string(out, row->function);
+            fputs(", \"module\": ", out);
+            report_json_string(out, row->module);
+            fputs(", ", out);
+            put_json_change(out, &row->misses);
+        }
+    }
+    if (format == REPORT_JSON)
+        fputs(f->changes->n ? "\n  ]\n}\n" : "]\n}\n", out);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* difference.h - output of `cachegram diff`: two profiles, before and after. */
+#ifndef CACHEGRAM_REPORT_DIFFERENCE_H
+#define CACHEGRAM_REPORT_DIFFERENCE_H
+
+#include "analysis/difference.h"
+#include "report/report.h"
+
+/* Two curves of the same sizes, and the change at each size. */
+struct report_curves {
+    const struct analysis_curve *before, *after;
+    const struct analysis_change *changes; /* before->n of them */
+};
+void report_difference(FILE *out, const struct report_curves *curves, enum report_format format);
+
+struct report_functions {
+    const char *before, *after; /* file names */
+    double size_bytes;
+    const struct analysis_function_changes *changes;
+    size_t limit; /* most rows in text; 0: all */
+};
+void report_function_difference(FILE *out, const struct report_functions *functions,
+                                enum report_format format);
+
+#endif
