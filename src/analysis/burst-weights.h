@@ -20,7 +20,8 @@ struct analysis_weight {
 struct analysis_missed {
     uint64_t burst, process; /* ids; of its last touch before that */
     uint32_t tid;
-    uint64_t site; /* id of the instruction that touched it again; 0: not known, or it was never touched */
+    uint64_t site;   /* id of the instruction that touched it again; 0: not known, or it was never touched */
+    uint64_t object; /* id; 0: not known */
     double weight;
 };
 

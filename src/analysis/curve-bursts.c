@@ -268,8 +268,12 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->clock, b->thread,
                                    (double)list[i].cpu_end_ns, l->watches + curve->watches);
         for (size_t k = 0; k < b->nwatches; k++)
-            l->sites[curve->watches + k] = (struct analysis_missed){
-                list[i].id, list[i].process, list[i].tid, l->watched[next - b->nwatches + k].site, 0};
+            l->sites[curve->watches + k] =
+                (struct analysis_missed){.burst = list[i].id,
+                                         .process = list[i].process,
+                                         .tid = list[i].tid,
+                                         .site = l->watched[next - b->nwatches + k].site,
+                                         .object = l->watched[next - b->nwatches + k].object};
         curve->watches += b->nwatches;
         note_watches(l, next - b->nwatches, next, curve);
         for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)

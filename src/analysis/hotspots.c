@@ -286,6 +286,38 @@ static int make_far_shares(struct reading *r, struct error *err)
     return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
 }
 
+/* The site by which rows find what missed; 0: not known. If rows are by object only, any will do. */
+static uint32_t site_of_missed(const struct reading *r, const struct analysis_missed *m)
+{
+    if (m->site && m->site <= r->groups.most_site)
+        return (uint32_t)m->site;
+    for (uint64_t site = 1; site <= r->groups.most_site && r->h->by == ANALYSIS_BY_NOTHING; site++)
+        if (r->groups.of_site[site] != ANALYSIS_NO_GROUP)
+            return (uint32_t)site;
+    return 0;
+}
+
+/* Whether the row of what missed is known: with objects these must be known, too. */
+static int has_row(const struct reading *r, const struct analysis_missed *m, uint32_t *site)
+{
+    *site = site_of_missed(r, m);
+    return *site && is_selected(r, m->process, m->tid) &&
+           (!r->h->objects || (m->object && m->object <= UINT32_MAX));
+}
+
+/* Code that misses may not have been seen in any burst. */
+static int add_rows_of_missed(struct reading *r, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
+        const struct analysis_missed *m = &r->weights.missed[i];
+        uint32_t site;
+        if (m->weight > 0 && has_row(r, m, &site))
+            code = analysis_groups_add(r->h, &r->groups, site, (uint32_t)m->object);
+    }
+    return code < 0 ? error_set(err, code, "out of memory for the hotspots") : 0;
+}
+
 static int find_far_shares(struct reading *r, struct error *err)
 {
     double samples;
@@ -294,9 +326,10 @@ static int find_far_shares(struct reading *r, struct error *err)
         return 0;
     for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
         const struct analysis_missed *m = &r->weights.missed[i];
-        uint32_t row = ANALYSIS_NO_GROUP, function = m->site ? function_of(r, m->site) : ANALYSIS_NO_GROUP;
-        if (m->site && m->site <= r->groups.most_site && !r->h->objects)
-            row = r->groups.of_site[m->site];
+        uint32_t row = ANALYSIS_NO_GROUP, function = m->site ? function_of(r, m->site) : ANALYSIS_NO_GROUP,
+                 site;
+        if (has_row(r, m, &site))
+            row = analysis_groups_row(r->h, &r->groups, site, (uint32_t)m->object);
         if (is_selected(r, m->process, m->tid))
             code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_NOBODY,
                                   function != ANALYSIS_NO_GROUP ? function : FAR_SHARES_NOBODY,
@@ -388,6 +421,8 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         r->pairing = 1;
         code = profile_each_site_counts(p, take_pairs, r, err);
         r->pairing = 0;
+        if (code == 0)
+            code = add_rows_of_missed(r, err);
     }
     if (code != 0)
         return code;

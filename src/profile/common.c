@@ -20,7 +20,7 @@ static const char *const stmt_text[STMT_COUNT] = {
         "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [STMT_WATCH] =
         "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns, "
-        "weight, inside_refs) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "weight, inside_refs, object) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [STMT_OUTCOME] = "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ?, cpu_ns = ?,"
                      " inside_refs = ?, pc = ? WHERE id = ?",
     [STMT_WATCH_SITE] = "UPDATE watch SET site = ? WHERE id = ?",

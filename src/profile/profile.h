@@ -78,6 +78,7 @@ struct profile_watch {
     double cpu_ns;          /* CPU time of the process' own code in that time; NaN: open, or unknown */
     double translated_refs; /* references in addition, in translated code; NaN: likewise */
     double clock_error;     /* relative error of refs; NaN: unknown */
+    uint64_t object;        /* id of its data object (profile/objects.h); 0: not known */
     uint64_t pc;            /* of the instruction that touched it again; 0: not known */
     uint64_t site;          /* id of that instruction (profile/sites.h); 0: not known; not written */
 };

@@ -404,7 +404,7 @@ int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, 
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
 {
     static const char sql[] = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error,"
-                              " cpu_ns, weight, inside_refs, pc, site FROM watch ORDER BY burst, id";
+                              " cpu_ns, weight, inside_refs, pc, site, object FROM watch ORDER BY burst, id";
     sqlite3_stmt *s = NULL;
     struct profile_watch *list = NULL;
     size_t used = 0, capacity = 0;
@@ -439,6 +439,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
             .translated_refs = column_or_nan(s, 10),
             .pc = (uint64_t)sqlite3_column_int64(s, 11),
             .site = (uint64_t)sqlite3_column_int64(s, 12),
+            .object = (uint64_t)sqlite3_column_int64(s, 13),
         };
     }
     if (code == 0 && rc != SQLITE_DONE)

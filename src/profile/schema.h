@@ -22,7 +22,7 @@ static const char profile_schema[] =
     "CREATE TABLE watch(id INTEGER PRIMARY KEY, burst INTEGER, address INTEGER, position INTEGER, age "
     "INTEGER,"
     " outcome_code INTEGER, outcome TEXT, refs REAL, clock_error REAL, cpu_ns REAL, weight REAL,"
-    " inside_refs REAL, pc INTEGER, site INTEGER);"
+    " inside_refs REAL, pc INTEGER, site INTEGER, object INTEGER);"
     "CREATE TABLE histogram(burst INTEGER, kind TEXT, total INTEGER, bins BLOB, PRIMARY KEY(burst, kind));"
     "CREATE TABLE reuse_window(id INTEGER PRIMARY KEY, start_ref INTEGER, refs INTEGER);"
     "CREATE TABLE reuse_sample(id INTEGER PRIMARY KEY, window INTEGER, ref INTEGER, distance INTEGER,"

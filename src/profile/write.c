@@ -408,6 +408,8 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
     sqlite3_bind_double(s, 9, watch->cpu_ns);
     sqlite3_bind_double(s, 10, watch->weight);
     sqlite3_bind_double(s, 11, watch->translated_refs);
+    if (watch->object != 0)
+        sqlite3_bind_int64(s, 12, (sqlite3_int64)watch->object);
     int code = step_done(p, s, err);
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);

@@ -188,7 +188,13 @@ static void test_watches(void **state)
     struct profile_burst b = {
         .references = 1, .start_refs = NAN, .refs_per_ns = NAN, .string_hits = NAN, .gap_ns = 2e7};
     struct profile_watch w[3] = {
-        {.burst = 2, .address = UINT64_MAX - 63, .position = 5, .age = 6, .refs = NAN, .clock_error = NAN},
+        {.burst = 2,
+         .object = 9,
+         .address = UINT64_MAX - 63,
+         .position = 5,
+         .age = 6,
+         .refs = NAN,
+         .clock_error = NAN},
         {.burst = 1, .address = 64, .position = 0, .age = 0, .refs = NAN, .clock_error = NAN},
         {.burst = 2, .address = 128, .outcome = PROFILE_REFUSED, .refs = 0, .clock_error = 0},
     };
@@ -242,9 +248,10 @@ static void test_watches(void **state)
     assert_true(watches[1].id == w[0].id && watches[1].address == w[0].address && watches[1].position == 5 &&
                 watches[1].age == 6 && watches[1].outcome == PROFILE_REUSED && watches[1].refs == 12.5 &&
                 watches[1].cpu_ns == 1e6 && watches[1].translated_refs == 300 &&
-                watches[1].clock_error == .25 && watches[1].pc == UINT64_MAX - 5 && watches[1].site == 3);
+                watches[1].clock_error == .25 && watches[1].pc == UINT64_MAX - 5 && watches[1].site == 3 &&
+                watches[1].object == 9);
     assert_true(watches[2].outcome == PROFILE_REFUSED && watches[2].refs == 0 && watches[2].pc == 0 &&
-                watches[2].site == 0);
+                watches[2].object == 0 && watches[2].site == 0);
     assert_int_equal(profile_get_sets(p, b.id, 64, out, &err), 0);
     assert_memory_equal(in, out, sizeof *in);
     assert_int_equal(profile_get_sets(p, b.id, 128, out, &err), -ENOENT);

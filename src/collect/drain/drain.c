@@ -113,7 +113,9 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
                                               .tid = desc->tid,
                                               .survivors = summary->survivors,
                                               .n = summary->lines,
-                                              .touches = summary->touches};
+                                              .touches = summary->touches,
+                                              .object_of = reduce_object_of,
+                                              .ctx = &slot->process};
             nrequests = watches_choose(d->watch.watches, &burst, &requests, err);
         }
     }

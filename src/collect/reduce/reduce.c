@@ -395,6 +395,12 @@ const struct code *reduce_code(const struct reducer *r)
     return r->code;
 }
 
+uint32_t reduce_object_of(void *process, uint64_t line)
+{
+    struct reduce_process *of = process;
+    return of->objects != NULL ? objects_find(of->objects, line) : 0;
+}
+
 struct object_table *reduce_objects(const struct reducer *r)
 {
     return r->objects;

@@ -102,6 +102,8 @@ struct object_table *reduce_objects(const struct reducer *r);
  */
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
                            uint32_t pid, struct error *err);
+/* Number of a line's data object in the table of all; 0: not looked for. process: a struct reduce_process. */
+uint32_t reduce_object_of(void *process, uint64_t line);
 /* Stores the run's histograms (full mode; else does nothing). 0, or negative with err. */
 int reduce_store(struct reducer *r, struct profile *p, struct error *err);
 /* REDUCE_FULL_FIRST: processes that there are now go on in bursts. */

@@ -110,6 +110,7 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
             .cpu_ns = NAN,
             .translated_refs = NAN,
             .clock_error = NAN,
+            .object = burst->object_of != NULL ? burst->object_of(burst->ctx, survivor.line) : 0,
         };
         int status = profile_add_watch(w->profile, &watch, err);
         if (status < 0)

@@ -50,6 +50,9 @@ struct watch_burst {
     const struct stackdist_survivor *survivors;
     size_t n;
     uint64_t touches; /* that it made */
+    /* Number of a line's data object; NULL: they are not looked for. */
+    uint32_t (*object_of)(void *ctx, uint64_t line);
+    void *ctx;
 };
 
 /*
