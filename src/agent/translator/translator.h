@@ -72,6 +72,8 @@ int arch_init(const struct translator_ops *ops);
 int arch_gs_in_use(void); /* the interrupted thread uses the GS base itself */
 void arch_thread_init(struct thread *t);
 int arch_in_cache(uint64_t pc);
+/* The target's instruction that the thread executes at pc; 0: not known. */
+uint64_t arch_source_pc(uint64_t pc);
 /* Code to run; 0: not possible, t->translation.leave_end says why. */
 uint64_t arch_translate(struct thread *t, uint64_t pc);
 void arch_enter(struct thread *t); /* sets the GS base */

@@ -11,6 +11,7 @@
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
+#include "agent/translator/translator.h"
 #include "agent/watch/watch-internal.h"
 
 /* Program CPU time of the other threads. */
@@ -109,7 +110,8 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     were_many |= watch_several_threads();
     uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_work_begins(t) : 0;
     uint64_t before = __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE);
-    was_protected = touch(address, uc && !region_is_agent(arch_pc(uc)) ? arch_pc(uc) : 0, now, &wanted);
+    uint64_t pc = uc ? arch_source_pc(arch_pc(uc)) : 0;
+    was_protected = touch(address, region_is_agent(pc) ? 0 : pc, now, &wanted);
     if (was_protected == 0)
         return were_many && access_now_works(address, write, before);
     if (was_protected < 0)

@@ -30,6 +30,14 @@ static const struct place *place_of(const struct block *b, uint64_t rip)
     return &b->places[i];
 }
 
+uint64_t arch_source_pc(uint64_t pc)
+{
+    const struct block *b = arch_in_cache(pc) ? cache_find_code(pc) : NULL;
+    if (b)
+        return b->pc + place_of(b, pc)->pc_offset;
+    return arch_in_cache(pc) ? 0 : pc;
+}
+
 /* In a counting block. */
 static enum arch_fault counting_fault(const struct thread *t, const struct block *b, uint64_t rip, int sig,
                                       uint64_t address)
