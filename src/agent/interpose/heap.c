@@ -4,10 +4,10 @@
  * allocator stays in use, and report a sample of the blocks to the collector (wire_heap).
  *
  * A block is sampled with a probability that grows with its size: each thread counts bytes down from a random
- * number, whose mean is wire_heap.interval, and reports the block at which the count passes zero. Large blocks
- * are thus always reported, and small ones rarely. What is reported has the top of the caller's stack, from
- * which the collector finds the call path. A filter of one byte for each 16 bytes of memory, modulo its size,
- * tells which blocks may have been reported: a free of another block costs one load.
+ * number, whose mean is wire_heap.interval, and reports the block at which the count passes zero. Large
+ * blocks are thus always reported, and small ones rarely. What is reported has the top of the caller's stack,
+ * from which the collector finds the call path. A filter of one byte for each 16 bytes of memory, modulo its
+ * size, tells which blocks may have been reported: a free of another block costs one load.
  *
  * An ordinary call adds a few instructions and ends in a jump to the next function. Nothing here allocates,
  * waits or takes a lock, and nothing changes errno. Functions that are called before the constructor look up
@@ -65,8 +65,8 @@ static struct {
     void *(*pvalloc)(size_t);
     void *(*mmap)(void *, size_t, int, int, int, off_t);
     int (*munmap)(void *, size_t);
-} next = {first_malloc, first_calloc, first_realloc, first_free,   first_aligned, first_memalign,
-          first_posix,  first_valloc, first_pvalloc, first_mmap,   first_munmap};
+} next = {first_malloc, first_calloc, first_realloc, first_free, first_aligned, first_memalign,
+          first_posix,  first_valloc, first_pvalloc, first_mmap, first_munmap};
 
 /* --- look-up --- */
 
@@ -431,7 +431,7 @@ EXPORT void *realloc(void *block, size_t bytes)
 {
     int passed = passes(bytes);
     return UNLIKELY(passed || may_be_known(block) || is_early(block)) ? reported_realloc(block, bytes)
-                                                                     : next.realloc(block, bytes);
+                                                                      : next.realloc(block, bytes);
 }
 
 EXPORT void free(void *block)
