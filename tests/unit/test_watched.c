@@ -693,6 +693,40 @@ static void places_without_rates(void **state)
     free(b);
 }
 
+/* The bootstrap's standard deviation is too small with few bursts: the interval is wider than it says. */
+static void few_bursts_widen(void **state)
+{
+    (void)state;
+    double width[2];
+    for (int many = 0; many < 2; many++) {
+        size_t n = many ? 30 : 3;
+        struct curve_burst *b = calloc(n, sizeof *b);
+        struct curve_watch *watches = calloc(n, 4 * sizeof *watches);
+        for (size_t i = 0; i < n; i++) { /* the share of misses has the same variance in both */
+            hist_add(&b[i].stack, 100, i % 3 == 0 ? 500 : 300);
+            hist_add(&b[i].stack, 1, i % 3 == 0 ? 500 : 700);
+            b[i].reuse = b[i].stack;
+            hist_add(&b[i].first, 0, 4);
+            hist_add(&b[i].age, 0, 4);
+            for (size_t k = 0; k < 4; k++)
+                watches[4 * i + k] = (struct curve_watch){.refs = 5, .outcome = CURVE_REUSED};
+            b[i].references = 1004;
+            b[i].weight = 1004;
+            b[i].start_refs = NAN;
+            b[i].watches = &watches[4 * i];
+            b[i].nwatches = 4;
+        }
+        struct curve_point p = at_lines(64);
+        assert_int_equal(curve_watched(b, n, LINE, 1, &p, 1, NULL), 0);
+        width[many] = p.high - p.low;
+        free(b);
+        free(watches);
+    }
+    /* sqrt(10) from their number, 4.30 / 2.05 * sqrt(3 / 2 * 29 / 30) from Student's distribution; model's
+     * errors less. */
+    assert_true(width[0] > 5 * width[1]);
+}
+
 /* A part of the run of which every reference was recorded, and bursts that are a sample of the rest. */
 static void certain_part(void **state)
 {
@@ -731,8 +765,16 @@ static void certain_part(void **state)
     assert_int_equal(curve_watched(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
     near(both.miss_ratio, (1 + sampled.miss_ratio) / 2, 1e-9);
     /* Half of the references have no sampling error. What is added for the model's own is in proportion. */
-    assert_true(both.high - both.low > .4 * (sampled.high - sampled.low));
-    assert_true(both.high - both.low < (sampled.high - sampled.low));
+    double width = both.high - both.low;
+    assert_true(width > 0.4 * (sampled.high - sampled.low));
+    assert_true(width < (sampled.high - sampled.low));
+    /* The part weighs more or less than assumed, by a factor whose logarithm has this standard deviation: the
+     * estimate is the same, and the interval holds those of twice and half the weight. */
+    part->scale_doubt = 0.6;
+    assert_int_equal(curve_watched(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
+    near(both.miss_ratio, (1 + sampled.miss_ratio) / 2, 1e-9);
+    assert_true(both.low < (1 + 2 * sampled.miss_ratio) / 3 && both.high > (2 + sampled.miss_ratio) / 3);
+    part->scale_doubt = 0;
 
     assert_int_equal(curve_watched_statcache(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
     assert_true(both.miss_ratio > .1 && both.miss_ratio <= 1);
@@ -787,6 +829,7 @@ int main(void)
         cmocka_unit_test(intervals_cover_and_shrink),
         cmocka_unit_test(few_watched_lines_give_wide_intervals),
         cmocka_unit_test(ways_by_hand),
+        cmocka_unit_test(few_bursts_widen),
         cmocka_unit_test(certain_part),
         cmocka_unit_test(placed_by_time),
         cmocka_unit_test(places_without_rates),

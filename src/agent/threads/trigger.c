@@ -86,9 +86,9 @@ static void set_timer(struct thread *t, uint64_t at)
 }
 
 /*
- * Plans the next burst after `from`: one at a random place of each stratum of the thread's own CPU time,
- * which is without what it spent in translated code. With that, bursts near to each other would represent
- * less of the program than they are said to.
+ * Plans the next burst after `from`, at a random point of the next stratum of the thread's CPU time. In a run
+ * with an allowance, time in translated code is excluded: there bursts are so dense that they would represent
+ * much less of the program than their gap. (Without one, that time is within the overhead.)
  */
 static void plan_in_next_stratum(struct thread *t, uint64_t from, uint64_t gap)
 {
@@ -231,16 +231,18 @@ static void arm(struct thread *t, int skip)
     uint64_t from = skip && t->timing.planned_ns < now ? t->timing.planned_ns
                     : t->timing.entered_ns             ? t->timing.entered_ns
                                                        : now;
-    if (t->timing.entered_ns) { /* the burst's time is not the thread's own */
+    if (t->timing.entered_ns && session->begins_full) { /* the burst's time is not the thread's own */
         t->timing.translated_ns += now - t->timing.entered_ns;
         from += now - t->timing.entered_ns;
     }
     t->timing.entered_ns = 0;
     plan_in_next_stratum(t, from, gap);
-    while (skip && t->timing.planned_ns < now) /* it was met in the same call, which has no burst either */
+    while (skip &&
+           t->timing.planned_ns < now) /* it passed in the same system call, where no burst can begin */
         plan_in_next_stratum(t, t->timing.planned_ns, gap);
     uint64_t at = t->timing.planned_ns;
-    /* The burst took so long that its next is over already: else slow code would be met too seldom. */
+    /* The burst lasted beyond the next planned moment. That burst begins as soon as possible: otherwise slow
+     * code would be sampled too rarely. */
     t->timing.takes_any_tick = !skip && at < now + AGAIN_NS;
     if (t->timing.takes_any_tick)
         at = now + AGAIN_NS;
