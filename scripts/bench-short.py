@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How good the default of `record` is for short runs: curves against exact ones of full mode, same programs and inputs.
 
-Eight programs that no constant of cachegram was fitted to, with inputs that make them take so many seconds natively. For
-each program and length: the exact curve once (record --mode full), then --runs recordings with each set of options. Told
+Eight programs (brotli, jq, mawk, binutils, diffutils, flac, tcl, libxml2-utils must be installed), with inputs that make
+them take so many seconds natively. For each program and length: the exact curve once (record --mode full), then --runs recordings with each set of options. Told
 are, for 32 KB to 8 MB and for 1 to 16 KB in steps of half a power of two, the mean absolute difference of miss ratios in
 percentage points over the sizes that are answered; the share of sizes without an answer; how many of all intervals hold
 the exact value; and the CPU seconds that profiling took, by its own account.
