@@ -13,6 +13,27 @@ static const struct profile_image *image_of(const struct analysis_hotspots *h, u
     return id >= 1 && id <= h->nimages && h->images[id - 1].id == id ? &h->images[id - 1] : NULL;
 }
 
+/* Objects that were never touched have no row, so ids have gaps. The object that stands for all that are the
+ * same. */
+static const struct profile_object *object_of(const struct analysis_hotspots *h, uint64_t id)
+{
+    size_t low = 0, high = h->ndata;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (h->data[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < h->ndata && h->data[low].id == id ? &h->data[h->same[low]] : NULL;
+}
+
+/* 0: not known. */
+static uint32_t id_of(const struct profile_object *object)
+{
+    return object ? (uint32_t)object->id : 0;
+}
+
 static const struct profile_frame *frame_of(const struct analysis_hotspots *h, uint64_t id)
 {
     return id >= 1 && id <= h->nframes && h->frames[id - 1].id == id ? &h->frames[id - 1] : NULL;
@@ -162,16 +183,16 @@ int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *gro
     uint32_t group = group_of(groups, site);
     if (group == ANALYSIS_NO_GROUP)
         return 0;
+    const struct profile_object *known = object_of(h, object);
     if (2 * (groups->npairs + 1) > groups->capacity && grow(h, groups) < 0)
         return -ENOMEM;
-    struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, object);
+    struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, id_of(known));
     if (pair->row != 0)
         return 0;
-    *pair = (struct analysis_pair){group, object, (uint32_t)++groups->npairs};
+    *pair = (struct analysis_pair){group, id_of(known), (uint32_t)++groups->npairs};
     struct analysis_hotspot *row = &h->rows[h->n++];
     *row = groups->groups[group];
-    row->object =
-        object >= 1 && object <= h->ndata && h->data[object - 1].id == object ? &h->data[object - 1] : NULL;
+    row->object = known;
     return 0;
 }
 
@@ -183,6 +204,7 @@ uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct ana
         return group;
     if (groups->capacity == 0)
         return ANALYSIS_NO_GROUP;
-    const struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, object);
+    const struct analysis_pair *pair =
+        pair_at(groups->pairs, groups->capacity, group, id_of(object_of(h, object)));
     return pair->row != 0 ? pair->row - 1 : ANALYSIS_NO_GROUP;
 }

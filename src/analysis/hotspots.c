@@ -9,6 +9,7 @@
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
 #include "analysis/hotspots-groups.h"
+#include "analysis/hotspots-objects.h"
 #include "profile/site-counts.h"
 
 #define DEFAULT_LINE_BYTES 64
@@ -355,7 +356,7 @@ static int load_names(struct profile *p, struct reading *r, struct error *err)
     if (code == 0)
         code = profile_sites(p, &sites, &nsites, err);
     if (code == 0 && r->h->objects)
-        code = profile_objects(p, &r->h->data, &r->h->ndata, err);
+        code = analysis_objects_load(p, r->h, r->question->wrappers, err);
     if (code == 0)
         code = analysis_groups_make(r->h, sites, nsites, &r->groups, err);
     if (code == 0)
@@ -497,7 +498,9 @@ void analysis_hotspots_clear(struct analysis_hotspots *h)
     profile_images_free(h->images, h->nimages);
     profile_frames_free(h->frames, h->nframes);
     profile_objects_free(h->data, h->ndata);
+    free(h->same);
     free(h->rows);
+    h->same = NULL;
     h->images = NULL;
     h->frames = NULL;
     h->rows = NULL;

@@ -28,7 +28,10 @@ enum analysis_by {
 struct analysis_hotspots_question {
     double size_bytes;
     enum analysis_by by;
-    int objects;      /* nonzero: also by data object */
+    int objects; /* nonzero: also by data object */
+    /* Functions that allocate for their callers, besides the usual ones: names or patterns (fnmatch), with
+     * commas between; NULL: none. */
+    const char *wrappers;
     uint32_t tid;     /* only this thread; 0: all */
     const char *comm; /* only processes whose executable has that base name; NULL: all */
 };
@@ -64,8 +67,10 @@ struct analysis_hotspots {
     size_t nimages;
     struct profile_frame *frames;
     size_t nframes;
-    struct profile_object *data;
+    struct profile_object *data; /* names of blocks are those to be shown */
     size_t ndata;
+    int own_malloc; /* with objects: a program has a malloc of its own, whose blocks are not known */
+    uint32_t *same; /* of each of data the first one that is the same in a table */
 };
 
 /* 0, or negative with err: -ENODATA if the profile has no code, or none that was selected. */

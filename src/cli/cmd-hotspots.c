@@ -13,7 +13,7 @@
 #define DEFAULT_SIZE (1u << 20)
 #define DEFAULT_ROWS 20 /* in text */
 
-enum { OPT_SIZE = 1, OPT_BY, OPT_SORT, OPT_LIMIT, OPT_PERCENT, OPT_COMM, OPT_TID, OPT_DSO };
+enum { OPT_SIZE = 1, OPT_BY, OPT_SORT, OPT_LIMIT, OPT_PERCENT, OPT_COMM, OPT_TID, OPT_WRAPPERS, OPT_DSO };
 
 static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
@@ -23,6 +23,7 @@ static const struct option options[] = {
     {"percent-limit", required_argument, NULL, OPT_PERCENT},
     {"comm", required_argument, NULL, OPT_COMM},
     {"tid", required_argument, NULL, OPT_TID},
+    {"alloc-wrappers", required_argument, NULL, OPT_WRAPPERS},
     {"dso", required_argument, NULL, OPT_DSO},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
@@ -47,6 +48,9 @@ static const char usage[] =
     "  --percent-limit P       only rows with at least P% of the misses\n"
     "  --comm NAME             only processes that ran this executable\n"
     "  --tid TID               only this thread\n"
+    "  --alloc-wrappers NAME,...\n"
+    "                          functions that allocate for others, besides the usual ones such as xmalloc:\n"
+    "                          blocks are named by their callers. Names may be patterns, such as my_*\n"
     "  --dso FILE              only code (--by object: data) of this executable or library\n" CLI_OUTPUT_HELP
     "  --format collapsed      collapsed stacks for flame graphs, by line unless --by says otherwise:\n"
     "                          module;function;inlined function;file:line and millionths of all misses\n"
@@ -148,6 +152,9 @@ static int take_option(int opt, const char *value, struct arguments *a)
         if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
             return cli_misuse("hotspots", "'%s' is not a thread's number", value);
         a->question.tid = (uint32_t)number;
+        return 0;
+    case OPT_WRAPPERS:
+        a->question.wrappers = value;
         return 0;
     default:
         a->view.dso = value;

@@ -56,6 +56,7 @@ static const char usage_text[] =
     "      --seed N        seed of the random gaps (default: a new one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
     "      --no-follow     do not profile the command's children\n"
+    "      --no-objects    do not identify data objects (hotspots --by object)\n"
     "      --help          this text\n"
     "\n"
     "Exit status: the command's own, 128+N if signal N killed it; 125 if recording could not be started,\n"
@@ -76,6 +77,7 @@ enum {
     OPTION_COUNT_VECTOR,
     OPTION_SWITCH_MS,
     OPTION_NO_FOLLOW,
+    OPTION_NO_OBJECTS,
     OPTION_REDUCE,
     OPTION_CLOCK,
     OPTION_HELP
@@ -97,6 +99,7 @@ static const struct option options_table[] = {
     {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
     {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
+    {"no-objects", no_argument, NULL, OPTION_NO_OBJECTS},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -226,6 +229,9 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_NO_FOLLOW:
         o->follow = 0;
         return 0;
+    case OPTION_NO_OBJECTS:
+        o->objects = 0;
+        return 0;
     case OPTION_REDUCE: /* for benchmarks: in the man page only */
         for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++)
             if (strcmp(value, reductions[i]) == 0) {
@@ -333,6 +339,7 @@ int cmd_record(int argc, char **argv)
         .line_bytes = 64,
         .lines_rate = 1,
         .follow = 1,
+        .objects = 1,
         .reduce = COLLECT_REDUCE_DISTANCES,
     };
     if (getrandom(&o.seed, sizeof(o.seed), GRND_NONBLOCK) != sizeof(o.seed))

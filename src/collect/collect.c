@@ -228,6 +228,7 @@ static int prepare(struct run *r, struct error *err)
     if (r->clock == COLLECT_CLOCK_PMU)
         r->session.map->perf = WIRE_EVENTS_OF_COUNTERS;
     r->session.map->line_bytes = o->line_bytes;
+    r->session.map->heap = o->objects && o->reduce == COLLECT_REDUCE_DISTANCES && o->lines_rate == 1;
     r->session.map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     r->start_ns = monotonic_ns();
@@ -615,6 +616,7 @@ static void name_code(struct run *r)
         return;
     struct symbols_code code = code_found(reduce_code(r->reducer));
     code.objects = object_table_all(reduce_objects(r->reducer), &code.nobjects);
+    code.files = object_table_files(reduce_objects(r->reducer), &code.nfiles);
     if (profile_commit(r->profile, &err) < 0 || symbols_name(r->profile, &code, &err) < 0)
         warn(r->result, "code was not named: %s", err.text);
 }

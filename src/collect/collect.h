@@ -48,6 +48,7 @@ struct collect_options {
                               budget */
     unsigned switch_ms;    /* for tests: mean time between switches of full mode and bursts; 0: none */
     int follow;            /* children too */
+    int objects;           /* data objects are identified, and allocations sampled */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
     char **argv;              /* the command, NULL-terminated */

@@ -41,6 +41,8 @@ static const char *const stmt_text[STMT_COUNT] = {
                            "VALUES(?, ?, ?, ?, ?)",
     [STMT_OBJECT] = "INSERT INTO object(id, kind, name, module, offset, size, refs, first_touches) "
                     "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_OBJECT_FRAME] = "INSERT INTO object_frame(object, depth, module, offset, frame) "
+                          "VALUES(?, ?, ?, ?, ?)",
     [STMT_SITE_OBJECT] = "INSERT INTO site_object(site, object, refs) VALUES(?, ?, ?)",
     [STMT_GET] = "SELECT value FROM run WHERE key = ?",
     [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",

@@ -32,6 +32,7 @@ enum profile_stmt {
     STMT_SITE_DISTANCE,
     STMT_OBJECT,
     STMT_SITE_OBJECT,
+    STMT_OBJECT_FRAME,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT

@@ -8,8 +8,8 @@
 
 #include "profile/internal.h"
 
-static const char *const kinds[PROFILE_OBJECT_KINDS] = {"variable", "section",   "stack",   "tls",  "heap",
-                                                        "file",     "anonymous", "unknown", "other"};
+static const char *const kinds[PROFILE_OBJECT_KINDS] = {"variable", "section",   "stack", "tls",     "heap",
+                                                        "file",     "anonymous", "block", "unknown", "other"};
 
 const char *profile_object_kind(enum profile_object_kind kind)
 {
@@ -46,6 +46,21 @@ int profile_add_site_object(struct profile *p, uint64_t site, uint64_t object, u
     sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)object);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)references);
+    return profile_step(p, s, err);
+}
+
+int profile_add_object_frame(struct profile *p, const struct profile_object_frame *frame, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_OBJECT_FRAME, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)frame->object);
+    sqlite3_bind_int64(s, 2, frame->depth);
+    if (*frame->module)
+        sqlite3_bind_text(s, 3, frame->module, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)frame->offset);
+    if (frame->frame != 0)
+        sqlite3_bind_int64(s, 5, (sqlite3_int64)frame->frame);
     return profile_step(p, s, err);
 }
 
@@ -93,4 +108,40 @@ void profile_objects_free(struct profile_object *objects, size_t n)
         free(objects[i].module);
     }
     free(objects);
+}
+
+static void take_frame(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_object_frame *)element =
+        (struct profile_object_frame){.object = (uint64_t)sqlite3_column_int64(s, 0),
+                                      .depth = (uint32_t)sqlite3_column_int64(s, 1),
+                                      .module = profile_column_text(s, 2),
+                                      .offset = (uint64_t)sqlite3_column_int64(s, 3),
+                                      .frame = (uint64_t)sqlite3_column_int64(s, 4)};
+}
+
+int profile_object_frames(struct profile *p, struct profile_object_frame **frames, size_t *n,
+                          struct error *err)
+{
+    void *list;
+    int code = profile_read_all(
+        p, "SELECT object, depth, module, offset, frame FROM object_frame ORDER BY object, depth",
+        sizeof **frames, take_frame, &list, n, err);
+    if (code < 0)
+        return code;
+    *frames = list;
+    for (size_t i = 0; i < *n; i++)
+        if (!(*frames)[i].module)
+            code = -ENOMEM;
+    if (code == 0)
+        return 0;
+    profile_object_frames_free(*frames, *n);
+    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+}
+
+void profile_object_frames_free(struct profile_object_frame *frames, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(frames[i].module);
+    free(frames);
 }

@@ -17,6 +17,7 @@ enum profile_object_kind {
     PROFILE_OBJECT_HEAP,         /* what malloc got from brk */
     PROFILE_OBJECT_FILE,         /* mapped */
     PROFILE_OBJECT_ANONYMOUS,    /* mapped without a file */
+    PROFILE_OBJECT_BLOCK,        /* allocated, by the call path of the allocation: table object_frame */
     PROFILE_OBJECT_UNKNOWN,      /* the mapping was not seen */
     PROFILE_OBJECT_OTHER,        /* there are more objects than the profile distinguishes */
     PROFILE_OBJECT_KINDS
@@ -32,6 +33,15 @@ struct profile_object {
     uint64_t references, firsts; /* touches (an estimate), and of these first touches of a line */
 };
 
+/* A call of the path by which a block was allocated. */
+struct profile_object_frame {
+    uint64_t object;
+    uint32_t depth;  /* 0: that of the allocation function; then its caller, ... */
+    char *module;    /* path; "": code made at run time */
+    uint64_t offset; /* in the file, right before the call's end */
+    uint64_t frame;  /* id of its innermost frame; 0: nothing is known */
+};
+
 /* "variable", ...; kind below PROFILE_OBJECT_KINDS. */
 const char *profile_object_kind(enum profile_object_kind kind);
 /* With the id in it, which must be new. */
@@ -42,5 +52,10 @@ int profile_add_site_object(struct profile *p, uint64_t site, uint64_t object, u
 /* All of them, by id; the caller frees by the function below. */
 int profile_objects(struct profile *p, struct profile_object **objects, size_t *n, struct error *err);
 void profile_objects_free(struct profile_object *objects, size_t n);
+int profile_add_object_frame(struct profile *p, const struct profile_object_frame *frame, struct error *err);
+/* All of them, by object and depth; the caller frees by the function below. */
+int profile_object_frames(struct profile *p, struct profile_object_frame **frames, size_t *n,
+                          struct error *err);
+void profile_object_frames_free(struct profile_object_frame *frames, size_t n);
 
 #endif

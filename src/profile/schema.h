@@ -39,6 +39,8 @@ static const char profile_schema[] =
     " PRIMARY KEY(site, object, kind, lines)) WITHOUT ROWID;"
     "CREATE TABLE object(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, module TEXT, offset INTEGER,"
     " size INTEGER, refs INTEGER, first_touches INTEGER);"
+    "CREATE TABLE object_frame(object INTEGER, depth INTEGER, module TEXT, offset INTEGER, frame INTEGER,"
+    " PRIMARY KEY(object, depth)) WITHOUT ROWID;"
     "CREATE TABLE site_object(site INTEGER, object INTEGER, refs INTEGER, PRIMARY KEY(site, object))"
     " WITHOUT ROWID;"
     "CREATE TABLE block(process INTEGER PRIMARY KEY, sites BLOB);"

@@ -43,6 +43,7 @@ static void put_object(const struct profile_object *object, char text[NAME_ROOM]
         [PROFILE_OBJECT_HEAP] = "[%s]",
         [PROFILE_OBJECT_FILE] = "[file %s]",
         [PROFILE_OBJECT_ANONYMOUS] = "%s",
+        [PROFILE_OBJECT_BLOCK] = "block of %s",
         [PROFILE_OBJECT_UNKNOWN] = "[%s]",
         [PROFILE_OBJECT_OTHER] = "[%s]",
     };
@@ -185,7 +186,8 @@ static void put_object_name(FILE *out, const struct profile_object *object)
     char text[NAME_ROOM];
     put_object(object, text);
     report_plain(out, text);
-    if (object && object->kind == PROFILE_OBJECT_VARIABLE) {
+    if (object && (object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_BLOCK) &&
+        *object->module) {
         fputs("  (", out);
         report_plain(out, base_name(object->module));
         putc(')', out);
@@ -263,6 +265,8 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
         fputs("\nNote: too few watched lines: of references that bursts do not decide, half are assumed to "
               "miss.\n",
               out);
+    if (h->own_malloc)
+        fputs("\nNote: a program has a malloc of its own: its blocks are not known.\n", out);
     if (h->other_bursts)
         fprintf(out, "\nNote: %zu more bursts have no counts of their code, to keep the profile small.\n",
                 h->other_bursts);

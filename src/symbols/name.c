@@ -35,6 +35,7 @@ struct naming {
     uint64_t *row_references, *row_firsts;
     struct tally counts;                         /* by row */
     uint64_t *object_references, *object_firsts; /* of each object; [0]: of none */
+    char *object_used;                           /* likewise: something was counted */
     struct known_frame *frames;
     size_t nframes, frames_capacity;
     /* of the row that is read */
@@ -59,6 +60,7 @@ static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object
     int first = what >= SITE_COUNT_FIRST && what < SITE_COUNT_OBJECT;
     n->row_references[row] += touches ? count : 0;
     n->row_firsts[row] += first ? count : 0;
+    n->object_used[known] = 1;
     n->object_references[known] += what == SITE_COUNT_OBJECT ? count : 0;
     n->object_firsts[known] += first ? count : 0;
     return touches ? 0 : tally_add(&n->counts, row, known, what, count);
@@ -230,17 +232,18 @@ static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t 
                              n->err);
 }
 
-static int name_site(struct naming *n, struct symbols_image *image, struct profile_site *site)
+/* The frames at an offset of the file: the rows of the innermost and the outermost one; 0: none. */
+static int name_place(struct naming *n, struct symbols_image *image, uint64_t offset, uint64_t *inner,
+                      uint64_t *outer)
 {
     struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
-    unsigned nframes = image != NULL && site->offset != PROFILE_SITE_REST
-                           ? symbols_image_frames(image, site->offset, frames)
-                           : 0;
+    unsigned nframes = image != NULL ? symbols_image_frames(image, offset, frames) : 0;
     int code = 0;
+    *inner = *outer = 0;
     for (unsigned i = nframes; i > 0 && code == 0; i--) {
-        code = find_frame(n, &frames[i - 1], site->frame, &site->frame);
+        code = find_frame(n, &frames[i - 1], *inner, inner);
         if (i == nframes)
-            site->outer = site->frame;
+            *outer = *inner;
     }
     return code;
 }
@@ -252,7 +255,9 @@ static int store_site(struct naming *n, struct symbols_image *image, uint32_t ro
                                 .offset = n->offset[row],
                                 .references = n->row_references[row],
                                 .firsts = n->row_firsts[row]};
-    int code = name_site(n, image, &site);
+    int code = 0;
+    if (site.offset != PROFILE_SITE_REST)
+        code = name_place(n, image, site.offset, &site.frame, &site.outer);
     return code == 0 ? profile_add_site(n->profile, &site, n->err) : code;
 }
 
@@ -275,15 +280,65 @@ static int store_counts(struct naming *n)
     return code;
 }
 
+/* The images of blocks' call paths, each opened once. */
+struct images {
+    struct symbols_image **list; /* by number of the file */
+    char *tried;
+};
+
+static struct symbols_image *image_of(struct naming *n, struct images *images, size_t file)
+{
+    if (file < n->code->nfiles && !images->tried[file]) {
+        images->tried[file] = 1;
+        images->list[file] = symbols_image_open(n->code->files[file]);
+    }
+    return file < n->code->nfiles ? images->list[file] : NULL;
+}
+
+/* Stores the call path in a block's name, which has the form that code.h tells. */
+static int store_path(struct naming *n, struct images *images, const struct profile_object *object)
+{
+    const char *at = object->name;
+    int code = 0;
+    for (uint32_t depth = 0; *at != '\0' && code == 0; depth++) {
+        char *end;
+        uint64_t outer;
+        size_t file = strtoull(at, &end, 16);
+        struct profile_object_frame frame = {.object = object->id, .depth = depth};
+        if (*end++ != '+')
+            break;
+        frame.offset = strtoull(end, &end, 16);
+        frame.module = (char *)(file < n->code->nfiles ? n->code->files[file] : "");
+        code = name_place(n, image_of(n, images, file), frame.offset, &frame.frame, &outer);
+        if (code == 0)
+            code = profile_add_object_frame(n->profile, &frame, n->err);
+        at = end + (*end == ' ');
+    }
+    return code;
+}
+
 static int store_objects(struct naming *n)
 {
-    int code = 0;
+    struct images images = {.list = calloc(n->code->nfiles + 1, sizeof *images.list),
+                            .tried = calloc(n->code->nfiles + 1, 1)};
+    int code = images.list != NULL && images.tried != NULL
+                   ? 0
+                   : error_set(n->err, -ENOMEM, "out of memory for the names of data objects");
     for (size_t i = 0; i < n->code->nobjects && code == 0; i++) {
         struct profile_object object = n->code->objects[i];
         object.references = n->object_references[i + 1];
         object.firsts = n->object_firsts[i + 1];
-        code = profile_add_object(n->profile, &object, n->err);
+        if (object.kind == PROFILE_OBJECT_BLOCK && n->object_used[i + 1]) {
+            code = store_path(n, &images, &object);
+            object.name = (char *)"";
+        }
+        if (code == 0 && n->object_used[i + 1])
+            code = profile_add_object(n->profile, &object, n->err);
     }
+    for (size_t i = 0; i < n->code->nfiles && images.list != NULL; i++)
+        symbols_image_close(images.list[i]);
+    free(images.list);
+    free(images.tried);
     return code;
 }
 
@@ -342,6 +397,7 @@ static void naming_clear(struct naming *n)
     free(n->row_firsts);
     free(n->object_references);
     free(n->object_firsts);
+    free(n->object_used);
     site_map_free(n->map);
 }
 
@@ -355,9 +411,10 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     n.ids = calloc(nsites + 1, sizeof *n.ids);
     n.object_references = calloc(code->nobjects + 1, sizeof *n.object_references);
     n.object_firsts = calloc(code->nobjects + 1, sizeof *n.object_firsts);
+    n.object_used = calloc(code->nobjects + 1, 1);
     int status = 0;
     if (n.references == NULL || n.far == NULL || n.order == NULL || n.ids == NULL ||
-        n.object_references == NULL || n.object_firsts == NULL)
+        n.object_references == NULL || n.object_firsts == NULL || n.object_used == NULL)
         status = error_set(err, -ENOMEM, "out of memory for the code of a run");
     else if ((n.map = site_map_load(p, err)) == NULL)
         status = -ENOMEM;

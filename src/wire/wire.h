@@ -136,9 +136,10 @@ struct wire_desc {
     uint64_t start_ns, end_ns;         /* CLOCK_MONOTONIC */
     uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time at start and end of this buffer */
     uint64_t fs_base;
-    uint64_t new_blocks; /* blocks translated while this buffer was filled */
-    uint64_t pc;         /* address at which the burst began */
-    uint64_t gap_ns;     /* the mean gap when this burst was planned: the length of its stratum in CPU time */
+    uint64_t heap_start, heap_end; /* wire_heap.head at the start and end of this buffer */
+    uint64_t new_blocks;           /* blocks translated while this buffer was filled */
+    uint64_t pc;                   /* address at which the burst began */
+    uint64_t gap_ns; /* the mean gap when this burst was planned: the length of its stratum in CPU time */
     /* Nonzero: the thread waits for the answer to this question about the burst (wire_watching.question). */
     uint32_t question;
     uint32_t full; /* the burst began in full mode */
@@ -362,6 +363,46 @@ struct wire_execution {
 };
 #define WIRE_MAX_EXECUTIONS 64u
 
+/*
+ * A sample of the blocks that the target allocates, and of what it maps (agent/interpose/heap.c). The agent
+ * puts reports into a ring of words; the collector takes them out and sets the words to 0. The first word of
+ * a report is its kind and its number of words; it is written last. A ring that is full loses reports.
+ */
+enum wire_heap_kind {
+    WIRE_HEAP_NONE = 0, /* not written yet */
+    WIRE_HEAP_BLOCK,    /* address, bytes, interval, stack pointer, rbp, return address, stack */
+    WIRE_HEAP_MAP,      /* the same of a mapping without a file; not sampled */
+    WIRE_HEAP_FREE,     /* address, 0: a reported block is about to be freed */
+    WIRE_HEAP_UNMAP,    /* address, bytes: about to be unmapped */
+};
+#define WIRE_HEAP_KIND_BITS 8u
+#define WIRE_HEAP_HEAD_WORDS 7u
+#define WIRE_HEAP_STACK_WORDS 64u /* from the stack pointer on, as the caller has it after the call */
+#define WIRE_HEAP_BLOCK_WORDS (WIRE_HEAP_HEAD_WORDS + WIRE_HEAP_STACK_WORDS)
+#define WIRE_HEAP_WORDS (1u << 18)
+#define WIRE_HEAP_FILTER (1u << 20)
+#define WIRE_HEAP_SETS (1u << 14)
+#define WIRE_HEAP_WAYS 8u
+#define WIRE_HEAP_FIRST_INTERVAL 2048u
+#define WIRE_HEAP_MOST_INTERVAL (1u << 26)
+struct wire_heap {
+    uint64_t head, tail; /* atomic; words ever written, and taken out */
+    uint64_t lost;       /* atomic; reports for which there was no room */
+    uint64_t interval; /* atomic; set by the collector: mean bytes between two sampled blocks; 0: the first */
+    uint32_t replaced; /* the program has a malloc of its own: its blocks are not seen */
+    /* Blocks that were reported and not freed since: by address, their number (255: that many or more, for
+     * good), and their addresses, in sets. Only the agent uses them. */
+    uint8_t filter[WIRE_HEAP_FILTER];
+    uint64_t known[WIRE_HEAP_SETS][WIRE_HEAP_WAYS]; /* atomic; 0: free */
+    uint64_t ring[WIRE_HEAP_WORDS];
+};
+
+/* Blocks side by side have entries side by side. */
+static inline uint32_t wire_heap_filter(uint64_t address)
+{
+    return (uint32_t)(address >> 4 ^ (address >> 24) * 0x9e3779b1u) & (WIRE_HEAP_FILTER - 1);
+}
+
 struct wire_proc {
     uint32_t state; /* atomic */
     uint32_t pid, ppid;
@@ -389,6 +430,7 @@ struct wire_proc {
     /* Offset of block id's template in the template area; 0: none. Filled by the agent before a record with
      * that id can be handed over. An id stays with its template. */
     uint32_t block_offset[WIRE_MAX_BLOCKS];
+    struct wire_heap heap;
 };
 
 /* Whether any of [low, high) is the agent's memory. */
@@ -416,6 +458,7 @@ struct wire_session {
     uint64_t gap_ns;                                     /* mean CPU time between bursts of a thread */
     uint64_t seed;
     uint32_t follow; /* 0: children are not profiled */
+    uint32_t heap;   /* nonzero: data objects are identified, and the agent reports allocations */
     uint32_t collector_pid;
     uint32_t doorbell;         /* futex: agents increment it when they hand something over */
     uint32_t collector_sleeps; /* nonzero: wake it through the doorbell */

@@ -262,7 +262,7 @@ def test_documented_queries(profiles):
     """Each query of docs/format.md finds rows in one of two profiles."""
     text = re.search(r"```sql\n(.*?)```", (ROOT / "docs" / "format.md").read_text(), re.DOTALL).group(1)
     queries = [query for query in text.split(";") if query.strip()]
-    assert len(queries) == 7
+    assert len(queries) == 8
     for query in queries:
         rows = []
         for name in ("hot_matrix", "hot_inlined"):

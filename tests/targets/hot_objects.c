@@ -91,7 +91,8 @@ int main(int argc, char **argv)
             read_small();
         }
     } else if (strcmp(what, "mmap") == 0) {
-        unsigned char *mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        unsigned char *mapped =
+            mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // mmap
         for (int i = 0; i < rounds && mapped != MAP_FAILED; i++) {
             at_random(mapped);
             read_small();

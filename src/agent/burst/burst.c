@@ -97,6 +97,7 @@ static void start_buffer(struct thread *t, int index)
     t->burst.cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->burst.fs_base);
     t->burst.blocks_before = proc->count.blocks;
+    t->burst.heap_start = __atomic_load_n(&proc->heap.head, __ATOMIC_RELAXED);
 }
 
 /* Memory of translations, buffers shared with the collector, and structures of threads. */
@@ -139,6 +140,8 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
                             .cpu_start_ns = t->burst.cpu_start_ns,
                             .cpu_end_ns = cpu_ns,
                             .fs_base = t->burst.fs_base,
+                            .heap_start = t->burst.heap_start,
+                            .heap_end = __atomic_load_n(&proc->heap.head, __ATOMIC_RELAXED),
                             .new_blocks = proc->count.blocks - t->burst.blocks_before,
                             .pc = t->burst.pc,
                             .gap_ns = t->timing.gap_ns,

@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "agent/interpose/interpose.h"
@@ -185,16 +186,6 @@ static int first_munmap(void *address, size_t bytes)
 
 /* --- reports --- */
 
-void heap_init(void)
-{
-    if (!session->heap)
-        return;
-    /* The program's own malloc comes before this one, and is not seen. */
-    if (dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc)
-        proc->heap.replaced = 1;
-    filter = proc->heap.filter;
-}
-
 void heap_forked(int followed)
 {
     filter = followed && session->heap ? proc->heap.filter : NULL;
@@ -262,16 +253,52 @@ static void publish(uint64_t at, uint64_t kind, uint64_t n)
         doorbell();
 }
 
+/* Notes a block as reported. 0: there is no room in its set. */
+static int add_known(uint64_t block)
+{
+    uint64_t *set = proc->heap.known[wire_heap_filter(block) % WIRE_HEAP_SETS];
+    uint8_t *entry = &filter[wire_heap_filter(block)];
+    for (unsigned i = 0; i < WIRE_HEAP_WAYS; i++) {
+        uint64_t free_way = 0;
+        if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(&set[i], &free_way, block, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            if (__atomic_load_n(entry, __ATOMIC_RELAXED) != UINT8_MAX)
+                __atomic_fetch_add(entry, 1, __ATOMIC_RELAXED);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Nonzero: it was one of them. */
+static int remove_known(uint64_t block)
+{
+    uint64_t *set = proc->heap.known[wire_heap_filter(block) % WIRE_HEAP_SETS];
+    uint8_t *entry = &filter[wire_heap_filter(block)];
+    for (unsigned i = 0; i < WIRE_HEAP_WAYS; i++) {
+        uint64_t found = block;
+        if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == block &&
+            __atomic_compare_exchange_n(&set[i], &found, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            if (__atomic_load_n(entry, __ATOMIC_RELAXED) != UINT8_MAX)
+                __atomic_fetch_sub(entry, 1, __ATOMIC_RELAXED);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* `frame`: of the function that replaced the allocation function, by a jump, so that its caller is the
  * target's. */
 static void report(uint64_t kind, const void *block, uint64_t bytes, const uint64_t *frame)
 {
-    uint64_t at = reserve(WIRE_HEAP_BLOCK_WORDS, WIRE_HEAP_WORDS / 4 * 3);
-    if (at == UINT64_MAX)
+    if (kind == WIRE_HEAP_BLOCK && !add_known((uint64_t)block))
         return;
-    uint8_t *known = &filter[wire_heap_filter((uint64_t)block)];
-    if (kind == WIRE_HEAP_BLOCK && __atomic_load_n(known, __ATOMIC_RELAXED) != UINT8_MAX)
-        __atomic_fetch_add(known, 1, __ATOMIC_RELAXED);
+    uint64_t at = reserve(WIRE_HEAP_BLOCK_WORDS, WIRE_HEAP_WORDS / 4 * 3);
+    if (at == UINT64_MAX) {
+        if (kind == WIRE_HEAP_BLOCK)
+            remove_known((uint64_t)block);
+        return;
+    }
     *word(at + 1) = (uint64_t)block;
     *word(at + 2) = bytes;
     *word(at + 3) = proc->heap.interval;
@@ -344,9 +371,9 @@ NOT_INLINED void *reported_realloc(void *block, size_t bytes)
             memcpy(moved, block, bytes < most ? bytes : most);
         return moved;
     }
-    if (block && may_be_known(block)) {
+    if (block && is_reporting() && remove_known((uint64_t)block)) {
         report_end(WIRE_HEAP_FREE, block, 0);
-        sampled = is_reporting();
+        sampled = 1;
     }
     void *moved = next.realloc(block, bytes);
     if (sampled && moved)
@@ -358,7 +385,8 @@ NOT_INLINED void reported_free(void *block)
 {
     if (is_early(block))
         return;
-    report_end(WIRE_HEAP_FREE, block, 0);
+    if (is_reporting() && remove_known((uint64_t)block))
+        report_end(WIRE_HEAP_FREE, block, 0);
     next.free(block);
 }
 
@@ -471,14 +499,13 @@ EXPORT void *pvalloc(size_t bytes)
     return UNLIKELY(passes(bytes)) ? reported_pvalloc(bytes) : next.pvalloc(bytes);
 }
 
-EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
-{
-    return filter && (flags & MAP_ANONYMOUS) ? reported_mmap(address, bytes, protection, flags, fd, offset)
-                                             : next.mmap(address, bytes, protection, flags, fd, offset);
-}
+/* On this machine both names are one function, which the compiler calls mmap64 (_FILE_OFFSET_BITS). */
+EXPORT void *any_mmap(void *address, size_t bytes, int protection, int flags, int fd,
+                      off_t offset) __asm__("mmap");
+EXPORT void *any_mmap64(void *address, size_t bytes, int protection, int flags, int fd,
+                        off_t offset) __asm__("mmap64") __attribute__((alias("mmap")));
 
-EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
-EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+void *any_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     return filter && (flags & MAP_ANONYMOUS) ? reported_mmap(address, bytes, protection, flags, fd, offset)
                                              : next.mmap(address, bytes, protection, flags, fd, offset);
@@ -489,4 +516,20 @@ EXPORT int munmap(void *address, size_t bytes)
     if (filter)
         report_end(WIRE_HEAP_UNMAP, address, bytes);
     return next.munmap(address, bytes);
+}
+
+/* The definition above, also if the program has one, which that name would mean elsewhere. */
+__asm__(".hidden this_malloc\n.set this_malloc, malloc");
+HIDDEN extern char this_malloc[];
+
+void heap_init(void)
+{
+    if (!session->heap)
+        return;
+    /* The program's own malloc comes before this one, and is not seen. RTLD_DEFAULT would begin here, as this
+     * library is linked with -Bsymbolic. */
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (program && dlsym(program, "malloc") != (void *)this_malloc)
+        proc->heap.replaced = 1;
+    filter = proc->heap.filter;
 }

@@ -29,6 +29,10 @@ int interposed_sigaltstack(struct thread *t, uint64_t sp, const uint64_t *args, 
 void exec_init(void);
 void calls_find_next(void); /* looks up libc's own functions */
 void threads_find_next(void);
+/* The allocation functions (heap.c): blocks are reported from heap_init on; in a forked child. */
+void heap_find_next(void);
+void heap_init(void);
+void heap_forked(int followed);
 /* Replaces envp with a copy without the session, on the caller's stack, if the program must run without the
  * agent. */
 #define EXEC_FILTER_ENVIRONMENT(envp)                                            \

@@ -102,9 +102,11 @@ static void forked(void)
     fork_in_child();
     watch_forked();
     if (agent_off || !session->follow || session->stop || in_other_pid_namespace() || claim_slot(-1)) {
+        heap_forked(0);
         child_not_followed();
         return;
     }
+    heap_forked(1);
     child_is_followed();
     burst_forked();
     rseq_forked();
@@ -171,6 +173,7 @@ static int start(int fd)
     regions_read();
     agent_off = 0;
     agent_active = 1;
+    heap_init();
     return thread_attach(t) ? -WIRE_OFF_MEMORY : 0;
 }
 
@@ -181,6 +184,7 @@ __attribute__((constructor)) static void init(void)
     exec_init();
     calls_find_next();
     threads_find_next();
+    heap_find_next();
     if (!name || !*name)
         return;
     int fd = (int)sys3(SYS_open, name, O_RDWR | O_CLOEXEC, 0);

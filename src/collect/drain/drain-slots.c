@@ -50,6 +50,11 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
     int status = storing(d) ? profile_set_counter(d->profile, slot->process.id, "unwatched",
                                                   slot->proc->watching.off, &err)
                             : 0;
+    if (status >= 0 && storing(d) && slot->process.objects != NULL)
+        status = profile_set_counter(d->profile, slot->process.id, "heap_replaced",
+                                     slot->proc->heap.replaced != 0, &err);
+    if (status >= 0 && storing(d) && slot->process.objects != NULL)
+        status = profile_set_counter(d->profile, slot->process.id, "heap_lost", slot->proc->heap.lost, &err);
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && status >= 0 && storing(d); i++) {
         uint64_t value;
         memcpy(&value, (const char *)&slot->proc->count + counters[i].offset, sizeof(value));
@@ -99,7 +104,7 @@ void drain_adopt(struct drain *d, uint32_t i)
     struct decode_source source = source_of(d, proc);
     if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
         drain_set_trouble(d, &err);
-    if (slot->process.decoder != NULL &&
+    if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
         reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
         drain_set_trouble(d, &err);
     if (d->session->map->perf)

@@ -207,6 +207,8 @@ uint64_t drain_pass(struct drain *d)
             triggers_serve(slot->triggers, slot->proc,
                            __atomic_load_n(&d->session->map->gap_ns, __ATOMIC_RELAXED));
             taken += drain_slot(d, slot);
+            if (slot->process.objects != NULL)
+                objects_make_room(slot->process.objects);
         }
     }
     return taken;

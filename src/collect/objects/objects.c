@@ -14,10 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include "base/random.h"
+#include "collect/objects/heap.h"
 #include "collect/objects/vma.h"
 #include "collect/tunables.h"
 
 #define PAGES 4096u
+#define SITES 16384u
 #define PAGE_SHIFT 12u
 #define RECENT 16u
 #define MOST_AREAS 65536u
@@ -29,8 +33,16 @@
 
 struct page {
     uint64_t number;
-    uint32_t buffer; /* in which this was determined */
-    uint32_t id;     /* 0: parts of it are in different objects */
+    uint32_t buffer;      /* in which this was determined */
+    uint32_t id;          /* 0: parts of it are in different objects */
+    float weight;         /* of a block: blocks that it stands for */
+    int is_zone, is_heap; /* see struct extent; id is that of the zone */
+};
+
+/* The object to which a site's touches of unknown blocks are attributed. */
+struct site_object {
+    uint32_t site, id; /* 0: empty */
+    float most;        /* the largest weight so far */
 };
 
 struct area {
@@ -53,12 +65,19 @@ struct thread_stack {
 struct extent {
     uint64_t low, high;
     uint32_t id;     /* 0: not requested */
-    int is_variable; /* and no gap between variables, which is rarely touched */
+    int is_variable; /* or a block, and no gap between such, which is rarely touched */
+    /* Blocks of the heap may be there; id is that of what is no block. */
+    int is_zone, is_heap;
 };
+#define UNKNOWN_BLOCK (-1.f) /* as weight: a block, but it is not known which one */
 
 struct objects {
     struct object_table *table;
-    const struct wire_proc *proc;
+    struct wire_proc *proc;
+    struct heap *heap;
+    uint32_t heap_id; /* of blocks that are not known; 0: not requested yet */
+    uint64_t since;   /* position of the agent's reports at the start of the buffer */
+    struct random_state random;
     struct vmas *vmas; /* NULL: the process may not be inspected */
     uint32_t pid;
     unsigned line_bytes, line_shift;
@@ -74,16 +93,17 @@ struct objects {
     unsigned next;                /* of recent[] */
     int numbering;                /* extents get the number of their object */
     struct page pages[PAGES];
+    struct site_object sites[SITES];
 };
 
-struct objects *objects_new(struct object_table *table, const struct wire_proc *proc, uint32_t pid,
+struct objects *objects_new(struct object_table *table, struct wire_proc *proc, uint32_t pid,
                             unsigned line_bytes, struct error *err)
 {
     struct objects *o = calloc(1, sizeof(*o));
     if (o != NULL)
         o->modules = calloc(WIRE_MAX_MODULES, sizeof(*o->modules));
-    if (o == NULL || o->modules == NULL) {
-        free(o);
+    if (o == NULL || o->modules == NULL || (o->heap = heap_new(table, proc, err)) == NULL) {
+        objects_free(o);
         error_set(err, -ENOMEM, "out of memory for the data objects of a process");
         return NULL;
     }
@@ -94,6 +114,7 @@ struct objects *objects_new(struct object_table *table, const struct wire_proc *
     o->line_shift = (unsigned)__builtin_ctz(line_bytes);
     o->vmas = vmas_new(pid);
     o->buffer = 1;
+    random_seed(&o->random, pid);
     return o;
 }
 
@@ -102,6 +123,7 @@ void objects_free(struct objects *o)
     if (o == NULL)
         return;
     vmas_free(o->vmas);
+    heap_free(o->heap);
     for (size_t i = 0; i < o->nareas; i++)
         free(o->areas[i]);
     free(o->areas);
@@ -299,13 +321,17 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         e.is_variable = v.is_variable;
     } else if (vma == NULL) {
         e.id = number(o, PROFILE_OBJECT_UNKNOWN, "unknown", "", 0, 0);
+        e.is_zone = 1;
     } else if (strcmp(vma->name, "[heap]") == 0) {
         e.id = number(o, PROFILE_OBJECT_HEAP, "heap", "", 0, 0);
+        e.is_zone = e.is_heap = 1;
     } else if (strcmp(vma->name, "[stack]") == 0) {
         e.id = number(o, PROFILE_OBJECT_STACK, "main thread", "", 0, 0);
     } else if (vma->name[0] == '\0' || strncmp(vma->name, "[anon", 5) == 0) {
-        if (!find_thread(o, address, vma, &e))
+        if (!find_thread(o, address, vma, &e)) {
             e.id = number(o, PROFILE_OBJECT_ANONYMOUS, vma->name, "", 0, 0);
+            e.is_zone = 1;
+        }
     } else {
         e.id = number(o, PROFILE_OBJECT_FILE, vma->name, vma->name, 0, 0);
     }
@@ -328,8 +354,27 @@ static void note_thread(struct objects *o, const struct wire_desc *desc)
         o->threads[o->nthreads++] = (struct thread_stack){desc->tid, desc->fs_base};
 }
 
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void objects_make_room(struct objects *o)
+{
+    heap_make_room(o->heap, monotonic_ns());
+}
+
 void objects_buffer(struct objects *o, const struct wire_desc *desc)
 {
+    heap_take(o->heap, desc->heap_end, monotonic_ns());
+    o->since = desc->heap_start;
+    if (o->heap_id == 0) {
+        o->numbering = 1;
+        o->heap_id = number(o, PROFILE_OBJECT_HEAP, "heap", "", 0, 0);
+        o->numbering = 0;
+    }
     o->buffer++;
     memset(o->recent, 0, sizeof(o->recent));
     note_thread(o, desc);
@@ -375,16 +420,95 @@ static const struct extent *extent_of_line(struct objects *o, uint64_t low)
     return e;
 }
 
-uint32_t objects_find(struct objects *o, uint64_t line)
+/* A touch of a known block: it becomes the object of the site's unknown ones, the likelier the more blocks it
+ * stands for. */
+static void remember(struct objects *o, uint32_t site, uint32_t id, float weight)
+{
+    struct site_object *s = &o->sites[(site * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SITES];
+    if (s->id == 0 || s->site != site)
+        *s = (struct site_object){site, id, weight};
+    else if (weight > s->most)
+        s->most = weight;
+    if (weight >= s->most || random_unit(&o->random) * (double)s->most < (double)weight)
+        s->id = id;
+}
+
+static uint32_t recall(const struct objects *o, uint32_t site, uint32_t otherwise)
+{
+    const struct site_object *s = &o->sites[(site * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SITES];
+    return s->id != 0 && s->site == site ? s->id : otherwise;
+}
+
+/* A line in a zone: the known block that has most of it, or what has most of it. */
+static uint32_t find_block(struct objects *o, uint32_t zone_id, int is_heap, uint64_t low, float *weight,
+                           struct heap_place *place)
+{
+    uint64_t high = low + o->line_bytes, most = 0;
+    uint32_t id = 0;
+    for (uint64_t at = low; at < high;) {
+        struct heap_place here;
+        heap_find(o->heap, at, o->since, &here);
+        uint64_t end = here.high < high ? here.high : high;
+        if (end <= at)
+            break;
+        uint64_t bytes = (end - at) * (here.weight > 0 ? o->line_bytes : 1);
+        at = end;
+        if (bytes <= most)
+            continue;
+        most = bytes;
+        *place = here;
+        *weight = (float)here.weight;
+        id = here.object;
+        if (id == 0 && (is_heap || here.near_blocks)) {
+            id = o->heap_id;
+            *weight = UNKNOWN_BLOCK;
+        }
+    }
+    /* Several small blocks share a line, each makes the line known, and malloc has a word for each.
+     */
+    uint64_t bytes = place->high - place->low + 8;
+    if (*weight > 0 && bytes < o->line_bytes)
+        *weight *= (float)bytes / (float)o->line_bytes;
+    return id != 0 ? id : zone_id;
+}
+
+/* What is known of the page of an address from now on. */
+static void learn_page(struct objects *o, struct page *p, uint64_t address)
+{
+    const struct extent *e = extent_of_line(o, address);
+    uint64_t number = address >> PAGE_SHIFT, low = number << PAGE_SHIFT, high = low + (1u << PAGE_SHIFT);
+    struct heap_place place = {.low = e->low, .high = e->high};
+    *p = (struct page){.number = number, .buffer = o->buffer};
+    if (e->low > low || e->high < high)
+        return;
+    p->id = e->id;
+    p->is_zone = e->is_zone;
+    p->is_heap = e->is_heap;
+    if (e->is_zone)
+        heap_find(o->heap, address, o->since, &place);
+    if (place.object != 0 && place.low <= low && place.high >= high) {
+        p->id = place.object;
+        p->weight = (float)place.weight;
+        p->is_zone = 0;
+    }
+}
+
+uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
 {
     uint64_t address = line << o->line_shift, number = address >> PAGE_SHIFT;
     struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
-    if (p->number == number && p->buffer == o->buffer && p->id != 0)
-        return p->id;
-    const struct extent *e = extent_of_line(o, address);
-    uint64_t low = number << PAGE_SHIFT;
-    *p = (struct page){.number = number, .buffer = o->buffer};
-    if (e->low <= low && e->high >= low + (1u << PAGE_SHIFT))
-        p->id = e->id;
-    return e->id;
+    struct heap_place place = {0};
+    if (p->number != number || p->buffer != o->buffer)
+        learn_page(o, p, address);
+    uint32_t id = p->id;
+    float weight = p->weight;
+    if (p->is_zone) {
+        id = find_block(o, p->id, p->is_heap, address, &weight, &place);
+    } else if (id == 0) { /* there is more than one in the page */
+        const struct extent *e = extent_of_line(o, address);
+        id = e->is_zone ? find_block(o, e->id, e->is_heap, address, &weight, &place) : e->id;
+    }
+    if (weight > 0)
+        remember(o, site, id, weight);
+    return weight >= 0 ? id : recall(o, site, id);
 }

@@ -13,15 +13,24 @@
 
 struct objects; /* those of one process */
 
-/* The process' slot is not owned. NULL when memory is short (err says so). */
-struct objects *objects_new(struct object_table *table, const struct wire_proc *proc, uint32_t pid,
+/* The process' slot is not owned; of it, what the agent reports of allocations is taken. NULL when memory is
+ * short (err says so). */
+struct objects *objects_new(struct object_table *table, struct wire_proc *proc, uint32_t pid,
                             unsigned line_bytes, struct error *err);
 void objects_free(struct objects *o); /* NULL is allowed */
 /* Reads all mappings of the process now, since it may have ended later. */
 void objects_look(struct objects *o);
+/* Takes the oldest of the agent's reports of allocations, if there is not much room for more. */
+void objects_make_room(struct objects *o);
 /* The following lines were touched by that buffer's thread. */
 void objects_buffer(struct objects *o, const struct wire_desc *desc);
-/* Number of the line's object in the table. */
-uint32_t objects_find(struct objects *o, uint64_t line);
+/*
+ * Number of the line's object in the table. Of small blocks of the heap only a sample is known; a line
+ * without one is attributed to the object of one that the same site (decode.h) touched, at random in
+ * proportion to what those blocks stand for.
+ */
+uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site);
+/* The site of touches whose site is not known: they are drawn from each other. */
+#define OBJECTS_NO_SITE UINT32_MAX
 
 #endif

@@ -11,6 +11,8 @@
 struct file {
     char *path;
     struct symbols_data *data;
+    struct symbols_unwind *unwind;
+    int data_tried, unwind_tried;
 };
 
 struct object_table {
@@ -20,6 +22,7 @@ struct object_table {
     uint32_t *slots; /* number of an object; 0: empty */
     struct file *files;
     size_t nfiles, files_capacity;
+    const char **paths;
 };
 
 struct object_table *object_table_new(struct error *err)
@@ -50,7 +53,9 @@ void object_table_free(struct object_table *t)
     for (size_t i = 0; i < t->nfiles; i++) {
         free(t->files[i].path);
         symbols_data_close(t->files[i].data);
+        symbols_unwind_close(t->files[i].unwind);
     }
+    free(t->paths);
     free(t->files);
     free(t->objects);
     free(t->mangled);
@@ -109,11 +114,11 @@ const struct profile_object *object_table_all(const struct object_table *t, size
     return t->objects;
 }
 
-struct symbols_data *object_table_data(struct object_table *t, const char *path)
+static struct file *find_file(struct object_table *t, const char *path)
 {
     for (size_t i = 0; i < t->nfiles; i++)
         if (strcmp(t->files[i].path, path) == 0)
-            return t->files[i].data;
+            return &t->files[i];
     if (t->nfiles == t->files_capacity) {
         size_t capacity = 2 * t->files_capacity + 16;
         struct file *files = realloc(t->files, capacity * sizeof(*files));
@@ -125,6 +130,44 @@ struct symbols_data *object_table_data(struct object_table *t, const char *path)
     char *kept = strdup(path);
     if (kept == NULL)
         return NULL;
-    t->files[t->nfiles] = (struct file){kept, symbols_data_open(path)};
-    return t->files[t->nfiles++].data;
+    t->files[t->nfiles] = (struct file){.path = kept};
+    return &t->files[t->nfiles++];
+}
+
+struct symbols_data *object_table_data(struct object_table *t, const char *path)
+{
+    struct file *f = find_file(t, path);
+    if (f != NULL && !f->data_tried) {
+        f->data_tried = 1;
+        f->data = symbols_data_open(path);
+    }
+    return f != NULL ? f->data : NULL;
+}
+
+struct symbols_unwind *object_table_unwind(struct object_table *t, const char *path)
+{
+    struct file *f = find_file(t, path);
+    if (f != NULL && !f->unwind_tried) {
+        f->unwind_tried = 1;
+        f->unwind = symbols_unwind_open(path);
+    }
+    return f != NULL ? f->unwind : NULL;
+}
+
+uint32_t object_table_file(struct object_table *t, const char *path)
+{
+    const struct file *f = find_file(t, path);
+    return f != NULL ? (uint32_t)(f - t->files) : UINT32_MAX;
+}
+
+const char *const *object_table_files(struct object_table *t, size_t *n)
+{
+    free(t->paths);
+    *n = t->nfiles;
+    t->paths = calloc(t->nfiles + 1, sizeof(*t->paths));
+    if (t->paths == NULL)
+        *n = 0;
+    for (size_t i = 0; i < *n; i++)
+        t->paths[i] = t->files[i].path;
+    return t->paths;
 }

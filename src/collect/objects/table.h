@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "profile/objects.h"
 #include "symbols/data.h"
+#include "symbols/unwind.h"
 
 struct object_table;
 
@@ -23,5 +24,11 @@ uint32_t object_table_find(struct object_table *t, const struct profile_object *
 const struct profile_object *object_table_all(const struct object_table *t, size_t *n);
 /* The variables of that file, which is opened once; NULL: not an ELF file, or it cannot be read. */
 struct symbols_data *object_table_data(struct object_table *t, const char *path);
+
+/* Likewise how to find the callers of its functions. */
+struct symbols_unwind *object_table_unwind(struct object_table *t, const char *path);
+/* The number of that file, and the files by number; UINT32_MAX when memory is short. */
+uint32_t object_table_file(struct object_table *t, const char *path);
+const char *const *object_table_files(struct object_table *t, size_t *n);
 
 #endif

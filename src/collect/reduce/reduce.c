@@ -134,7 +134,7 @@ static int make_stack(const struct reducer *r, struct reduce_process *process, s
     return error_set(err, -ENOMEM, "out of memory for the stack distances of a process");
 }
 
-int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
+int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
                            uint32_t pid, struct error *err)
 {
     if (r->objects == NULL || r->sample != NULL) /* then no sites are counted */
@@ -398,7 +398,7 @@ const struct code *reduce_code(const struct reducer *r)
 uint32_t reduce_object_of(void *process, uint64_t line)
 {
     struct reduce_process *of = process;
-    return of->objects != NULL ? objects_find(of->objects, line) : 0;
+    return of->objects != NULL ? objects_find(of->objects, line, OBJECTS_NO_SITE) : 0;
 }
 
 struct object_table *reduce_objects(const struct reducer *r)

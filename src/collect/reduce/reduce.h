@@ -100,7 +100,7 @@ const struct code *reduce_code(const struct reducer *r);
 struct object_table *reduce_objects(const struct reducer *r);
 /* From now on data objects of the process are looked for, if its sites are counted. 0, or -ENOMEM with err.
  */
-int reduce_process_objects(struct reducer *r, struct reduce_process *process, const struct wire_proc *proc,
+int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
                            uint32_t pid, struct error *err);
 /* Number of a line's data object in the table of all; 0: not looked for. process: a struct reduce_process. */
 uint32_t reduce_object_of(void *process, uint64_t line);

@@ -189,8 +189,8 @@ static int sample_objects(struct sites *s, const uint64_t *lines, const uint32_t
 {
     int status = 0;
     for (; s->ahead < n; s->ahead += 1 + random_below(&s->random, 2 * COLLECT_OBJECT_EVERY - 1))
-        status |= add(s, line_sites[s->ahead], SITE_COUNT_OBJECT, objects_find(objects, lines[s->ahead]),
-                      COLLECT_OBJECT_EVERY);
+        status |= add(s, line_sites[s->ahead], SITE_COUNT_OBJECT,
+                      objects_find(objects, lines[s->ahead], line_sites[s->ahead]), COLLECT_OBJECT_EVERY);
     s->ahead -= n;
     return status;
 }
@@ -205,8 +205,9 @@ int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_site
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
         s->lines += (unsigned)first;
-        status |= add(s, line_sites[far->at[i]], what,
-                      objects != NULL ? objects_find(objects, lines[far->at[i]]) : 0, 1);
+        status |=
+            add(s, line_sites[far->at[i]], what,
+                objects != NULL ? objects_find(objects, lines[far->at[i]], line_sites[far->at[i]]) : 0, 1);
     }
     return status < 0 ? -ENOMEM : 0;
 }

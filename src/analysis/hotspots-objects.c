@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/hotspots-objects.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_CAPACITY 1024
+
+/* Functions that allocate for others, as patterns. */
+static const char *const usual_wrappers[] = {
+    "xmalloc*",          "xcalloc*",        "xrealloc*",       "xzalloc*",        "xnmalloc*",
+    "xnrealloc*",        "x2realloc*",      "x2nrealloc",      "xpalloc",         "xstrdup*",
+    "xstrndup*",         "xmemdup*",        "safe_malloc*",    "g_malloc*",       "g_realloc*",
+    "g_calloc*",         "g_try_malloc*",   "g_slice_*",       "g_strdup*",       "g_memdup*",
+    "PyMem_*",           "_PyMem_*",        "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
+    "_PyObject_Malloc*", "operator new*",   "std::*",          "__gnu_cxx::*",    "__rust_alloc*",
+    "__rdl_alloc*",      "__rdl_realloc*",  "Perl_safesys*",   "ggc_internal_*",  "sqlite3Mem*",
+    "sqlite3Malloc*",    "sqlite3Realloc*", "alloc::*",        "<alloc::*",
+};
+
+static int matches_one_of(const char *names, const char *function)
+{
+    char pattern[256];
+    while (*names) {
+        size_t length = strcspn(names, ",");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)(length < sizeof pattern ? length : 0), names);
+        if (*pattern && fnmatch(pattern, function, 0) == 0)
+            return 1;
+        names += length + (names[length] == ',');
+    }
+    return 0;
+}
+
+static int is_wrapper(const char *function, const char *wrappers)
+{
+    for (size_t i = 0; i < sizeof usual_wrappers / sizeof usual_wrappers[0]; i++)
+        if (fnmatch(usual_wrappers[i], function, 0) == 0)
+            return 1;
+    return wrappers && matches_one_of(wrappers, function);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static const struct profile_frame *frame_of(const struct analysis_hotspots *h, uint64_t id)
+{
+    return id >= 1 && id <= h->nframes && h->frames[id - 1].id == id ? &h->frames[id - 1] : NULL;
+}
+
+/* The frame to be shown of a call path of n places, and its place. NULL: none has a name. */
+static const struct profile_frame *choose(const struct analysis_hotspots *h,
+                                          const struct profile_object_frame *path, size_t n,
+                                          const char *wrappers, const struct profile_object_frame **place)
+{
+    const struct profile_frame *first = NULL;
+    *place = path;
+    for (size_t i = 0; i < n; i++) {
+        const struct profile_frame *frame = frame_of(h, path[i].frame);
+        if (!frame && i == 0)
+            return NULL;
+        for (; frame; frame = analysis_caller(h, frame)) {
+            if (!*frame->function)
+                continue;
+            first = first ? first : frame;
+            if (!is_wrapper(frame->function, wrappers)) {
+                *place = &path[i];
+                return frame;
+            }
+        }
+    }
+    return first;
+}
+
+static int name_block(const struct analysis_hotspots *h, struct profile_object *object,
+                      const struct profile_object_frame *path, size_t n, const char *wrappers)
+{
+    char text[NAME_CAPACITY] = "unknown code";
+    const struct profile_object_frame *place = NULL;
+    const struct profile_frame *frame = n > 0 ? choose(h, path, n, wrappers, &place) : NULL;
+    if (frame && *frame->file)
+        snprintf(text, sizeof text, "%s %s:%s%" PRIu32, frame->function, base_name(frame->file),
+                 frame->guessed ? "~" : "", frame->line);
+    else if (frame)
+        snprintf(text, sizeof text, "%s", frame->function);
+    else if (place && *place->module)
+        snprintf(text, sizeof text, "%s+0x%" PRIx64, base_name(place->module), place->offset);
+    free(object->name);
+    free(object->module);
+    object->name = strdup(text);
+    object->module = strdup(place ? place->module : "");
+    return object->name && object->module ? 0 : -ENOMEM;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct profile_object *x = *(struct profile_object *const *)a,
+                                *y = *(struct profile_object *const *)b;
+    int order = (int)x->kind - (int)y->kind;
+    if (order == 0)
+        order = x->offset < y->offset ? -1 : x->offset > y->offset;
+    if (order == 0)
+        order = strcmp(x->name, y->name);
+    if (order == 0)
+        order = strcmp(x->module, y->module);
+    return order ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int is_same(const struct profile_object *x, const struct profile_object *y)
+{
+    return x->kind == y->kind && x->offset == y->offset && strcmp(x->name, y->name) == 0 &&
+           strcmp(x->module, y->module) == 0;
+}
+
+static int find_same(struct analysis_hotspots *h)
+{
+    struct profile_object **sorted = calloc(h->ndata + 1, sizeof(struct profile_object *));
+    h->same = calloc(h->ndata + 1, sizeof *h->same);
+    if (!sorted || !h->same) {
+        free(sorted);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < h->ndata; i++)
+        sorted[i] = &h->data[i];
+    if (h->ndata > 0)
+        qsort(sorted, h->ndata, sizeof(struct profile_object *), compare);
+    for (size_t i = 0, first = 0; i < h->ndata; i++) {
+        first = is_same(sorted[first], sorted[i]) ? first : i;
+        h->same[sorted[i] - h->data] = (uint32_t)(sorted[first] - h->data);
+    }
+    free(sorted);
+    return 0;
+}
+
+static void take_counter(void *ctx, const char *name, uint64_t value)
+{
+    struct analysis_hotspots *h = ctx;
+    h->own_malloc |= strcmp(name, "heap_replaced") == 0 && value != 0;
+}
+
+int analysis_objects_load(struct profile *p, struct analysis_hotspots *h, const char *wrappers,
+                          struct error *err)
+{
+    struct profile_object_frame *paths = NULL;
+    size_t n = 0;
+    int code = profile_objects(p, &h->data, &h->ndata, err);
+    if (code == 0)
+        code = profile_object_frames(p, &paths, &n, err);
+    if (code == 0)
+        code = profile_counters(p, take_counter, h, err);
+    if (code < 0) {
+        profile_object_frames_free(paths, n);
+        return code;
+    }
+    for (size_t i = 0, at = 0; i < h->ndata && code == 0; i++) {
+        struct profile_object *object = &h->data[i];
+        size_t first, length = 0;
+        while (at < n && paths[at].object < object->id)
+            at++;
+        for (first = at; at < n && paths[at].object == object->id; at++)
+            length++;
+        if (object->kind == PROFILE_OBJECT_BLOCK)
+            code = name_block(h, object, paths + first, length, wrappers);
+    }
+    if (code == 0)
+        code = find_same(h);
+    profile_object_frames_free(paths, n);
+    return code == 0 ? 0 : error_set(err, code, "out of memory for the data objects");
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap.c - takes reports of allocations from the agent.
+ *
+ * The call path of an allocation is found by the unwind information of the files that its code is from, in
+ * the piece of the stack that the report holds. What was found for an address is remembered, so that a frame
+ * usually costs one look into a table. Functions of the C and C++ libraries that allocate for others are left
+ * out at the beginning of the path.
+ *
+ * A block whose end was reported stays known until another one is reported there, for the buffers of records
+ * that were filled before.
+ */
+#include "collect/objects/heap.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "collect/tunables.h"
+#include "symbols/unwind.h"
+
+#define RULES 16384u /* powers of two */
+#define PATHS 16384u
+#define MOST_FRAMES 16u
+#define PATH_FRAMES 4u
+#define NEAR_BYTES (UINT64_C(1) << 20)
+#define SMALL_BYTES (UINT64_C(128) << 10)
+
+/* What is known of a return address. */
+struct rule {
+    uint64_t address;
+    struct symbols_rule rule;
+    int known;   /* 0: the path ends there */
+    int library; /* its caller is of interest */
+    uint32_t file;
+    uint64_t offset; /* in the file; file UINT32_MAX: code that is from no file */
+};
+
+struct path {
+    uint64_t hash;
+    uint32_t object;
+};
+
+struct heap {
+    struct object_table *table;
+    struct wire_proc *proc;
+    struct blocks *blocks, *maps;
+    uint64_t counted_ns, counted; /* start of the period in which reports are counted; their number */
+    uint32_t live;
+    struct rule rules[RULES];
+    struct path paths[PATHS];
+};
+
+struct heap *heap_new(struct object_table *table, struct wire_proc *proc, struct error *err)
+{
+    struct heap *h = calloc(1, sizeof(*h));
+    if (h != NULL) {
+        h->blocks = blocks_new();
+        h->maps = blocks_new();
+    }
+    if (h == NULL || h->blocks == NULL || h->maps == NULL) {
+        heap_free(h);
+        error_set(err, -ENOMEM, "out of memory for the allocations of a process");
+        return NULL;
+    }
+    h->table = table;
+    h->proc = proc;
+    return h;
+}
+
+void heap_free(struct heap *h)
+{
+    if (h == NULL)
+        return;
+    blocks_free(h->blocks);
+    blocks_free(h->maps);
+    free(h);
+}
+
+/* --- call paths --- */
+
+/* One report. */
+struct report {
+    uint64_t kind, address, bytes, interval;
+    uint64_t sp, rbp, pc;
+    uint64_t stack[WIRE_HEAP_STACK_WORDS];
+};
+
+static int stack_word(const struct report *r, uint64_t address, uint64_t *word)
+{
+    uint64_t at = address - r->sp;
+    if (at % 8 != 0 || at / 8 >= WIRE_HEAP_STACK_WORDS)
+        return -1;
+    *word = r->stack[at / 8];
+    return 0;
+}
+
+static int is_library(const char *path)
+{
+    static const char *const names[] = {"libc.so",     "libc-2",      "libstdc++",
+                                        "libc++",      "ld-linux",    "libjemalloc",
+                                        "libtcmalloc", "libmimalloc", "libcachegram"};
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(base, names[i], strlen(names[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static void find_rule(struct heap *h, uint64_t address, struct rule *rule)
+{
+    uint32_t n = __atomic_load_n(&h->proc->nmodules, __ATOMIC_ACQUIRE);
+    *rule = (struct rule){.address = address, .file = UINT32_MAX, .offset = 1};
+    for (uint32_t i = n < WIRE_MAX_MODULES ? n : WIRE_MAX_MODULES; i > 0; i--) {
+        struct wire_module m = h->proc->module[i - 1]; /* the target may change its own */
+        if (address < m.start || address >= m.end)
+            continue;
+        uint64_t at;
+        m.path[sizeof(m.path) - 1] = '\0';
+        rule->offset = address - m.start + m.file_offset;
+        rule->file = object_table_file(h->table, m.path);
+        rule->library = is_library(m.path);
+        struct symbols_data *data = object_table_data(h->table, m.path);
+        struct symbols_unwind *unwind = object_table_unwind(h->table, m.path);
+        /* The call is what comes before the return address. */
+        rule->known = data != NULL && unwind != NULL &&
+                      symbols_data_address(data, rule->offset - 1, &at) == 0 &&
+                      symbols_unwind_find(unwind, at, &rule->rule) == 0;
+        return;
+    }
+}
+
+static const struct rule *rule_of(struct heap *h, uint64_t address)
+{
+    struct rule *rule = &h->rules[(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % RULES];
+    if (rule->address != address || address == 0)
+        find_rule(h, address, rule);
+    return rule;
+}
+
+/* Return addresses from the allocation on, each once, without the libraries that come first: if there is
+ * nothing else, the first of them. */
+static unsigned find_path(struct heap *h, const struct report *r, uint64_t path[PATH_FRAMES])
+{
+    uint64_t pc = r->pc, sp = r->sp, rbp = r->rbp;
+    unsigned n = 0;
+    int outside = 0;
+    for (unsigned frames = 0; frames < MOST_FRAMES && n < PATH_FRAMES; frames++) {
+        const struct rule *rule = rule_of(h, pc);
+        int again = n > 0 && !outside;
+        if (!outside && !rule->library) {
+            outside = 1;
+            again = 0;
+            n = 0;
+        }
+        for (unsigned i = 0; i < n; i++)
+            again |= path[i] == pc;
+        if (!again)
+            path[n++] = pc;
+        if (!rule->known)
+            break;
+        uint64_t cfa = (rule->rule.by_rbp ? rbp : sp) + (uint64_t)rule->rule.offset;
+        if (cfa <= sp || stack_word(r, cfa - 8, &pc) != 0 || pc == 0 ||
+            (rule->rule.rbp_saved && stack_word(r, cfa + (uint64_t)rule->rule.rbp_offset, &rbp) != 0))
+            break;
+        sp = cfa;
+    }
+    return n;
+}
+
+/* The object's name until the end of the recording: the file and the offset in it of each call. */
+static uint32_t make_object(struct heap *h, const uint64_t *path, unsigned n)
+{
+    char name[PATH_FRAMES * 32] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct rule *rule = rule_of(h, path[i]);
+        used += (size_t)snprintf(name + used, sizeof(name) - used, "%s%x+%llx", i > 0 ? " " : "", rule->file,
+                                 (unsigned long long)rule->offset - 1);
+    }
+    return object_table_find(
+        h->table, &(struct profile_object){.kind = PROFILE_OBJECT_BLOCK, .name = name, .module = (char *)""});
+}
+
+static uint32_t object_of(struct heap *h, const struct report *r)
+{
+    uint64_t path[PATH_FRAMES], hash = 1;
+    unsigned n = find_path(h, r, path);
+    for (unsigned i = 0; i < n; i++)
+        hash = (hash ^ path[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
+    struct path *known = &h->paths[(hash >> 32) % PATHS];
+    if (known->hash != hash || known->object == 0)
+        *known = (struct path){hash, make_object(h, path, n)};
+    return known->object;
+}
+
+/* --- reports --- */
+
+/* Blocks there are no more. */
+static void clear_blocks(struct heap *h, uint64_t low, uint64_t high)
+{
+    struct block_span *b;
+    while ((b = blocks_at(h->blocks, high - 1, NULL)) != NULL && b->high > low) {
+        h->live -= b->ended == 0;
+        blocks_remove(h->blocks, b->low);
+    }
+}
+
+/* What is left of mappings of which a part is gone stays. */
+static void clear_maps(struct heap *h, uint64_t low, uint64_t high)
+{
+    struct block_span *b;
+    while ((b = blocks_at(h->maps, high - 1, NULL)) != NULL && b->high > low) {
+        struct block_span below = *b, above = *b;
+        blocks_remove(h->maps, b->low);
+        below.high = low;
+        above.low = high;
+        if (below.low < below.high)
+            blocks_put(h->maps, &below);
+        if (above.low < above.high)
+            blocks_put(h->maps, &above);
+    }
+}
+
+static void take_report(struct heap *h, const struct report *r, uint64_t position)
+{
+    uint64_t high = r->address + (r->bytes > 0 ? r->bytes : 1);
+    struct block_span *b;
+    if (r->kind != WIRE_HEAP_FREE && high <= r->address)
+        return;
+    switch (r->kind) {
+    case WIRE_HEAP_BLOCK: {
+        double chance = r->interval > 0 ? -expm1(-(double)(r->bytes + 1) / (double)r->interval) : 1;
+        clear_blocks(h, r->address, high);
+        struct block_span span = {r->address, high, object_of(h, r), (float)(1 / chance), 0};
+        if (span.object != 0 && blocks_put(h->blocks, &span) == 0)
+            h->live++;
+        break;
+    }
+    case WIRE_HEAP_MAP: {
+        struct block_span span = {r->address, high, object_of(h, r), 1, 0};
+        clear_blocks(h, r->address, high);
+        clear_maps(h, r->address, high);
+        if (span.object != 0)
+            blocks_put(h->maps, &span);
+        break;
+    }
+    case WIRE_HEAP_FREE:
+        b = blocks_at(h->blocks, r->address, NULL);
+        if (b != NULL && b->low == r->address && b->ended == 0) {
+            b->ended = position;
+            h->live--;
+        }
+        break;
+    default:
+        clear_blocks(h, r->address, high);
+        clear_maps(h, r->address, high);
+    }
+}
+
+/* So many reports per second cost what they may. */
+static void set_interval(struct heap *h, uint64_t now_ns)
+{
+    uint64_t interval = h->proc->heap.interval, ns = now_ns - h->counted_ns;
+    if (interval < WIRE_HEAP_FIRST_INTERVAL || interval > WIRE_HEAP_MOST_INTERVAL)
+        interval = WIRE_HEAP_FIRST_INTERVAL;
+    double most = (double)ns * 1e-9 * COLLECT_HEAP_REPORTS;
+    int many = (double)h->counted > most + COLLECT_HEAP_REPORTS / 4. || h->live > COLLECT_BLOCKS / 16;
+    if (many && interval < WIRE_HEAP_MOST_INTERVAL)
+        interval *= 2;
+    else if (ns < COLLECT_HEAP_NS)
+        return;
+    else if ((double)h->counted < most / 8 && interval > WIRE_HEAP_FIRST_INTERVAL)
+        interval /= 2;
+    __atomic_store_n(&h->proc->heap.interval, interval, __ATOMIC_RELAXED);
+    h->counted_ns = now_ns;
+    h->counted = 0;
+}
+
+void heap_make_room(struct heap *h, uint64_t now_ns)
+{
+    uint64_t head = __atomic_load_n(&h->proc->heap.head, __ATOMIC_ACQUIRE);
+    if (head - h->proc->heap.tail > WIRE_HEAP_WORDS / 2)
+        heap_take(h, head - WIRE_HEAP_WORDS / 2, now_ns);
+}
+
+void heap_take(struct heap *h, uint64_t until, uint64_t now_ns)
+{
+    struct wire_heap *shared = &h->proc->heap;
+    uint64_t tail = shared->tail, head = __atomic_load_n(&shared->head, __ATOMIC_ACQUIRE);
+    for (uint64_t most = 0; tail != head && tail < until && most < WIRE_HEAP_WORDS;) {
+        uint64_t first = __atomic_load_n(&shared->ring[tail % WIRE_HEAP_WORDS], __ATOMIC_ACQUIRE);
+        uint64_t kind = first & ((1u << WIRE_HEAP_KIND_BITS) - 1), n = first >> WIRE_HEAP_KIND_BITS;
+        uint64_t words[WIRE_HEAP_BLOCK_WORDS] = {0};
+        if (kind == WIRE_HEAP_NONE || n < 3 || n > WIRE_HEAP_BLOCK_WORDS)
+            break; /* not written yet; or it was overwritten by the target, and no more will come */
+        for (uint64_t i = 0; i < n; i++) {
+            words[i] = shared->ring[(tail + i) % WIRE_HEAP_WORDS];
+            shared->ring[(tail + i) % WIRE_HEAP_WORDS] = 0;
+        }
+        struct report report = {kind,     words[1], words[2], kind == WIRE_HEAP_BLOCK ? words[3] : 0,
+                                words[4], words[5], words[6], {0}};
+        memcpy(report.stack, words + WIRE_HEAP_HEAD_WORDS, sizeof(report.stack));
+        if (n == WIRE_HEAP_BLOCK_WORDS || kind == WIRE_HEAP_FREE || kind == WIRE_HEAP_UNMAP)
+            take_report(h, &report, tail + 1);
+        tail += n;
+        most += n;
+        h->counted += n == WIRE_HEAP_BLOCK_WORDS ? 1 : 0;
+        __atomic_store_n(&shared->tail, tail, __ATOMIC_RELEASE);
+    }
+    set_interval(h, now_ns);
+}
+
+/* --- look-up --- */
+
+static int is_near(const struct block_span *b, uint64_t address)
+{
+    uint64_t distance = b->low <= address ? address - b->low : b->low - address;
+    return distance < NEAR_BYTES && b->high - b->low < SMALL_BYTES;
+}
+
+void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_place *place)
+{
+    const struct block_span *above, *next, *b = blocks_at(h->blocks, address, &above);
+    *place = (struct heap_place){.low = 0, .high = above != NULL ? above->low : UINT64_MAX};
+    if (b != NULL && address < b->high) {
+        place->low = b->low;
+        place->high = b->high;
+        if (b->ended == 0 || b->ended > since) {
+            place->object = b->object;
+            place->weight = b->weight;
+            return;
+        }
+    } else if (b != NULL) {
+        place->low = b->high;
+    }
+    const struct block_span *map = blocks_at(h->maps, address, &next);
+    int mapped = map != NULL && address < map->high;
+    uint64_t low = map == NULL ? 0
+                   : mapped    ? map->low
+                               : map->high,
+             high = mapped         ? map->high
+                    : next != NULL ? next->low
+                                   : UINT64_MAX;
+    /* In a mapping, what is near must be in it, too. */
+    place->near_blocks = (b != NULL && is_near(b, address) && (!mapped || b->low >= low)) ||
+                         (above != NULL && is_near(above, address) && (!mapped || above->low < high));
+    place->low = low > place->low ? low : place->low;
+    place->high = high < place->high ? high : place->high;
+    if (mapped && !place->near_blocks)
+        place->object = map->object;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/unwind.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* DWARF's numbers of registers. */
+enum { RBP = 6, RSP = 7 };
+
+struct symbols_unwind {
+    int fd;
+    Elf *elf;
+    Dwarf_CFI *cfi;
+};
+
+struct symbols_unwind *symbols_unwind_open(const char *path)
+{
+    struct symbols_unwind *u = path[0] == '/' ? calloc(1, sizeof *u) : NULL;
+    if (u == NULL)
+        return NULL;
+    elf_version(EV_CURRENT);
+    u->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    u->elf = u->fd >= 0 ? elf_begin(u->fd, ELF_C_READ_MMAP, NULL) : NULL;
+    u->cfi = u->elf != NULL ? dwarf_getcfi_elf(u->elf) : NULL;
+    if (u->cfi != NULL)
+        return u;
+    symbols_unwind_close(u);
+    return NULL;
+}
+
+void symbols_unwind_close(struct symbols_unwind *u)
+{
+    if (u == NULL)
+        return;
+    dwarf_cfi_end(u->cfi);
+    elf_end(u->elf);
+    if (u->fd >= 0)
+        close(u->fd);
+    free(u);
+}
+
+static int find(Dwarf_Frame *frame, struct symbols_rule *rule)
+{
+    Dwarf_Op *ops, memory[3];
+    size_t n;
+    if (dwarf_frame_cfa(frame, &ops, &n) != 0 || n != 1 || ops[0].atom != DW_OP_bregx ||
+        (ops[0].number != RBP && ops[0].number != RSP))
+        return -1;
+    *rule = (struct symbols_rule){.by_rbp = ops[0].number == RBP, .offset = (int64_t)ops[0].number2};
+    if (dwarf_frame_register(frame, RBP, memory, &ops, &n) != 0)
+        return -1;
+    if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst) {
+        rule->rbp_saved = 1;
+        rule->rbp_offset = (int64_t)ops[1].number;
+    } else if (n != 0) {
+        return -1;
+    }
+    return 0;
+}
+
+int symbols_unwind_find(struct symbols_unwind *u, uint64_t address, struct symbols_rule *rule)
+{
+    Dwarf_Frame *frame = NULL;
+    if (dwarf_cfi_addrframe(u->cfi, address, &frame) != 0)
+        return -1;
+    int status = find(frame, rule);
+    free(frame);
+    return status;
+}
