@@ -49,7 +49,7 @@ static const struct profile_frame *find_frame(const struct analysis_hotspots *h,
                                               const struct analysis_hotspot *row)
 {
     const struct profile_frame *frame = row->frame;
-    if (target->image && row->image != target->image)
+    if (row->offset == PROFILE_SITE_REST || (target->image && row->image != target->image))
         return NULL;
     for (; frame; frame = analysis_caller(h, frame))
         if (target->exact      ? strcmp(frame->function, target->function) == 0
@@ -112,7 +112,7 @@ static int add_row(struct analysis_annotation *a, const struct target *target,
                    const struct analysis_hotspot *row)
 {
     const struct profile_frame *frame = find_frame(&a->insns, target, row);
-    if (!frame || row->offset == PROFILE_SITE_REST)
+    if (!frame)
         return 0;
     struct annotated *part = find_part(a, row->image, target->function ? frame->function : NULL, frame->file);
     struct annotated_line *line = part ? find_line(part, frame->line) : NULL;
