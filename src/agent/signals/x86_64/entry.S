@@ -67,4 +67,13 @@ signal_restorer:
 	syscall
 	.size	signal_restorer, .-signal_restorer
 
+	.bss
+	.balign	8
+	.globl	signal_dispatcher
+	.hidden	signal_dispatcher
+	.type	signal_dispatcher, @object
+	.size	signal_dispatcher, 8
+signal_dispatcher:
+	.zero	8
+
 	.section .note.GNU-stack, "", @progbits

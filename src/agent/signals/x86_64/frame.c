@@ -13,8 +13,6 @@
  */
 #define NUMBER_LOAD_BYTES 12
 
-uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, struct delivery *d);
-
 void arch_finish_entry(ucontext_t *uc)
 {
     static const uint8_t unchanged[] = {REG_RBX, REG_RBP, REG_RCX, REG_R8,  REG_R9,
