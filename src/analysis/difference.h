@@ -37,8 +37,8 @@ struct analysis_function_changes {
 
 /*
  * Pairs the functions of two profiles (ANALYSIS_BY_FUNCTION) by their names and the base names of their
- * modules; modules that only one profile has count as one that was renamed. A function that one of them lacks has no misses there. 0, or -ENOMEM with err; the caller frees
- * rows.
+ * modules; modules that only one profile has count as one that was renamed. A function that one of them lacks
+ * has no misses there. 0, or -ENOMEM with err; the caller frees rows.
  */
 int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
                               struct analysis_function_changes *changes, struct error *err);

@@ -57,7 +57,8 @@
 /* Reported blocks of a process that are known at a time, at most. */
 #define COLLECT_BLOCKS (1u << 20)
 /* Reports of allocations per second for which the sampling interval is set: each costs the program 0.2 to 0.5
- * us and the recorder 1 us. The interval grows at once if there are more, and shrinks after COLLECT_HEAP_NS. */
+ * us and the recorder 1 us. The interval grows at once if there are more, and shrinks after COLLECT_HEAP_NS.
+ */
 #define COLLECT_HEAP_REPORTS 5000.
 #define COLLECT_HEAP_NS UINT64_C(500000000)
 /* Kernels before Linux 6.11: the list of mappings is read again after so much time, as that takes 0.1 to 0.2
