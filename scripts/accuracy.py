@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""StatStack and StatCache against the exact curve, on real programs: the table of docs/accuracy.md.
+"""StatStack and StatCache against the exact curve, on real programs: the table of docs/accuracy-models.md.
 
 Each program runs once in full mode. The same profile holds the exact stack distances and the reuse distances that
 the models see, so the difference is the model's own error: nothing is sampled. In percentage points of miss

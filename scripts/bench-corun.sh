@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# StatCC against simulation, on programs of Debian, and prints the tables of docs/accuracy.md. Each program does
+# StatCC against simulation, on programs of Debian, and prints the tables of docs/accuracy-models.md. Each program does
 # the same work, some 100 million references, over and over in one process. Three rounds of it are traced (full
 # mode), and the middle one is the window that is simulated: ten programs, picked as the paper did, all 55 pairs
 # and 20 quads of them. Besides, as many rounds as take SECONDS are recorded in burst mode at 5% overhead, and all

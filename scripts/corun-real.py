@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs side by side on this machine: measured slowdown against predicted, as a table for docs/accuracy.md.
+"""Programs side by side on this machine: measured slowdown against predicted, as a table for docs/accuracy-models.md.
 
 Of each pair the first program runs alone and next to the second (which starts over until the first is done), in turn;
 its user CPU time counts. "Alone" the other CPU spins, without touching memory, so that no one else uses it. The host

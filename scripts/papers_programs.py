@@ -103,7 +103,7 @@ def programs(scale=1):
 
 
 NAMES = tuple(programs())
-STUDIED = NAMES[:11]  # of docs/accuracy.md's tables from traces
+STUDIED = NAMES[:11]  # of docs/accuracy-models.md's tables from traces
 
 
 def here(name, tools=TOOLS):

@@ -13,7 +13,8 @@
  * of distances: L lines have rate * L lines in the sample in the mean, with variance rate * L * (1 - rate);
  * the miss ratio is read at both ends of the 95% range of that number.
  *
- * Measured (docs/accuracy.md): the intervals of 100 samples hold the exact value in 92 to 98% of cases.
+ * Measured (docs/accuracy-models.md): the intervals of 100 samples hold the exact value in 92 to 98% of
+ * cases.
  *
  * Example: rate 1/2, 100 touches, 40 of them in the sample, 5 cold ones and 10 with distances of 16 and more.
  * A cache of 32 lines is one of 16 to the sample: (10 + 5) / 50 = 30% misses.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""StatStack against the exact curve of the same full-mode run: within a point on real programs (docs/accuracy.md)."""
+"""StatStack against the exact curve of the same full-mode run: within a point on real programs (docs/accuracy-models.md)."""
 import csv
 import io
 
