@@ -51,7 +51,7 @@ def test_bursts_follow(cachegram, built, record):
 
 def test_nothing_is_lost_where_modes_change(built, record):
     """Full mode and bursts in turn: what was recorded in full mode is whole each time."""
-    result, db = record(["--switch-ms", "2"], [built / "sweep", LINES, 4000])
+    result, db = record(["--switch-ms", "2"], [built / "sweep", LINES, 20000])
     keys = run_keys(db)
     assert result.status == 0 and totals(db)["bursts"] > 0
     assert int(keys["bad_records"]) == 0 and int(keys["lost_buffers"]) == 0

@@ -154,10 +154,13 @@ static void make_pool(struct run *r, int kind)
  * KB. One unit is at least WORK_REFS references: the volatile ones alone. */
 enum { WORK_STEPS = 10000, WORK_REFS = POOL_PAGES + 2 * WORK_STEPS };
 
+static __thread volatile long worked_; /* units, of this thread */
+
 static __attribute__((noinline)) void work(struct run *r, int units)
 {
     struct memory *m = &memories[r->id];
     for (int u = 0; u < units; u++) {
+        worked_++;
         uint32_t h = roll(m);
         for (int i = 0; i < POOL_PAGES; i++)
             h += *(volatile uint8_t *)&m->pool[i * PAGE + (int)(roll(m) % PAGE)];

@@ -263,7 +263,7 @@ static void plan_first_burst(struct thread *t, ucontext_t *uc)
 
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
-    int late = !agent_always_translated() && (asked || t->burst.always_translated);
+    int late = session->begins_full && !agent_always_translated() && (asked || t->burst.always_translated);
     count_add(&proc->count.triggers, 1);
     if (t->burst.is_probe) {
         /* The burst comes later: the time of a probe burst is not the program's. */

@@ -432,6 +432,8 @@ static void timer_files(struct run *r, int us /* 200..2000 */, int count /* 2..1
 struct storm {
     int sig;
     pthread_t other;
+    volatile long *worked; /* by the other thread */
+    int nests;             /* the handler may be interrupted by the same signal */
     volatile int stop;
 };
 static volatile int storm_;
@@ -445,11 +447,14 @@ static void on_storm(int sig, siginfo_t *info, void *uc)
 static void *storming(void *arg)
 {
     struct storm *s = arg;
+    long worked = -1;
     for (int sent = 0; !s->stop;) {
         count_up(1, 2000);
-        if (sent < storm_ + 4) /* or they would fill the queue of all of the user's processes */
+        /* Without a limit they would fill the queue of all of the user's processes, or the stack. */
+        if (s->nests ? *s->worked != worked : sent < storm_ + 4) {
+            worked = *s->worked;
             sent += pthread_kill(s->other, s->sig) == 0;
-        else
+        } else
             sched_yield();
     }
     return NULL;
@@ -460,7 +465,8 @@ static void with_storm(struct run *r, body *in, int sig /* signal */,
                        int flags /* SA_RESTART SA_RESTART|SA_NODEFER */)
 {
     struct sigaction old;
-    struct storm s = {.sig = sig, .other = pthread_self()};
+    struct storm s = {
+        .sig = sig, .other = pthread_self(), .worked = &worked_, .nests = (flags & SA_NODEFER) != 0};
     pthread_t t;
     storm_ = 0;
     handle(sig, on_storm, flags, MASK_NONE, &old);
