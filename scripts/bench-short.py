@@ -8,7 +8,7 @@ are, for 32 KB to 8 MB and for 1 to 16 KB in steps of half a power of two, the m
 percentage points over the sizes that are answered; the share of sizes without an answer; how many of all intervals hold
 the exact value; and the CPU seconds that profiling took, by its own account.
 
-    scripts/bench-short.py [--programs jq,flac] [--lengths .05,.3,1] [--runs 3] [--options "--allowance 0;"]
+    scripts/bench-short.py [--programs jq,flac] [--lengths 0.05,0.3,1] [--runs 3] [--options "--allowance 0;"]
 
 --options: sets, separated by semicolons; an empty one is the default.
 """
@@ -42,7 +42,7 @@ def words(n, seed=7):
     known = ["".join(rng.choices("etaoinshrdlucmfwypvbgk", k=rng.randint(2, 9))) for _ in range(8000)]
     out, length = [], 0
     while length < n:
-        line = " ".join(known[min(int(rng.paretovariate(.7)), 7999)] for _ in range(9))
+        line = " ".join(known[min(int(rng.paretovariate(0.7)), 7999)] for _ in range(9))
         out.append(line)
         length += len(line) + 1
     return "\n".join(out) + "\n"
@@ -55,13 +55,13 @@ def written(path, content):
 
 def changed(text):
     rng = random.Random(8)
-    return "".join(line for line in text.splitlines(True) if rng.random() < .9)
+    return "".join(line for line in text.splitlines(True) if rng.random() < 0.9)
 
 
 def sound(n):
     rng, level, out = random.Random(7), 0, bytearray()
     for _ in range(n):
-        level = int(.98 * level + rng.gauss(0, 600))
+        level = int(0.98 * level + rng.gauss(0, 600))
         out += max(-32768, min(32767, level)).to_bytes(2, "little", signed=True)
     return bytes(out)
 
@@ -106,9 +106,9 @@ def make(name, seconds, folder):
     for _ in range(3):
         line = argv(folder, units)
         took = cpu_seconds(line)
-        if .75 < took / seconds < 1.35:
+        if 0.75 < took / seconds < 1.35:
             break
-        units = max(1, round(units * min(8, max(.125, seconds / max(took, .004)))))
+        units = max(1, round(units * min(8, max(0.125, seconds / max(took, 0.004)))))
     return line, took
 
 
@@ -148,7 +148,7 @@ class Sum:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=",".join(PROGRAMS))
-    parser.add_argument("--lengths", default=".05,.3,1")
+    parser.add_argument("--lengths", default="0.05,0.3,1")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--options", default="--allowance 0;")
     args = parser.parse_args()

@@ -13,7 +13,7 @@ static const struct profile_image *image_of(const struct analysis_hotspots *h, u
     return id >= 1 && id <= h->nimages && h->images[id - 1].id == id ? &h->images[id - 1] : NULL;
 }
 
-/* Objects that were never touched have no row, so ids have gaps. The object that stands for all that are the
+/* Objects that were never touched have no row, so ids have gaps. The object that represents all that are the
  * same. */
 static const struct profile_object *object_of(const struct analysis_hotspots *h, uint64_t id)
 {

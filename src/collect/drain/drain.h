@@ -57,7 +57,7 @@ int drain_crowded(const struct drain *d);
 
 /*
  * One pass over all slots: reduces and frees every ready buffer. Returns the number of buffers. If the
- * profile cannot be written or memory is short, this is remembered (drain_trouble), agents are told to stop,
+ * profile cannot be written or memory is short, this is remembered (drain_trouble), agents are asked to stop,
  * and buffers are freed unread from then on.
  */
 uint64_t drain_pass(struct drain *d);

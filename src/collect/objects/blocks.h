@@ -8,7 +8,7 @@
 struct block_span {
     uint64_t low, high;
     uint32_t object; /* its number in the table */
-    float weight;    /* blocks that it stands for */
+    float weight;    /* blocks that it represents */
     uint64_t ended;  /* position of the report of its end; 0: it is there */
 };
 

@@ -26,7 +26,7 @@ void heap_make_room(struct heap *h, uint64_t now_ns);
 struct heap_place {
     uint64_t low, high; /* the block or mapping, or what lies between those that are known */
     uint32_t object;    /* 0: none is known there */
-    double weight;      /* of a block, blocks that it stands for */
+    double weight;      /* of a block, blocks that it represents */
     int near_blocks;    /* none is known there, but small ones nearby: it is probably one of those */
 };
 /* What was there at the position `since` of the ring or later. */

@@ -35,7 +35,7 @@ struct page {
     uint64_t number;
     uint32_t buffer;      /* in which this was determined */
     uint32_t id;          /* 0: parts of it are in different objects */
-    float weight;         /* of a block: blocks that it stands for */
+    float weight;         /* of a block: blocks that it represents */
     int is_zone, is_heap; /* see struct extent; id is that of the zone */
 };
 
@@ -421,7 +421,7 @@ static const struct extent *extent_of_line(struct objects *o, uint64_t low)
 }
 
 /* A touch of a known block: it becomes the object of the site's unknown ones, the likelier the more blocks it
- * stands for. */
+ * represents. */
 static void remember(struct objects *o, uint32_t site, uint32_t id, float weight)
 {
     struct site_object *s = &o->sites[(site * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SITES];

@@ -27,7 +27,7 @@ void objects_buffer(struct objects *o, const struct wire_desc *desc);
 /*
  * Number of the line's object in the table. Of small blocks of the heap only a sample is known; a line
  * without one is attributed to the object of one that the same site (decode.h) touched, at random in
- * proportion to what those blocks stand for.
+ * proportion to the blocks that those represent.
  */
 uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site);
 /* The site of touches whose site is not known: they are drawn from each other. */
