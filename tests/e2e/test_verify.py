@@ -71,9 +71,9 @@ def test_temporary_files_are_removed(cachegram, spin, tmp_path):
 
 
 def test_input_is_read_twice(cachegram, tmp_path):
-    (tmp_path / "in").write_bytes(bytes(range(256)) * 40000)
+    (tmp_path / "in").write_bytes(bytes(range(256)) * 80000)
     with open(tmp_path / "in") as f:
-        result = verify(cachegram, "--format", "csv", "--sizes", "32K", "--keep", tmp_path / "k", "--",
+        result = verify(cachegram, "--format", "csv", "--sizes", "32K", "--overhead", "50", "--keep", tmp_path / "k", "--",
                         need("gzip"), "-9", stdin=f)
     assert len(rows(result)) == 1
     with subprocess.Popen(["echo", "x"], stdout=subprocess.PIPE) as p:
