@@ -171,7 +171,7 @@ def mean(runs, key):
 def percentile(runs):
     """What nine of ten errors over 32 KB to 8 MB are below; None: there are none."""
     errors = sorted(e for r in runs for e in r["points"])
-    return errors[int(.9 * (len(errors) - 1))] if errors else None
+    return errors[int(0.9 * (len(errors) - 1))] if errors else None
 
 
 def row(name, runs, native):

@@ -142,8 +142,8 @@ def model_error(result):
 
 def print_row(name, found, reported):
     print(f"| {name} | {len(found)} | {sum(found) / len(found):.3f} | "
-          + " | ".join(f"{quantile(found, q):.3f}" for q in (.5, .9, .99)) + f" | {max(found):.2f} | "
-          f"{below(found, .2):.0f}% | {below(found, .4):.0f}% | {reported} |")
+          + " | ".join(f"{quantile(found, q):.3f}" for q in (0.5, 0.9, 0.99)) + f" | {max(found):.2f} | "
+          f"{below(found, 0.2):.0f}% | {below(found, 0.4):.0f}% | {reported} |")
 
 
 def print_tables(results):
@@ -156,7 +156,7 @@ def print_tables(results):
         print(f"| {program} | {result['references'] / 1e9:.2f}e9 | {result['lines']} | "
               + ", ".join(f"{100 * exact[size]:.2f}" for size in (32768, 524288, 8388608)) + " | "
               + ", ".join(f"{e:.2f}" for e in model_error(result)) + " | "
-              + " | ".join(f"{quantile(c, .9):.3f}" if c else "" for c in cells) + " |")
+              + " | ".join(f"{quantile(c, 0.9):.3f}" if c else "" for c in cells) + " |")
     print("\n| all programs and sizes | errors | mean | 50% below | 90% below | 99% below | largest | < 0.2 | < 0.4 | "
           "published |\n" + "| --- " * 10 + "|")
     with_bursts = {program: result for program, result in results.items() if "bursts" in result}

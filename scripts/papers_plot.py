@@ -51,8 +51,8 @@ def draw(series, published, programs):
     out += axes()
     out.append(text(WIDTH / 2, up(0) + 36, "absolute error, percentage points of miss ratio"))
     for setting, error in published.items():
-        out += [f'<circle cx="{across(error):.1f}" cy="{up(.9):.1f}" r="5" fill="none" stroke="#000"/>',
-                text(across(error) + 8, up(.9) + 16, f"published, {setting.upper()}", "start")]
+        out += [f'<circle cx="{across(error):.1f}" cy="{up(0.9):.1f}" r="5" fill="none" stroke="#000"/>',
+                text(across(error) + 8, up(0.9) + 16, f"published, {setting.upper()}", "start")]
     for i, (setting, kind, label, values) in enumerate(series):
         stroke = f'stroke="{COLORS[kind]}" stroke-width="2" fill="none"{DASHES[setting]}'
         x, y = LEFT + 220 * (i % 3), HEIGHT - 34 + 18 * (i // 3)

@@ -69,14 +69,14 @@ def proteins(d, families, sequences):
 
     with open(d / "families.hmm", "w", encoding="ascii") as out:
         for i, ancestor in enumerate(ancestors):
-            rows = "".join(f"s{k} {relative(ancestor, .3)}\n" for k in range(12))
+            rows = "".join(f"s{k} {relative(ancestor, 0.3)}\n" for k in range(12))
             argv = ["hmmbuild", "--amino", str(d / "one.hmm"),
                     written(d / "family.sto", f"# STOCKHOLM 1.0\n#=GF ID family{i}\n{rows}//\n")]
             subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
             out.write((d / "one.hmm").read_text())
     with open(d / "sequences.fa", "w", encoding="ascii") as out:
         for k in range(sequences):
-            body = relative(rng.choice(ancestors), .5) if k % 10 == 0 else \
+            body = relative(rng.choice(ancestors), 0.5) if k % 10 == 0 else \
                 "".join(rng.choices(AMINO_ACIDS, k=rng.randint(80, 600)))
             out.write(f">q{k}\n{body}\n")
     return [str(d / "families.hmm"), str(d / "sequences.fa")]

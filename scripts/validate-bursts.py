@@ -105,8 +105,8 @@ def cell(rows):
     none = 100 * mean([r[6] is None for r in rows])
     if not errors:
         return f"no answer; {100 * mean(covered):.0f}% in bounds"
-    text = f"{mean(errors):.3f} \\| {errors[int(.9 * (len(errors) - 1))]:.3f} \\| {100 * mean(covered):.0f}%"
-    return text + (f" ({none:.0f}% no answer)" if none >= .5 else "")
+    text = f"{mean(errors):.3f} \\| {errors[int(0.9 * (len(errors) - 1))]:.3f} \\| {100 * mean(covered):.0f}%"
+    return text + (f" ({none:.0f}% no answer)" if none >= 0.5 else "")
 
 
 def tables(rows, shares):

@@ -59,7 +59,7 @@ def place(source, target, way, rng):
         wanted, now, taken = step * rng.random(), 0, {}
         for (burst, *_), cost in zip(rows, ns):
             if now <= wanted < now + cost:
-                taken[burst] = (1e5 * wanted, 1 / cost * rng.uniform(.8, 1.2) if way == 2 else 1 / cost)
+                taken[burst] = (1e5 * wanted, 1 / cost * rng.uniform(0.8, 1.2) if way == 2 else 1 / cost)
             now += cost
             while wanted < now: # a very slow part may have been hit twice: it counts once
                 wanted += step

@@ -24,7 +24,7 @@ def trace(tmp_path_factory, cachegram):
         f.write("address,size\n")
         for i in range(300000):
             pick = rng.random()
-            line = rng.randrange(300) if pick < .7 else i // 3 % 900 if pick < .97 else rng.randrange(9000)
+            line = rng.randrange(300) if pick < 0.7 else i // 3 % 900 if pick < 0.97 else rng.randrange(9000)
             f.write(f"{64 * line + 60},{8 if i % 10 == 0 else 4}\n" * 10)
     result = run([cachegram, "import", folder / "t.csv", "-o", folder / "t.trace"])
     assert result.status == 0, result.err
@@ -75,9 +75,9 @@ def test_errors_are_calculated_as_published(tmp_path):
         return {"repeats": [{"miss_ratios": c} for c in curves]}
 
     sizes = [32768, 524288, 8388608]
-    result = {"references": 2e9, "lines": 5, "sizes": sizes, "exact": [.10, .05, .01],
-              "s1": estimates([.11, .052, .01], [.12, .052, None]), "s2": estimates([.10, .05, .01], [.10, .05, .01]),
-              "every_window": estimates([.10, .05, .04])}
+    result = {"references": 2e9, "lines": 5, "sizes": sizes, "exact": [0.10, 0.05, 0.01],
+              "s1": estimates([0.11, 0.052, 0.01], [0.12, 0.052, None]), "s2": estimates([0.10, 0.05, 0.01], [0.10, 0.05, 0.01]),
+              "every_window": estimates([0.10, 0.05, 0.04])}
     (tmp_path / "r.json").write_text(json.dumps({"bzip2": result}))
     reported = run([sys.executable, SCRIPT, "--no-measure", "--results", tmp_path / "r.json", "--svg", tmp_path / "r.svg"])
     assert reported.status == 0, reported.err

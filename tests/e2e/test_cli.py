@@ -117,7 +117,7 @@ def test_mrc_full_csv_is_exact(full):
     rows = list(csv.reader(io.StringIO(result.stdout)))
     assert rows[0] == ["size_bytes", "miss_ratio", "ci_low", "ci_high"]
     assert [r[0] for r in rows[1:]] == ["4096", "6400", "6464", "65536", "67108864"]
-    assert [float(r[1]) for r in rows[1:]] == pytest.approx([.4, .4, .2, .1, .1], abs=1e-9)
+    assert [float(r[1]) for r in rows[1:]] == pytest.approx([0.4, 0.4, 0.2, 0.1, 0.1], abs=1e-9)
     for row in rows[1:]:
         assert row[1] == row[2] == row[3]
 

@@ -37,16 +37,16 @@ def test_places(record, events, rate):
     assert len(rows) > 10
     in_bursts, references, off, before, came = 0, 0, 0, 0, 0
     for i, (_, refs, start, end, start_refs, refs_per_ns, weight) in enumerate(rows):
-        off += refs_per_ns != pytest.approx(rate, rel=.1)
-        assert start_refs == pytest.approx(before + refs_per_ns * (start - came), rel=.01)
+        off += refs_per_ns != pytest.approx(rate, rel=0.1)
+        assert start_refs == pytest.approx(before + refs_per_ns * (start - came), rel=0.01)
         before, came = start_refs + refs, end
         # The first gaps were set before anything was counted, and are of one reference a nanosecond.
-        assert weight == pytest.approx(rate * 4e6, rel=.1) or (weight == 4e6 and i < len(rows) / 2)
+        assert weight == pytest.approx(rate * 4e6, rel=0.1) or (weight == 4e6 and i < len(rows) / 2)
         in_bursts += end - start
         references += refs
     assert off <= len(rows) / 10  # on a busy machine, a short stretch can have lost the processor
     in_bursts, references = in_bursts - (rows[-1][3] - rows[-1][2]), references - rows[-1][1]
-    assert rows[-1][4] == pytest.approx(rate * (rows[-1][2] - in_bursts) + references, rel=.1)
+    assert rows[-1][4] == pytest.approx(rate * (rows[-1][2] - in_bursts) + references, rel=0.1)
     # Placed by the counter: a gap or so apart, on average.
     apart = (rows[-1][2] - rows[0][2] - in_bursts) / (len(rows) - 1)
     assert 4e6 / MOST_GAP < apart < 4e6 * MOST_GAP

@@ -101,7 +101,7 @@ def hmmsearch(d, scale):
     (d / "a.sto").write_text("# STOCKHOLM 1.0\n\n" + "".join(f"seq{i:<8}{vary(base, 0.2)}\n" for i in range(12)) + "//\n")
     with open(d / "db.fa", "w") as f:
         for i in range(int(8000 * scale)):
-            s = vary(base, .4) if i % 50 == 0 else "".join(rng.choice(acids) for _ in range(300))
+            s = vary(base, 0.4) if i % 50 == 0 else "".join(rng.choice(acids) for _ in range(300))
             f.write(f">s{i}\n{s}\n")
     subprocess.run([need("hmmbuild"), "a.hmm", "a.sto"], cwd=d, check=True, stdout=subprocess.DEVNULL)
     # One worker thread: the order of hits with the same score is not fixed with more. Times are reported: cut off.

@@ -23,12 +23,12 @@ def references(db, options):
     return totals(db)["references"] if options == FULL else int(float(run_keys(db)["clock_references"]))
 
 
-def assert_complete(db, options, expected, most_percent=.1):
+def assert_complete(db, options, expected, most_percent=0.1):
     """The loops' references are known by construction; start and end of the program come on top."""
     keys = run_keys(db)
     assert expected <= references(db, options) < expected + 600000
     assert float(keys["missed_percent"]) < most_percent and "warning" not in keys
-    assert most_percent > .1 or "missed" not in keys
+    assert most_percent > 0.1 or "missed" not in keys
 
 
 @pytest.mark.alone  # on a busy machine the last buffers of threads may come too late
@@ -54,12 +54,12 @@ def test_stops_and_continues(cachegram, built, tmp_path, options):
             for pid in descendants(p.pid):
                 try:
                     os.kill(pid, signal.SIGSTOP)
-                    time.sleep(.005)
+                    time.sleep(0.005)
                     os.kill(pid, signal.SIGCONT)
                     stops += 1
                 except ProcessLookupError:
                     pass
-            time.sleep(.005)
+            time.sleep(0.005)
         out, _ = p.communicate(timeout=120)
     assert p.returncode == 0 and out == run(argv).out and stops > 0
     # A stop may come while threads end, whose last buffers then count as missing.
@@ -90,7 +90,7 @@ def test_ordinary_program_misses_nothing(record, cachegram):
     result, db = record(FULL, ["sh", "-c", "ls -lR /usr/share/doc/bash > /dev/null; env true; dd if=/dev/zero of=/dev/null bs=512 "
                                            "count=20000 2> /dev/null"])
     assert result.status == 0 and b"missing" not in result.summary
-    assert float(run_keys(db)["missed_percent"]) < .1
+    assert float(run_keys(db)["missed_percent"]) < 0.1
     shown = run([cachegram, "report", db]).out
     assert b"missed" not in shown and b"full: every reference" in shown
     assert b"from all" in run([cachegram, "mrc", db]).out

@@ -286,7 +286,7 @@ def test_killed_while_tracing(pirate, built, tmp_path):
                     if pathlib.Path(f"/proc/{c}/comm").read_text() == "span\n"]
         wait_until(lambda: span() and tracer_of(span()[0]) == str(p.pid))
         pid = span()[0]
-        wait_until(lambda: cpu_seconds(pid) > .1)  # at its start our death would end it, as is meant
+        wait_until(lambda: cpu_seconds(pid) > 0.1)  # at its start our death would end it, as is meant
         p.kill()
         p.wait()
         try:

@@ -20,7 +20,7 @@ def make_references():
     lines = []
     for _ in range(2):
         lines += [i % 3000 for i in range(60000)]
-        lines += [10000 + (rng.randrange(200) if rng.random() < .9 else rng.randrange(9000)) for _ in range(70000)]
+        lines += [10000 + (rng.randrange(200) if rng.random() < 0.9 else rng.randrange(9000)) for _ in range(70000)]
         lines += [50000 + i % 32 * 64 + i // 3200 % 64 for i in range(70000)]
     return lines
 
@@ -90,9 +90,9 @@ def test_curves_agree_with_exact_ones(cachegram, trace, tmp_path):
             for size, (ratio, low, high) in curve(
                     run([cachegram, "mrc", *sizes, tmp_path / f"p-{bursts}-{seed}.db"])).items():
                 assert low <= ratio <= high
-                assert abs(ratio - exact[size][0]) < .06, (bursts, seed, size)
+                assert abs(ratio - exact[size][0]) < 0.06, (bursts, seed, size)
                 inside.append(low <= exact[size][0] <= high)
-    assert sum(inside) >= .85 * len(inside)
+    assert sum(inside) >= 0.85 * len(inside)
 
 
 def test_ways_see_conflicts(cachegram, trace, lines, tmp_path):
@@ -103,8 +103,8 @@ def test_ways_see_conflicts(cachegram, trace, lines, tmp_path):
     full = curve(run([cachegram, "mrc", *sizes, tmp_path / "p.db"]))
     eight = curve(run([cachegram, "mrc", *sizes, "--ways", "8", tmp_path / "p.db"]))
     for size in WAYS_SIZES:
-        assert abs(eight[size][0] - lru_misses(lines, size // 512, 8)) < .04, size
-    assert eight[32768][0] - full[32768][0] > .2
+        assert abs(eight[size][0] - lru_misses(lines, size // 512, 8)) < 0.04, size
+    assert eight[32768][0] - full[32768][0] > 0.2
     # Without --sizes those of a power of two of sets are shown.
     rows = curve(run([cachegram, "mrc", "--ways", "12", "--format", "csv", tmp_path / "p.db"]))
     assert list(rows)[:3] == [1536, 3072, 6144] and max(rows) <= 64 << 20
@@ -121,7 +121,7 @@ def test_random_replacement(cachegram, trace, lines, tmp_path):
     for size, (ratio, low, high) in got.items():
         assert low <= ratio <= high
         # StatCache takes the miss ratio for constant, which it is not here.
-        assert abs(ratio - random_misses(lines, size // 64)) < .08, size
+        assert abs(ratio - random_misses(lines, size // 64)) < 0.08, size
 
 
 def test_censoring_and_clock_errors_have_little_effect(cachegram, trace, tmp_path):
@@ -134,7 +134,7 @@ def test_censoring_and_clock_errors_have_little_effect(cachegram, trace, tmp_pat
     exact = curve(run([cachegram, "stack", "--format", "csv", "--sizes", "32K,128K,512K", trace]))
     for size, (ratio, _, _) in curve(run([cachegram, "mrc", "--format", "csv", "--sizes", "32K,128K,512K",
                                           tmp_path / "p.db"])).items():
-        assert abs(ratio - exact[size][0]) < .06, size
+        assert abs(ratio - exact[size][0]) < 0.06, size
 
 
 def test_words(cachegram, trace, tmp_path):

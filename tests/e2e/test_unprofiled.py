@@ -30,7 +30,7 @@ def test_unprofiled_programs_are_reported(record, cachegram, spin, script):
     why = (b"statically linked" if "{static}" in script else b"cleared environment" if "env -i" in script else b"runs as another user")
     assert b"of CPU time were not profiled" in result.err + result.summary and why in result.err + result.summary
     keys = run_keys(db)
-    assert .5 * float(keys["cpu_seconds"]) < float(keys["unprofiled_cpu_seconds"]) <= float(keys["cpu_seconds"])
+    assert 0.5 * float(keys["cpu_seconds"]) < float(keys["unprofiled_cpu_seconds"]) <= float(keys["cpu_seconds"])
     assert "not profiled" in keys["warning"]
     for command in ("report", "mrc"):
         reported = run([cachegram, command, db])
@@ -70,7 +70,7 @@ many = [threading.Thread(target=zlib.compress, args=(data,)) for i in range(4)]
 """
 
 
-SCRIPTS = ["{micro}; exit 4", "exec {micro}", "{micro} & {micro} & wait", "timeout -s KILL .3 {micro}; exit 4",
+SCRIPTS = ["{micro}; exit 4", "exec {micro}", "{micro} & {micro} & wait", "timeout -s KILL 0.3 {micro}; exit 4",
            "for i in $(seq 50); do ls > /dev/null; done", "exec python3 -c '{forks}'", "exec python3 -c '{threads}'",
            "dd if=/dev/zero of=/dev/null bs=1M count=3000; exit 4"]
 
@@ -100,7 +100,7 @@ def test_many_short_children(record, cachegram):
     # On a busy machine the recorder may be so late with those that have ended that there is no slot for the next.
     refused = re.search(r"(\d+) processes were not recorded", keys.get("warning", ""))
     recorded = 201 - (int(refused[1]) if refused else 0)
-    assert processes(db) == recorded >= 64 and recorded * 10e-6 < starts < .9 * cpu
+    assert processes(db) == recorded >= 64 and recorded * 10e-6 < starts < 0.9 * cpu
     assert float(keys["overhead_percent"]) > 100 * starts / cpu
     assert f"were the agent's start in {recorded} processes".encode() in run([cachegram, "report", db]).out
 
@@ -121,9 +121,9 @@ def test_more_children_than_slots(record, cachegram, tmp_path):
     """Those beyond are reported; those that come when there is room again are recorded."""
     script = """mkfifo gate; touch started
         for i in $(seq 100); do (echo >> started; read x < gate) & done
-        while [ $(wc -l < started) -lt 100 ]; do sleep .1; done
+        while [ $(wc -l < started) -lt 100 ]; do sleep 0.1; done
         exec 3<> gate; for i in $(seq 100); do echo; done >&3; wait; i=0
-        while [ $i -lt 20 ]; do i=$((i+1)); sleep .1; cat /dev/null; done; echo done"""
+        while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.1; cat /dev/null; done; echo done"""
     result, db = record([], ["sh", "-c", script], cwd=tmp_path)
     assert result.status == 0 and result.out == b"done\n"
     reported = re.search(rb"(\d+) processes were not recorded, as more than 64 ran at the same time", result.summary)

@@ -211,10 +211,10 @@ def test_reuse_time_of_a_sweep(built, cachegram, record):
         ratios = [r for r, in con.execute("select w.cpu_ns * b.refs_per_ns / (? - w.age) from watch w join burst b"
                                           " on b.id = w.burst where w.outcome = 'reused' and b.refs_per_ns > 0", (lines,))]
     reported = outcomes(db)
-    assert reported["reused"] > 50 and reported["reused"] > .8 * sum(reported.values()), reported
-    assert .5 < statistics.median(ratios) < 2, statistics.median(ratios)
+    assert reported["reused"] > 50 and reported["reused"] > 0.8 * sum(reported.values()), reported
+    assert 0.5 < statistics.median(ratios) < 2, statistics.median(ratios)
     small, large, _ = curve(cachegram, db)
-    assert small > .9 and large < .1
+    assert small > 0.9 and large < 0.1
 
 
 def test_reuse_time_right_after_a_burst(built, record):
@@ -263,7 +263,7 @@ def test_stacks_of_threads_are_refused(built, record):
     result, db = record(["--burst-refs", "1000", "--gap-us", "5000"], [built / "thread_stack", 30000])
     assert result.status == 0
     reported = outcomes(db)
-    assert reported["refused"] > 50 and reported["refused"] > .9 * sum(reported.values()), reported
+    assert reported["refused"] > 50 and reported["refused"] > 0.9 * sum(reported.values()), reported
 
 
 def test_reuse_by_another_thread(built, cachegram, record):
@@ -282,7 +282,7 @@ def test_reuse_by_another_thread(built, cachegram, record):
         assert con.execute("select count(distinct tid) from burst").fetchone() == (2,)
     reported = outcomes(db)
     assert reported["reused"] > 50, reported
-    assert .6 < statistics.median(ratios) < 1.5, statistics.median(ratios)
+    assert 0.6 < statistics.median(ratios) < 1.5, statistics.median(ratios)
     full, exact_db = record(FULL, [built / "sweep_turns", lines, 20])
     assert full.status == 0
     try:
@@ -290,7 +290,7 @@ def test_reuse_by_another_thread(built, cachegram, record):
     except ValueError:  # too few lines were followed that far: no answer is none that is wrong
         return
     for estimate, exact in zip(estimates, curve(cachegram, exact_db)):
-        assert abs(estimate - exact) < .1
+        assert abs(estimate - exact) < 0.1
 
 
 def test_sleeping_thread_stays_tracked(built, record):
@@ -308,4 +308,4 @@ def test_what_is_never_touched_again(built, cachegram, record):
     assert result.status == 0
     reported = outcomes(db)
     assert reported.get("reused", 0) == 0 and reported["dangling"] > 4, reported
-    assert min(curve(cachegram, db)) > .9
+    assert min(curve(cachegram, db)) > 0.9

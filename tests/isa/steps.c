@@ -34,7 +34,7 @@ void steps_write(void)
     nfound = 0;
 }
 
-/* The references of a sequence follow one of no size; another one after them tells that they are not all. */
+/* The references of a sequence follow one of no size; if another one follows, some are missing. */
 void steps_begin(uint32_t start, int left_out)
 {
     if (nfound == MOST_FOUND)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* build: -pthread */
 /* Ignores signals (those whose numbers are reported, or all), works, tries to execute what is not there,
- * works on, and executes itself, which tells what is ignored then. argv[1]: "alone", "followed" (with its
+ * works on, and executes itself, which prints what is ignored then. argv[1]: "alone", "followed" (with its
  * environment, else with none), "child" (of fork), "vfork" or "thread" (another one works meanwhile). */
 #include <pthread.h>
 #include <signal.h>

@@ -100,7 +100,7 @@ static void hist_counts_at_least(void **state)
     assert_true(hist_at_least(h, 0x1p48) == 0);
 
     const double values[] = {-1, 0, 0, 1, 1023, 1024, 4096, 4096 + width / 4, 4096 + width, 0x1p48, 0x1p60},
-                 expected[] = {15, 15, 15, 10, 10, 8, 8, 1 + 7 * .75, 1, 0, 0};
+                 expected[] = {15, 15, 15, 10, 10, 8, 8, 1 + 7 * 0.75, 1, 0, 0};
     double reached[sizeof values / sizeof *values];
     hist_at_least_each(h, values, sizeof values / sizeof *values, reached);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)

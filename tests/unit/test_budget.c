@@ -115,7 +115,7 @@ static void keeps_the_first_gap_until_it_knows(void **state)
     struct budget_use use = {.target_ns = 1000000000};
     budget_init(&b, 5);
     uint64_t first = budget_first_gap_ns(5);
-    assert_int_equal(first, BUDGET_FIRST_COST_NS / .05);
+    assert_int_equal(first, BUDGET_FIRST_COST_NS / 0.05);
     assert_int_equal(budget_next(&b, &use), first);
     use.bursts = 1;
     use.burst_ns = 1000000;
@@ -139,9 +139,9 @@ static void short_runs_do_not_overspend(void **state)
     (void)state;
     uint64_t bursts;
     first_times = 8; /* 8 ms each */
-    double eight = 100 * run(5, .5, 600000, 400000, 1, &bursts);
+    double eight = 100 * run(5, 0.5, 600000, 400000, 1, &bursts);
     first_times = 20; /* three of them are all that 1.2 s may cost */
-    double twenty = 100 * run(5, .5, 600000, 400000, 1, &bursts);
+    double twenty = 100 * run(5, 0.5, 600000, 400000, 1, &bursts);
     double two_seconds = 100 * run(5, 2, 600000, 400000, 1, &bursts);
     first_times = 1;
     assert_true(eight < 5.5);

@@ -123,8 +123,8 @@ static void test_round_trip(void **state)
     assert_int_equal(profile_set_counter(p, second, "triggers", 4, &err), 0);
     assert_int_equal(
         profile_add_module(p, first, UINT64_C(0xffffffffff600000), UINT64_MAX, 0, "[vsyscall]", &err), 0);
-    struct profile_burst b = {0,  second, 3,          4, 5,  6,   7,   8,   9,   10, 11,  12, 13,
-                              14, 15,     UINT64_MAX, 8, 16, 0.1, 1e9, 1.5, NAN, 17, .25, 2e7};
+    struct profile_burst b = {0,  second, 3,          4, 5,  6,   7,   8,   9,   10, 11,   12, 13,
+                              14, 15,     UINT64_MAX, 8, 16, 0.1, 1e9, 1.5, NAN, 17, 0.25, 2e7};
     assert_int_equal(profile_add_burst(p, &b, &err), 0);
     /* Both ends of the bins, neighbours, a gap, a count of 64 bits. */
     in->count[0] = 1;
@@ -207,7 +207,7 @@ static void test_watches(void **state)
                                      .refs = 12.5,
                                      .cpu_ns = 1e6,
                                      .translated_refs = 300,
-                                     .clock_error = .25,
+                                     .clock_error = 0.25,
                                      .pc = UINT64_MAX - 5};
     assert_int_equal(profile_set_outcome(p, &reported, &err), 0);
     struct profile_hit *hits;
@@ -248,7 +248,7 @@ static void test_watches(void **state)
     assert_true(watches[1].id == w[0].id && watches[1].address == w[0].address && watches[1].position == 5 &&
                 watches[1].age == 6 && watches[1].outcome == PROFILE_REUSED && watches[1].refs == 12.5 &&
                 watches[1].cpu_ns == 1e6 && watches[1].translated_refs == 300 &&
-                watches[1].clock_error == .25 && watches[1].pc == UINT64_MAX - 5 && watches[1].site == 3 &&
+                watches[1].clock_error == 0.25 && watches[1].pc == UINT64_MAX - 5 && watches[1].site == 3 &&
                 watches[1].object == 9);
     assert_true(watches[2].outcome == PROFILE_REFUSED && watches[2].refs == 0 && watches[2].pc == 0 &&
                 watches[2].object == 0 && watches[2].site == 0);

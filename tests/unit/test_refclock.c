@@ -99,7 +99,7 @@ static void test_agents_counts(void **state)
     double counted = 2 - (double)alarm_cost_ns() / 50000, native = 1 / reported.refs_per_ns;
     assert_true(isnan(reported.near_per_ns));
     assert_true(fabs(native - counting_native_ns(50000 * counted, 10000, 500) / 50000) < 1e-9);
-    assert_true(native > .5 * counted && native < .99 * counted);
+    assert_true(native > 0.5 * counted && native < 0.99 * counted);
     assert_true(counting_native_ns(1000, 0, 0) == 1000 && counting_native_ns(1000, 1e9, 0) > 0);
     /* Half of it if every block ends with a turn, and two thirds if every other does. */
     double blocks_off = counting_native_ns(1000, 100, 0);

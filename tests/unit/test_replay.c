@@ -142,7 +142,7 @@ static void test_outcomes(void **state)
     /* The last fills its parts to the reference, so that each burst begins where one ends. */
     struct replay_options o[3] = {plain, plain, plain};
     uint64_t count[PROFILE_OUTCOMES];
-    o[1].drop_rate = .2;
+    o[1].drop_rate = 0.2;
     o[2].bursts = 30;
     o[2].burst_refs = N / 30;
     o[2].sets = 1;
@@ -165,7 +165,7 @@ static void test_clock(void **state)
     struct profile_watch *w[2];
     struct error err;
     size_t nbursts, nwatches, faster = 0, slower = 0;
-    o[1].clock_error = .2;
+    o[1].clock_error = 0.2;
     play(o, 2);
     for (int i = 0; i < 2; i++) {
         char path[128];
@@ -177,15 +177,15 @@ static void test_clock(void **state)
     for (size_t i = 1; i < nbursts; i++) {
         double right = b[0][i].start_refs - b[0][i - 1].start_refs;
         double wrong = b[1][i].start_refs - b[1][i - 1].start_refs;
-        assert_true(fabs(wrong / right - 1) <= .2 + 1e-9);
+        assert_true(fabs(wrong / right - 1) <= 0.2 + 1e-9);
         faster += wrong > 1.1 * right;
-        slower += wrong < .9 * right;
+        slower += wrong < 0.9 * right;
     }
     assert_true(faster > 3 && slower > 3);
     for (size_t i = 0; i < nwatches; i++) {
         assert_true(w[0][i].address == w[1][i].address && w[0][i].outcome == w[1][i].outcome);
-        assert_true(fabs(w[1][i].refs - w[0][i].refs) <= .2 * w[0][i].refs + 1e-6);
-        assert_true(w[1][i].clock_error == .2);
+        assert_true(fabs(w[1][i].refs - w[0][i].refs) <= 0.2 * w[0][i].refs + 1e-6);
+        assert_true(w[1][i].clock_error == 0.2);
     }
     for (int i = 0; i < 2; i++) {
         free(b[i]);

@@ -192,7 +192,7 @@ static void test_choice(void **state)
         watches_outcome(
             w, requests[0].id,
             &(struct watch_outcome){
-                .outcome = PROFILE_REUSED, .refs = 7, .cpu_ns = 50, .translated_refs = 3, .clock_error = .5},
+                .outcome = PROFILE_REUSED, .refs = 7, .cpu_ns = 50, .translated_refs = 3, .clock_error = 0.5},
             &err),
         0);
     assert_int_equal(watches_open(w), 9999);

@@ -109,14 +109,14 @@ static void growth_by_hand(void **state)
     other.event[4] = 2;
     growth_estimate(&other, 0, &tail);
     growth_splice(&g, &tail, 2);
-    near(growth_lines(&g, 4), 1 + 3 * .5, 1e-12);
-    near(growth_lines(&g, 10), 1 + 3 * .5 + 6 / 6., 1e-12);
+    near(growth_lines(&g, 4), 1 + 3 * 0.5, 1e-12);
+    near(growth_lines(&g, 10), 1 + 3 * 0.5 + 6 / 6., 1e-12);
     /* Nothing is known from 3 on. */
     struct growth_counts cut = {.endless = 0};
     cut.event[1] = 2;
     cut.censored[3] = 2;
     assert_int_equal(growth_estimate(&cut, 0, &g), 3);
-    near(g.share[GROWTH_BINS], .5, 1e-12);
+    near(g.share[GROWTH_BINS], 0.5, 1e-12);
 }
 
 /* --- the twin: distances below 64, so that all bins are exact --- */
@@ -245,9 +245,9 @@ static double twin_miss_ratio(const struct twin *t, double lines)
         done = next;
     }
     int lost = last < lines && last_censored && far > 1e-12;
-    if (followed < 10 || (lost && shallow * far > .001 * t->total))
+    if (followed < 10 || (lost && shallow * far > 0.001 * t->total))
         return NAN;
-    return (misses + shallow * far * (lost ? .5 : 1)) / t->total;
+    return (misses + shallow * far * (lost ? 0.5 : 1)) / t->total;
 }
 
 static void lru_is_its_definition(void **state)
@@ -264,7 +264,7 @@ static void lru_is_its_definition(void **state)
                 continue;
             reported++;
             near(p.miss_ratio, want, 1e-9);
-            assert_true(p.low <= want - .001 * .99 + 1e-9 && want + .001 * .99 <= p.high + 1e-9);
+            assert_true(p.low <= want - 0.001 * 0.99 + 1e-9 && want + 0.001 * 0.99 <= p.high + 1e-9);
             assert_int_equal(curve_watched(t->b, BURSTS, LINE, seed, &again, 1, NULL), 0);
             assert_memory_equal(&p, &again, sizeof p);
         }
@@ -323,7 +323,7 @@ static void few_censored_lines(void **state)
     }
     struct curve_point p = at_lines(1000);
     assert_int_equal(curve_watched(t->b, BURSTS, LINE, 1, &p, 1, NULL), 0);
-    assert_true(p.miss_ratio > 0 && p.miss_ratio < .0005 && p.low == 0 && p.high >= 2 * p.miss_ratio);
+    assert_true(p.miss_ratio > 0 && p.miss_ratio < 0.0005 && p.low == 0 && p.high >= 2 * p.miss_ratio);
     twin_free(t);
 }
 
@@ -339,9 +339,9 @@ static void statcache_of_censored_lines_only(void **state)
     struct curve_point p[2] = {at_lines(4), at_lines(1000)};
     assert_int_equal(curve_watched_statcache(t->b, BURSTS, LINE, 1, p, 2, NULL), 0);
     assert_true(p[0].low < p[0].miss_ratio && p[0].miss_ratio < p[0].high);
-    assert_true(isnan(p[1].miss_ratio) && p[1].low < 1e-9 && p[1].high > .05);
+    assert_true(isnan(p[1].miss_ratio) && p[1].low < 1e-9 && p[1].high > 0.05);
     assert_int_equal(curve_watched(t->b, BURSTS, LINE, 1, p, 2, NULL), 0);
-    assert_true(isnan(p[1].miss_ratio) && p[1].low == 0 && p[1].high > .05);
+    assert_true(isnan(p[1].miss_ratio) && p[1].low == 0 && p[1].high > 0.05);
     twin_free(t);
 }
 
@@ -370,11 +370,11 @@ static void whole_run(void **state)
         assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, NULL), 0);
         assert_int_equal(curve_exact(&b->stack, b->first.total, LINE, &q, 1, NULL), 0);
         near(p.miss_ratio, q.miss_ratio, 1e-12);
-        double part = p.size_bytes < 32768 ? .05 : .1;
-        near(p.high - p.miss_ratio, .0005 + part * p.miss_ratio, 1e-9); /* no noise */
+        double part = p.size_bytes < 32768 ? 0.05 : 0.1;
+        near(p.high - p.miss_ratio, 0.0005 + part * p.miss_ratio, 1e-9); /* no noise */
         assert_int_equal(curve_watched_statcache(b, 1, LINE, 1, &p, 1, NULL), 0);
         assert_int_equal(curve_statcache(&b->reuse, b->first.total, LINE, &q, 1, NULL), 0);
-        near(p.miss_ratio, q.miss_ratio, .002); /* coarser bins */
+        near(p.miss_ratio, q.miss_ratio, 0.002); /* coarser bins */
     }
     free(b);
 }
@@ -486,7 +486,7 @@ static void path_fades(void **state)
     int differ = 0;
     for (size_t i = 0; i < POINTS; i++)
         differ += fabs(known[i].miss_ratio - unknown[i].miss_ratio) > 1e-9;
-    assert_true(differ <= 1 && known[0].miss_ratio > known[POINTS - 1].miss_ratio + .005);
+    assert_true(differ <= 1 && known[0].miss_ratio > known[POINTS - 1].miss_ratio + 0.005);
     free(b);
 }
 
@@ -517,18 +517,18 @@ static void intervals_cover_and_shrink(void **state)
             b[i].watches = &watch[i];
             b[i].nwatches = 1;
         }
-        struct curve_point p = at_lines(200); /* a small cache: its floor is .05 points and a twentieth */
+        struct curve_point p = at_lines(200); /* a small cache: its floor is 0.05 points and a twentieth */
         size_t n = round % 2 ? MANY : 40;
         assert_int_equal(curve_watched(b, n, LINE, (uint64_t)round, &p, 1, NULL), 0);
-        covered += p.low <= .25 && .25 <= p.high;
+        covered += p.low <= 0.25 && 0.25 <= p.high;
         width[round % 2] += (p.high - p.low) / 50;
     }
     /* 95% of 100: 88 is three standard deviations less. */
     assert_true(covered >= 88);
-    /* The standard deviation of a burst is .147: two of them over the root of n, and the floor. */
-    double floor = .0005 + .05 * .25;
-    near(width[0], 2 * hypot(2 * .147 / sqrt(40), floor), .012);
-    near(width[1], 2 * hypot(2 * .147 / sqrt(MANY), floor), .004);
+    /* The standard deviation of a burst is 0.147: two of them over the root of n, and the floor. */
+    double floor = 0.0005 + 0.05 * 0.25;
+    near(width[0], 2 * hypot(2 * 0.147 / sqrt(40), floor), 0.012);
+    near(width[1], 2 * hypot(2 * 0.147 / sqrt(MANY), floor), 0.004);
     free(b);
 }
 
@@ -556,10 +556,10 @@ static void few_watched_lines_give_wide_intervals(void **state)
         assert_int_equal(curve_watched(b, (size_t)n, LINE, 1, &p, 1, NULL), 0);
         near(p.miss_ratio, 0, 1e-9);
         assert_true(p.low == 0);
-        near(p.high, fmax(.0005, .1 * 4 / (n + 4)), 1e-9);
+        near(p.high, fmax(0.0005, 0.1 * 4 / (n + 4)), 1e-9);
         assert_int_equal(curve_watched_statcache(b, (size_t)n, LINE, 1, &random, 1, NULL), 0);
         assert_true(random.miss_ratio < 1e-6 && random.low == 0);
-        near(random.high, fmax(.0005, .1 * 4 / (n + 4)), 1e-4);
+        near(random.high, fmax(0.0005, 0.1 * 4 / (n + 4)), 1e-4);
     }
     /* Too few for an answer, but not for a bound: of the 10% that are survivors, not all miss. */
     struct curve_point few = at_lines(1e6), none = at_lines(1e6);
@@ -570,14 +570,14 @@ static void few_watched_lines_give_wide_intervals(void **state)
     for (size_t i = 0; i < 5; i++)
         b[i].nwatches = 1;
     assert_true(isnan(few.miss_ratio) && isnan(none.miss_ratio));
-    near(none.high, .1, 1e-9);
-    near(few.high, .1 * 4 / (5 + 4), 1e-9);
+    near(none.high, 0.1, 1e-9);
+    near(few.high, 0.1 * 4 / (5 + 4), 1e-9);
     assert_true(few.low == 0);
     /* One burst that stands for nearly all the run is one, whatever the others say. */
     struct curve_point p = at_lines(1e6);
     b[0].weight = 1e9;
     assert_int_equal(curve_watched(b, MANY, LINE, 1, &p, 1, NULL), 0);
-    near(p.high, .1 * 4 / 5, 1e-3);
+    near(p.high, 0.1 * 4 / 5, 1e-3);
     free(b);
 }
 
@@ -606,12 +606,12 @@ static void ways_by_hand(void **state)
     sets->count[1][5] = 3;
     struct curve_point p = at_lines(8), one = at_lines(1), odd = at_lines(12);
     assert_int_equal(curve_ways(b, 2, LINE, 2, 1, &p, 1, NULL), 0);
-    near(p.miss_ratio, .10 + .08 * (1 - 2 * exp(-1)), 1e-12); /* 4 / 4 are in the own set */
+    near(p.miss_ratio, 0.10 + 0.08 * (1 - 2 * exp(-1)), 1e-12); /* 4 / 4 are in the own set */
     assert_true(p.low < p.miss_ratio && p.miss_ratio < p.high);
     /* Four ways, two sets: none was counted there, so all 88 reuses but none miss; 8 / 2 = 4 in the own set.
      */
     assert_int_equal(curve_ways(b, 2, LINE, 4, 1, &p, 1, NULL), 0);
-    near(p.miss_ratio, .08 * (1 - (1 + 2 + 2 + 4 / 3.) * exp(-2)), 1e-12);
+    near(p.miss_ratio, 0.08 * (1 - (1 + 2 + 2 + 4 / 3.) * exp(-2)), 1e-12);
     /* One set is fully associative. */
     struct curve_point full = at_lines(8);
     assert_int_equal(curve_watched(b, 2, LINE, 1, &full, 1, NULL), 0);
@@ -655,7 +655,7 @@ static void placed_by_time(void **state)
     near(b[2].weight, 4e6, 1e-3);
     near(b[2].start_refs, 2e6, 1e-3);
     near(b[0].log_rate, log(1.5), 1e-12); /* of 3 over the average of 3, 1 and 2 */
-    near(b[1].log_rate, log(.5), 1e-12);
+    near(b[1].log_rate, log(0.5), 1e-12);
     /* The second was planned to stand for three times as much as the first: 3e9 and 3e9 references. */
     b[0].start_refs = b[1].start_refs = b[2].start_refs = NAN;
     times[0].planned_ns = 1;
@@ -663,7 +663,7 @@ static void placed_by_time(void **state)
     assert_int_equal(curve_weight_by_time(b, times, 3), 1);
     near(b[1].weight, 3e9, 1);
     near(b[0].weight, 3e9, 1);
-    near(curve_unseen_share(300), .01, 1e-12);
+    near(curve_unseen_share(300), 0.01, 1e-12);
     near(curve_unseen_share(2), 1, 0);
     free(b);
 }
@@ -761,7 +761,7 @@ static void certain_part(void **state)
     near(alone.miss_ratio, 1, 1e-9);
     near(alone.low, 1, 1e-9);
     assert_int_equal(curve_watched(b, BURSTS, LINE, 1, &sampled, 1, &err), 0);
-    near(sampled.miss_ratio, .25, .01);
+    near(sampled.miss_ratio, 0.25, 0.01);
     assert_int_equal(curve_watched(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
     near(both.miss_ratio, (1 + sampled.miss_ratio) / 2, 1e-9);
     /* Half of the references have no sampling error. What is added for the model's own is in proportion. */
@@ -777,7 +777,7 @@ static void certain_part(void **state)
     part->scale_doubt = 0;
 
     assert_int_equal(curve_watched_statcache(b, BURSTS + 1, LINE, 1, &both, 1, &err), 0);
-    assert_true(both.miss_ratio > .1 && both.miss_ratio <= 1);
+    assert_true(both.miss_ratio > 0.1 && both.miss_ratio <= 1);
     free(b);
     free(watches);
 }

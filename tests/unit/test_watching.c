@@ -57,9 +57,9 @@ static void draws_hot_pages_rarely_and_without_bias(void **state)
     }
     /* Ten 64ths of the burst: a chance of 1 / sqrt(10) of the others'. */
     double share = 10 / sqrt(10) / (90 + 10 / sqrt(10));
-    assert_true(fabs(hot_drawn / (5.0 * rounds) - share) < .002);
+    assert_true(fabs(hot_drawn / (5.0 * rounds) - share) < 0.002);
     assert_true(fabs(total / rounds - 100) < 1);
-    assert_true(fabs(hot / rounds - 10) < .5);
+    assert_true(fabs(hot / rounds - 10) < 0.5);
     /* All, if there are no more. */
     assert_int_equal(chooser_draw(c, s, 3, TOUCHES, 5, &random, out), 3);
     assert_true(out[0].weight == 1 && out[1].weight == 1 && out[2].weight == 1);
@@ -159,17 +159,17 @@ static void no_burst_has_half_of_the_weight(void **state)
     (void)state;
     struct rates_pair near[101];
     for (size_t i = 0; i < 101; i++) /* slow code most of the time, but most references are in fast code */
-        near[i] = i < 70 ? (struct rates_pair){.1, .1} : (struct rates_pair){4, 3};
+        near[i] = i < 70 ? (struct rates_pair){.1, 0.1} : (struct rates_pair){4, 3};
     assert_int_equal(rates_bound(near, 101), 0);
     for (size_t i = 0; i < 101; i++)
-        assert_true(near[i].near_per_ns == (i < 70 ? .1 : 4));
+        assert_true(near[i].near_per_ns == (i < 70 ? 0.1 : 4));
     near[0].near_per_ns = 172; /* by its stretch */
     near[80] = (struct rates_pair){172, 100};
     near[81].near_per_ns = 9.5; /* by the median, 4 */
     near[82] = (struct rates_pair){3, NAN};
     near[83] = (struct rates_pair){NAN, 3};
     assert_int_equal(rates_bound(near, 101), 0);
-    assert_true(fabs(near[0].near_per_ns - .3) < 1e-9 && near[81].near_per_ns == 9);
+    assert_true(fabs(near[0].near_per_ns - 0.3) < 1e-9 && near[81].near_per_ns == 9);
     assert_true(near[80].near_per_ns == 10);
     assert_true(near[82].near_per_ns == 3 && isnan(near[83].near_per_ns));
     struct rates_pair one = {5, 4};
