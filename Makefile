@@ -2,7 +2,7 @@
 # The short way in. Meson builds; this installs what is missing, calls meson and ninja in ./build,
 # and runs the scripts. Works on a bare Debian 12 with git and make.
 
-.PHONY: build demo test test-long hunt bench bench-corun bench-papers bench-accuracy bench-overhead bench-pirate format install clean
+.PHONY: build demo test test-long hunt bench bench-corun bench-papers bench-accuracy bench-overhead bench-pirate bench-page page screenshots format install clean
 
 build:
 	@scripts/install-deps.sh build
@@ -77,6 +77,21 @@ bench-pirate:
 	@scripts/build-zydis.sh
 	@scripts/build.sh build -Dtests=true
 	@/usr/bin/python3 scripts/bench-pirate.py $(PIRATE)
+
+# web/page.html from its sources, with the packages of the lock file; commit the result.
+page:
+	@scripts/install-deps.sh test
+	cd web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
+
+# Pictures of docs/page.md, by the test that checks them.
+screenshots: build
+	@scripts/install-deps.sh test
+	CACHEGRAM_SCREENSHOTS=1 /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/e2e/test_page.py -k screenshots
+
+# What a page of a large profile costs the browser; docs/page.md has the figures.
+bench-page: build
+	@scripts/install-deps.sh test
+	@/usr/bin/python3 scripts/bench-page.py
 
 format:
 	@scripts/install-deps.sh test

@@ -67,7 +67,7 @@ ROOMS = {
         "clock": {"launch"},
         "records": set(),
         "objects": set(),
-        "watch": {"launch", "clock", "objects"},
+        "watch": {"launch", "clock", "records", "objects"},
         "reduce": {"clock", "records", "objects"},
         "drain": {"launch", "clock", "records", "objects", "watch", "reduce"},
         "replay": {"watch", "reduce"},

@@ -7,10 +7,12 @@
 # usage: scripts/install-deps.sh GROUP...    groups: build, demo, test, long, bench, papers, overhead
 set -eu
 
-build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev libdw-dev g++"
+build="gcc libc6-dev binutils meson ninja-build pkg-config libzydis-dev libzycore-dev libsqlite3-dev libzstd-dev libhwloc-dev libpfm4-dev libdw-dev libiberty-dev g++"
 demo="bzip2"
 bench="bzip2 gzip xz-utils zstd sqlite3 perl python3 coreutils mawk bc cpp"
-test="libcmocka-dev g++ gfortran clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace"
+test="libcmocka-dev g++ gfortran rustc clang-format python3-pytest python3-pytest-xdist sqlite3 bzip2 xz-utils perl stress-ng valgrind gdb strace"
+# The page of `cachegram html`: a browser that shows it, and what its script is built with.
+test="$test chromium nodejs npm"
 # Programs that are profiled.
 test="$test gnugo hmmer nodejs openssl p7zip-full pigz povray redis-server redis-tools"
 long="stress-ng libpython3.11-testsuite guile-3.0 ecl sbcl chicken-bin w3m"
@@ -60,14 +62,16 @@ case " $missing " in
     fi
     ;;
 esac
-# A node from elsewhere is as good.
-case " $missing " in
-*" nodejs "*)
-    if command -v node >/dev/null 2>&1; then
-        missing=$(printf '%s' "$missing" | sed 's/ nodejs//')
-    fi
-    ;;
-esac
+# A node or npm from elsewhere is as good.
+for pair in nodejs:node npm:npm; do
+    case " $missing " in
+    *" ${pair%:*} "*)
+        if command -v "${pair#*:}" >/dev/null 2>&1; then
+            missing=$(printf '%s' "$missing" | sed "s/ ${pair%:*}\\b//")
+        fi
+        ;;
+    esac
+done
 [ -n "$missing" ] || exit 0
 
 as_root=

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums up test results (JUnit XML, as meson and pytest write it) into 'N passed, N failed'.
+"""Sums up test results (JUnit XML, as meson and pytest write it) into 'N passed, N failed', after the names of those
+that failed.
 
 usage: sum-tests.py PASSED FAILED FILE...     PASSED and FAILED: what was counted elsewhere
 Exit status 1 if anything failed or nothing passed.
@@ -11,12 +12,12 @@ import xml.etree.ElementTree as xml
 
 
 def count(path):
-    """Passed and failed cases of one file; skipped ones are neither."""
-    passed = failed = 0
+    """Number of passed and names of failed cases of one file; skipped ones are neither."""
+    passed, failed = 0, []
     for case in xml.parse(path).iter("testcase"):
         outcomes = {child.tag for child in case}
         if outcomes & {"failure", "error"}:
-            failed += 1
+            failed.append(f"{path}: {case.get('classname', '')} {case.get('name', '')}")
         elif "skipped" not in outcomes:
             passed += 1
     return passed, failed
@@ -29,9 +30,11 @@ def main():
             more_passed, more_failed = count(path)
         except (OSError, xml.ParseError) as error:
             print(f"sum-tests.py: {path}: {error}", file=sys.stderr)
-            more_passed, more_failed = 0, 1
+            more_passed, more_failed = 0, [f"{path}: cannot be read"]
         passed += more_passed
-        failed += more_failed
+        failed += len(more_failed)
+        for name in more_failed:
+            print(f"FAILED  {name}")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
 

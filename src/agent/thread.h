@@ -65,8 +65,9 @@ struct counting {
     /* --clock count-always: one burst in each stratum of gap_refs references, the next at `burst_at` of
      * `total`. */
     uint64_t gap_refs, burst_at, stratum_end;
-    uint64_t per_us;    /* references per microsecond, to plan with */
-    uint64_t burst_gap; /* gap_refs of the burst that is being recorded */
+    uint64_t per_us;       /* references per microsecond, to plan with */
+    uint64_t skipped_gaps; /* of strata whose bursts found no buffer: the next burst represents them, too */
+    uint64_t burst_gap;    /* gap_refs of the burst that is being recorded, and those */
 };
 
 /* How long a thread's system call lasts, during which its memory must not be protected. */
@@ -131,11 +132,11 @@ struct generated_state {
     uint64_t gate_resume;
     uint64_t app_mask;   /* the target's signal mask while in a burst */
     uint64_t burst_mask; /* the mask in a burst */
-    /* For counting code (translator/x86_64/count.h): a register that is borrowed for one instruction; which
-     * bits of an address index the tables; rcx before a string instruction. While the target's vector is in
-     * its register: the counter; else `vector` is the target's. */
-    uint64_t spill_extra, table_mask;
-    uint64_t elements[2], counter[2];
+    /* For counting code (translator/x86_64/count.h): a register that is borrowed for one instruction; rcx
+     * before a string instruction. While the target's vector is in its register: the counter; else `vector`
+     * is the target's. */
+    uint64_t spill_extra;
+    uint64_t elements[2] __attribute__((aligned(16))), counter[2]; /* the target may have set the AC flag */
     uint64_t goal; /* value of the counter at its mark; a constant */
     uint64_t vector[8] __attribute__((aligned(64)));
     /* For repeated string instructions, by the size of their elements (1, 2, 4 or 8 bytes): elements read
@@ -168,6 +169,7 @@ struct translation_state {
     int inside;              /* see arch_mark_inside */
     int left_sequence;       /* it reached a restartable sequence, and continues at its abort address */
     int return_trap_blocked; /* the context that rt_sigreturn restores has SIGTRAP blocked */
+    int return_triggers;     /* a pending trigger, not the trap flag, interrupts the thread in that context */
     int buffer;              /* index of the record buffer, or -1 */
     uint64_t *buffer_end;    /* a store there marks the end of the record buffer */
     uint32_t has_tables;     /* which generation of the shared tables it has mapped */

@@ -160,6 +160,9 @@
 /* Low bits of an address that index the tables of branch targets, 2 MB each. With 16 bits, addresses
  * collide a million times in sqlite3 or python3. */
 #define COUNT_TABLE_BITS 18
+/* The same while a process is small: 64 KB each; and collisions after which it is not small any more. */
+#define COUNT_TABLE_FIRST_BITS 13
+#define COUNT_TABLE_COLLISIONS 200u
 /* A timed part that was cut short still yields a rate if it lasted 1 / COUNT_LEAST_SHARE of what was
  * planned. */
 #define COUNT_LEAST_SHARE 3u

@@ -22,20 +22,51 @@ struct analysis_missed {
     uint32_t tid;
     uint64_t site;   /* id of the instruction that touched it again; 0: not known, or it was never touched */
     uint64_t object; /* id; 0: not known */
+    int never;       /* it was not touched again by the end, or its memory was unmapped first */
     double weight;
 };
 
 struct analysis_weights {
-    unsigned line_bytes;          /* input */
+    uint32_t phase;               /* input: only bursts of this phase have a weight; 0: all */
     struct analysis_weight *list; /* by burst; malloc'ed */
     size_t n;
     struct analysis_missed *missed; /* by burst; malloc'ed */
     size_t nmissed;
-    struct curve_far far; /* at the given size */
+    struct curve_far far; /* at the given size; of the phase, or of the run if it has too few watched lines */
+    size_t phase_bursts;  /* bursts of the phase */
+    /* The run begins with a part that was recorded completely: its counts are of burst 0, and weigh 1. The
+     * other weights are relative to that. */
+    int exact;
+    double exact_left; /* part of its first touches that do not count as misses, but as undecided */
 };
 
-/* For a profile of bursts; name: its file, for messages. -ENODATA if it has none. */
-int analysis_burst_weights(struct profile *p, const char *name, double size_bytes,
+/* What weights of any size and phase are found from. */
+struct analysis_sample;
+/* For a profile of bursts; name: its file, for messages. -ENODATA if it has none. *sample is freed by the
+ * caller. */
+int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes,
+                         struct analysis_sample **sample, struct error *err);
+void analysis_sample_free(struct analysis_sample *sample); /* NULL is allowed */
+int analysis_burst_weights(struct profile *p, struct analysis_sample *sample, double size_bytes,
                            struct analysis_weights *weights, struct error *err);
+
+/* A burst by itself. */
+struct analysis_burst {
+    uint64_t burst;     /* id */
+    uint32_t group;     /* set by the caller's function, from 0 on */
+    size_t window;      /* likewise */
+    double weight;      /* references of the run that it represents */
+    double refs_per_ns; /* NaN: not known */
+};
+
+/*
+ * For a profile of bursts: each burst's miss ratios at the sizes of points[n], in miss_ratio[burst * n +
+ * point] (NaN: not known). What is known from watched lines comes from the bursts of the same group. Both
+ * results are malloc'ed. Without bursts *nbursts is 0.
+ */
+int analysis_each_burst(
+    struct profile *p, const char *name, unsigned line_bytes, const struct curve_point *points, size_t n,
+    void (*place)(void *ctx, const struct profile_burst *burst, struct analysis_burst *placed), void *ctx,
+    struct analysis_burst **bursts, size_t *nbursts, double **miss_ratio, struct error *err);
 
 #endif

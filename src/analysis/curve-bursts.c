@@ -2,6 +2,7 @@
 /* curve-bursts.c - the curve of a profile of bursts: loads what the models need. */
 #include "analysis/burst-weights.h"
 #include "analysis/curve-internal.h"
+#include "analysis/windows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,6 +27,8 @@
 #define REST_DOUBT 0.6
 /* A larger number for one burst is corrupt. */
 #define MOST_STRING_HITS 1e15
+/* A stretch of counting at a rate below the usual one by this factor was spent in a single instruction. */
+#define SLOW_STRETCH 10
 
 /*
  * Adds a stored histogram to one that is all zero. Only used bins are written: most bins of most bursts are
@@ -128,6 +131,17 @@ static int make_clock(struct loaded *l, struct error *err)
     return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
+/*
+ * A string instruction that fills a stretch of counting leaves no time for other references: the stretch has
+ * thousands of hits for each. At the rate of similar bursts there would be as many hits as in the whole run.
+ */
+static void set_rate(struct profile_burst *b, double refs_per_ns)
+{
+    if (b->refs_per_ns > 0 && b->refs_per_ns * SLOW_STRETCH < refs_per_ns)
+        b->string_hits *= b->refs_per_ns * SLOW_STRETCH / refs_per_ns;
+    b->refs_per_ns = refs_per_ns;
+}
+
 /* Replaces rates that were measured in single stretches by those of similar bursts. */
 static int smooth_rates(struct loaded *l, struct error *err)
 {
@@ -144,7 +158,7 @@ static int smooth_rates(struct loaded *l, struct error *err)
     if (code < 0)
         error_set(err, code, "out of memory computing the curve");
     for (size_t i = 0; code == 0 && i < l->nlist; i++)
-        l->list[i].refs_per_ns = rates[i].refs_per_ns;
+        set_rate(&l->list[i], rates[i].refs_per_ns);
     free(rates);
     return code;
 }
@@ -273,7 +287,8 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
                                          .process = list[i].process,
                                          .tid = list[i].tid,
                                          .site = l->watched[next - b->nwatches + k].site,
-                                         .object = l->watched[next - b->nwatches + k].object};
+                                         .object = l->watched[next - b->nwatches + k].object,
+                                         .never = b->watches[k].outcome == CURVE_ENDLESS};
         curve->watches += b->nwatches;
         note_watches(l, next - b->nwatches, next, curve);
         for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
@@ -364,20 +379,33 @@ static int load_full_part(struct profile *p, struct loaded *l, struct analysis_c
     return 0;
 }
 
+static void scale_weights(struct loaded *l, size_t n, double references)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += l->bursts[i].weight;
+    for (size_t i = 0; i < n && sum > 0; i++)
+        l->bursts[i].weight *= references / sum;
+}
+
 /* The scale of the bursts' weights, relative to that of the part recorded in full mode; rest_ns: the CPU time
  * that all of them represent. */
 static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
                        const struct analysis_curve *curve)
 {
     char clock[16];
-    double sum = 0;
-    if (l->parts == 0 || !(rest_ns > 0) || profile_get(p, "clock", clock, sizeof clock, NULL) != 0 ||
-        strcmp(clock, "pmu") == 0 || strcmp(clock, "count-always") == 0) /* the weights are references */
+    double counted;
+    if (l->parts == 0 || profile_get(p, "clock", clock, sizeof clock, NULL) != 0 || strcmp(clock, "pmu") == 0)
         return;
-    for (size_t i = 0; i < curve->bursts; i++)
-        sum += l->bursts[i].weight;
-    for (size_t i = 0; i < curve->bursts && sum > 0; i++)
-        l->bursts[i].weight *= rest_ns * REST_REFS_PER_NS / sum;
+    if (strcmp(clock, "count-always") == 0) { /* the weights are references, but some strata had no burst */
+        if (profile_get_number(p, "clock_references", &counted, NULL) == 0 &&
+            counted > (double)curve->full_references)
+            scale_weights(l, curve->bursts, counted - (double)curve->full_references);
+        return;
+    }
+    if (!(rest_ns > 0))
+        return;
+    scale_weights(l, curve->bursts, rest_ns * REST_REFS_PER_NS);
     l->bursts[curve->bursts].scale_doubt = REST_DOUBT;
 }
 
@@ -540,6 +568,71 @@ static int model(const struct analysis_question *question, const struct loaded *
     return curve_watched(l->bursts, n, curve->line_bytes, seed, curve->points, curve->n, err);
 }
 
+/* Other bursts than the phase's get no weight, but keep their place between watched lines. Returns the number
+ * of the phase's bursts, or a negative code. */
+static int select_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
+                        struct error *err)
+{
+    struct analysis_windows windows;
+    size_t next = 0;
+    int bursts = 0, code = analysis_windows_load(p, curve->profile, &windows, err);
+    curve->references = 0;
+    for (size_t i = 0; i < l->nlist && code == 0; i++) {
+        if (l->list[i].references == 0)
+            continue;
+        size_t at = analysis_windows_find(&windows, &l->list[i]);
+        if (at < windows.n && windows.list[at].phase == phase) {
+            curve->references += l->list[i].references;
+            bursts++;
+        } else {
+            l->bursts[next].weight = 0;
+        }
+        next++;
+    }
+    analysis_windows_clear(&windows);
+    return code < 0 ? code : bursts;
+}
+
+/* A phase with fewer bursts has no interval: its sampled part may hit or miss throughout. */
+#define PHASE_BURSTS_LEAST 3
+
+/* The curve of a phase: its bursts, and its windows in the part of the run that was recorded in full mode. */
+static int model_phase(struct profile *p, const struct analysis_question *question, struct loaded *l,
+                       uint64_t seed, struct analysis_curve *curve, struct error *err)
+{
+    struct analysis_curve exact = *curve;
+    double sampled = 0;
+    int bursts = select_phase(p, question->phase, l, curve, err);
+    if (bursts < 0)
+        return bursts;
+    if (!(exact.points = calloc(curve->n + 1, sizeof *exact.points)))
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    memcpy(exact.points, curve->points, curve->n * sizeof *exact.points);
+    int code = analysis_curve_phase_exact(p, question->phase, &exact, err);
+    if (code == -ENODATA && bursts > 0)
+        code = 0;
+    if (code == 0 && bursts > 0)
+        code = curve_watched(l->bursts, curve->bursts, curve->line_bytes, seed, curve->points, curve->n, err);
+    for (size_t b = 0; b < curve->bursts; b++)
+        sampled += l->bursts[b].weight;
+    double part = bursts > 0 ? sampled / (sampled + (double)exact.references) : 0;
+    for (size_t i = 0; i < curve->n && code == 0; i++) {
+        struct curve_point *point = &curve->points[i];
+        double before = part < 1 ? (1 - part) * exact.points[i].miss_ratio : 0;
+        int known = bursts >= PHASE_BURSTS_LEAST;
+        double ratio = part > 0 ? point->miss_ratio : 0, low = known ? point->low : 0,
+               high = known ? point->high : 1;
+        point->miss_ratio = before + part * ratio;
+        point->low = before + part * low;
+        point->high = before + part * high;
+    }
+    free(exact.points);
+    curve->full_references = exact.references;
+    curve->references += exact.references;
+    curve->bursts = (size_t)bursts;
+    return code;
+}
+
 int analysis_curve_bursts(struct profile *p, const struct analysis_question *question,
                           struct analysis_curve *curve, struct error *err)
 {
@@ -569,9 +662,10 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
             error_set(err, code, "out of memory computing the curve");
         else {
             scale_rest(p, &l, rest * 1e9, curve);
-            code = model(question, &l, seed, curve, err);
+            code = question->phase ? model_phase(p, question, &l, seed, curve, err)
+                                   : model(question, &l, seed, curve, err);
         }
-        if (code == 0)
+        if (code == 0 && !question->phase)
             widen_for_rest(&l, rest * 1e9, curve);
     }
     if (code == 0 && !question->tid)
@@ -580,57 +674,207 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     return code;
 }
 
+struct analysis_sample {
+    struct loaded loaded;
+    struct analysis_curve curve;
+    double exact_left;
+    double *weights;   /* of the whole run's bursts, and of the part that was recorded completely */
+    double *distances; /* of watched lines; NULL: none are followed */
+};
+
 /* Keeps those of the watched lines that missed. */
-static int take_missed(struct loaded *l, const struct analysis_curve *curve, double size_bytes,
-                       struct analysis_weights *weights, struct error *err)
+static int take_missed(const struct analysis_sample *s, double size_bytes, struct analysis_weights *weights,
+                       struct error *err)
 {
-    double *missed = calloc(curve->watches + 1, sizeof *missed);
-    if (!missed)
+    size_t watches = s->curve.watches, used = 0;
+    double *missed = calloc(watches + 1, sizeof *missed);
+    weights->missed = calloc(watches + 1, sizeof *weights->missed);
+    if (!missed || !weights->missed) {
+        free(missed);
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
-    int code = curve_watched_far(l->bursts, curve->bursts, curve->line_bytes, size_bytes, &weights->far,
-                                 missed, err);
-    size_t used = 0;
-    for (size_t i = 0; i < curve->watches && code == 0; i++) {
-        l->sites[used] = l->sites[i];
-        l->sites[used].weight = missed[i];
+    }
+    int code = curve_watched_far_by(s->loaded.bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
+                                    size_bytes, &weights->far, missed, err);
+    for (size_t i = 0; i < watches && code == 0; i++) {
+        weights->missed[used] = s->loaded.sites[i];
+        weights->missed[used].weight = missed[i];
         used += missed[i] > 0;
     }
     free(missed);
-    weights->missed = l->sites;
     weights->nmissed = used;
-    l->sites = NULL;
     return code;
 }
 
-int analysis_burst_weights(struct profile *p, const char *name, double size_bytes,
+/* Weights of bursts; if the run began in full mode, relative to that part. *left: the part of its first
+ * touches whose lines count by their last ones (see load_full_part). */
+static int weight_rest(struct profile *p, struct loaded *l, const struct analysis_curve *curve, double *left,
+                       struct error *err)
+{
+    double rest = 0;
+    uint64_t cold;
+    *left = 0;
+    if (l->parts == 0 || profile_get_number(p, "rest_cpu_seconds", &rest, NULL) != 0)
+        rest = 0;
+    if (curve_weight_by_rest(l->bursts, l->times, curve->bursts, rest * 1e9) < 0)
+        return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
+    scale_rest(p, l, rest * 1e9, curve);
+    if (l->parts > 0 && get_count(p, "full_cold", &cold) && cold > 0)
+        *left = (double)l->bursts[curve->bursts].first.total / (double)cold;
+    return 0;
+}
+
+int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes,
+                         struct analysis_sample **sample, struct error *err)
+{
+    struct analysis_sample *s = calloc(1, sizeof *s);
+    *sample = NULL;
+    if (!s)
+        return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
+    struct loaded *l = &s->loaded;
+    s->curve = (struct analysis_curve){.profile = name, .line_bytes = line_bytes, .clock_error = NAN};
+    int code = loaded_make(l, p, 0, err);
+    if (code == 0)
+        code = load_bursts(p, 0, l, &s->curve, err);
+    if (code == 0)
+        code = load_full_part(p, l, &s->curve, err);
+    if (code == 0 && s->curve.bursts == 0 && l->parts == 0)
+        code = no_bursts(p, name, err);
+    if (code == 0)
+        code = weight_rest(p, l, &s->curve, &s->exact_left, err);
+    if (code == 0 && s->curve.bursts > 0)
+        code = curve_watched_find_distances(l->bursts, s->curve.bursts, &s->distances, err);
+    if (code == 0 && !(s->weights = calloc(s->curve.bursts + 1, sizeof *s->weights)))
+        code = error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
+    if (code != 0) {
+        analysis_sample_free(s);
+        return code;
+    }
+    for (size_t i = 0; i < s->curve.bursts; i++)
+        s->weights[i] = l->bursts[i].weight;
+    *sample = s;
+    return 0;
+}
+
+void analysis_sample_free(struct analysis_sample *s)
+{
+    if (!s)
+        return;
+    loaded_clear(&s->loaded);
+    free(s->weights);
+    free(s->distances);
+    free(s);
+}
+
+/* Leaves weights only to the bursts of the phase. */
+static int weigh_phase(struct profile *p, struct analysis_sample *s, double size_bytes,
+                       struct analysis_weights *weights, struct error *err)
+{
+    struct analysis_curve curve = s->curve;
+    int code = curve_watched_far_by(s->loaded.bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
+                                    size_bytes, &weights->far, NULL, err);
+    if (code == 0)
+        code = select_phase(p, weights->phase, &s->loaded, &curve, err);
+    weights->phase_bursts = code > 0 ? (size_t)code : 0;
+    return code < 0 ? code : 0;
+}
+
+int analysis_burst_weights(struct profile *p, struct analysis_sample *s, double size_bytes,
                            struct analysis_weights *weights, struct error *err)
 {
-    struct loaded l = {0};
-    struct analysis_curve curve = {.profile = name, .line_bytes = weights->line_bytes, .clock_error = NAN};
-    int code = loaded_make(&l, p, 0, err);
+    struct loaded *l = &s->loaded;
+    int code = 0;
     weights->list = NULL;
     weights->missed = NULL;
-    if (code == 0)
-        code = load_bursts(p, 0, &l, &curve, err);
-    if (code == 0 && curve.bursts == 0)
-        code = no_bursts(p, name, err);
-    if (code == 0 && (code = curve_weight_by_time(l.bursts, l.times, curve.bursts)) < 0)
-        error_set(err, code, "out of memory computing the weights of bursts");
-    if (code >= 0)
-        code = take_missed(&l, &curve, size_bytes, weights, err);
-    if (code == 0 && !(weights->list = calloc(curve.bursts + 1, sizeof *weights->list)))
+    weights->n = weights->nmissed = 0;
+    weights->exact = l->parts > 0;
+    weights->exact_left = s->exact_left;
+    weights->far = (struct curve_far){NAN, 0, 1};
+    for (size_t i = 0; i < s->curve.bursts; i++)
+        l->bursts[i].weight = s->weights[i];
+    if (weights->phase && s->curve.bursts > 0)
+        code = weigh_phase(p, s, size_bytes, weights, err);
+    const struct curve_far of_run = weights->far;
+    if (code == 0 && s->curve.bursts > 0)
+        code = take_missed(s, size_bytes, weights, err);
+    if (weights->phase && isnan(weights->far.share))
+        weights->far = of_run;
+    if (code == 0 && !(weights->list = calloc(s->curve.bursts + 1, sizeof *weights->list)))
         code = error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
-    weights->n = 0;
-    for (size_t i = 0; code == 0 && i < l.nlist; i++) {
-        if (l.list[i].references == 0)
+    for (size_t i = 0; code == 0 && i < l->nlist; i++) {
+        if (l->list[i].references == 0)
             continue;
-        const struct curve_burst *b = &l.bursts[weights->n];
+        const struct curve_burst *b = &l->bursts[weights->n];
         weights->list[weights->n++] =
-            (struct analysis_weight){.burst = l.list[i].id,
-                                     .process = l.list[i].process,
-                                     .tid = l.list[i].tid,
+            (struct analysis_weight){.burst = l->list[i].id,
+                                     .process = l->list[i].process,
+                                     .tid = l->list[i].tid,
                                      .weight = b->references > 0 ? b->weight / (double)b->references : 0};
     }
+    return code;
+}
+
+/* Weights in references of the run. */
+static int weigh(struct profile *p, struct loaded *l, struct analysis_curve *curve, struct error *err)
+{
+    double rest = 0;
+    int code = load_full_part(p, l, curve, err);
+    if (code != 0)
+        return code;
+    if (profile_get_number(p, "rest_cpu_seconds", &rest, NULL) != 0)
+        rest = 0;
+    code = curve_weight_by_rest(l->bursts, l->times, curve->bursts, rest * 1e9);
+    if (code < 0)
+        return error_set(err, code, "out of memory computing the weights of bursts");
+    scale_rest(p, l, rest * 1e9, curve);
+    return 0;
+}
+
+int analysis_each_burst(
+    struct profile *p, const char *name, unsigned line_bytes, const struct curve_point *points, size_t n,
+    void (*place)(void *ctx, const struct profile_burst *burst, struct analysis_burst *placed), void *ctx,
+    struct analysis_burst **bursts, size_t *nbursts, double **miss_ratio, struct error *err)
+{
+    struct loaded l = {0};
+    struct analysis_curve curve = {.profile = name, .line_bytes = line_bytes, .clock_error = NAN};
+    uint32_t *groups = NULL;
+    *bursts = NULL;
+    *miss_ratio = NULL;
+    *nbursts = 0;
+    int code = loaded_make(&l, p, 0, err);
+    if (code == 0)
+        code = load_bursts(p, 0, &l, &curve, err);
+    if (code == 0)
+        code = weigh(p, &l, &curve, err);
+    if (code == 0) {
+        groups = calloc(curve.bursts + 1, sizeof *groups);
+        *bursts = calloc(curve.bursts + 1, sizeof **bursts);
+        *miss_ratio = calloc(curve.bursts * n + 1, sizeof **miss_ratio);
+        if (!groups || !*bursts || !*miss_ratio)
+            code = error_set(err, -ENOMEM, "out of memory computing the miss ratios of bursts");
+    }
+    for (size_t i = 0; i < l.nlist && code == 0; i++) {
+        if (l.list[i].references == 0)
+            continue;
+        const struct curve_time *time = &l.times[*nbursts];
+        struct analysis_burst *b = &(*bursts)[*nbursts];
+        *b = (struct analysis_burst){
+            .burst = l.list[i].id,
+            .weight = l.bursts[*nbursts].weight,
+            .refs_per_ns = time->refs_per_ns * (time->references_each > 0 ? time->references_each : 1),
+        };
+        place(ctx, &l.list[i], b);
+        groups[(*nbursts)++] = b->group;
+    }
+    if (code == 0 && *nbursts > 0)
+        code = curve_watched_each(l.bursts, groups, *nbursts, line_bytes, DEFAULT_SEED, points, n,
+                                  *miss_ratio, err);
+    if (code != 0) {
+        free(*bursts);
+        free(*miss_ratio);
+        *bursts = NULL;
+        *miss_ratio = NULL;
+    }
+    free(groups);
     loaded_clear(&l);
     return code;
 }

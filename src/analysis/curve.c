@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The standard grid: half powers of two from 1 KB to 64 MB. */
+#define GRID_FIRST_BYTES 1024.
+#define GRID_POINTS 33
+
 static int get_line_bytes(struct profile *p, unsigned *line_bytes, struct error *err)
 {
     double value = 64;
@@ -158,6 +162,51 @@ double analysis_missed_percent(struct profile *p)
     return profile_get_number(p, "missed_percent", &percent, NULL) == 0 && percent > 0 ? percent : 0;
 }
 
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct curve_point *x = a, *y = b;
+    return (x->size_bytes > y->size_bytes) - (x->size_bytes < y->size_bytes);
+}
+
+static const struct curve_point *find_size(const struct curve_point *points, size_t n, double size_bytes)
+{
+    const struct curve_point key = {.size_bytes = size_bytes};
+    return bsearch(&key, points, n, sizeof *points, compare_sizes);
+}
+
+/* Estimates the curve at the sizes of a standard grid, too, so that a size has the same answer whichever
+ * others are requested with it, and makes it monotone. */
+static int compute_bursts(struct profile *p, const struct analysis_question *question,
+                          struct analysis_curve *curve, struct error *err)
+{
+    if (question->ways) /* of set-associative caches, the curve may rise */
+        return analysis_curve_bursts(p, question, curve, err);
+    struct curve_point *requested = curve->points, *all = calloc(curve->n + GRID_POINTS, sizeof *all);
+    size_t nrequested = curve->n, n = nrequested;
+    if (!all)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    memcpy(all, requested, nrequested * sizeof *all);
+    qsort(all, nrequested, sizeof *all, compare_sizes);
+    for (int half = 0; half < GRID_POINTS; half++) {
+        /* in whole bytes, as sizes of a range are (base/sizes) */
+        double size = floor(GRID_FIRST_BYTES * exp2(half / 2.));
+        if (!find_size(all, nrequested, size))
+            all[n++].size_bytes = size;
+    }
+    qsort(all, n, sizeof *all, compare_sizes);
+    curve->points = all;
+    curve->n = n;
+    int code = analysis_curve_bursts(p, question, curve, err);
+    curve->points = requested;
+    curve->n = nrequested;
+    if (code == 0 && curve_make_monotone(all, n) < 0)
+        code = error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; code == 0 && i < nrequested; i++)
+        requested[i] = *find_size(all, n, requested[i].size_bytes);
+    free(all);
+    return code;
+}
+
 int analysis_curve_compute(struct profile *p, const struct analysis_question *question,
                            struct analysis_curve *curve, struct error *err)
 {
@@ -174,6 +223,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->missed_percent = analysis_missed_percent(p);
     curve->model = names[question->model];
     curve->ways = question->ways;
+    curve->phase = question->phase;
     curve->references = 0;
     curve->full_references = 0;
     curve->bursts = 0;
@@ -190,6 +240,14 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
         return error_set(err, -EINVAL,
                          "the profile '%s' does not hold distances within cache sets: record in burst mode",
                          curve->profile);
+    if (question->phase && (question->model != ANALYSIS_MODEL_LRU || question->tid || question->ways))
+        return error_set(err, -EINVAL,
+                         "the curve of a phase is that of the lru model, of all threads, without sets");
+    if (question->phase && curve->full)
+        return analysis_curve_phase_exact(p, question->phase, curve, err);
+    if (question->phase && (strcmp(mode, "sparse") == 0 || curve->lines_rate < 1))
+        return error_set(err, -ENODATA, "the profile '%s' has no phases: record without --lines",
+                         curve->profile);
     if (strcmp(mode, "sparse") == 0) {
         if (question->tid)
             return error_set(err, -EINVAL, "samples of single references do not distinguish threads");
@@ -198,5 +256,5 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     if (curve->lines_rate < 1)
         return compute_lines(p, question->model, curve, err);
     return curve->full ? compute_full(p, question->model, curve, err)
-                       : analysis_curve_bursts(p, question, curve, err);
+                       : compute_bursts(p, question, curve, err);
 }

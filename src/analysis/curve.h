@@ -36,8 +36,9 @@ enum analysis_model { ANALYSIS_MODEL_LRU, ANALYSIS_MODEL_RANDOM, ANALYSIS_MODEL_
 /* Which curve to compute. */
 struct analysis_question {
     enum analysis_model model;
-    uint32_t tid;  /* only this thread's bursts; 0: all */
-    unsigned ways; /* of a set-associative cache (LRU); 0: fully associative */
+    uint32_t tid;   /* only this thread's bursts; 0: all */
+    unsigned ways;  /* of a set-associative cache (LRU); 0: fully associative */
+    uint32_t phase; /* only windows of this phase (LRU, all threads, fully associative); 0: all */
 };
 
 struct analysis_curve {
@@ -52,9 +53,14 @@ struct analysis_curve {
     uint64_t full_references; /* of these, those of the run's first part, recorded in full mode; 0: none */
     size_t windows, samples;  /* of sparse reuse distances; 0 in other profiles */
     unsigned ways;            /* 0: fully associative */
-    size_t watches;           /* survivors of those bursts that were chosen to be watched */
-    size_t unwatched;         /* of these, refused or without an outcome */
-    size_t censored;          /* of these, censored */
+    uint32_t phase;           /* 0: the whole run */
+    /* Only references by this function, to this object; NULL: all. The points are then the caller's work
+     * (hotspots-sizes.h), and `selected` of the references are of these. */
+    const char *function, *object;
+    uint64_t selected;
+    size_t watches;   /* survivors of those bursts that were chosen to be watched */
+    size_t unwatched; /* of these, refused or without an outcome */
+    size_t censored;  /* of these, censored */
     /* If there are several processes: their CPU time in user mode without profiling, and the part of it that
      * the bursts represent; NaN: not known. */
     double user_seconds, sampled_seconds;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/findings.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/hotspots.h"
@@ -13,6 +15,15 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define LEAST_RATIO 0.001
 /* Part of the function's misses that one line, or one data object, must have to be named. */
 #define MOST_OF_IT 0.5
+/* Lines of which less than this part is used are worth a better layout. */
+#define WELL_USED 0.5
+/* Fewest lines for that statement. */
+/* Fewest samples for the share of cold misses. */
+#define LEAST_SAMPLES 8
+/* Sizes at which the misses may be gone: each is so many times as large as the one before. */
+#define NEXT_SIZE 4
+#define LARGEST_SIZE (256u << 20)
+#define LEFT 0.1
 
 static int is_of(const struct analysis_hotspot *row, const struct analysis_finding *f)
 {
@@ -63,31 +74,153 @@ static void find_object(const struct analysis_hotspots *h, struct analysis_findi
         const struct analysis_hotspot *row = &h->rows[i];
         if (!is_of(row, f))
             continue;
-        /* Others than variables have no name that says more than where they are. */
-        if (row->object && row->object->kind == PROFILE_OBJECT_VARIABLE &&
-            row->shares.misses_share >= MOST_OF_IT * f->share)
+        /* Others have no name that says more than where they are. */
+        if (!row->object || row->shares.misses_share < MOST_OF_IT * f->share)
+            return;
+        if (row->object->kind == PROFILE_OBJECT_VARIABLE)
             copy(f->object, sizeof f->object, row->object->name);
+        if (row->object->kind == PROFILE_OBJECT_BLOCK)
+            snprintf(f->object, sizeof f->object, "blocks of %s", row->object->name);
         return;
     }
+}
+
+/* The rows are those of the object's fields, too: the first one of the function has most of it. */
+static void find_field(const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        const struct analysis_hotspot *row = &h->rows[i];
+        if (!is_of(row, f))
+            continue;
+        if (!row->object || !row->field || !*row->field->name ||
+            row->shares.misses_share < MOST_OF_IT * f->share)
+            return;
+        copy(f->field, sizeof f->field, row->field->name);
+        return;
+    }
+}
+
+static double misses_of(const struct analysis_hotspots *h, const struct analysis_finding *f)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (is_of(&h->rows[i], f))
+            return h->rows[i].shares.misses;
+    return 0;
+}
+
+/* A larger cache in which the function hardly misses. */
+static void find_gone(struct profile *p, const char *name, double misses, struct analysis_finding *f)
+{
+    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION};
+    for (double size = f->size_bytes * NEXT_SIZE; size <= LARGEST_SIZE && f->gone_bytes == 0;
+         size *= NEXT_SIZE) {
+        struct analysis_hotspots h;
+        struct error ignored;
+        question.size_bytes = size;
+        if (analysis_hotspots(p, name, &question, &h, &ignored) != 0)
+            return;
+        if (misses_of(&h, f) < LEFT * misses)
+            f->gone_bytes = size;
+        analysis_hotspots_clear(&h);
+    }
+}
+
+/* Whether a site is in the function, and in the line if one is known. */
+static int has_site(const struct analysis_hotspots *h, const struct profile_site *site,
+                    const struct analysis_finding *f)
+{
+    const struct profile_frame *frame = site->frame >= 1 && site->frame <= h->nframes
+                                            ? &h->frames[site->frame - 1]
+                                            : NULL,
+                               *outer = site->outer >= 1 && site->outer <= h->nframes
+                                            ? &h->frames[site->outer - 1]
+                                            : NULL;
+    if (!outer || site->image < 1 || site->image > h->nimages || strcmp(outer->function, f->function) != 0 ||
+        strcmp(h->images[site->image - 1].path, f->module) != 0)
+        return 0;
+    return !*f->file || (frame && frame->line == f->line && strcmp(frame->file, f->file) == 0);
+}
+
+/* How the function uses lines: of all that it touched first, and the stride of the instruction that touched
+ * most of them. */
+static void add_use(const struct analysis_hotspots *h, const struct profile_site *sites, size_t nsites,
+                    const struct profile_line_use *uses, size_t nuses, const struct profile_stride *strides,
+                    size_t nstrides, struct analysis_finding *f)
+{
+    double lines = 0, bytes = 0, most = 0;
+    uint64_t first = 0;
+    for (size_t i = 0, at = 0; i < nuses; i++) {
+        while (at < nsites && sites[at].id < uses[i].site)
+            at++;
+        if (at == nsites || sites[at].id != uses[i].site || !has_site(h, &sites[at], f))
+            continue;
+        lines += (double)uses[i].lines;
+        bytes += (double)uses[i].bytes;
+        if ((double)uses[i].lines > most) {
+            most = (double)uses[i].lines;
+            first = uses[i].site;
+        }
+    }
+    if (lines >= ANALYSIS_LEAST_LINES)
+        f->used_bytes = bytes / lines;
+    for (size_t i = 0; i < nstrides; i++)
+        if (strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)
+            f->stride = strides[i].bytes;
+}
+
+static void find_use(struct profile *p, const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    struct profile_site *sites = NULL;
+    struct profile_line_use *uses = NULL;
+    struct profile_stride *strides = NULL;
+    size_t nsites, nuses, nstrides;
+    struct error ignored;
+    f->used_bytes = NAN;
+    if (profile_sites(p, &sites, &nsites, &ignored) == 0 &&
+        profile_line_uses(p, &uses, &nuses, &ignored) == 0 &&
+        profile_strides(p, &strides, &nstrides, &ignored) == 0)
+        add_use(h, sites, nsites, uses, nuses, strides, nstrides, f);
+    free(sites);
+    free(uses);
+    free(strides);
+}
+
+static enum analysis_remedy remedy_of(const struct analysis_finding *f)
+{
+    double line = f->line_bytes;
+    if (f->cold > MOST_OF_IT)
+        return ANALYSIS_REMEDY_STREAM;
+    if (isnan(f->used_bytes) || f->used_bytes >= WELL_USED * line)
+        return isnan(f->cold) && f->gone_bytes == 0 ? ANALYSIS_REMEDY_UNKNOWN : ANALYSIS_REMEDY_BLOCK;
+    return fabs((double)f->stride) >= line ? ANALYSIS_REMEDY_ORDER : ANALYSIS_REMEDY_PACK;
 }
 
 /* Nonzero: there is one. What fails is no finding: the rest of the report says what is wrong with the
  * profile. */
 static int find(struct profile *p, const char *name, double size_bytes, struct analysis_finding *f)
 {
-    struct analysis_hotspots_question question = {.size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION};
+    struct analysis_hotspots_question question = {
+        .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .causes = 1};
     struct analysis_hotspots h;
     struct error ignored;
-    *f = (struct analysis_finding){.size_bytes = size_bytes};
+    *f = (struct analysis_finding){.size_bytes = size_bytes, .cold = NAN};
     if (analysis_hotspots(p, name, &question, &h, &ignored) != 0)
         return 0;
     int found = find_function(&h, f);
+    double misses = 0;
+    f->line_bytes = h.line_bytes;
+    if (found) {
+        f->cold = h.cold_samples >= LEAST_SAMPLES ? h.rows[0].cold : NAN;
+        misses = h.rows[0].shares.misses;
+    }
+    question.causes = 0;
     analysis_hotspots_clear(&h);
     if (!found)
         return 0;
     question.by = ANALYSIS_BY_LINE;
     if (analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_line(&h, f);
+        find_use(p, &h, f);
         analysis_hotspots_clear(&h);
     }
     question.by = ANALYSIS_BY_FUNCTION;
@@ -96,13 +229,21 @@ static int find(struct profile *p, const char *name, double size_bytes, struct a
         find_object(&h, f);
         analysis_hotspots_clear(&h);
     }
+    question.fields = 1;
+    if (*f->object && analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
+        find_field(&h, f);
+        analysis_hotspots_clear(&h);
+    }
+    find_gone(p, name, misses, f);
+    f->remedy = remedy_of(f);
     return 1;
 }
 
-size_t analysis_findings(struct profile *p, const char *name, struct analysis_finding findings[FINDINGS_MOST])
+void analysis_findings(struct profile *p, const char *name, struct analysis_findings *findings)
 {
-    size_t n = 0;
+    findings->nmisses = 0;
     for (size_t i = 0; i < FINDINGS_MOST; i++)
-        n += (size_t)find(p, name, sizes[i], &findings[n]);
-    return n;
+        findings->nmisses += (size_t)find(p, name, sizes[i], &findings->misses[findings->nmisses]);
+    findings->nshared = analysis_shared(p, findings->shared);
+    findings->nconflicts = analysis_conflicts(p, findings->conflicts);
 }

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* findings.h - what a programmer should look at first: the one place with a large part of the misses, if
- * there is. */
+ * there is; false sharing between threads; conflicts within sets of a cache. */
 #ifndef CACHEGRAM_ANALYSIS_FINDINGS_H
 #define CACHEGRAM_ANALYSIS_FINDINGS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/places.h"
 #include "profile/objects.h"
 #include "profile/profile.h"
 
 #define FINDINGS_MOST 2u
+
+/* What would help. */
+enum analysis_remedy {
+    ANALYSIS_REMEDY_BLOCK,  /* reuse sooner: smaller pieces of work */
+    ANALYSIS_REMEDY_STREAM, /* new memory each time: reuse it, or work on it while it is at hand */
+    ANALYSIS_REMEDY_ORDER,  /* a large stride through partly used lines: walk in the order of memory */
+    ANALYSIS_REMEDY_PACK,   /* partly used lines: place together what is used together */
+    ANALYSIS_REMEDY_UNKNOWN /* lines are used well; whether they were touched before is not known */
+};
 
 struct analysis_finding {
     double size_bytes;
@@ -19,11 +29,24 @@ struct analysis_finding {
     char function[512], module[512];
     char file[512]; /* "": not known, or the function's misses are in many lines */
     uint32_t line;
-    char object[512]; /* name of the data that most of these misses are of; "": not known, or several */
+    char object[512];  /* name of the data that most of these misses are of; "": not known, or several */
+    char field[512];   /* of its structures, such as "[].hot"; "": not known, none, or several */
+    double cold;       /* part of these misses on lines that were never touched before; NaN: not known */
+    double gone_bytes; /* a larger cache, in which less than a tenth of these misses are left; 0: none is
+                          known */
+    unsigned line_bytes;
+    double used_bytes; /* of a line, in the mean; NaN: not known */
+    int64_t stride;    /* from one access to the next; 0: it varies, or is not known */
+    enum analysis_remedy remedy;
 };
 
-/* At some common sizes, smallest first: only where the share is significant. Their number. */
-size_t analysis_findings(struct profile *p, const char *name,
-                         struct analysis_finding findings[FINDINGS_MOST]);
+/* Only what is significant. */
+struct analysis_findings {
+    struct analysis_finding misses[FINDINGS_MOST]; /* at some common sizes, smallest first */
+    size_t nmisses;
+    struct analysis_place shared[PLACES_MOST], conflicts[PLACES_MOST];
+    size_t nshared, nconflicts;
+};
+void analysis_findings(struct profile *p, const char *name, struct analysis_findings *findings);
 
 #endif

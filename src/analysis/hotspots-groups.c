@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/hotspots-groups.h"
+#include "analysis/hotspots-fields.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -139,6 +140,7 @@ void analysis_groups_clear(struct analysis_groups *groups)
     free(groups->of_site);
     free(groups->groups);
     free(groups->pairs);
+    analysis_fields_free(groups->fields);
     *groups = (struct analysis_groups){0};
 }
 
@@ -148,11 +150,12 @@ static uint32_t group_of(const struct analysis_groups *groups, uint32_t site)
 }
 
 static struct analysis_pair *pair_at(struct analysis_pair *pairs, size_t capacity, uint32_t group,
-                                     uint32_t object)
+                                     uint32_t object, uint32_t field)
 {
-    uint64_t hash = ((uint64_t)group << 32 | object) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = (((uint64_t)group << 32 | object) ^ (uint64_t)field << 20) * UINT64_C(0x9e3779b97f4a7c15);
     size_t at = (size_t)(hash ^ hash >> 32) & (capacity - 1);
-    while (pairs[at].row != 0 && (pairs[at].group != group || pairs[at].object != object))
+    while (pairs[at].row != 0 &&
+           (pairs[at].group != group || pairs[at].object != object || pairs[at].field != field))
         at = (at + 1) & (capacity - 1);
     return &pairs[at];
 }
@@ -170,7 +173,8 @@ static int grow(struct analysis_hotspots *h, struct analysis_groups *groups)
     }
     for (size_t i = 0; i < groups->capacity; i++)
         if (groups->pairs[i].row != 0)
-            *pair_at(pairs, capacity, groups->pairs[i].group, groups->pairs[i].object) = groups->pairs[i];
+            *pair_at(pairs, capacity, groups->pairs[i].group, groups->pairs[i].object,
+                     groups->pairs[i].field) = groups->pairs[i];
     free(groups->pairs);
     groups->pairs = pairs;
     groups->capacity = capacity;
@@ -186,13 +190,15 @@ int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *gro
     const struct profile_object *known = object_of(h, object);
     if (2 * (groups->npairs + 1) > groups->capacity && grow(h, groups) < 0)
         return -ENOMEM;
-    struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, id_of(known));
+    uint32_t field = analysis_fields_of(groups->fields, site, object);
+    struct analysis_pair *pair = pair_at(groups->pairs, groups->capacity, group, id_of(known), field);
     if (pair->row != 0)
         return 0;
-    *pair = (struct analysis_pair){group, id_of(known), (uint32_t)++groups->npairs};
+    *pair = (struct analysis_pair){group, id_of(known), field, (uint32_t)++groups->npairs};
     struct analysis_hotspot *row = &h->rows[h->n++];
     *row = groups->groups[group];
     row->object = known;
+    row->field = analysis_fields_get(groups->fields, field);
     return 0;
 }
 
@@ -205,6 +211,7 @@ uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct ana
     if (groups->capacity == 0)
         return ANALYSIS_NO_GROUP;
     const struct analysis_pair *pair =
-        pair_at(groups->pairs, groups->capacity, group, id_of(object_of(h, object)));
+        pair_at(groups->pairs, groups->capacity, group, id_of(object_of(h, object)),
+                analysis_fields_of(groups->fields, site, object));
     return pair->row != 0 ? pair->row - 1 : ANALYSIS_NO_GROUP;
 }

@@ -13,14 +13,16 @@
 
 struct analysis_pair {
     uint32_t group, object;
-    uint32_t row; /* + 1; 0: empty */
+    uint32_t field; /* see struct analysis_groups; 0: not known */
+    uint32_t row;   /* + 1; 0: empty */
 };
 
 struct analysis_groups {
     size_t n;
     uint32_t *of_site; /* by id: number of its group; the largest id is most_site */
     uint64_t most_site;
-    /* With objects, rows are pairs of these groups and an object. */
+    struct analysis_fields *fields; /* NULL: not asked for */
+    /* With objects, rows are pairs of these groups and an object, or a field of it. */
     struct analysis_hotspot *groups; /* as they are without object */
     struct analysis_pair *pairs;     /* open addressing */
     size_t npairs, capacity;

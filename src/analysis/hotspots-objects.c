@@ -19,7 +19,9 @@ static const char *const usual_wrappers[] = {
     "PyMem_*",           "_PyMem_*",        "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
     "_PyObject_Malloc*", "operator new*",   "std::*",          "__gnu_cxx::*",    "__rust_alloc*",
     "__rdl_alloc*",      "__rdl_realloc*",  "Perl_safesys*",   "ggc_internal_*",  "sqlite3Mem*",
-    "sqlite3Malloc*",    "sqlite3Realloc*", "alloc::*",        "<alloc::*",
+    "sqlite3Malloc*",    "sqlite3Realloc*", "alloc::*",        "<alloc::*",       "__rustc::*",
+    "core::*",           "<core::*",        "<std::*",         "hashbrown::*",    "<hashbrown::*",
+    "<* as alloc::*",    "<* as core::*",   "<* as std::*",
 };
 
 static int matches_one_of(const char *names, const char *function)

@@ -8,12 +8,16 @@
 
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
+#include "analysis/hotspots-causes.h"
+#include "analysis/hotspots-fields.h"
 #include "analysis/hotspots-groups.h"
+#include "analysis/hotspots-lines.h"
 #include "analysis/hotspots-objects.h"
 #include "profile/site-counts.h"
 
 #define DEFAULT_LINE_BYTES 64
 #define MOST_LINE_BYTES (1u << 20)
+#define WHOLE_RUN_ONLY ": where everything was recorded, code is counted for the whole run, not by phase"
 
 /* State while counts are read. */
 struct reading {
@@ -31,6 +35,8 @@ struct reading {
     size_t nprocesses;
     double lines;                 /* of the cache */
     double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */
+    double scale;                 /* of weights: what all bursts represent, by those with counts */
+    int exact;                    /* the current row is of a part that was recorded completely */
     uint64_t process;             /* of the current row */
     double weight;                /* likewise */
     /* With objects: references of the row at hand; what of them is estimated, by row of the table. */
@@ -40,7 +46,8 @@ struct reading {
         double references;
     } * estimates;
     size_t nestimates, estimates_capacity;
-    int pairing; /* nonzero: rows of the table are made, nothing is added up yet */
+    struct causes_reading *causes; /* NULL: not asked for */
+    int pairing;                   /* nonzero: rows of the table are made, nothing is added up yet */
 };
 
 static int get_line_bytes(struct profile *p, unsigned *line_bytes)
@@ -154,10 +161,18 @@ static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t wh
         return 0;
     int first = what >= SITE_COUNT_FIRST;
     uint32_t bin = what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
-    /* In full mode a first touch is the first of the whole run, and misses. */
-    double certain = first && r->h->full ? 1 : r->decided[bin];
+    /* Where every reference was recorded, a first touch is the first of the run, and misses. */
+    double certain = r->decided[bin];
+    if (first && r->exact)
+        certain = fmax(certain, 1 - (r->h->full ? 0 : r->weights.exact_left));
     shares_add(r->shares, row, 0, certain * n, first ? (1 - certain) * n : 0);
-    if (r->far_shares)
+    if (r->causes)
+        analysis_causes_touches(r->causes, row, object, r->weight * n,
+                                !first     ? r->weight * certain * n
+                                : r->exact ? n * (1 - (r->h->full ? 0 : r->weights.exact_left))
+                                           : 0,
+                                first);
+    if (r->far_shares && !r->exact)
         (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, row, bin, r->weight * n);
     return 0;
 }
@@ -190,15 +205,19 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     struct reading *r = ctx;
     double weight = 1;
     uint32_t tid = 0;
-    if (!r->h->full) {
+    r->exact = r->h->full || (burst == 0 && r->weights.exact && !r->question->tid && !r->question->phase);
+    if (!r->exact) {
         while (r->next < r->weights.n && r->weights.list[r->next].burst < burst) {
             const struct analysis_weight *w = &r->weights.list[r->next++];
-            r->h->other_bursts += is_selected(r, w->process, w->tid) != 0;
+            r->h->other_bursts +=
+                is_selected(r, w->process, w->tid) && (!r->question->phase || w->weight > 0);
         }
         if (r->next == r->weights.n || r->weights.list[r->next].burst != burst)
             return 0;
-        weight = r->weights.list[r->next].weight;
+        weight = r->weights.list[r->next].weight * r->scale;
         tid = r->weights.list[r->next++].tid;
+        if (r->question->phase && weight == 0)
+            return 0;
     }
     if (!is_selected(r, process, tid))
         return 0;
@@ -207,9 +226,40 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     if (code < 0)
         return code;
     settle_estimates(r);
-    shares_burst(r->shares, weight);
-    r->h->bursts += !r->h->full;
+    if (r->exact)
+        r->h->exact_references += shares_exact(r->shares);
+    else
+        shares_burst(r->shares, weight);
+    r->h->bursts += !r->exact;
     return 0;
+}
+
+static int take_weight(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
+                       struct error *err)
+{
+    struct reading *r = ctx;
+    (void)process, (void)bytes, (void)size, (void)err;
+    while (r->next < r->weights.n && r->weights.list[r->next].burst < burst)
+        r->next++;
+    if (r->next < r->weights.n && r->weights.list[r->next].burst == burst)
+        r->scale += r->weights.list[r->next++].weight;
+    return 0;
+}
+
+/* Beside a part that was recorded completely, the bursts with counts represent those without, too. */
+static int find_scale(struct profile *p, struct reading *r, struct error *err)
+{
+    double all = 0;
+    int code = 0;
+    if (r->weights.exact) {
+        for (size_t i = 0; i < r->weights.n; i++)
+            all += r->weights.list[i].weight;
+        r->scale = 0;
+        code = profile_each_site_counts(p, take_weight, r, err);
+    }
+    r->scale = all > 0 && r->scale > 0 ? all / r->scale : 1;
+    r->next = 0;
+    return code;
 }
 
 /* --- misses that bursts do not decide --- */
@@ -268,9 +318,12 @@ static uint32_t *functions_of_rows(const struct reading *r, int *code)
 static double mean_weight(const struct analysis_weights *w)
 {
     double sum = 0;
-    for (size_t i = 0; i < w->n; i++)
+    size_t n = 0; /* of a phase, only its own */
+    for (size_t i = 0; i < w->n; i++) {
         sum += w->list[i].weight;
-    return w->n > 0 ? sum / (double)w->n : 0;
+        n += w->list[i].weight > 0;
+    }
+    return n > 0 ? sum / (double)n : 0;
 }
 
 static int make_far_shares(struct reading *r, struct error *err)
@@ -287,12 +340,14 @@ static int make_far_shares(struct reading *r, struct error *err)
     return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
 }
 
-/* The site by which rows find what missed; 0: not known. If rows are by object only, any will do. */
+/* The site by which rows find what missed; 0: not known. If rows are by object only, any will do: not if by
+ * field, which depends on the site. */
 static uint32_t site_of_missed(const struct reading *r, const struct analysis_missed *m)
 {
     if (m->site && m->site <= r->groups.most_site)
         return (uint32_t)m->site;
-    for (uint64_t site = 1; site <= r->groups.most_site && r->h->by == ANALYSIS_BY_NOTHING; site++)
+    for (uint64_t site = 1; site <= r->groups.most_site && r->h->by == ANALYSIS_BY_NOTHING && !r->h->fields;
+         site++)
         if (r->groups.of_site[site] != ANALYSIS_NO_GROUP)
             return (uint32_t)site;
     return 0;
@@ -361,6 +416,8 @@ static int load_names(struct profile *p, struct reading *r, struct error *err)
         code = analysis_groups_make(r->h, sites, nsites, &r->groups, err);
     if (code == 0)
         code = find_functions(r, sites, nsites, err);
+    if (code == 0 && r->h->fields && !(r->groups.fields = analysis_fields_load(p, r->h, err)))
+        code = -EINVAL;
     free(sites);
     if (code == 0 && r->groups.n == 0)
         code = error_set(err, -ENODATA,
@@ -382,13 +439,17 @@ static int compare_rows(const void *a, const void *b)
     return 0;
 }
 
-static void finish_rows(struct reading *r)
+static int finish_rows(struct reading *r, struct error *err)
 {
     size_t used = 0;
+    int code = 0;
     for (size_t i = 0; i < r->h->n; i++) {
         struct analysis_hotspot *row = &r->h->rows[i];
         shares_result(r->shares, i, &row->shares);
         row->shares.enough |= r->h->full;
+        row->cold = r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses) : NAN;
+        row->number = i;
+        row->stall = NAN;
         if (row->shares.references > 0 || row->shares.misses > 0)
             r->h->rows[used++] = *row;
     }
@@ -403,6 +464,19 @@ static void finish_rows(struct reading *r)
             s->ratio_low = s->ratio_high = s->miss_ratio;
         }
     }
+    if (r->causes)
+        code = analysis_causes_evictions(r->causes, r->h);
+    return code == 0 ? 0 : error_set(err, code, "out of memory for the causes of misses");
+}
+
+static int find_weights(struct profile *p, struct reading *r, struct error *err)
+{
+    struct analysis_sample *sample;
+    int code = analysis_sample_load(p, r->h->profile, r->h->line_bytes, &sample, err);
+    if (code == 0)
+        code = analysis_burst_weights(p, sample, r->h->size_bytes, &r->weights, err);
+    analysis_sample_free(sample);
+    return code;
 }
 
 static int compute(struct profile *p, struct reading *r, struct error *err)
@@ -410,9 +484,18 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     struct analysis_hotspots *h = r->h;
     int code = 0;
     if (!h->full) {
-        r->weights.line_bytes = h->line_bytes;
-        code = analysis_burst_weights(p, h->profile, h->size_bytes, &r->weights, err);
+        r->weights.phase = r->question->phase;
+        if (r->question->weights)
+            r->weights = *r->question->weights;
+        else
+            code = find_weights(p, r, err);
         h->far = r->weights.far.share;
+        if (code == 0 && h->phase && r->weights.phase_bursts == 0)
+            code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of phase %u%s", h->profile,
+                             h->phase, r->weights.exact ? WHOLE_RUN_ONLY : "");
+        h->part_left_out = h->phase && r->weights.exact;
+        if (code == 0)
+            code = find_scale(p, r, err);
     }
     if (code == 0)
         code = load_names(p, r, err);
@@ -424,6 +507,8 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         r->pairing = 0;
         if (code == 0)
             code = add_rows_of_missed(r, err);
+        if (code == 0 && r->causes)
+            code = analysis_causes_add_rows(r->causes, h, &r->groups, err);
     }
     if (code != 0)
         return code;
@@ -434,12 +519,16 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
         r->decided[bin] = far_shares_part_above(bin, r->lines);
     code = make_far_shares(r, err);
+    if (code == 0 && r->causes)
+        code = analysis_causes_begin(r->causes, h, &r->groups, r->weights.missed, r->weights.nmissed, err);
     if (code == 0)
         code = profile_each_site_counts(p, take_row, r, err);
     if (code == 0)
         code = find_far_shares(r, err);
     if (code == 0)
-        finish_rows(r);
+        code = analysis_lines_read(p, h, &r->groups, err);
+    if (code == 0)
+        code = finish_rows(r, err);
     if (code == 0 && h->n == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no references of that process or thread",
                          h->profile);
@@ -449,12 +538,14 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err)
 {
-    struct reading r = {.question = question, .h = h};
+    struct reading r = {.question = question, .h = h, .scale = 1};
     char mode[16] = "";
     *h = (struct analysis_hotspots){.profile = name,
                                     .size_bytes = question->size_bytes,
                                     .by = question->by,
                                     .objects = question->objects,
+                                    .fields = question->objects && question->fields,
+                                    .phase = question->phase,
                                     .far = NAN};
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code != 0 && code != -ENOENT)
@@ -477,9 +568,18 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     if (h->full && question->tid)
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not distinguish threads: record in burst mode");
+    if (h->full && h->phase)
+        return error_set(err, -ENODATA, "the profile '%s' holds no bursts" WHOLE_RUN_ONLY, name);
+    if (question->causes && h->phase)
+        return error_set(err, -EINVAL, "causes are counted for the whole run, not by phase");
+    if (question->causes && !(r.causes = analysis_causes_read(p, r.lines, err)))
+        return -ENOMEM;
     code = compute(p, &r, err);
-    free(r.weights.list);
-    free(r.weights.missed);
+    analysis_causes_free(r.causes);
+    if (!question->weights) {
+        free(r.weights.list);
+        free(r.weights.missed);
+    }
     far_shares_free(r.far_shares);
     free(r.far);
     analysis_groups_clear(&r.functions);
@@ -493,17 +593,66 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     return code;
 }
 
+int analysis_hotspots_sample(struct profile *p, const char *name, struct analysis_sample **sample,
+                             struct error *err)
+{
+    char mode[16] = "";
+    unsigned line_bytes;
+    *sample = NULL;
+    int code = profile_get(p, "mode", mode, sizeof mode, err);
+    if (code != 0 && code != -ENOENT)
+        return code;
+    if (strcmp(mode, "full") == 0)
+        return 0;
+    if (get_line_bytes(p, &line_bytes) < 0)
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is not valid", name);
+    return analysis_sample_load(p, name, line_bytes, sample, err);
+}
+
+int analysis_hotspots_weights(struct profile *p, struct analysis_sample *sample, double size_bytes,
+                              uint32_t phase, struct analysis_weights **weights, struct error *err)
+{
+    *weights = NULL;
+    if (!sample)
+        return 0;
+    struct analysis_weights *w = calloc(1, sizeof *w);
+    if (!w)
+        return error_set(err, -ENOMEM, "out of memory for the hotspots");
+    w->phase = phase;
+    int code = analysis_burst_weights(p, sample, size_bytes, w, err);
+    if (code == 0)
+        *weights = w;
+    else
+        analysis_hotspots_weights_free(w);
+    return code;
+}
+
+void analysis_hotspots_weights_free(struct analysis_weights *weights)
+{
+    if (!weights)
+        return;
+    free(weights->list);
+    free(weights->missed);
+    free(weights);
+}
+
 void analysis_hotspots_clear(struct analysis_hotspots *h)
 {
     profile_images_free(h->images, h->nimages);
     profile_frames_free(h->frames, h->nframes);
     profile_objects_free(h->data, h->ndata);
+    profile_fields_free(h->parts, h->nparts);
     free(h->same);
     free(h->rows);
+    free(h->evictions);
+    h->evictions = NULL;
+    h->nevictions = 0;
     h->same = NULL;
     h->images = NULL;
     h->frames = NULL;
     h->rows = NULL;
     h->data = NULL;
+    h->parts = NULL;
+    h->nparts = 0;
     h->n = h->nimages = h->nframes = h->ndata = 0;
 }

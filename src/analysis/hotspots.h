@@ -12,9 +12,13 @@
 
 #include "base/error.h"
 #include "model/shares.h"
+#include "profile/fields.h"
 #include "profile/objects.h"
 #include "profile/profile.h"
 #include "profile/sites.h"
+
+/* Lines that must have been looked at for what is said about their use. */
+#define ANALYSIS_LEAST_LINES 64
 
 /* What code is distinguished by. */
 enum analysis_by {
@@ -25,15 +29,24 @@ enum analysis_by {
     ANALYSIS_BY_NOTHING /* only with objects */
 };
 
+struct analysis_weights;
+struct analysis_sample; /* analysis/burst-weights.h */
+
 struct analysis_hotspots_question {
     double size_bytes;
     enum analysis_by by;
     int objects; /* nonzero: also by data object */
+    int fields;  /* with objects: also by field of structures */
     /* Functions that allocate for their callers, besides the usual ones: names or patterns (fnmatch), with
      * commas between; NULL: none. */
     const char *wrappers;
     uint32_t tid;     /* only this thread; 0: all */
+    uint32_t phase;   /* only bursts in windows of this phase; 0: the whole run */
     const char *comm; /* only processes whose executable has that base name; NULL: all */
+    int causes;       /* nonzero: also the causes of misses */
+    /* What analysis_hotspots_weights found, for the same size and phase: several tables need it once. NULL:
+     * found for this table. */
+    const struct analysis_weights *weights;
 };
 
 /* A function, line, module or instruction, a data object, or a pair of these. Pointers are into struct
@@ -45,7 +58,25 @@ struct analysis_hotspot {
     uint64_t offset; /* of an instruction, by ANALYSIS_BY_INSN; PROFILE_SITE_REST: of several */
     int rest;        /* all sites of the image that are not stored separately */
     const struct profile_object *object; /* with objects; NULL: not known */
+    const struct profile_field *field; /* with fields; NULL: not known, or the object has none. With an empty
+                                          name: several, by the same instructions */
+    size_t number;                     /* of the row before sorting */
+    double cold; /* with causes: part of its misses on lines that were never touched before, 0 to 1 */
+    /* From pieces of the run, whatever the size of the cache, and of all processes and threads: */
+    double
+        used_share; /* of the bytes of a line, those that are touched while it is at hand; NaN: not known */
+    int64_t
+        stride; /* between successive addresses of the instruction that fetches most of the lines; 0: none */
+    double conflicts; /* part of the run's references that miss in 64 sets of 8 lines, but not in as many
+                         lines without sets; NaN: not known */
+    double stall; /* its part of the cycles that misses cost (hotspots-sizes.h), 0 to 1; NaN: not asked for */
     struct shares_result shares;
+};
+
+/* Sampled reuses by one row of lines, with one of the lines that were touched in between. */
+struct analysis_evictions {
+    size_t victim, evictor; /* rows */
+    double reuses;          /* represented ones at distances that miss */
 };
 
 struct analysis_hotspots {
@@ -54,14 +85,23 @@ struct analysis_hotspots {
     double size_bytes;
     enum analysis_by by;
     int objects;           /* rows are also by data object; references are estimates then, in full mode too */
+    int fields;            /* likewise */
     int full;              /* exact */
+    uint32_t phase;        /* 0: the whole run */
+    int part_left_out;     /* of the phase, what was recorded completely: its code is not counted by phase */
     double missed_percent; /* see struct analysis_curve */
     size_t bursts;         /* from which the numbers are calculated; 0 in full mode */
-    size_t other_bursts;   /* selected ones without counts of sites */
+    double exact_references; /* recorded completely before the first burst, and part of the numbers */
+    size_t other_bursts;     /* selected ones without counts of sites */
     double far; /* probability of a miss where bursts do not decide; NaN: unknown, 0.5 is assumed */
     struct shares_result total;
     struct analysis_hotspot *rows; /* by share of misses, largest first */
     size_t n;
+    struct analysis_evictions *evictions; /* with causes: in no order */
+    size_t nevictions;
+    double
+        cold_samples; /* effective number of samples from which their part was estimated; infinite: exact */
+    double sample_reuses; /* fewest that a sampled reuse represents */
     /* referenced by the rows */
     struct profile_image *images;
     size_t nimages;
@@ -69,6 +109,8 @@ struct analysis_hotspots {
     size_t nframes;
     struct profile_object *data; /* names of blocks are those to be shown */
     size_t ndata;
+    struct profile_field *parts; /* fields */
+    size_t nparts;
     int own_malloc; /* with objects: a program has a malloc of its own, whose blocks are not known */
     uint32_t *same; /* of each of data the first one that is the same in a table */
 };
@@ -77,6 +119,15 @@ struct analysis_hotspots {
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err);
 void analysis_hotspots_clear(struct analysis_hotspots *h);
+/* From which weights are found for any size and phase. NULL with code 0: the profile is of full mode, and
+ * needs none; or negative with err. analysis_sample_free */
+int analysis_hotspots_sample(struct profile *p, const char *name, struct analysis_sample **sample,
+                             struct error *err);
+/* sample NULL: *weights is NULL, too. The caller frees them with the function below. 0, or negative with err.
+ */
+int analysis_hotspots_weights(struct profile *p, struct analysis_sample *sample, double size_bytes,
+                              uint32_t phase, struct analysis_weights **weights, struct error *err);
+void analysis_hotspots_weights_free(struct analysis_weights *weights); /* NULL is allowed */
 /* The frame into which this one is inlined; NULL: none. */
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/curve.h"
+#include "analysis/program-phases.h"
 
 /*
  * Sizes at which a sampled curve is computed: 16 per octave, from a line to 1 GB. Linear interpolation
@@ -74,6 +75,19 @@ static int load_full(struct profile *p, int paper, struct analysis_program *prog
     return code;
 }
 
+/* Sizes of which the curves are computed, ascending; below 16 lines the steps would be smaller than a line,
+ * and sizes must be whole. Returns their number. */
+static size_t fill_sizes(struct curve_point *points, unsigned line_bytes)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < POINTS; i++) {
+        double size = line_bytes * floor(exp2((double)i / PER_OCTAVE));
+        if (n == 0 || size > points[n - 1].size_bytes)
+            points[n++].size_bytes = size;
+    }
+    return n;
+}
+
 /*
  * The curve from samples, which may end before the sizes do. Where there is no estimate, the value lies
  * between low and high. The solver needs some value there: the middle, marked as unknown by known_lines.
@@ -81,20 +95,11 @@ static int load_full(struct profile *p, int paper, struct analysis_program *prog
 static int load_sampled(struct profile *p, struct analysis_program *program, struct error *err)
 {
     struct curve_point *points = calloc(POINTS, sizeof *points);
-    struct analysis_curve curve = {.profile = program->profile, .points = points, .n = POINTS};
+    struct analysis_curve curve = {.profile = program->profile, .points = points};
     double known = INFINITY;
     if (!points)
         return error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
-    for (uint32_t i = 0; i < POINTS; i++)
-        points[i].size_bytes = program->line_bytes * exp2((double)i / PER_OCTAVE);
-    /* Below 16 lines the steps would be smaller than a line, and sizes must be whole. */
-    size_t n = 0;
-    for (uint32_t i = 0; i < POINTS; i++) {
-        double size = program->line_bytes * floor(points[i].size_bytes / program->line_bytes);
-        if (n == 0 || size > points[n - 1].size_bytes)
-            points[n++].size_bytes = size;
-    }
-    curve.n = n;
+    size_t n = curve.n = fill_sizes(points, program->line_bytes);
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     int code = analysis_curve_compute(p, &question, &curve, err);
     if (code == 0 &&
@@ -127,15 +132,27 @@ static int load_sampled(struct profile *p, struct analysis_program *program, str
     return code;
 }
 
+static int load_phases(struct profile *p, struct analysis_program *program, struct error *err)
+{
+    struct curve_point *points = calloc(POINTS, sizeof *points);
+    if (!points)
+        return error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
+    int code = analysis_program_phases(p, points, fill_sizes(points, program->line_bytes), program, err);
+    free(points);
+    return code;
+}
+
 int analysis_program_load(const char *profile, int paper, struct analysis_program *program, struct error *err)
 {
     char mode[16] = "";
     double line_bytes = 64;
     struct profile *p;
+    program->phase_curve = NULL;
     int code = profile_open(profile, &p, err);
     if (code != 0)
         return code;
     program->profile = profile;
+    program->phases = 0;
     name_program(p, program);
     load_rates(p, program);
     if (profile_get_number(p, "line_bytes", &line_bytes, NULL) == 0 &&
@@ -150,6 +167,17 @@ int analysis_program_load(const char *profile, int paper, struct analysis_progra
         code = analysis_refuse_lines(p, profile, err);
     if (code == 0)
         code = program->full ? load_full(p, paper, program, err) : load_sampled(p, program, err);
+    if (code == 0 && !paper)
+        code = load_phases(p, program, err);
     profile_close(p, 0, NULL);
+    if (code != 0)
+        analysis_program_clear(program);
     return code;
+}
+
+void analysis_program_clear(struct analysis_program *program)
+{
+    free(program->phase_curve);
+    program->phase_curve = NULL;
+    program->phases = 0;
 }

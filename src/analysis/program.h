@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 #include "base/error.h"
-#include "model/statcc.h"
+#include "model/statcc-phases.h"
 
 /* Large: allocate it. */
 struct analysis_program {
@@ -15,11 +15,14 @@ struct analysis_program {
     int exact;           /* likewise, and from every reference */
     unsigned line_bytes;
     double references_per_instruction; /* NaN: not in the profile */
-    double ns_per_instruction;     /* of CPU time in native code, by the reference clock; NaN: not known */
-    double clock_error;            /* relative error of that; NaN: unknown */
-    char clock[16], cpu[128];      /* the clock, and the machine's CPU; empty: unknown */
-    struct statcc_curve curve;     /* the best estimate; beyond known_lines the middle of low and high */
-    struct statcc_curve low, high; /* bounds of the confidence interval; equal to curve if that is exact */
+    double ns_per_instruction;        /* of CPU time in native code, by the reference clock; NaN: not known */
+    double clock_error;               /* relative error of that; NaN: unknown */
+    char clock[16], cpu[128];         /* the clock, and the machine's CPU; empty: unknown */
+    struct statcc_curve curve;        /* the best estimate; beyond known_lines the middle of low and high */
+    struct statcc_curve low, high;    /* bounds of the confidence interval; equal to curve if that is exact */
+    uint32_t phases;                  /* 0: none, or too few bursts in them, or several threads */
+    struct statcc_curve *phase_curve; /* [phases]; their mean is `curve` */
+    double phase_share[STATCC_PHASES]; /* of the references */
 };
 
 /*
@@ -29,5 +32,6 @@ struct analysis_program {
  */
 int analysis_program_load(const char *profile, int paper, struct analysis_program *program,
                           struct error *err);
+void analysis_program_clear(struct analysis_program *program);
 
 #endif

@@ -70,6 +70,7 @@ int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct 
         {"mode", s->mode, sizeof s->mode},          {"complete", s->complete, sizeof s->complete},
         {"warning", s->warning, sizeof s->warning}, {"clock", s->clock, sizeof s->clock},
         {"missed", s->missed, sizeof s->missed},    {"few_bursts", s->few_bursts, sizeof s->few_bursts},
+        {"seed", s->seed, sizeof s->seed},          {"unprofiled", s->unprofiled, sizeof s->unprofiled},
     };
     const struct {
         const char *key;

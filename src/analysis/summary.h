@@ -17,6 +17,7 @@ struct analysis_counter {
 struct analysis_summary {
     char command[4096], started[64], mode[32], complete[8];
     char warning[8192]; /* one per line; empty: none */
+    char seed[24];      /* "": unknown */
     char clock[16];     /* which counts the references between bursts; "": unknown */
     /* NaN if not in the profile. */
     double references, loads, stores, cold, cpu_seconds, start_cpu_seconds, wall_seconds, overhead_percent,
@@ -24,6 +25,7 @@ struct analysis_summary {
     double clock_error;      /* relative error of rates of references; NaN: unknown */
     double missed_percent;   /* full mode, counting always: percentage of references missing, estimated; NaN:
                                 unknown */
+    char unprofiled[2048];   /* programs that ran without the agent, and why; "": none */
     char missed[512];        /* why they are missing, in words */
     char few_bursts[300];    /* why there are too few bursts; "": there are enough, or unknown */
     double clock_references; /* of the whole run, counted; NaN: not counted */

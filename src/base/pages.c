@@ -35,3 +35,16 @@ void pages_shrink(void *memory, size_t bytes, size_t done, size_t *given)
     madvise((char *)memory + *given, done - *given, MADV_DONTNEED);
     *given = done;
 }
+
+void *pages_sparse_new(size_t bytes)
+{
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void pages_sparse_free(void *memory, size_t bytes)
+{
+    if (memory)
+        munmap(memory, bytes);
+}

@@ -19,4 +19,13 @@ void pages_free(void *memory, size_t bytes);
  */
 void pages_shrink(void *memory, size_t bytes, size_t done, size_t *given);
 
+/*
+ * Allocates so many bytes (> 0) of zeroed memory, of which only the pages that are used cost memory and time;
+ * NULL if there is none. For tables that are large, and sparse for small processes: calloc would clear all of
+ * it where a freed table was before, which takes milliseconds. The caller frees it with pages_sparse_free.
+ */
+void *pages_sparse_new(size_t bytes);
+/* bytes: as given to pages_sparse_new. NULL is allowed. */
+void pages_sparse_free(void *memory, size_t bytes);
+
 #endif

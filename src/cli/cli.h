@@ -3,12 +3,14 @@
 #ifndef CACHEGRAM_CLI_H
 #define CACHEGRAM_CLI_H
 
+#include "analysis/hotspots.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "report/report.h"
 
 #define CLI_DEFAULT_PROFILE "cachegram.db"
 #define CLI_DEFAULT_SIZES "1K..64M"
+#define CLI_TIMELINE_SIZES "1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M,16M,32M,64M"
 
 /* "cachegram: ...", one line on stderr; returns 1. */
 int cli_fail(const struct error *err);
@@ -62,7 +64,15 @@ int cli_whole_option(const char *command, const char *option, const char *text, 
 /* Likewise a percentage above 0, at most 100; a % after it is allowed. */
 int cli_percent_option(const char *command, const char *option, const char *text, double *value);
 
+/* The value of --by: one kind of code, "object", or both with a comma between. 0, or 2 after a message. */
+int cli_by_option(const char *command, const char *value, struct analysis_hotspots_question *question);
+
 /* Creates a folder cachegram-WORD-XXXXXX in $TMPDIR, or /tmp. 0, or negative with err filled. */
 int cli_temporary_folder(const char *word, char *folder, size_t size, struct error *err);
+
+/* Has a temporary file next to `path` written, and renames it: `path` is then either complete or as before.
+ */
+int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx,
+                     struct error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/sizes.h"
+#include "cli/sources.h"
 #include "report/annotate.h"
 #include "symbols/disassemble.h"
 #include "symbols/image.h"
@@ -18,15 +19,13 @@
 #define LONGEST_GAP 4096u
 /* Instructions shown before and after one with references. */
 #define CONTEXT 6u
-#define MOST_FOLDERS 64u
 
-enum { OPT_SIZE = 1, OPT_ASM, OPT_SOURCE_DIR, OPT_PREFIX_MAP };
+enum { OPT_SIZE = 1, OPT_ASM };
 
 static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"asm", no_argument, NULL, OPT_ASM},
-    {"source-dir", required_argument, NULL, OPT_SOURCE_DIR},
-    {"prefix-map", required_argument, NULL, OPT_PREFIX_MAP},
+    CLI_SOURCE_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -41,11 +40,8 @@ static const char usage[] =
     "function counts at the line of the call.\n"
     "\n"
     "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
-    "  --asm                   instructions, too; needs the program as it was when it was recorded\n"
-    "  --source-dir DIR        where to look for sources that are not where they were compiled; may be "
-    "repeated\n"
-    "  --prefix-map OLD=NEW    sources whose names begin with the folder OLD are in NEW; may be "
-    "repeated\n" CLI_OUTPUT_HELP "\n"
+    "  --asm                   instructions, too; needs the program as it was when it was "
+    "recorded\n" CLI_SOURCE_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,misses_per_1000_refs,recorded_refs,text: a row for each line with references and, with --asm, "
     "for\n"
@@ -56,8 +52,7 @@ struct arguments {
     struct analysis_annotate_question question;
     const char *profile;
     int with_asm;
-    const char *folders[MOST_FOLDERS], *maps[MOST_FOLDERS];
-    struct source_search search;
+    struct cli_sources sources;
     time_t started; /* the recording; 0: not known */
 };
 
@@ -75,18 +70,8 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_ASM:
         a->with_asm = 1;
         return 0;
-    case OPT_SOURCE_DIR:
-        if (a->search.nfolders == MOST_FOLDERS)
-            return cli_misuse("annotate", "there are more than %u --source-dir", MOST_FOLDERS);
-        a->folders[a->search.nfolders++] = value;
-        return 0;
     default:
-        if (*value == '=' || !strchr(value, '='))
-            return cli_misuse("annotate", "'%s' is not OLD=NEW", value);
-        if (a->search.nmaps == MOST_FOLDERS)
-            return cli_misuse("annotate", "there are more than %u --prefix-map", MOST_FOLDERS);
-        a->maps[a->search.nmaps++] = value;
-        return 0;
+        return cli_source_option("annotate", opt, value, &a->sources);
     }
 }
 
@@ -274,10 +259,11 @@ struct made {
 static int prepare(const struct arguments *args, const struct analysis_annotation *a,
                    struct report_part *parts, struct made *made, struct error *err)
 {
+    struct source_search search = cli_source_search(&args->sources);
     int code = 0;
     for (size_t i = 0; i < a->n && code == 0; i++) {
         parts[i].part = &a->parts[i];
-        if (*a->parts[i].file && source_load(a->parts[i].file, &args->search, &made[i].source) == 0)
+        if (*a->parts[i].file && source_load(a->parts[i].file, &search, &made[i].source) == 0)
             parts[i].source = &made[i].source;
         parts[i].source_changed = parts[i].source && args->started && made[i].source.changed > args->started;
         if (args->with_asm)
@@ -302,21 +288,6 @@ static int print(const struct arguments *args, const struct analysis_annotation 
     return code;
 }
 
-/* 0: not known. */
-static time_t get_started(struct profile *p)
-{
-    char text[64];
-    struct tm tm = {0};
-    if (profile_get(p, "started", text, sizeof text, NULL) != 0 ||
-        sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec) != 6)
-        return 0;
-    tm.tm_year -= 1900;
-    tm.tm_mon--;
-    time_t started = timegm(&tm);
-    return started > 0 ? started : 0;
-}
-
 int cmd_annotate(int argc, char **argv)
 {
     struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
@@ -325,7 +296,6 @@ int cmd_annotate(int argc, char **argv)
     struct profile *p;
     struct error err;
     int opt;
-    a.search = (struct source_search){.folders = a.folders, .maps = a.maps};
     while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
         int taken = cli_output_option("annotate", opt, optarg, &a.output);
         if (taken < 0)
@@ -336,7 +306,7 @@ int cmd_annotate(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-        if (opt < OPT_SIZE || opt > OPT_PREFIX_MAP)
+        if (opt != OPT_SIZE && opt != OPT_ASM && opt != CLI_OPT_SOURCE_DIR && opt != CLI_OPT_PREFIX_MAP)
             return cli_misuse_option("annotate", opt, argv);
         if (take_option(opt, optarg, &a) != 0)
             return 2;
@@ -345,7 +315,7 @@ int cmd_annotate(int argc, char **argv)
         return 2;
     int code = profile_open(a.profile, &p, &err);
     if (code == 0) {
-        a.started = get_started(p);
+        a.started = cli_started(p);
         code = analysis_annotate(p, a.profile, &a.question, &annotation, &err);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);

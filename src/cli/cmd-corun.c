@@ -11,13 +11,14 @@
 #include "cli/programs.h"
 #include "report/corun.h"
 
-enum { OPT_COPIES = 1, OPT_PARTITION, OPT_WAYS, OPT_ERROR };
+enum { OPT_COPIES = 1, OPT_PARTITION, OPT_WAYS, OPT_ERROR, OPT_NO_PHASES };
 
 static const struct option options[] = {
     {"copies", required_argument, NULL, 'n'},
     {"partition", required_argument, NULL, OPT_PARTITION},
     {"ways", required_argument, NULL, OPT_WAYS},
     {"cpi-error", required_argument, NULL, OPT_ERROR},
+    {"no-phases", no_argument, NULL, OPT_NO_PHASES},
     {"help", no_argument, NULL, 'h'},
     CLI_MEMORY_OPTIONS,
     CLI_OUTPUT_OPTIONS,
@@ -39,10 +40,14 @@ static const char usage[] =
     "  --ways N                ways of the shared cache, for partitions by ways (default 16, or the "
     "machine's)\n"
     "  --cpi-error PCT         report how results change if the CPI model is wrong by so much, such as "
-    "10%\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
+    "10%\n"
+    "  --no-phases             each program behaves at all times as it does on average\n" CLI_MEMORY_HELP
+        CLI_OUTPUT_HELP "\n"
     "CSV columns: program,size_bytes,solo_miss_ratio,shared_miss_ratio,solo_cpi,shared_cpi,slowdown,\n"
     "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
-    "wrong_cpi_change,cpi_base,overlap,base_from. Empty: not enough samples; low and high are the bounds.\n";
+    "wrong_cpi_change,cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi. mean_: if the program "
+    "behaved\n"
+    "at all times as it does on average. Empty: not enough samples; low and high are the bounds.\n";
 
 /* With more programs than this, CPI errors are tried one at a time, not in all combinations. */
 #define ALL_COMBINATIONS 8u
@@ -53,6 +58,7 @@ struct corun_options {
     uint64_t copies, ways;
     const char *partition;
     double cpi_error;
+    int no_phases;
 };
 
 struct corun_job {
@@ -63,7 +69,10 @@ struct corun_job {
     struct statcc_program program[3][STATCC_PROGRAMS]; /* by their best, low and high curves */
     struct statcc_result result[3][STATCC_PROGRAMS], solo[STATCC_PROGRAMS];
     struct statcc_solution solution;
-    double change[STATCC_PROGRAMS]; /* by CPI errors */
+    int by_phases; /* some program has phases: */
+    struct statcc_phased phased[STATCC_PROGRAMS];
+    struct statcc_result mean[STATCC_PROGRAMS], mean_solo[STATCC_PROGRAMS]; /* results without them */
+    double change[STATCC_PROGRAMS];                                         /* by CPI errors */
 };
 
 static int parse_option(int opt, const char *value, void *ctx)
@@ -82,6 +91,9 @@ static int parse_option(int opt, const char *value, void *ctx)
         return 0;
     case OPT_PARTITION:
         o->partition = value;
+        return 0;
+    case OPT_NO_PHASES:
+        o->no_phases = 1;
         return 0;
     default:
         o->cpi_error = strtod(value, &end) / 100;
@@ -195,6 +207,29 @@ static int try_errors(double e, struct corun_job *job, struct error *err)
     return code;
 }
 
+/* Replaces the best estimates, and moves their bounds likewise. */
+static int solve_phases(struct corun_job *job, struct error *err)
+{
+    memcpy(job->mean, job->result[0], sizeof job->mean);
+    memcpy(job->mean_solo, job->solo, sizeof job->mean_solo);
+    int code = statcc_solve_phases(&job->machine, job->phased, job->n, job->result[0], &job->solution, err);
+    for (uint32_t i = 0; i < job->n && code == 0; i++) {
+        struct statcc_phased alone = job->phased[i];
+        struct statcc_solution solution;
+        double miss = job->result[0][i].miss_ratio - job->mean[i].miss_ratio,
+               cpi = job->result[0][i].cpi / job->mean[i].cpi;
+        for (uint32_t a = 0; a < alone.n; a++)
+            alone.program[a].partition_lines = 0;
+        for (int which = 1; which < 3; which++) {
+            struct statcc_result *bound = &job->result[which][i];
+            bound->miss_ratio = fmin(fmax(bound->miss_ratio + miss, 0), 1);
+            bound->cpi *= cpi;
+        }
+        code = statcc_solve_phases(&job->machine, &alone, 1, &job->solo[i], &solution, err);
+    }
+    return code;
+}
+
 static int solve(const struct corun_options *o, struct corun_job *job, struct error *err)
 {
     int code = 0;
@@ -209,6 +244,8 @@ static int solve(const struct corun_options *o, struct corun_job *job, struct er
             statcc_solve(&job->machine, job->program[which], job->n, job->result[which], &job->solution, err);
     if (code == 0 && o->cpi_error > 0)
         code = try_errors(o->cpi_error, job, err);
+    if (code == 0 && job->by_phases)
+        code = solve_phases(job, err);
     return code;
 }
 
@@ -260,6 +297,11 @@ static void print(const struct corun_options *o, const struct corun_job *job)
             .bytes_per_cycle = unknown ? NAN : r->lines_per_cycle * line,
             .partition_bytes = job->program[0][i].partition_lines * line,
             .wrong_cpi_change = o->cpi_error > 0 ? job->change[i] : NAN,
+            .phases = job->by_phases ? job->phased[i].n : 1,
+            .mean_miss_ratio = unknown || !job->by_phases ? NAN : job->mean[i].miss_ratio,
+            .mean_cpi = unknown || !job->by_phases ? NAN : job->mean[i].cpi,
+            .mean_slowdown =
+                unknown || !alone || !job->by_phases ? NAN : job->mean[i].cpi / job->mean_solo[i].cpi,
         };
     }
     struct report_corun report = {.rows = rows,
@@ -305,6 +347,12 @@ static int run(const struct corun_options *o, char **files, uint32_t nfiles)
                                                      : which == 2 ? 1
                                                                   : 0);
         status = set_partitions(o, job);
+        for (uint32_t i = 0; i < job->n && !o->no_phases; i++) {
+            job->phased[i] = cli_program_phases(&job->profiles, i % nfiles);
+            for (uint32_t a = 0; a < job->phased[i].n; a++)
+                job->phased[i].program[a].partition_lines = job->program[0][i].partition_lines;
+            job->by_phases |= job->phased[i].n > 1;
+        }
         if (status == 0 && solve(o, job, &err) != 0)
             status = cli_fail(&err);
         else if (status == 0)

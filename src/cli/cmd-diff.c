@@ -10,11 +10,17 @@
 
 #include "analysis/difference.h"
 #include "base/sizes.h"
+#include "cli/diff-page.h"
 #include "report/difference.h"
+#include "report/page.h"
 
 #define CONDITIONS_MAX 64u
 #define TEXT_ROWS 20u
 #define STATUS_CONDITION 3
+
+#define MOST_PHASES 20u
+/* In text they must fit a line. */
+#define PHASE_SIZES "32K,256K,1M,4M,16M"
 
 enum { OPT_SIZES = 1, OPT_BY, OPT_SIZE, OPT_LIMIT, OPT_FAIL_IF };
 
@@ -24,6 +30,7 @@ static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"fail-if", required_argument, NULL, OPT_FAIL_IF},
+    {"output", required_argument, NULL, 'o'},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -37,14 +44,23 @@ static const char usage[] =
     "whether that is significant: whether the 95% interval of the change does not contain 0.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
-    "  --by function           misses per 1000 references by function instead, at one cache size\n"
+    "  --by function|phase     instead: misses per 1000 references by function, at one cache size; or the "
+    "phases\n"
+    "                          of both, by cache size (default " PHASE_SIZES ")\n"
     "  --size SIZE             with --by function: that size (default 1M)\n"
     "  --limit N               with --by function: at most so many rows in text; 0: all (default 20)\n"
     "  --fail-if CONDITION     exit status 3 if it holds; can be repeated. 'mr@1M > 5%' is about the miss\n"
     "                          ratio in AFTER; 'mr@1M > +0.5%', with a sign, about the change in percentage\n"
-    "                          points, which must be significant. Operators: > < >= <=\n" CLI_OUTPUT_HELP "\n"
+    "                          points, which must be significant. Operators: > < >= <=\n" CLI_OUTPUT_HELP
+    "  --format html           a page for the browser: both curves, functions, phases; it is one file that "
+    "loads\n"
+    "                          nothing from the network\n"
+    "  -o, --output FILE       with --format html: the page (default: standard output)\n"
+    "\n"
     "CSV columns: size_bytes,before,after,delta,significant,delta_low,delta_high; with --by function:\n"
-    "function,module and the same. Empty: not enough samples.\n";
+    "function,module and the same; with --by phase:\n"
+    "profile,phase,windows,refs_share,size_bytes,miss_ratio,ci_low,ci_high,bursts. Empty: not enough "
+    "samples.\n";
 
 struct condition {
     const char *text;
@@ -57,7 +73,8 @@ struct condition {
 struct arguments {
     struct cli_output output;
     const char *sizes;
-    int by_function, limited, sized;
+    const char *page; /* its file */
+    int html, by_function, by_phase, limited, sized;
     uint64_t size_bytes, limit;
     struct condition conditions[CONDITIONS_MAX];
     size_t nconditions;
@@ -110,9 +127,10 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->sizes = value;
         return 0;
     case OPT_BY:
-        if (strcmp(value, "function") != 0)
-            return cli_misuse("diff", "'%s' is not what rows can be: function", value);
-        a->by_function = 1;
+        a->by_function = strcmp(value, "function") == 0;
+        a->by_phase = strcmp(value, "phase") == 0;
+        if (!a->by_function && !a->by_phase)
+            return cli_misuse("diff", "'%s' is not what rows can be: function or phase", value);
         return 0;
     case OPT_SIZE:
         a->sized = 1;
@@ -137,6 +155,10 @@ static int check_arguments(int argc, char **argv, const struct arguments *a)
     if (argc - optind != 2)
         return cli_misuse("diff", "two profiles are needed, before and after%s%s",
                           argc - optind > 2 ? "; surplus: " : "", argc - optind > 2 ? argv[optind + 2] : "");
+    if (a->html && (a->by_function || a->by_phase))
+        return cli_misuse("diff", "--format html has functions and phases, too: it needs no --by");
+    if (a->page && !a->html)
+        return cli_misuse("diff", "--output needs --format html");
     if (a->by_function && a->sizes)
         return cli_misuse("diff", "--by function is for one cache size: --size instead of --sizes");
     if (!a->by_function && (a->sized || a->limited))
@@ -146,7 +168,7 @@ static int check_arguments(int argc, char **argv, const struct arguments *a)
 
 static int read_curve(const char *file, struct analysis_curve *curve, struct error *err)
 {
-    static const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     struct profile *p;
     int code = profile_open(file, &p, err);
     if (code != 0)
@@ -255,6 +277,51 @@ static int print_functions(char **files, const struct arguments *a, struct error
     return code;
 }
 
+static int read_phases(const char *file, const struct report_phases *view, struct analysis_phase_rows *rows,
+                       struct error *err)
+{
+    struct profile *p;
+    int code = profile_open(file, &p, err);
+    if (code != 0)
+        return code;
+    code = analysis_phase_rows(p, file, view->points, view->npoints, MOST_PHASES, rows, err);
+    profile_close(p, 0, NULL);
+    return code;
+}
+
+static int print_phases(char **files, const struct arguments *a, struct error *err)
+{
+    struct report_phases view = {.before = files[0], .after = files[1]};
+    struct curve_point *points = cli_points(a->sizes ? a->sizes : PHASE_SIZES, &view.npoints, err);
+    view.points = points;
+    int code = points ? 0 : -EINVAL;
+    for (int i = 0; i < 2 && code == 0; i++)
+        code = read_phases(files[i], &view, &view.rows[i], err);
+    if (code == 0)
+        report_phase_difference(stdout, &view, a->output.format);
+    for (int i = 0; i < 2; i++)
+        analysis_phase_rows_clear(&view.rows[i]);
+    free(points);
+    return code;
+}
+
+static void write_page(FILE *out, const void *json)
+{
+    report_page(out, json);
+}
+
+static int print_page(const struct report_curves *curves, const char *file, struct error *err)
+{
+    char *json;
+    int code = diff_page_data(curves, &json, err);
+    if (code == 0 && file && strcmp(file, "-") != 0)
+        code = cli_replace_file(file, write_page, json, err);
+    else if (code == 0)
+        report_page(stdout, json);
+    free(json);
+    return code;
+}
+
 int cmd_diff(int argc, char **argv)
 {
     struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .size_bytes = 1u << 20};
@@ -262,7 +329,13 @@ int cmd_diff(int argc, char **argv)
     struct analysis_change *changes = NULL;
     struct error err;
     int opt, status;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+        if (opt == CLI_OPT_FORMAT)
+            a.html = strcmp(optarg, "html") == 0;
+        if (opt == 'o')
+            a.page = optarg;
+        if (opt == 'o' || (opt == CLI_OPT_FORMAT && a.html))
+            continue;
         int taken = cli_output_option("diff", opt, optarg, &a.output);
         if (taken < 0)
             return 2;
@@ -287,10 +360,14 @@ int cmd_diff(int argc, char **argv)
         free(sizes);
     }
     int code = 0;
-    if (!a.by_function || a.nconditions)
+    if ((!a.by_function && !a.by_phase) || a.nconditions)
         code = compare_curves(argv + optind, &a, curves, &changes, &err);
     if (code == 0 && a.by_function)
         code = print_functions(argv + optind, &a, &err);
+    else if (code == 0 && a.by_phase)
+        code = print_phases(argv + optind, &a, &err);
+    else if (code == 0 && a.html)
+        code = print_page(&(struct report_curves){&curves[0], &curves[1], changes}, a.page, &err);
     else if (code == 0)
         report_difference(stdout, &(struct report_curves){&curves[0], &curves[1], changes}, a.output.format);
     status = code != 0 ? cli_fail(&err) : a.nconditions ? check_conditions(&a, &curves[1], changes) : 0;

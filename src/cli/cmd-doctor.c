@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd-doctor.c - `cachegram doctor`: what this machine offers, and what `record` uses. */
 #include "cli/cli.h"
+#include "cli/ladder.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -179,7 +180,9 @@ int cmd_doctor(int argc, char **argv)
         print_csv(rows, n);
     else if (output.format == REPORT_JSON)
         print_json(rows, n);
-    else
+    else {
         print_text(rows, n, &style);
+        fputs("\n" CLI_LADDER, stdout);
+    }
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-export.c - `cachegram export`: writes a trace in another tool's format. */
+/* cmd-export.c - `cachegram export`: writes a trace, or a profile's results, in another tool's format. */
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -7,15 +7,21 @@
 
 #include "base/sizes.h"
 #include "cli/convert.h"
+#include "cli/export-profile.h"
 #include "cli/export-samples.h"
+#include "cli/export-tables.h"
 
-enum { OPT_FROM = 1, OPT_TO, OPT_LINE, OPT_PARTIAL };
+#define DEFAULT_SIZE (1u << 20)
+
+enum { OPT_FROM = 1, OPT_TO, OPT_LINE, OPT_PARTIAL, OPT_SIZE, OPT_TABLE };
 
 static const struct option options[] = {
     {"from", required_argument, NULL, OPT_FROM},
     {"to", required_argument, NULL, OPT_TO},
     {"output", required_argument, NULL, 'o'},
     {"line", required_argument, NULL, OPT_LINE},
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"table", required_argument, NULL, OPT_TABLE},
     {"partial", no_argument, NULL, OPT_PARTIAL},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -23,24 +29,28 @@ static const struct option options[] = {
 
 static const char usage[] =
     "usage: cachegram export --to FORMAT [OPTIONS] TRACE\n"
+    "       cachegram export --to FORMAT [OPTIONS] [PROFILE]\n"
     "\n"
-    "Writes TRACE (- is standard input) in another tool's format.\n"
+    "Writes TRACE (- is standard input), or results of PROFILE (default cachegram.db), in another tool's "
+    "format.\n"
     "\n"
     "  --to FORMAT        see below\n"
     "  -o, --output FILE  output file (default -, standard output)\n"
     "  --line BYTES       size of a line, for formats that hold lines instead of references (default 64)\n"
+    "  --size SIZE        of the cache whose misses are written, for pprof, collapsed and csv (default 1M)\n"
+    "  --table NAME       with --to csv: only this table, to a file or standard output\n"
     "  --from FORMAT      format of TRACE (default: by its first bytes)\n"
     "  --partial          if TRACE is damaged or export is interrupted, keep what was converted before\n"
     "  --help             this text\n"
     "\n"
-    "Instead of TRACE, a profile made by 'cachegram sample' is exported to usf as sparse samples.\n"
-    "\n"
-    "Formats:\n";
+    "Formats of traces:\n";
 
 int cmd_export(int argc, char **argv)
 {
     struct convert_options o = {.output = "-", .line_bytes = 64};
-    uint64_t bytes;
+    uint64_t bytes, size_bytes = DEFAULT_SIZE;
+    const char *table = NULL;
+    struct error err;
     int opt;
     while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
         switch (opt) {
@@ -59,16 +69,37 @@ int cmd_export(int argc, char **argv)
                 return cli_misuse("export", "--line %s: must be a power of two from 8 to 4096 bytes", optarg);
             o.line_bytes = (unsigned)bytes;
             break;
+        case OPT_SIZE:
+            if (size_parse(optarg, &size_bytes, &err) != 0)
+                return cli_misuse("export", "%s", err.text);
+            break;
+        case OPT_TABLE:
+            table = optarg;
+            break;
         case OPT_PARTIAL:
             o.partial = 1;
             break;
         case 'h':
             fputs(usage, stdout);
             convert_list_formats(1);
+            fputs(export_profile_help, stdout);
+            export_tables_list(stdout);
             return 0;
         default:
             return cli_misuse_option("export", opt, argv);
         }
+    }
+    if (table && !(o.to && strcmp(o.to, "csv") == 0))
+        return cli_misuse("export", "--table needs --to csv");
+    /* Of a trace, csv is its references. */
+    if (o.to && strcmp(o.to, "csv") == 0 &&
+        (table || optind == argc || (!o.from && export_is_profile(argv[optind])))) {
+        const char *profile = cli_one_file("export", argc, argv);
+        return profile ? export_tables(profile, table, (double)size_bytes, o.output) : 2;
+    }
+    if (o.to && export_profile_format(o.to)) {
+        const char *profile = cli_one_file("export", argc, argv);
+        return profile ? export_profile(profile, o.to, (double)size_bytes, o.output) : 2;
     }
     o.input = cli_one_trace("export", argc, argv);
     if (!o.input)

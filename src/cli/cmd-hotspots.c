@@ -2,18 +2,33 @@
 /* cmd-hotspots.c - `cachegram hotspots`: misses by function, line, module or instruction. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/hotspots-sizes.h"
 #include "base/sizes.h"
+#include "machine/machine.h"
 #include "report/hotspots.h"
 
 #define DEFAULT_SIZE (1u << 20)
 #define DEFAULT_ROWS 20 /* in text */
 
-enum { OPT_SIZE = 1, OPT_BY, OPT_SORT, OPT_LIMIT, OPT_PERCENT, OPT_COMM, OPT_TID, OPT_WRAPPERS, OPT_DSO };
+enum {
+    OPT_SIZE = 1,
+    OPT_BY,
+    OPT_SORT,
+    OPT_LIMIT,
+    OPT_PERCENT,
+    OPT_COMM,
+    OPT_TID,
+    OPT_WRAPPERS,
+    OPT_DSO,
+    OPT_PHASE,
+    OPT_MACHINE
+};
 
 static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
@@ -25,6 +40,8 @@ static const struct option options[] = {
     {"tid", required_argument, NULL, OPT_TID},
     {"alloc-wrappers", required_argument, NULL, OPT_WRAPPERS},
     {"dso", required_argument, NULL, OPT_DSO},
+    {"phase", required_argument, NULL, OPT_PHASE},
+    {"machine", required_argument, NULL, OPT_MACHINE},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -37,29 +54,33 @@ static const char usage[] =
     "cachegram.db): each function's share of all misses, its miss ratio, and its share of all references.\n"
     "\n"
     "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
-    "  --by function|line|module|insn|object\n"
+    "  --by function|line|module|insn|object|field\n"
     "                          what a row is (default function). A function has what was inlined into it; "
     "an\n"
-    "                          object is a variable, a stack, a mapped file, ... function,object: a pair of "
-    "both\n"
-    "  --sort misses|ratio|refs|name\n"
+    "                          object is a variable, a stack, a mapped file, ...; field: also by field of\n"
+    "                          structures. function,object: a pair of both; function,field likewise\n"
+    "  --sort misses|ratio|refs|name|stall\n"
     "                          order of the rows (default misses)\n"
     "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
     "  --percent-limit P       only rows with at least P% of the misses\n"
     "  --comm NAME             only processes that ran this executable\n"
     "  --tid TID               only this thread\n"
+    "  --phase N               only this phase of 'cachegram phases', from its bursts\n"
     "  --alloc-wrappers NAME,...\n"
     "                          functions that allocate for others, besides the usual ones such as xmalloc:\n"
     "                          blocks are named by their callers. Names may be patterns, such as my_*\n"
+    "  --machine NAME|FILE     also estimate each row's share of the time that misses cost on that machine:\n"
+    "                          misses of each of its caches, times the cycles that the next one takes\n"
+    "                          longer (cachegram machine --list, --output)\n"
     "  --dso FILE              only code (--by object: data) of this executable or library\n" CLI_OUTPUT_HELP
     "  --format collapsed      collapsed stacks for flame graphs, by line unless --by says otherwise:\n"
     "                          module;function;inlined function;file:line and millionths of all misses\n"
     "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,\n"
-    "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size. stall_share is "
-    "empty;\n"
-    "fields that --by does not ask for, too.\n";
+    "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size,field,field_type,\n"
+    "line_used_share,stride_bytes,conflict_share. stall_share: only with --machine; what --by does\n"
+    "not ask for is empty.\n";
 
 /* Index of the word in a list that ends with NULL; -1: not found. */
 static int find_word(const char *text, const char *const *words)
@@ -78,41 +99,19 @@ static int parse_percent(const char *text, double *percent)
                                                                                                       : -1;
 }
 
-/* One kind of code, "object", or both with a comma between. */
-static int parse_by(const char *text, struct analysis_hotspots_question *question)
-{
-    static const char *const by[] = {"function", "line", "module", "insn", NULL};
-    char word[16];
-    question->objects = 0;
-    question->by = ANALYSIS_BY_NOTHING;
-    for (;; text++) {
-        size_t length = strcspn(text, ",");
-        snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : 0, text);
-        int found = find_word(word, by);
-        if (strcmp(word, "object") == 0 && !question->objects)
-            question->objects = 1;
-        else if (found >= 0 && question->by == ANALYSIS_BY_NOTHING)
-            question->by = (enum analysis_by)found;
-        else
-            return -1;
-        text += length;
-        if (*text == '\0')
-            return 0;
-    }
-}
-
 struct arguments {
     struct cli_output output;
     struct analysis_hotspots_question question;
     struct report_hotspots_view view;
     int limited, by_given;
-    int collapsed; /* instead of output.format */
+    int collapsed;       /* instead of output.format */
+    const char *machine; /* NULL: not given */
 };
 
 /* 0, or the exit status of wrong usage. */
 static int take_option(int opt, const char *value, struct arguments *a)
 {
-    static const char *const sort[] = {"misses", "ratio", "refs", "name", NULL};
+    static const char *const sort[] = {"misses", "ratio", "refs", "name", "stall", NULL};
     uint64_t number;
     struct error err;
     int word;
@@ -124,15 +123,12 @@ static int take_option(int opt, const char *value, struct arguments *a)
         return 0;
     case OPT_BY:
         a->by_given = 1;
-        if (parse_by(value, &a->question) != 0)
-            return cli_misuse("hotspots",
-                              "'%s' is not a kind of row: function, line, module, insn or object, or one of "
-                              "the first four and object, such as function,object",
-                              value);
+        if (cli_by_option("hotspots", value, &a->question) != 0)
+            return 2;
         return 0;
     case OPT_SORT:
         if ((word = find_word(value, sort)) < 0)
-            return cli_misuse("hotspots", "'%s' is not an order: misses, ratio, refs or name", value);
+            return cli_misuse("hotspots", "'%s' is not an order: misses, ratio, refs, name or stall", value);
         a->view.sort = (enum report_hotspots_sort)word;
         return 0;
     case OPT_LIMIT:
@@ -153,6 +149,14 @@ static int take_option(int opt, const char *value, struct arguments *a)
             return cli_misuse("hotspots", "'%s' is not a thread's number", value);
         a->question.tid = (uint32_t)number;
         return 0;
+    case OPT_PHASE:
+        if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
+            return cli_misuse("hotspots", "'%s' is not a phase's number", value);
+        a->question.phase = (uint32_t)number;
+        return 0;
+    case OPT_MACHINE:
+        a->machine = value;
+        return 0;
     case OPT_WRAPPERS:
         a->question.wrappers = value;
         return 0;
@@ -160,6 +164,32 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->view.dso = value;
         return 0;
     }
+}
+
+/* The machine's caches, and the cycles that a miss in each costs. */
+static int find_levels(const char *name, struct analysis_level levels[MACHINE_LEVELS], size_t *n,
+                       struct error *err)
+{
+    struct machine *machine = malloc(sizeof *machine); /* large */
+    if (!machine)
+        return error_set(err, -ENOMEM, "out of memory");
+    int code = machine_find(name, machine, err);
+    *n = 0;
+    for (uint32_t l = 0; code == 0 && l < machine->levels; l++) {
+        const struct machine_level *next =
+            l + 1 < machine->levels ? &machine->level[l + 1] : &machine->memory;
+        double cycles = next->latency_cycles - machine->level[l].latency_cycles;
+        if (isnan(cycles))
+            code =
+                error_set(err, -EINVAL,
+                          "the description '%s' lacks latencies: 'cachegram machine --output FILE' measures "
+                          "them on this machine",
+                          name);
+        else
+            levels[(*n)++] = (struct analysis_level){(double)machine->level[l].size_bytes, fmax(cycles, 0)};
+    }
+    free(machine);
+    return code;
 }
 
 int cmd_hotspots(int argc, char **argv)
@@ -184,19 +214,28 @@ int cmd_hotspots(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-        if (opt < OPT_SIZE || opt > OPT_DSO)
+        if (opt < OPT_SIZE || opt > OPT_MACHINE)
             return cli_misuse_option("hotspots", opt, argv);
         if (take_option(opt, optarg, &a) != 0)
             return 2;
     }
     if (a.collapsed && !a.by_given)
         a.question.by = ANALYSIS_BY_LINE;
+    if (a.view.sort == REPORT_SORT_STALL && !a.machine)
+        return cli_misuse("hotspots", "--sort stall needs --machine, which says what misses cost");
     const char *file = cli_one_file("hotspots", argc, argv);
     if (!file)
         return 2;
-    int code = profile_open(file, &p, &err);
+    struct analysis_level levels[MACHINE_LEVELS];
+    size_t nlevels = 0;
+    int code = a.machine ? find_levels(a.machine, levels, &nlevels, &err) : 0;
+    if (code == 0)
+        code = profile_open(file, &p, &err);
     if (code == 0) {
         code = analysis_hotspots(p, file, &a.question, &hotspots, &err);
+        if (code == 0 && a.machine &&
+            (code = analysis_hotspots_stall(p, &a.question, levels, nlevels, &hotspots, &err)) != 0)
+            analysis_hotspots_clear(&hotspots);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }

@@ -104,27 +104,9 @@ static void list(enum report_format format)
         puts("\n]}");
 }
 
-/* Writes a temporary file and renames it, so that the file is either complete or absent. */
-static int save(const char *path, const struct machine *machine, struct error *err)
+static void write_machine(FILE *out, const void *machine)
 {
-    char unfinished[4096];
-    if ((size_t)snprintf(unfinished, sizeof unfinished, "%s.part", path) >= sizeof unfinished)
-        return error_set(err, -ENAMETOOLONG, "the name '%s' is too long", path);
-    FILE *f = fopen(unfinished, "we");
-    int failed = !f;
-    if (f) {
-        machine_write(f, machine);
-        failed = ferror(f) != 0;
-        failed |= fclose(f) != 0;
-        if (!failed)
-            failed = rename(unfinished, path) != 0;
-    }
-    if (!failed)
-        return 0;
-    int code = errno ? -errno : -EIO;
-    if (f)
-        unlink(unfinished);
-    return error_set(err, code, "cannot write '%s': %s", path, strerror(-code));
+    machine_write(out, machine);
 }
 
 static int run(const struct machine_options *o, const char *name)
@@ -144,7 +126,7 @@ static int run(const struct machine_options *o, const char *name)
         }
     }
     if (code == 0 && o->file)
-        code = save(o->file, &machine, &err);
+        code = cli_replace_file(o->file, write_machine, &machine, &err);
     if (code != 0)
         return cli_fail(&err);
     report_machine(stdout, &machine, o->output.format);

@@ -7,13 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD, OPT_WAYS };
+#include "analysis/hotspots-sizes.h"
+#include "report/hotspots.h"
+
+enum { OPT_MODEL = 1, OPT_SIZES, OPT_THREAD, OPT_WAYS, OPT_PHASE, OPT_FUNCTION, OPT_OBJECT };
 
 static const struct option options[] = {
     {"model", required_argument, NULL, OPT_MODEL},
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"thread", required_argument, NULL, OPT_THREAD},
+    {"phase", required_argument, NULL, OPT_PHASE},
     {"ways", required_argument, NULL, OPT_WAYS},
+    {"function", required_argument, NULL, OPT_FUNCTION},
+    {"object", required_argument, NULL, OPT_OBJECT},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -30,7 +36,13 @@ static const char usage[] =
     "  --ways N                a set-associative cache of N ways (1 to 32); each size must then have a power "
     "of two\n"
     "                          of sets. Conflicts between lines of a set are counted within bursts only\n"
-    "  --thread TID            only this thread's samples\n" CLI_OUTPUT_HELP "\n"
+    "  --phase N               only windows of this phase (see cachegram phases)\n"
+    "  --thread TID            only this thread's samples\n"
+    "  --function NAME         only references by this function, with what was inlined into it, as "
+    "'cachegram\n"
+    "                          hotspots' names it; or by all that match a pattern, such as 'deflate*'\n"
+    "  --object NAME           only references to this data object (hotspots --by object); or a "
+    "pattern\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: size_bytes,miss_ratio,ci_low,ci_high. An empty miss ratio: not enough samples.\n";
 
 static int parse_model(const char *text, enum analysis_model *model)
@@ -74,10 +86,36 @@ static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size
     return points;
 }
 
+/* What --function and --object select. */
+struct selection {
+    const char *function, *object;
+};
+
+static int selects(void *ctx, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    const struct selection *s = ctx;
+    return report_hotspot_is(h, row, s->function, s->object);
+}
+
+/* The curve of a function or an object; the rest of *curve is that of the whole program. */
+static int compute_selected(struct profile *p, const struct analysis_question *question,
+                            struct analysis_curve *curve, struct error *err)
+{
+    struct selection selection = {curve->function, curve->object};
+    const struct analysis_hotspots_question hotspots = {
+        .by = curve->function ? ANALYSIS_BY_FUNCTION : ANALYSIS_BY_NOTHING,
+        .objects = curve->object != NULL,
+        .tid = question->tid,
+        .phase = question->phase,
+    };
+    return analysis_hotspots_curve(p, curve->profile, &hotspots, selects, &selection, curve->points, curve->n,
+                                   &curve->selected, err);
+}
+
 int cmd_mrc(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     const char *sizes = NULL;
     struct analysis_curve curve = {0};
     struct profile *p;
@@ -101,6 +139,16 @@ int cmd_mrc(int argc, char **argv)
             if (parse_number(optarg, UINT32_MAX, &question.tid) != 0)
                 return cli_misuse("mrc", "'%s' is not a thread's number", optarg);
             break;
+        case OPT_PHASE:
+            if (parse_number(optarg, UINT32_MAX, &question.phase) != 0)
+                return cli_misuse("mrc", "'%s' is not a phase's number", optarg);
+            break;
+        case OPT_FUNCTION:
+            curve.function = optarg;
+            break;
+        case OPT_OBJECT:
+            curve.object = optarg;
+            break;
         case OPT_WAYS:
             if (parse_number(optarg, CURVE_SETS_WAYS, &question.ways) != 0)
                 return cli_misuse("mrc", "'%s' is not a number of ways from 1 to %u", optarg,
@@ -113,6 +161,10 @@ int cmd_mrc(int argc, char **argv)
             return cli_misuse_option("mrc", opt, argv);
         }
     }
+    if (question.phase && (question.model != ANALYSIS_MODEL_LRU || question.tid || question.ways))
+        return cli_misuse("mrc", "--phase cannot be combined with --model, --thread or --ways");
+    if ((curve.function || curve.object) && (question.model != ANALYSIS_MODEL_LRU || question.ways))
+        return cli_misuse("mrc", "--function and --object cannot be combined with --model or --ways");
     const char *file = cli_one_file("mrc", argc, argv);
     if (!file)
         return 2;
@@ -128,6 +180,8 @@ int cmd_mrc(int argc, char **argv)
             code = -ENOMEM;
         if (code == 0)
             code = analysis_curve_compute(p, &question, &curve, &err);
+        if (code == 0 && (curve.function || curve.object))
+            code = compute_selected(p, &question, &curve, &err);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);
     }

@@ -12,12 +12,17 @@
 #include "cli/programs.h"
 #include "report/place.h"
 
-enum { OPT_CACHES = 1, OPT_GOAL, OPT_SEED };
+enum { OPT_CACHES = 1, OPT_GOAL, OPT_SEED, OPT_NO_PHASES };
+
+/* Combinations of phases, over all groups of programs, that are solved at most: some seconds. With more, mean
+ * behaviour is used. */
+#define MOST_COMBINATIONS 20000.0
 
 static const struct option options[] = {
     {"caches", required_argument, NULL, OPT_CACHES},
     {"goal", required_argument, NULL, OPT_GOAL},
     {"seed", required_argument, NULL, OPT_SEED},
+    {"no-phases", no_argument, NULL, OPT_NO_PHASES},
     {"copies", required_argument, NULL, 'n'},
     {"help", no_argument, NULL, 'h'},
     CLI_MEMORY_OPTIONS,
@@ -36,8 +41,10 @@ static const char usage[] =
     "                          with cores for half of the programs each)\n"
     "  --goal total|worst      minimise the sum of slowdowns (default), or the largest one\n"
     "  -n, --copies N          copies of each profile (default 1)\n"
-    "  --seed N                seed of the search and of the random assignments (default "
-    "1)\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
+    "  --seed N                seed of the search and of the random assignments (default 1)\n"
+    "  --no-phases             each program behaves at all times as it does on average; so it does with "
+    "many\n"
+    "                          programs\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: cache,size_bytes,program,slowdown,cpi_base,overlap,base_from.\n";
 
 struct place_options {
@@ -47,6 +54,7 @@ struct place_options {
     uint32_t ncaches;
     enum assignment_goal goal;
     uint64_t copies, seed;
+    int no_phases;
 };
 
 static int parse_caches(const char *text, struct place_options *o)
@@ -85,6 +93,9 @@ static int parse_option(int opt, const char *value, void *ctx)
         if (o->goal == ASSIGNMENT_WORST || strcmp(value, "total") == 0)
             return 0;
         return cli_misuse("place", "--goal %s: must be total or worst", value);
+    case OPT_NO_PHASES:
+        o->no_phases = 1;
+        return 0;
     case OPT_SEED:
         return cli_parse_whole(value, UINT64_MAX, &o->seed) == 0
                    ? 0
@@ -100,8 +111,26 @@ static int parse_option(int opt, const char *value, void *ctx)
 struct job {
     struct cli_programs profiles;
     struct statcc_machine machine;
+    int by_phases;
     double alone[ASSIGNMENT_PROGRAMS]; /* CPI on the largest cache */
 };
+
+static int solve_group(const struct job *job, const struct statcc_machine *machine, const uint32_t *programs,
+                       uint32_t n, struct statcc_result *result, struct statcc_solution *solution,
+                       struct error *err)
+{
+    static struct statcc_phased phased[ASSIGNMENT_PROGRAMS]; /* large */
+    struct statcc_program model[ASSIGNMENT_PROGRAMS];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t profile = programs[i] % job->profiles.n;
+        if (job->by_phases)
+            phased[i] = cli_program_phases(&job->profiles, profile);
+        else
+            model[i] = cli_program(&job->profiles, profile, 0);
+    }
+    return job->by_phases ? statcc_solve_phases(machine, phased, n, result, solution, err)
+                          : statcc_solve(machine, model, n, result, solution, err);
+}
 
 /* Slowdowns are relative to running alone on the largest of the caches, so that a small cache counts as a
  * slowdown. */
@@ -110,13 +139,10 @@ static int slowdowns(void *context, const uint32_t *programs, uint32_t n,
 {
     const struct job *job = context;
     struct statcc_machine machine = job->machine;
-    struct statcc_program model[ASSIGNMENT_PROGRAMS];
     struct statcc_result result[ASSIGNMENT_PROGRAMS];
     struct statcc_solution solution;
     machine.shared_lines = (double)cache->size_bytes / job->profiles.line_bytes;
-    for (uint32_t i = 0; i < n; i++)
-        model[i] = cli_program(&job->profiles, programs[i] % job->profiles.n, 0);
-    int code = statcc_solve(&machine, model, n, result, &solution, err);
+    int code = solve_group(job, &machine, programs, n, result, &solution, err);
     if (code == 0 && !solution.converged)
         return error_set(err, -EDOM, "the solution for %u programs in a cache of %llu bytes did not converge",
                          n, (unsigned long long)cache->size_bytes);
@@ -147,13 +173,36 @@ static int find_alone(struct job *job, const struct assignment_problem *problem,
     return code;
 }
 
+/* Whether there are phases, and few enough combinations of them in all groups of programs. */
+static int has_phases(const struct cli_programs *profiles, uint32_t programs)
+{
+    double combinations = 1;
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < programs; i++) {
+        uint32_t phases = profiles->program[i % profiles->n]->phases;
+        most = phases > most ? phases : most;
+        combinations *= 1 + (phases > 1 ? phases : 1);
+    }
+    return most > 1 && combinations <= MOST_COMBINATIONS;
+}
+
+static int assign(struct job *job, const struct assignment_problem *problem, int by_phases, uint64_t seed,
+                  struct assignment_result *result, struct error *err)
+{
+    job->by_phases = by_phases;
+    memset(job->alone, 0, sizeof job->alone);
+    int code = find_alone(job, problem, err);
+    return code == 0 ? assignment_solve(problem, seed, result, err) : code;
+}
+
 static int run(struct place_options *o, char **files, uint32_t nfiles)
 {
     static struct job job;           /* its members are freed below */
     static struct machine described; /* large */
     struct report_base bases[ASSIGNMENT_PROGRAMS];
-    struct assignment_result result;
+    struct assignment_result result, mean;
     struct error err;
+    int by_phases = 0;
     job = (struct job){0};
     struct assignment_problem problem = {.programs = nfiles * (uint32_t)o->copies,
                                          .caches = o->cache,
@@ -168,13 +217,16 @@ static int run(struct place_options *o, char **files, uint32_t nfiles)
     }
     problem.ncaches = o->ncaches;
     if (code == 0)
-        code = find_alone(&job, &problem, &err);
-    if (code == 0)
-        code = assignment_solve(&problem, o->seed, &result, &err);
+        code = assign(&job, &problem, 0, o->seed, &mean, &err);
+    result = mean;
+    if (code == 0 && (by_phases = !o->no_phases && has_phases(&job.profiles, problem.programs)))
+        code = assign(&job, &problem, 1, o->seed, &result, &err);
     for (uint32_t i = 0; i < problem.programs && code == 0; i++)
         bases[i] = cli_base(&job.profiles, i % nfiles);
     if (code == 0)
-        report_place(stdout, &(struct report_place){bases, nfiles, &problem, &result}, o->output.format);
+        report_place(stdout,
+                     &(struct report_place){bases, nfiles, &problem, &result, by_phases ? &mean : NULL},
+                     o->output.format);
     cli_programs_free(&job.profiles);
     return code == 0 ? 0 : cli_fail(&err);
 }

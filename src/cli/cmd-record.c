@@ -14,6 +14,7 @@
 #include <time.h>
 #include "base/sizes.h"
 #include "cli/cli.h"
+#include "cli/ladder.h"
 #include "collect/collect.h"
 #include "report/report.h"
 #include "collect/tunables.h"
@@ -38,7 +39,7 @@ static const char usage_text[] =
     "  -o, --output FILE   the profile (default cachegram.db; an older one is kept as FILE.old)\n"
     "      --mode MODE     burst: short stretches, little overhead (default); count: all references counted, "
     "at\n"
-    "                      twice the CPU time; full: every reference recorded, at 25 to 60 times\n"
+    "                      1.3 to 4 times the CPU time; full: every reference recorded, at 25 to 60 times\n"
     "      --lines 1/N     full mode: measure a sample of one in N lines, an estimate for less CPU time\n"
     "      --burst-refs N  references in a burst (default 30000)\n"
     "      --overhead PCT  CPU time that profiling may add, in percent (default 5)\n"
@@ -47,7 +48,7 @@ static const char usage_text[] =
     "                      recorded, then bursts are dense (default 1s; 0: none)\n"
     "      --gap-us N      instead: mean CPU time between the bursts of a thread, in microseconds\n"
     "      --watch HOW     detect reuses after bursts: page (by page protection), none,\n"
-    "                      auto (default): page\n"
+    "                      auto (default): in what is recorded after a burst, then page\n"
     "      --clock CLOCK   how references between bursts are counted: pmu (by the machine's counters), "
     "count\n"
     "                      (before each burst), count-always (as --mode count), cputime (not at\n"
@@ -58,7 +59,7 @@ static const char usage_text[] =
     "      --no-follow     do not profile the command's children\n"
     "      --no-objects    do not identify data objects (hotspots --by object)\n"
     "      --help          this text\n"
-    "\n"
+    "\n" CLI_LADDER "\n"
     "Exit status: the command's own, 128+N if signal N killed it; 125 if recording could not be started,\n"
     "126 if the command cannot be executed, 127 if it is not found, 2 for wrong usage.\n";
 

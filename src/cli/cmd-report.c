@@ -4,11 +4,17 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cli/this-machine.h"
+#include "report/hotspots.h"
 #include "report/pirate.h"
+#include "report/timeline.h"
 
 static const struct option options[] = {
+    {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -17,27 +23,181 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram report [OPTIONS] [FILE]\n"
     "\n"
-    "Prints what ran, what was recorded, warnings, and the cost, and draws the miss-ratio curve, from the\n"
-    "profile FILE (default cachegram.db).\n"
-    "\n" CLI_OUTPUT_HELP;
+    "Prints what a programmer should know first, warnings, what ran, the miss-ratio curve, the miss ratio\n"
+    "over time, and which code misses, from the profile FILE (default cachegram.db).\n"
+    "\n"
+    "  -v, --verbose           also how the recording went: how bursts ended, clock, watched lines, memory, "
+    "seed\n" CLI_OUTPUT_HELP;
+
+/* Sizes printed below the curve, besides those of this machine's caches. */
+#define USUAL_SIZES "32K,256K,1M,2M,8M,32M"
+#define MOST_HOTSPOTS 5u
+#define LEAST_PERCENT 1. /* of the misses, to be a hotspot here */
+/* Miss ratio from which on a cache is worth hotspots. */
+#define LEAST_RATIO 0.001
+/* Fewer windows are no picture of the run over time. */
+#define WINDOWS_LEAST 4
+
+struct reading {
+    const char *file;
+    struct profile *p;
+    struct analysis_summary summary;
+    struct analysis_curve curve, sizes; /* the latter of the sizes printed */
+    struct analysis_pirate pirate;
+    struct analysis_answer answer;
+    int answered;
+    struct analysis_findings findings;
+    struct cli_machines machines;
+    double levels[MACHINE_LEVELS]; /* of this machine */
+    size_t nlevels;
+    struct analysis_timeline timeline;
+    struct analysis_grid grid; /* columns 0: not known */
+    struct analysis_hotspots hotspots;
+    size_t left_out;  /* of hotspots */
+    struct error why; /* there is no curve */
+};
+
+/* As a list for cli_points. */
+static int load_sizes(struct reading *r, struct error *err)
+{
+    char list[256] = USUAL_SIZES;
+    cli_machines_find(r->p, &r->machines);
+    const struct report_page_machine *machine = cli_this_machine(&r->machines);
+    for (size_t i = 0; machine && i < machine->nlevels; i++) {
+        uint64_t bytes = machine->level_bytes[i];
+        size_t used = strlen(list);
+        r->levels[r->nlevels++] = (double)bytes;
+        snprintf(list + used, sizeof list - used, ",%" PRIu64, bytes);
+    }
+    r->sizes.points = cli_points(list, &r->sizes.n, err);
+    return r->sizes.points ? 0 : -ENOMEM;
+}
+
+static int load_curve(struct reading *r, struct error *err)
+{
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
+    r->curve.profile = r->sizes.profile = r->file;
+    r->curve.points = cli_points(CLI_DEFAULT_SIZES, &r->curve.n, err);
+    int code = r->curve.points ? load_sizes(r, err) : -ENOMEM;
+    if (code != 0)
+        return code;
+    code = analysis_curve_compute(r->p, &question, &r->curve, &r->why);
+    /* Without samples, the rest of the summary is still printed. */
+    if (code == -ENODATA || code == -ENOENT) {
+        r->curve.n = 0;
+        return 0;
+    }
+    if (code == 0)
+        code = analysis_curve_compute(r->p, &question, &r->sizes, &r->why);
+    if (code != 0)
+        *err = r->why;
+    return code;
+}
+
+/* The point of the n-th level of this machine's caches; NULL: there is none. */
+static const struct curve_point *point_of_level(const struct reading *r, size_t level)
+{
+    for (size_t i = 0; i < r->sizes.n && level < r->nlevels; i++)
+        if (r->sizes.points[i].size_bytes == r->levels[level])
+            return &r->sizes.points[i];
+    return NULL;
+}
+
+/* In the largest of this machine's caches that the program misses at all. */
+static void load_hotspots(struct reading *r)
+{
+    struct analysis_hotspots_question question = {.by = ANALYSIS_BY_FUNCTION};
+    struct report_hotspots_view view = {.limit = MOST_HOTSPOTS, .least_percent = LEAST_PERCENT};
+    struct error ignored;
+    for (size_t i = r->nlevels; i-- > 0;) {
+        const struct curve_point *point = point_of_level(r, i);
+        question.size_bytes = r->levels[i];
+        if (point && point->miss_ratio >= LEAST_RATIO && point->low > 0)
+            break;
+    }
+    if (question.size_bytes == 0 || analysis_hotspots(r->p, r->file, &question, &r->hotspots, &ignored) != 0)
+        return;
+    size_t all = r->hotspots.n;
+    report_hotspots_select(&r->hotspots, &view);
+    r->left_out = all - r->hotspots.n;
+}
+
+/* The run over time, as a grid of that many columns. */
+static int load_grid(struct reading *r, size_t columns, struct error *err)
+{
+    size_t n;
+    struct curve_point *points = cli_points(CLI_TIMELINE_SIZES, &n, err);
+    r->timeline.profile = r->file;
+    int code = points ? analysis_timeline_compute(r->p, points, n, &r->timeline, err) : -ENOMEM;
+    free(points);
+    if (code == -ENODATA || code == -ENOENT || (code == 0 && r->timeline.n < WINDOWS_LEAST))
+        return 0;
+    return code == 0 ? analysis_grid_compute(&r->timeline, columns, &r->grid, err) : code;
+}
+
+static int load(struct reading *r, enum report_format format, size_t columns, struct error *err)
+{
+    int code = analysis_summary_load(r->p, &r->summary, err);
+    if (code == 0)
+        code = analysis_pirate_load(r->p, &r->pirate, err);
+    if (code == 0)
+        code = load_curve(r, err);
+    if (code != 0 || format == REPORT_CSV)
+        return code;
+    analysis_findings(r->p, r->file, &r->findings);
+    r->answered = cli_answer(r->p, &r->machines, &r->curve, &r->answer);
+    if (format != REPORT_TEXT)
+        return 0;
+    load_hotspots(r);
+    return load_grid(r, columns, err);
+}
+
+static void put_text(const struct reading *r, const struct report_style *style, int verbose)
+{
+    const struct report_summary parts = {.curve = &r->curve,
+                                         .why_no_curve = r->why.text,
+                                         .pirate = &r->pirate,
+                                         .levels = r->levels,
+                                         .nlevels = r->nlevels,
+                                         .sizes = r->sizes.points,
+                                         .nsizes = r->sizes.n,
+                                         .verbose = verbose};
+    if (r->answered)
+        report_answer_text(stdout, &r->answer);
+    report_findings_text(stdout, &r->findings);
+    if (r->answered || r->findings.nmisses > 0 || r->findings.nshared > 0 || r->findings.nconflicts > 0)
+        putchar('\n');
+    report_summary_text(stdout, &r->summary, &parts, style);
+    if (r->grid.columns > 0) {
+        fputs("\nMiss ratio by cache size and time, with phases (see cachegram timeline)\n\n", stdout);
+        report_heatmap(stdout, &r->timeline, &r->grid, style);
+    }
+    if (r->hotspots.n > 0) {
+        putchar('\n');
+        report_hotspots(stdout, &r->hotspots, r->left_out, REPORT_TEXT);
+    }
+    if (r->pirate.n > 0) {
+        if (r->curve.n > 0)
+            putchar('\n');
+        report_pirate(stdout, &r->pirate, &r->curve, REPORT_TEXT, style);
+    }
+}
 
 int cmd_report(int argc, char **argv)
 {
     struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
-    const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
-    struct analysis_curve curve = {0};
-    struct analysis_pirate pirate = {0};
-    struct analysis_finding findings[FINDINGS_MOST];
-    size_t nfindings = 0;
-    struct profile *p;
-    struct error err, why = {""};
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    struct error err;
+    int opt, verbose = 0;
+    while ((opt = getopt_long(argc, argv, ":hv", options, NULL)) != -1) {
         int taken = cli_output_option("report", opt, optarg, &output);
         if (taken < 0)
             return 2;
         if (taken)
             continue;
+        if (opt == 'v') {
+            verbose = 1;
+            continue;
+        }
         if (opt != 'h')
             return cli_misuse_option("report", opt, argv);
         fputs(usage, stdout);
@@ -46,47 +206,34 @@ int cmd_report(int argc, char **argv)
     const char *file = cli_one_file("report", argc, argv);
     if (!file)
         return 2;
-    struct analysis_summary *summary = malloc(sizeof *summary);
-    curve.points = cli_points(CLI_DEFAULT_SIZES, &curve.n, &err);
-    int code = summary && curve.points ? 0 : error_set(&err, -ENOMEM, "out of memory");
-    if (code == 0 && (code = profile_open(file, &p, &err)) == 0) {
-        curve.profile = file;
-        code = analysis_summary_load(p, summary, &err);
-        if (code == 0)
-            code = analysis_pirate_load(p, &pirate, &err);
-        if (code == 0) {
-            code = analysis_curve_compute(p, &question, &curve, &why);
-            /* Without samples, the rest of the summary is still printed. */
-            if (code == -ENODATA || code == -ENOENT) {
-                curve.n = 0;
-                code = 0;
-            } else if (code != 0) {
-                err = why;
-            }
-        }
-        if (code == 0 && output.format != REPORT_CSV)
-            nfindings = analysis_findings(p, file, findings);
+    struct report_style style = report_style_of(stdout, output.color);
+    struct reading *r = calloc(1, sizeof *r);
+    if (!r) {
+        error_set(&err, -ENOMEM, "out of memory");
+        return cli_fail(&err);
+    }
+    r->file = file;
+    int code = profile_open(file, &r->p, &err);
+    if (code == 0) {
+        code = load(r, output.format, report_heatmap_columns(&style), &err);
         /* Closed before printing: a pager that waits must not block a recording. */
-        profile_close(p, 0, NULL);
+        profile_close(r->p, 0, NULL);
     }
     if (code == 0) {
-        struct report_style style = report_style_of(stdout, output.color);
         if (output.format == REPORT_CSV)
-            report_summary_csv(stdout, summary);
+            report_summary_csv(stdout, &r->summary);
         else if (output.format == REPORT_JSON)
-            report_summary_json(stdout, summary, &curve, &pirate, findings, nfindings);
-        else {
-            report_findings_text(stdout, findings, nfindings);
-            report_summary_text(stdout, summary, &curve, why.text, &pirate, &style);
-        }
-        if (output.format == REPORT_TEXT && pirate.n > 0) {
-            if (curve.n > 0)
-                putchar('\n');
-            report_pirate(stdout, &pirate, &curve, REPORT_TEXT, &style);
-        }
+            report_summary_json(stdout, &r->summary, &r->curve, &r->pirate, r->answered ? &r->answer : NULL,
+                                &r->findings);
+        else
+            put_text(r, &style, verbose);
     }
-    free(summary);
-    analysis_pirate_clear(&pirate);
-    free(curve.points);
+    analysis_hotspots_clear(&r->hotspots);
+    analysis_timeline_clear(&r->timeline);
+    analysis_grid_clear(&r->grid);
+    analysis_pirate_clear(&r->pirate);
+    free(r->curve.points);
+    free(r->sizes.points);
+    free(r);
     return code == 0 ? 0 : cli_fail(&err);
 }

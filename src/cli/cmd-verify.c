@@ -21,7 +21,13 @@
 #include "cli/trace-stack.h"
 #include "collect/collect.h"
 #include "collect/tunables.h"
+#include "analysis/timeline.h"
 #include "report/verify.h"
+
+/* Sizes that are compared over time: 1 KB, 2 KB, ... 2 MB; and into how many parts a run is divided, at most.
+ */
+#define TIME_SIZES 12u
+#define TIME_PARTS 200u
 
 enum { OPT_SIZES = 1, OPT_OVERHEAD, OPT_BURST_REFS, OPT_SEED, OPT_KEEP };
 
@@ -39,12 +45,19 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram verify [OPTIONS] -- COMMAND [ARGUMENTS]\n"
     "       cachegram verify [OPTIONS] PROFILE TRACE\n"
+    "       cachegram verify [OPTIONS] SAMPLED FULL\n"
     "\n"
     "Compares the estimate with the exact curve. With COMMAND: runs it twice, in burst mode and in "
     "full\n"
     "mode (which takes about 20 times as long); its standard output is discarded. With PROFILE and TRACE, "
     "which\n"
-    "must be of the same program and input: computes the exact curve from the trace.\n"
+    "must be of the same program and input: computes the exact curve from the trace. With two profiles, of "
+    "bursts\n"
+    "and of full mode: as with COMMAND.\n"
+    "\n"
+    "Two runs are also compared over time: for twelve cache sizes from 1 KB to 2 MB the error of the "
+    "distribution of\n"
+    "miss ratios over the run's parts (CDF error), and the mean error of the miss ratio at the same time.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --overhead PCT          budget of the run in burst mode (default 5)\n"
@@ -72,6 +85,8 @@ struct result {
     uint64_t exact_references;
     double overhead_percent;
     size_t n;
+    struct report_verify_time times[TIME_SIZES];
+    size_t ntimes, parts, unknown_parts;
 };
 
 static int parse_option(int opt, const char *value, struct verify_options *o)
@@ -104,10 +119,82 @@ static int load_curve(const char *file, struct analysis_curve *curve, struct err
     if (status < 0)
         return status;
     curve->profile = file;
-    const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     status = analysis_curve_compute(p, &question, curve, err);
     profile_close(p, 0, NULL);
     return status;
+}
+
+static int load_timeline(const char *file, const struct curve_point *points,
+                         struct analysis_timeline *timeline, struct error *err)
+{
+    struct profile *p;
+    int status = profile_open(file, &p, err);
+    if (status < 0)
+        return status;
+    *timeline = (struct analysis_timeline){.profile = file};
+    status = analysis_timeline_compute(p, points, TIME_SIZES, timeline, err);
+    profile_close(p, 0, NULL);
+    return status;
+}
+
+/* Where no burst tells anything, the estimate is the mean of all other parts. Returns how many these are. */
+static size_t fill_unknown(struct analysis_grid *grid)
+{
+    size_t unknown = 0;
+    for (size_t k = 0; k < grid->nsizes; k++) {
+        double sum = 0, known = 0;
+        for (size_t c = 0; c < grid->columns; c++)
+            if (!isnan(grid->miss_ratio[c * grid->nsizes + k])) {
+                sum += grid->miss_ratio[c * grid->nsizes + k];
+                known++;
+            }
+        unknown = grid->columns - (size_t)known;
+        for (size_t c = 0; c < grid->columns && known > 0; c++)
+            if (isnan(grid->miss_ratio[c * grid->nsizes + k]))
+                grid->miss_ratio[c * grid->nsizes + k] = sum / known;
+    }
+    return unknown;
+}
+
+/* Both in as many parts as the one with fewer windows has, so that neither is compared in finer parts than it
+ * has. */
+static int compare_grids(const struct analysis_timeline *sampled, const struct analysis_timeline *full,
+                         struct result *r, struct error *err)
+{
+    struct analysis_grid estimate = {0}, exact = {0};
+    r->parts = sampled->n < full->n ? sampled->n : full->n;
+    r->parts = r->parts < TIME_PARTS ? r->parts : TIME_PARTS;
+    int status = analysis_grid_compute(sampled, r->parts, &estimate, err);
+    if (status == 0)
+        status = analysis_grid_compute(full, r->parts, &exact, err);
+    if (status == 0)
+        r->unknown_parts = fill_unknown(&estimate);
+    for (size_t i = 0; i < TIME_SIZES && status == 0; i++) {
+        struct report_verify_time *time = &r->times[r->ntimes++];
+        time->size_bytes = full->sizes[i];
+        time->cdf_error = analysis_cdf_error(&estimate, &exact, i, &time->at_time);
+    }
+    analysis_grid_clear(&estimate);
+    analysis_grid_clear(&exact);
+    return status;
+}
+
+/* Sets r->times; without windows in one of the profiles there are none. */
+static int compare_times(const char *sampled, const char *full, struct result *r, struct error *err)
+{
+    struct analysis_timeline a = {0}, b = {0};
+    struct curve_point points[TIME_SIZES] = {{0}};
+    for (size_t i = 0; i < TIME_SIZES; i++)
+        points[i].size_bytes = (double)(1024u << i);
+    int status = load_timeline(sampled, points, &a, err);
+    if (status == 0)
+        status = load_timeline(full, points, &b, err);
+    if (status == 0)
+        status = compare_grids(&a, &b, r, err);
+    analysis_timeline_clear(&a);
+    analysis_timeline_clear(&b);
+    return status == -ENODATA ? 0 : status;
 }
 
 static void print(const struct result *r, const char *estimate_of, const struct cli_output *output)
@@ -122,7 +209,11 @@ static void print(const struct result *r, const char *estimate_of, const struct 
                               .overhead_percent = r->overhead_percent,
                               .estimate = r->estimate.points,
                               .exact = r->exact,
-                              .n = r->n};
+                              .n = r->n,
+                              .times = r->times,
+                              .ntimes = r->ntimes,
+                              .parts = r->parts,
+                              .unknown_parts = r->unknown_parts};
     report_verify(stdout, &v, output->format, &style);
 }
 
@@ -205,7 +296,8 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
     if (run_once(o, 0, burst, argv, &of_burst, &first) == 0 && rewind_stdin(start) == 0 &&
         run_once(o, 1, full, argv, &of_full, &second) == 0) {
         struct analysis_curve exact = {.points = r->exact, .n = r->n};
-        if (load_curve(burst, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0) {
+        if (load_curve(burst, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0 ||
+            compare_times(burst, full, r, &err) < 0) {
             cli_fail(&err);
         } else {
             status = 0;
@@ -229,6 +321,34 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
         rmdir(folder);
     }
     return status;
+}
+
+/* --- two profiles --- */
+
+static int verify_profiles(const char *sampled, const char *full, struct result *r)
+{
+    struct error err;
+    struct analysis_curve exact = {.points = r->exact, .n = r->n};
+    r->exact_of = full;
+    if (load_curve(sampled, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0)
+        return cli_fail(&err);
+    if (!exact.full) {
+        error_set(&err, -EINVAL, "%s is not a profile of full mode: there is no exact curve", full);
+        return cli_fail(&err);
+    }
+    r->exact_references = exact.references;
+    return compare_times(sampled, full, r, &err) < 0 ? cli_fail(&err) : 0;
+}
+
+/* An SQLite file; no trace looks like that. */
+static int is_profile(const char *file)
+{
+    char head[16] = "";
+    FILE *f = fopen(file, "re");
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f)
+        fclose(f);
+    return n == sizeof head && memcmp(head, "SQLite format 3", sizeof head) == 0;
 }
 
 /* --- a profile and a trace --- */
@@ -296,8 +416,9 @@ int cmd_verify(int argc, char **argv)
     }
     int is_command = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
     if (is_command ? argc == optind : argc - optind != 2)
-        return cli_misuse("verify", is_command ? "no command to run"
-                                               : "give a command after --, or a profile and a trace");
+        return cli_misuse("verify",
+                          is_command ? "no command to run"
+                                     : "give a command after --, or a profile and a trace, or two profiles");
     struct result r = {.overhead_percent = NAN, .exact_of = "a second run in full mode"};
     struct curve_point *points = cli_points(o.sizes, &r.n, &err);
     r.exact = points ? malloc(r.n * sizeof *r.exact) : NULL;
@@ -308,8 +429,9 @@ int cmd_verify(int argc, char **argv)
     memcpy(r.exact, points, r.n * sizeof *points);
     r.estimate.points = points;
     r.estimate.n = r.n;
-    int status =
-        is_command ? verify_command(&o, argv + optind, &r) : verify_files(argv[optind], argv[optind + 1], &r);
+    int status = is_command                     ? verify_command(&o, argv + optind, &r)
+                 : is_profile(argv[optind + 1]) ? verify_profiles(argv[optind], argv[optind + 1], &r)
+                                                : verify_files(argv[optind], argv[optind + 1], &r);
     if (status == 0)
         print(&r, argv[optind], &o.output);
     free(points);

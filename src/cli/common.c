@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/sizes.h"
 
@@ -183,4 +186,79 @@ int cli_temporary_folder(const char *word, char *folder, size_t size, struct err
     if (!mkdtemp(folder))
         return error_set(err, -errno, "cannot create a temporary folder %s: %s", folder, strerror(errno));
     return 0;
+}
+
+/* For a device or pipe, which cannot be replaced; and for a file where there was none. */
+static int write_directly(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx)
+{
+    errno = 0;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return -1;
+    write(f, ctx);
+    int failed = ferror(f) != 0;
+    return fclose(f) != 0 || failed ? -1 : 0;
+}
+
+int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx,
+                     struct error *err)
+{
+    char target[PATH_MAX], unfinished[PATH_MAX + 8];
+    struct stat st;
+    int failed;
+    if (!realpath(path, target)) /* there is none yet; if links are too many, opening tells */
+        snprintf(target, sizeof target, "%s", path);
+    if (strlen(path) >= sizeof target)
+        return error_set(err, -ENAMETOOLONG, "the name '%s' is too long", path);
+    if (stat(target, &st) == 0 && !S_ISREG(st.st_mode)) {
+        failed = write_directly(target, write, ctx);
+    } else {
+        snprintf(unfinished, sizeof unfinished, "%s.part", target);
+        failed = write_directly(unfinished, write, ctx) != 0 || rename(unfinished, target) != 0;
+        int code = errno;
+        if (failed)
+            unlink(unfinished);
+        errno = code;
+    }
+    if (!failed)
+        return 0;
+    int code = errno ? -errno : -EIO;
+    return error_set(err, code, "cannot write '%s': %s", path, strerror(-code));
+}
+
+/* Index of the kind of code with that name; -1: there is none. */
+static int find_by(const char *word)
+{
+    static const char *const by[] = {"function", "line", "module", "insn"};
+    for (int i = 0; i < (int)(sizeof by / sizeof by[0]); i++)
+        if (strcmp(by[i], word) == 0)
+            return i;
+    return -1;
+}
+
+int cli_by_option(const char *command, const char *value, struct analysis_hotspots_question *question)
+{
+    char word[16];
+    question->objects = question->fields = 0;
+    int object = 0;
+    question->by = ANALYSIS_BY_NOTHING;
+    for (const char *text = value;; text++) {
+        size_t length = strcspn(text, ",");
+        snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : 0, text);
+        int found = find_by(word);
+        if (strcmp(word, "object") == 0 && !object)
+            question->objects = object = 1;
+        else if (strcmp(word, "field") == 0 && !question->fields)
+            question->objects = question->fields = 1;
+        else if (found >= 0 && question->by == ANALYSIS_BY_NOTHING)
+            question->by = (enum analysis_by)found;
+        else
+            return cli_misuse(command,
+                              "'%s' is not a kind of row: function, line, module, insn, object or field, or "
+                              "one of the first four and object or field, such as function,object",
+                              value);
+        text += length;
+        if (*text == '\0')
+            return 0;
+    }
 }

@@ -27,8 +27,12 @@ static const struct command commands[] = {
     /* Its exit status is the program's; stdout is the program's too. */
     {"record", cmd_record, 0, "run a program and profile it"},
     {"report", cmd_report, CHECK_STDOUT, "summary of a profile: what ran, cost, warnings, the curve"},
+    {"html", cmd_html, CHECK_STDOUT, "a profile as one self-contained page for the browser"},
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
+    {"timeline", cmd_timeline, CHECK_STDOUT, "miss ratio over time and cache size, with phases"},
+    {"phases", cmd_phases, CHECK_STDOUT, "the phases of a run and their miss ratios"},
     {"hotspots", cmd_hotspots, CHECK_STDOUT, "misses by function, source line, module or instruction"},
+    {"causes", cmd_causes, CHECK_STDOUT, "cold misses, and which data pushed out what others miss on"},
     {"annotate", cmd_annotate, CHECK_STDOUT, "source code with misses beside the lines"},
     /* Its exit status also says whether a condition holds. */
     {"diff", cmd_diff, CHECK_STDOUT, "what changed between two profiles, before and after"},
@@ -44,7 +48,7 @@ static const struct command commands[] = {
     {"machine", cmd_machine, CHECK_STDOUT, "measure this machine's caches, latencies and bandwidths"},
     {"predict", cmd_predict, CHECK_STDOUT, "predict a program's speed on another machine"},
     {"import", cmd_import, CHECK_STDOUT, "convert a trace of another tool"},
-    {"export", cmd_export, CHECK_STDOUT, "convert a trace to the format of another tool"},
+    {"export", cmd_export, CHECK_STDOUT, "a trace or a profile's results in the format of another tool"},
     {"help", cmd_help, CHECK_STDOUT, "help on cachegram or a command"},
 };
 

@@ -38,7 +38,7 @@ void pirate_profile_unsaved(struct pirating_result *result, const struct piratin
 int pirate_profile_load(const char *path, struct analysis_pirate *r, struct analysis_curve *curve,
                         struct error *err)
 {
-    const struct analysis_question question = {ANALYSIS_MODEL_LRU, 0, 0};
+    const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     struct profile *p;
     *curve = (struct analysis_curve){.profile = path};
     curve->points = cli_points(CLI_DEFAULT_SIZES, &curve->n, err);

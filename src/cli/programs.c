@@ -224,7 +224,7 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                    ? 0
                    : error_set(err, -ENOMEM, "out of memory for %u profiles", n);
     for (uint32_t i = 0; i < n && code == 0; i++) {
-        struct analysis_program *p = programs->program[i] = malloc(sizeof *p);
+        struct analysis_program *p = programs->program[i] = calloc(1, sizeof *p);
         programs->n = i + 1;
         if (!p) {
             code = error_set(err, -ENOMEM, "out of memory for %u profiles", n);
@@ -257,8 +257,11 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
 
 void cli_programs_free(struct cli_programs *programs)
 {
-    for (uint32_t i = 0; i < programs->n; i++)
+    for (uint32_t i = 0; i < programs->n; i++) {
+        if (programs->program[i])
+            analysis_program_clear(programs->program[i]);
         free(programs->program[i]);
+    }
     free(programs->program);
     free(programs->speed);
     *programs = (struct cli_programs){0};
@@ -273,6 +276,19 @@ struct statcc_program cli_program(const struct cli_programs *programs, uint32_t 
     made.cpi_base = speed->cpi_base[which + 1];
     made.overlap = speed->overlap[which + 1];
     made.pipelined = speed->pipelined;
+    return made;
+}
+
+struct statcc_phased cli_program_phases(const struct cli_programs *programs, uint32_t i)
+{
+    const struct analysis_program *p = programs->program[i];
+    struct statcc_phased made = {.n = 1, .share = {1}, .program = {cli_program(programs, i, 0)}};
+    for (uint32_t a = 0; a < p->phases; a++) {
+        made.program[a] = made.program[0];
+        made.program[a].curve = &p->phase_curve[a];
+        made.share[a] = p->phase_share[a];
+    }
+    made.n = p->phases > 0 ? p->phases : 1;
     return made;
 }
 

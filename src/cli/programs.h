@@ -138,6 +138,8 @@ int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t
 void cli_programs_free(struct cli_programs *programs);
 /* Program i for the model, with one of its curves: 0 the best, -1 the low one, 1 the high one. */
 struct statcc_program cli_program(const struct cli_programs *programs, uint32_t i, int which);
+/* Program i with the best curve of each of its phases; without phases, of the whole run. */
+struct statcc_phased cli_program_phases(const struct cli_programs *programs, uint32_t i);
 /* The description of its CPI model; strings belong to `programs`. */
 struct report_base cli_base(const struct cli_programs *programs, uint32_t i);
 

@@ -29,6 +29,7 @@
 #include "collect/clock/trigger.h"
 #include "collect/tunables.h"
 #include "collect/drain/unprofiled.h"
+#include "machine/machine.h"
 #include "machine/vectors.h"
 #include "symbols/name.h"
 
@@ -76,6 +77,8 @@ struct run {
      */
     struct budget_use before;
     uint64_t full_ns;
+    /* Likewise, when as many buffers had been reduced as there are: how many, and what had been spent. */
+    uint64_t first_buffers, first_ns;
     char agent[PATH_MAX];
 };
 
@@ -127,10 +130,24 @@ static int watches_lines(const struct collect_options *o)
            o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
 }
 
+/* Sizes of this machine's caches, first level first: "32768,524288,8388608"; "" if they are not known. */
+static void describe_caches(char *text, size_t size)
+{
+    struct machine machine;
+    struct error ignored;
+    size_t used = 0;
+    text[0] = '\0';
+    if (machine_topology(&machine, &ignored) < 0)
+        return;
+    for (uint32_t i = 0; i < machine.levels && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%llu", i ? "," : "",
+                                 (unsigned long long)machine.level[i].size_bytes);
+}
+
 static int describe(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
-    char command[4096], started[64] = "", host[256] = "", cpu[256];
+    char command[4096], started[64] = "", host[256] = "", cpu[256], caches[128];
     time_t now = time(NULL);
     struct tm local;
     launch_quote(o->argv, command, sizeof(command));
@@ -138,6 +155,7 @@ static int describe(struct run *r, struct error *err)
         strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%S%z", &local);
     gethostname(host, sizeof(host) - 1);
     cpu_name(cpu, sizeof(cpu));
+    describe_caches(caches, sizeof(caches));
 
     const struct {
         const char *key, *value;
@@ -150,7 +168,8 @@ static int describe(struct run *r, struct error *err)
                  {"version", o->version},
                  {"started", started},
                  {"hostname", host},
-                 {"cpu", cpu}};
+                 {"cpu", cpu},
+                 {"caches", caches}};
     const struct {
         const char *key;
         double value;
@@ -215,10 +234,15 @@ static int prepare(struct run *r, struct error *err)
     uint64_t gap_us = o->gap_us != 0 ? o->gap_us
                       : o->full      ? COLLECT_GAP_US
                                      : budget_first_gap_ns(o->overhead_percent) / 1000;
+    /* A trace has the bursts alone. */
+    int has_tails = watches_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
+                    o->trace == NULL && o->reduce == COLLECT_REDUCE_DISTANCES;
+    uint64_t tail_refs = has_tails ? COLLECT_TAIL_TIMES * o->burst_refs : 0;
     if (status >= 0 && full_first)
-        status = session_init_full_first(&r->session, o->burst_refs, gap_us, o->seed, o->follow, err);
+        status =
+            session_init_full_first(&r->session, o->burst_refs, tail_refs, gap_us, o->seed, o->follow, err);
     else if (status >= 0)
-        status = session_init(&r->session, mode, o->burst_refs, gap_us, o->seed, o->follow, err);
+        status = session_init(&r->session, mode, o->burst_refs, tail_refs, gap_us, o->seed, o->follow, err);
     if (status < 0)
         return status;
     r->session.map->perf = triggers_available() ? WIRE_EVENTS_OF_TIME : WIRE_EVENTS_NONE;
@@ -253,8 +277,10 @@ static int prepare(struct run *r, struct error *err)
         if (r->watches == NULL)
             return -ENOMEM;
         r->session.map->watch = WIRE_WATCH_BY_PAGES;
-        drain_watch(r->drain, &(struct watch_setting){
-                                  .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed});
+        const struct watch_setting setting = {
+            .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed};
+        if (drain_watch(r->drain, &setting) < 0)
+            return error_set(err, -ENOMEM, "out of memory for the watched lines");
         if (o->watch_lines != 0)
             drain_watch_limit(r->drain, WIRE_MAX_WATCHES, UINT64_MAX);
     }
@@ -310,16 +336,31 @@ static struct budget_use used(struct run *r, uint64_t recorder_before_ns)
 }
 
 /*
+ * CPU time that buffers which are ready will take, by what later ones took: the first are far more expensive,
+ * since tables are created and code is translated.
+ */
+static double backlog_ns(struct run *r, uint64_t buffers, uint64_t spent_ns)
+{
+    if (buffers < COLLECT_FULL_FIRST_BUFFERS)
+        return 0;
+    if (r->first_buffers == 0) {
+        r->first_buffers = buffers;
+        r->first_ns = spent_ns;
+    }
+    uint64_t later = buffers - r->first_buffers;
+    return later > 0 ? (double)drain_ready(r->drain) * (double)(spent_ns - r->first_ns) / (double)later : 0;
+}
+
+/*
  * Full mode is over once its part of the allowance is spent: by the recorder, by the program in translated
  * code (all of it counts, though some is its own work), and by what is still to be done with buffers handed
  * over.
  */
 static void spend_on_full(struct run *r, struct budget *b, uint64_t recorder_before_ns, uint64_t buffers)
 {
-    uint64_t spent_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns;
     uint64_t full_ns = r->reducer != NULL ? reduce_totals(r->reducer)->burst_cpu_ns : 0;
-    double backlog = buffers > 0 ? (double)drain_ready(r->drain) / (double)buffers : 0;
-    double all_ns = (1 + backlog) * (double)(spent_ns + full_ns),
+    uint64_t spent_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns + full_ns;
+    double all_ns = (double)spent_ns + backlog_ns(r, buffers, spent_ns),
            allowance_ns = (double)r->options->allowance_ns;
     struct error err;
     if (r->switching.mean_ns != 0 ? monotonic_ns() < r->switching.next_ns
@@ -617,6 +658,7 @@ static void name_code(struct run *r)
     struct symbols_code code = code_found(reduce_code(r->reducer));
     code.objects = object_table_all(reduce_objects(r->reducer), &code.nobjects);
     code.files = object_table_files(reduce_objects(r->reducer), &code.nfiles);
+    reduce_describe(r->reducer, &code);
     if (profile_commit(r->profile, &err) < 0 || symbols_name(r->profile, &code, &err) < 0)
         warn(r->result, "code was not named: %s", err.text);
 }
@@ -636,8 +678,9 @@ static void finish(struct run *r, int exit_status, double recorder_seconds)
             warn(result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
                          "record inside it");
         if (refused != 0)
-            warn(result, "%u processes were not recorded, as more than %u ran at the same time", refused,
-                 COLLECT_SLOTS);
+            warn(result,
+                 "%u processes were not recorded, as more than %u ran, or had just ended, at the same time",
+                 refused, COLLECT_SLOTS);
     } else {
         warn(result, "not profiled: %s %s, so the agent cannot be loaded into it", r->options->argv[0],
              r->obstacle);

@@ -9,7 +9,7 @@
 
 /* How survivors of bursts are watched. */
 enum collect_watch {
-    COLLECT_WATCH_AUTO, /* PAGE */
+    COLLECT_WATCH_AUTO, /* in the tails of bursts (watch/burst-tail.h), then PAGE */
     COLLECT_WATCH_PAGE,
     COLLECT_WATCH_NONE
 };

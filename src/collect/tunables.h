@@ -3,8 +3,9 @@
 #ifndef CACHEGRAM_COLLECT_TUNABLES_H
 #define CACHEGRAM_COLLECT_TUNABLES_H
 
-/* Processes profiled at the same time. The address space is reserved; memory is used only when needed. */
-#define COLLECT_SLOTS 64u
+/* Processes profiled at the same time; one that has ended counts until its last records are taken. The
+ * address space is reserved; memory is used only when needed. */
+#define COLLECT_SLOTS WIRE_MAX_SLOTS
 
 /* Burst mode: one buffer holds one burst. Eight, so that several threads can be in a burst while the
  * collector reduces others (a few milliseconds each). */
@@ -31,11 +32,35 @@
  * worse (bzip2: -0.2, -0.2, -0.1, -0.1, +0.3). */
 #define COLLECT_STATSTACK_WINDOW (UINT64_C(1) << 17)
 
+/*
+ * Windows (reduce/windows.h): their initial lengths, as CPU time or, in full mode, as references; and how
+ * many of each kind there are at most. 32 ms contain 16 samples of code, with fewer of which phases cannot be
+ * told from noise. Thousand windows of full mode take 2 MB in the recorder and 0.3 MB in the profile. Further
+ * threads than COLLECT_WINDOW_THREADS have no windows.
+ */
+#define COLLECT_WINDOW_NS UINT64_C(32000000)
+#define COLLECT_WINDOW_REFS (UINT64_C(1) << 18)
+#define COLLECT_WINDOWS 1024u
+#define COLLECT_WINDOW_THREADS 4096u
+/*
+ * While the program runs, windows are only stored if the number of windows (sampled ones count eight times)
+ * times that of phases found last is at most this. Finding phases took up to 1.4 us for each sampled window
+ * and phase, and 0.1 us in full mode: 10 ms at this limit, against 0.8 s for 4000 windows of 256 phases.
+ */
+#define COLLECT_CLUSTER_MOST 60000u
+
 /* References of a burst. At equal volume, many bursts of 30k to 100k references give smaller errors than few
  * long ones. A large part of a burst's cost grows with its length, so that the same budget pays for twice as
  * many bursts of 30,000: at 5% the mean error of seven programs was 0.65 points, against 1.13 with 100,000
  * (two runs each on a busy machine). */
 #define COLLECT_BURST_REFS 30000u
+/*
+ * A burst is recorded for so many times its length more. In this tail some of its survivors are followed: so
+ * many for each of the first bursts, half of that up to four times as many bursts, and then a quarter.
+ */
+#define COLLECT_TAIL_TIMES 6u
+#define COLLECT_TAIL_LINES 16u
+#define COLLECT_TAIL_BURSTS UINT64_C(500)
 /* Most touches of a burst that are analysed: so many for each recorded word, plus a constant. A string
  * instruction is recorded in five words and may touch gigabytes, which would take the recorder seconds. */
 #define COLLECT_BURST_WORD_TOUCHES UINT64_C(8)
@@ -54,6 +79,31 @@
 /* One touch in so many is attributed to its data object, at random distances. The attribution costs 10 to 50
  * ns, this share of it 0.2 to 0.8 ns for each touch. */
 #define COLLECT_OBJECT_EVERY 64u
+/* Full mode: of the reuses at a stack distance below so many lines (32 KB), one in COLLECT_NEAR_EVERY is
+ * attributed to its instruction and object. All of them would take a third of the recorder's time: in python3
+ * they are a quarter of all references. */
+#define COLLECT_NEAR_LINES 512u
+#define COLLECT_NEAR_EVERY 8u
+/* One reuse in so many, of those at a distance of 16 lines or more, is sampled with a line that was touched
+ * in between; and the most that a profile stores of these, at about 25 bytes each. */
+#define COLLECT_CAUSE_EVERY 64u
+#define COLLECT_CAUSES 32768u
+/* Of so many recorded words in the mean, the first COLLECT_SHAPE_WORDS of a buffer are decoded to complete
+ * references, which takes some 50 ns for each (bzip2): 0.8 ns for each reference of the run. */
+#define COLLECT_SHAPE_EVERY_WORDS UINT64_C(262144)
+#define COLLECT_SHAPE_WORDS UINT64_C(4096)
+/* What counts as used while a line is at hand: about what a cache of 32 KB would hold. */
+#define COLLECT_SHAPE_LINES 512u
+/*
+ * Sharing between threads (reduce/sharing.h). Pieces of COLLECT_SHARING_WORDS recorded words: one of each
+ * burst, in full mode one of COLLECT_SHARING_EVERY_WORDS in the mean, of processes with several threads. Uses
+ * that are a period of COLLECT_SHARING_NS to two apart count as simultaneous: a thread has a few bursts in
+ * that time. After so many turns of false sharing it is probably no coincidence.
+ */
+#define COLLECT_SHARING_WORDS UINT64_C(1024)
+#define COLLECT_SHARING_EVERY_WORDS UINT64_C(131072)
+#define COLLECT_SHARING_NS UINT64_C(250000000)
+#define COLLECT_SHARING_TURNS 4u
 /* Reported blocks of a process that are known at a time, at most. */
 #define COLLECT_BLOCKS (1u << 20)
 /* Reports of allocations per second for which the sampling interval is set: each costs the program 0.2 to 0.5
@@ -70,31 +120,33 @@
  * that remains after these are subtracted. TURN_TIMES: for each turn (a return or an indirect branch) per
  * block, everything takes so many times longer; code with many turns waits for mispredicted branches in
  * native execution, too, and longer in counting code.
- * Fitted to thirteen programs of 45 seconds each (docs/accuracy.md, "The clock"). Shares of code hardly
- * depend on these constants, since a common factor cancels. But the time until a watched line is touched is
- * converted to references by these rates: with 2 and 4 the rates were estimated 1.2 times too high, and so
- * were the miss ratios of large caches.
+ * Fitted to fifteen programs of 0.06 to 2.6 s of CPU time that are counted throughout
+ * (scripts/bench-count.py): native time is estimated at 0.75 to 1.4 times the true one, and code is counted
+ * in 1.25 to 3.8 times that. Shares of code hardly depend on a common factor. But the time until a watched
+ * line is touched is converted to references by these rates.
  */
-#define COLLECT_COUNT_BLOCK_CYCLES 1.0
-#define COLLECT_COUNT_TURN_TIMES 1.0
-#define COLLECT_COUNT_LEAST 0.35
+#define COLLECT_COUNT_BLOCK_CYCLES 2.0
+#define COLLECT_COUNT_TURN_TIMES 5.0
+#define COLLECT_COUNT_LEAST 0.25
 /* Least share of the remaining time that counts as user code, however high the estimated cost of pages. */
 #define COLLECT_USER_LEAST 0.15
-/* Relative error of a rate estimated this way. Estimate / true rate: cc1 0.5, gnugo 0.9, perl 1.1, bzip2 and
- * python3 1.8. */
+/* Relative error of a rate estimated this way: 0.16 for the programs above, which are counted throughout.
+ * More is assumed for single stretches, whose code has just been translated. */
 #define COLLECT_COUNT_ERROR 0.45
 
 /* Shortest time to a trigger: shorter ones would find the thread where the last burst left it. */
 #define TRIGGER_LEAST_NS UINT64_C(20000)
 
 /*
- * Ticks of a trigger's event: TICKS_IN_GAP per mean gap, at least TICK_LEAST_NS apart. The period is set
- * again when it is wrong by a factor of TICK_MOST_OFF, or after TICK_GAPS gaps; each time it is drawn within
- * ±TICK_SPREAD of the right one. With four ticks, a burst begins within an eighth of a gap of the intended
- * moment; the three ignored ticks cost about 10 us.
+ * Ticks of a trigger's event: at least TICKS_IN_GAP per mean gap, and every TICK_MOST_NS, as each tick is a
+ * sample of code; at least TICK_LEAST_NS apart. The period is set again when it is wrong by a factor of
+ * TICK_MOST_OFF, or after TICK_GAPS gaps; each time it is drawn within ±TICK_SPREAD of the right one. With
+ * four ticks, a burst begins within an eighth of a gap of the intended moment. An ignored tick costs 3 to 4
+ * us.
  */
 #define TICKS_IN_GAP 4
 #define TICK_LEAST_NS UINT64_C(1000000)
+#define TICK_MOST_NS 2e6
 #define TICK_MOST_OFF 1.4
 #define TICK_GAPS 128
 #define TICK_SPREAD 0.15
@@ -105,8 +157,10 @@
 #define BUDGET_HORIZON_NS 1e9
 /* In a program's first second: over as much as it has run, but at least this. */
 #define BUDGET_LEAST_HORIZON_NS 1e8
-/* Whatever the excess, bursts may still use this share of the allowed overhead. */
+/* Whatever the excess, bursts may still use this share of the allowed overhead, and of the rate at which the
+ * allowance is spent: otherwise a short run whose first bursts were expensive had none after them. */
 #define BUDGET_LEAST_SHARE 0.25
+#define BUDGET_LEAST_OF_ALLOWANCE 0.5
 /*
  * Cost that no clock shows: after a burst the program runs slower until caches and branch predictors are warm
  * again. Measured as the difference of CPU time with and without profiling, minus the measured cost: 0.3 to
@@ -132,11 +186,12 @@
 /* The excess never counts for more than the overhead allowed in so much of the program's time. */
 #define BUDGET_MOST_DEBT_NS 4e9
 /*
- * The rest of an allowance is spent at this share of the program's CPU time at first, and less and less
- * later, since nobody knows how long the program will run: of 0.5 s a quarter in the first 0.1 s, two thirds
- * in 0.5 s.
+ * Nobody knows how long the program will run, so the rest of an allowance is spent at a rate that falls with
+ * the CPU time so far: evenly over the logarithm of the time plus FIRST_NS, up to LAST_NS. A quarter is spent
+ * in 0.03 s, half in 0.2 s, three quarters in 0.9 s.
  */
-#define BUDGET_ALLOWANCE_SHARE 2.0
+#define BUDGET_ALLOWANCE_FIRST_NS 1e7
+#define BUDGET_ALLOWANCE_LAST_NS 4e9
 /* Bounds of the gap: one burst per millisecond would be tracing rather than sampling; one per minute hardly
  * differs from none. */
 #define BUDGET_LEAST_GAP_NS UINT64_C(1000000)
@@ -153,7 +208,7 @@
 #define BUDGET_MOST_ALLOWANCE_SHARE 0.3
 /* The allowance relative to the cost of a burst. When it is used up, half of the lines are censored; after
  * half as much again, half of the remaining ones. */
-#define BUDGET_ALLOWANCE 1.5
+#define BUDGET_ALLOWANCE 0.5
 /* Bounds of watching's share of the total cost: above the upper one fewer lines are watched, below the lower
  * one more. With 0.4 and 0.25 there were a fifth fewer bursts, and errors slightly larger at all sizes (seven
  * programs, four runs each). */
@@ -169,7 +224,7 @@
 #define COLLECT_OVERHEAD_PERCENT 5.0
 #define COLLECT_ALLOWANCE_NS UINT64_C(1000000000)
 /* Share of the allowance that full mode uses; the rest makes bursts denser. */
-#define COLLECT_FULL_PART 0.5
+#define COLLECT_FULL_PART 0.35
 
 /* There are too few bursts if they represent less than this share of the CPU time. */
 #define COLLECT_FEW_SHARE 0.25

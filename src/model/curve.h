@@ -40,6 +40,12 @@ void curve_statstack_window(const struct hist *reuse, uint64_t dangling, struct 
 int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
                     struct curve_point *points, size_t n, struct error *err);
 
+/*
+ * Replaces miss ratios and bounds by the falling ones that are nearest (least squares); monotone.c. points:
+ * by increasing size. A NaN stays, and is ignored. 0, or -ENOMEM.
+ */
+int curve_make_monotone(struct curve_point *points, size_t n);
+
 enum curve_outcome {
     CURVE_REUSED,   /* touched again after `refs` references */
     CURVE_CENSORED, /* observed for `refs` references and not touched; no more is known */

@@ -17,6 +17,9 @@
  *
  *     var q = n/(n-1) * sum w^2 (m_g - q m)^2 / M^2,     m_g = a_g + far u s_g,     m = a + far u
  *
+ * A part of the run that was recorded completely adds to M_g, M and R_g, and not to their variances; then the
+ * residuals of the bursts do not add up to 0, and their variance is taken around their mean.
+ *
  * References of one burst are alike, and bursts are not: this counts bursts, so it is not fooled. The errors
  * of `far` and s_g are common to all bursts; q moves by U (s_g - q) / M for a unit of the one, and by far U /
  * M for a unit of the other.
@@ -38,6 +41,7 @@ struct sums {
     double rr, ra, aa;     /* of products of the group's own */
     double ru, au, aa_all; /* of its own and all groups' in the burst; aa_all: of decided misses */
     double raw_misses, raw_references;
+    double exact_r, exact_a, exact_u; /* of r, a and u, what is no sample */
 };
 
 struct part {
@@ -129,6 +133,30 @@ void shares_burst(struct shares *s, double weight)
     s->bursts += weight > 0;
 }
 
+double shares_exact(struct shares *s)
+{
+    struct sums *all = &s->groups[s->n];
+    double references = 0;
+    for (size_t i = 0; i < s->nused; i++) {
+        struct part *part = &s->parts[s->used[i]];
+        struct sums *const of[] = {&s->groups[s->used[i]], all};
+        for (size_t k = 0; k < 2; k++) {
+            of[k]->r += part->r;
+            of[k]->a += part->a;
+            of[k]->u += part->u;
+            of[k]->exact_r += part->r;
+            of[k]->exact_a += part->a;
+            of[k]->exact_u += part->u;
+            of[k]->raw_misses += part->a;
+            of[k]->raw_references += part->r;
+        }
+        references += part->r;
+        *part = (struct part){0};
+    }
+    s->nused = 0;
+    return references;
+}
+
 void shares_set_far(struct shares *s, const struct far_share *far, double samples)
 {
     s->of_each = far;
@@ -149,6 +177,9 @@ static double variance_of_share(const struct shares *s, const struct sums *g, st
     double n = (double)s->bursts, misses = all->a + s->far * all->u, undecided = s->far * (far.share - q);
     double squares = g->aa + undecided * undecided * s->uu + q * q * all->aa + 2 * undecided * g->au -
                      2 * q * g->aa_all - 2 * q * undecided * all->au;
+    /* The sum of the bursts' residuals is not 0 beside a part that is no sample. */
+    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - q * (all->a - all->exact_a);
+    squares -= n > 0 ? sum * sum / n : 0;
     double of_far = all->u * (far.share - q) * s->far_error, of_each = s->far * all->u * far.error;
     double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
     return (of_bursts + of_far * of_far + of_each * of_each) / (misses * misses);
@@ -162,6 +193,8 @@ static double variance_of_ratio(const struct shares *s, const struct sums *g, st
     double n = (double)s->bursts, undecided = s->far * far.share;
     double squares = g->aa + undecided * undecided * s->uu + ratio * ratio * g->rr + 2 * undecided * g->au -
                      2 * ratio * g->ra - 2 * ratio * undecided * g->ru;
+    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - ratio * (g->r - g->exact_r);
+    squares -= n > 0 ? sum * sum / n : 0;
     double of_far = all->u * far.share * s->far_error, of_each = s->far * all->u * far.error;
     double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
     return (of_bursts + of_far * of_far + of_each * of_each) / (g->r * g->r);
@@ -169,9 +202,12 @@ static double variance_of_ratio(const struct shares *s, const struct sums *g, st
 
 static int is_enough(const struct shares *s, const struct sums *g, double undecided)
 {
-    if (undecided > g->a)
+    if (undecided > g->a && undecided > 0)
         return s->samples >= SHARES_MIN_SAMPLES;
-    return g->aa > 0 && g->a * g->a / g->aa >= SHARES_MIN_BURSTS && g->raw_misses >= SHARES_MIN_MISSES;
+    double sampled = g->a - g->exact_a; /* the rest has no error */
+    if (g->exact_a >= 2 * (sampled + undecided))
+        return g->raw_misses >= SHARES_MIN_MISSES;
+    return g->aa > 0 && sampled * sampled / g->aa >= SHARES_MIN_BURSTS && g->raw_misses >= SHARES_MIN_MISSES;
 }
 
 static void find(const struct shares *s, const struct sums *g, struct far_share far,
@@ -191,7 +227,11 @@ static void find(const struct shares *s, const struct sums *g, struct far_share 
                  &result->ratio_high);
     else
         result->ratio_low = result->ratio_high = result->miss_ratio;
-    result->enough = is_enough(s, g, undecided);
+    result->enough = s->bursts > 0 && is_enough(s, g, undecided);
+    if (s->bursts == 0) { /* of what was not recorded completely nothing is known */
+        result->share_low = result->ratio_low = 0;
+        result->share_high = result->ratio_high = 1;
+    }
 }
 
 void shares_result(const struct shares *s, size_t group, struct shares_result *result)

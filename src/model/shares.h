@@ -25,6 +25,9 @@ void shares_free(struct shares *s); /* NULL is allowed */
 void shares_add(struct shares *s, size_t group, double references, double misses, double undecided);
 /* Ends the burst; weight: of one of its references. */
 void shares_burst(struct shares *s, double weight);
+/* Instead: what was added is no sample, but a part of the run that was recorded completely. Returns its
+ * references. */
+double shares_exact(struct shares *s);
 /* Whose the misses among the undecided first touches of all bursts are, and the effective number of samples.
  * far[n] is the caller's, until the last result. NULL: those of the groups that made the first touches. */
 void shares_set_far(struct shares *s, const struct far_share *far, double samples);
@@ -33,7 +36,7 @@ struct shares_result {
     double references, misses;             /* weighted sums over the bursts */
     double references_share, misses_share; /* of the sums of all groups */
     double miss_ratio;                     /* NaN: no references in bursts, but misses of watched lines */
-    double share_low, share_high;          /* 95% interval of misses_share */
+    double share_low, share_high;          /* 95% interval of misses_share; [0, 1] without bursts */
     double ratio_low, ratio_high;          /* of miss_ratio */
     uint64_t recorded;                     /* references that were recorded */
     int enough; /* the intervals can be trusted: see SHARES_MIN_BURSTS and the others */

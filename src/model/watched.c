@@ -358,36 +358,145 @@ static void find_missed(const struct work *w, double lines, double *missed)
     }
 }
 
+int curve_watched_find_distances(const struct curve_burst *bursts, size_t nbursts, double **distances,
+                                 struct error *err)
+{
+    int followed = 0, code = watched_check(bursts, nbursts, &followed, err);
+    size_t watches = 0;
+
+    *distances = NULL;
+    if (code < 0 || !followed)
+        return code;
+    for (size_t b = 0; b < nbursts; b++)
+        watches += bursts[b].nwatches;
+    if (!(*distances = calloc(watches + 1, sizeof **distances)))
+        return error_set(err, -ENOMEM, "no memory for the curve of %zu watched bursts", nbursts);
+    code = watched_distances(bursts, nbursts, *distances, err);
+    if (code < 0) {
+        free(*distances);
+        *distances = NULL;
+    }
+    return code;
+}
+
+int curve_watched_far_by(const struct curve_burst *bursts, size_t nbursts, const double *distances,
+                         unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
+                         struct error *err)
+{
+    const struct curve_point point = {.size_bytes = size_bytes};
+    int code = model_check_points(&point, 1, line_bytes, err);
+    size_t watches = 0;
+
+    *far = (struct curve_far){NAN, 0, 1};
+    if (code < 0 || !distances)
+        return code;
+    struct work *w = work_new(bursts, nbursts, 1);
+    if (!w)
+        return error_set(err, -ENOMEM, "no memory for the curve of %zu watched bursts", nbursts);
+    for (size_t b = 0; b < nbursts; b++)
+        watches += bursts[b].nwatches;
+    if (watches > 0)
+        memcpy(w->followed, distances, watches * sizeof *distances);
+    add_bursts(w, bursts, line_bytes, &point, 1);
+    double lines = model_lines(&point, line_bytes);
+    add_watches(w, bursts, w->followed);
+    for (size_t b = 0; b < nbursts; b++)
+        w->times[b] = 1;
+    struct estimate e = estimate_far(w, lines);
+    if (e.followed >= WATCHED_MIN) {
+        watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
+        far->share = e.far * (e.all_censored ? 0.5 : 1);
+    }
+    if (missed)
+        find_missed(w, lines, missed);
+    work_free(w);
+    return 0;
+}
+
 int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                       double size_bytes, struct curve_far *far, double *missed, struct error *err)
 {
-    const struct curve_point point = {.size_bytes = size_bytes};
-    int followed = 0, code = model_check_points(&point, 1, line_bytes, err);
-
+    double *distances;
     *far = (struct curve_far){NAN, 0, 1};
+    int code = curve_watched_find_distances(bursts, nbursts, &distances, err);
+    if (code == 0)
+        code = curve_watched_far_by(bursts, nbursts, distances, line_bytes, size_bytes, far, missed, err);
+    free(distances);
+    return code;
+}
+
+/* The share of survivors of smaller depth that misses, of the bursts of a group (UINT32_MAX: of all), or -1.
+ */
+static double far_of_group(struct work *w, const uint32_t *group, uint32_t which, double lines)
+{
+    for (size_t b = 0; b < w->nbursts; b++)
+        w->times[b] = which == UINT32_MAX || group[b] == which;
+    struct estimate e = estimate_far(w, lines);
+    return e.followed >= WATCHED_MIN ? e.far * (e.all_censored ? 0.5 : 1) : -1;
+}
+
+/* That share of all bursts, from a miss ratio of theirs that was found without watched lines. */
+static double far_without_watches(const struct work *w, const struct curve_point *points, size_t i)
+{
+    double total = 0, certain = 0, shallow = 0;
+    for (size_t b = 0; b < w->nbursts; b++) {
+        total += w->total[b];
+        certain += w->inside[i * w->nbursts + b] + w->deep[i * w->nbursts + b];
+        shallow += w->shallow[i * w->nbursts + b];
+    }
+    double ratio = isnan(points[i].miss_ratio) ? (points[i].low + points[i].high) / 2 : points[i].miss_ratio;
+    return shallow > 0 ? fmin(1, fmax(0, (ratio * total - certain) / shallow)) : 0;
+}
+
+/* Point i of all bursts; fallback: the share for groups with too few watched lines. */
+static void estimate_each(struct work *w, const uint32_t *group, size_t i, size_t n, double lines,
+                          double fallback, double *miss_ratio)
+{
+    uint32_t found = 0; /* groups are numbered from 0 on, in most cases: each is looked up once */
+    for (size_t b = 0; b < w->nbursts; b++)
+        found = group[b] > found ? group[b] : found;
+    for (uint32_t which = 0; which <= found; which++) {
+        double far = -1;
+        for (size_t b = 0; b < w->nbursts; b++) {
+            size_t at = i * w->nbursts + b;
+            if (group[b] != which)
+                continue;
+            if (far < 0 && (far = far_of_group(w, group, which, lines)) < 0)
+                far = fallback;
+            miss_ratio[b * n + i] =
+                w->total[b] > 0 ? fmin(1, (w->inside[at] + w->deep[at] + w->shallow[at] * far) / w->total[b])
+                                : NAN;
+        }
+    }
+}
+
+int curve_watched_each(const struct curve_burst *bursts, const uint32_t *group, size_t nbursts,
+                       unsigned line_bytes, uint64_t seed, const struct curve_point *points, size_t n,
+                       double *miss_ratio, struct error *err)
+{
+    int code = model_check_points(points, n, line_bytes, err), followed = 0;
     if (code == 0)
         code = watched_check(bursts, nbursts, &followed, err);
-    if (code < 0 || !followed)
+    if (code < 0)
         return code;
-    struct work *w = work_new(bursts, nbursts, 1);
-    code = -ENOMEM;
-    if (w) {
-        add_bursts(w, bursts, line_bytes, &point, 1);
-        code = watched_distances(bursts, nbursts, w->followed, err);
+    struct work *w = work_new(bursts, nbursts, n);
+    struct curve_point *all = calloc(n + 1, sizeof *all);
+    code = w && all ? 0 : -ENOMEM;
+    if (code == 0) {
+        memcpy(all, points, n * sizeof *all);
+        add_bursts(w, bursts, line_bytes, points, n);
+        code = followed ? watched_distances(bursts, nbursts, w->followed, err)
+                        : curve_bursts(bursts, nbursts, line_bytes, seed, all, n, err);
     }
-    if (w && code == 0) {
-        double lines = model_lines(&point, line_bytes);
+    if (code == 0 && followed)
         add_watches(w, bursts, w->followed);
-        for (size_t b = 0; b < nbursts; b++)
-            w->times[b] = 1;
-        struct estimate e = estimate_far(w, lines);
-        if (e.followed >= WATCHED_MIN) {
-            watched_wilson(e.far, deciding_bursts(w, lines), &far->low, &far->high);
-            far->share = e.far * (e.all_censored ? 0.5 : 1);
-        }
-        if (missed)
-            find_missed(w, lines, missed);
+    for (size_t i = 0; i < n && code == 0; i++) {
+        double lines = model_lines(&points[i], line_bytes);
+        double fallback =
+            followed ? far_of_group(w, group, UINT32_MAX, lines) : far_without_watches(w, all, i);
+        estimate_each(w, group, i, n, lines, fallback < 0 ? 0.5 : fallback, miss_ratio);
     }
     work_free(w);
-    return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
+    free(all);
+    return code < 0 ? error_set(err, code, "no memory for the curves of %zu bursts", nbursts) : 0;
 }

@@ -33,6 +33,24 @@ struct curve_far {
 int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                       double size_bytes, struct curve_far *far, double *missed, struct error *err);
 
+/* The same with the stack distances of all watched lines, which do not depend on the size: they are found
+ * once for several sizes. *distances is malloc'ed; NULL with code 0: there are no watched lines to be
+ * followed. */
+int curve_watched_find_distances(const struct curve_burst *bursts, size_t nbursts, double **distances,
+                                 struct error *err);
+int curve_watched_far_by(const struct curve_burst *bursts, size_t nbursts, const double *distances,
+                         unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
+                         struct error *err);
+
+/*
+ * Miss ratio of each burst's references by itself (LRU): miss_ratio[burst * n + point]; NaN for a burst
+ * without references or weight. What becomes of its survivors comes from the watched lines of all bursts of
+ * its group, or of all bursts if those are too few.
+ */
+int curve_watched_each(const struct curve_burst *bursts, const uint32_t *group, size_t nbursts,
+                       unsigned line_bytes, uint64_t seed, const struct curve_point *points, size_t n,
+                       double *miss_ratio, struct error *err);
+
 /* Random replacement (docs/methods.md, section 2) from the same bursts; intervals and NaN likewise. */
 int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                             uint64_t seed, struct curve_point *points, size_t n, struct error *err);

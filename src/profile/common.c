@@ -41,9 +41,21 @@ static const char *const stmt_text[STMT_COUNT] = {
                            "VALUES(?, ?, ?, ?, ?)",
     [STMT_OBJECT] = "INSERT INTO object(id, kind, name, module, offset, size, refs, first_touches) "
                     "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_CAUSE] = "INSERT INTO cause(victim_site, victim_object, site, object, lines, refs) "
+                   "VALUES(?, ?, ?, ?, ?, ?)",
+    [STMT_LINE_USE] = "INSERT INTO line_use(site, object, lines, bytes) VALUES(?, ?, ?, ?)",
+    [STMT_STRIDE] = "INSERT INTO stride(site, bytes, refs, same) VALUES(?, ?, ?, ?)",
+    [STMT_FIELD] = "INSERT INTO field(id, object, name, type) VALUES(?, ?, ?, ?)",
+    [STMT_SITE_FIELD] = "INSERT INTO site_field(site, object, field, lines) VALUES(?, ?, ?, ?)",
+    [STMT_SHARING] = "INSERT INTO sharing(site, object, apart, same) VALUES(?, ?, ?, ?)",
+    [STMT_CONFLICT] = "INSERT INTO conflict(site, object, refs) VALUES(?, ?, ?)",
     [STMT_OBJECT_FRAME] = "INSERT INTO object_frame(object, depth, module, offset, frame) "
                           "VALUES(?, ?, ?, ?, ?)",
     [STMT_SITE_OBJECT] = "INSERT INTO site_object(site, object, refs) VALUES(?, ?, ?)",
+    [STMT_TIME_WINDOW] =
+        "INSERT INTO time_window(id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts,"
+        " phase, stack) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_GET_TIME_WINDOW] = "SELECT stack FROM time_window WHERE id = ?",
     [STMT_GET] = "SELECT value FROM run WHERE key = ?",
     [STMT_GET_HIST] = "SELECT total, bins FROM histogram WHERE burst = ? AND kind = ?",
 };
@@ -148,4 +160,16 @@ char *profile_sqlite_name(const char *path)
         memcpy(name + 2, path, n + 1);
     }
     return name;
+}
+
+int profile_has_table(struct profile *p, const char *table, struct error *err)
+{
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v2(p->db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", -1, &s,
+                           NULL) != SQLITE_OK)
+        return profile_fail(p, err);
+    sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
+    int rc = sqlite3_step(s);
+    sqlite3_finalize(s);
+    return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : profile_fail(p, err);
 }

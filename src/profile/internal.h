@@ -24,6 +24,8 @@ enum profile_stmt {
     STMT_WINDOW,
     STMT_SAMPLE,
     STMT_PIRATE,
+    STMT_TIME_WINDOW,
+    STMT_GET_TIME_WINDOW,
     STMT_SITE_COUNTS,
     STMT_BLOCKS,
     STMT_IMAGE,
@@ -33,6 +35,13 @@ enum profile_stmt {
     STMT_OBJECT,
     STMT_SITE_OBJECT,
     STMT_OBJECT_FRAME,
+    STMT_CAUSE,
+    STMT_LINE_USE,
+    STMT_STRIDE,
+    STMT_FIELD,
+    STMT_SITE_FIELD,
+    STMT_SHARING,
+    STMT_CONFLICT,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT
@@ -58,6 +67,8 @@ sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct er
  */
 int profile_read_all(struct profile *p, const char *sql, size_t size,
                      void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err);
+/* 1 if the profile has that table: it may be missing (docs/format.md). 0, or a negative code. */
+int profile_has_table(struct profile *p, const char *table, struct error *err);
 /* Executes a statement without result rows, and resets it. 0 or a negative code. */
 int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err);
 /* A malloc'ed copy of the column's text, "" if it is NULL. NULL when memory is short. */

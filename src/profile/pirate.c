@@ -80,19 +80,13 @@ static void take(sqlite3_stmt *s, void *element)
 
 int profile_pirates(struct profile *p, struct profile_pirate **rows, size_t *n, struct error *err)
 {
-    sqlite3_stmt *s = NULL;
     void *list = NULL;
-    /* The table may be missing (docs/format.md). */
-    if (sqlite3_prepare_v2(p->db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pirate'", -1,
-                           &s, NULL) != SQLITE_OK)
-        return profile_fail(p, err);
-    int rc = sqlite3_step(s);
-    sqlite3_finalize(s);
+    int code = profile_has_table(p, "pirate", err);
     *n = 0;
     *rows = NULL;
-    if (rc == SQLITE_DONE)
-        return 0;
-    int code = profile_read_all(
+    if (code <= 0)
+        return code;
+    code = profile_read_all(
         p,
         "SELECT by, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, ns_per_unit, "
         "ns_low,"

@@ -18,7 +18,7 @@ enum {
     /* Touches of the object, estimated from a sample; they include those that are also counted otherwise. */
     SITE_COUNT_OBJECT = SITE_COUNT_FIRST + OCTAVES_BINS,
     SITE_COUNT_END,
-    SITE_COUNT_EXECUTIONS = 255 /* while recording only */
+    SITE_COUNT_EXECUTIONS = 255 /* on reading only */
 };
 
 /*

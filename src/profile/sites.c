@@ -42,8 +42,8 @@ int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process
 int profile_thin_sites(struct profile *p, uint64_t every, uint64_t *left, struct error *err)
 {
     sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(p->db, "DELETE FROM burst_site WHERE (burst - 1) % ? <> 0", -1, &s, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_prepare_v2(p->db, "DELETE FROM burst_site WHERE burst > 0 AND (burst - 1) % ? <> 0", -1, &s,
+                           NULL) != SQLITE_OK)
         return profile_fail(p, err);
     sqlite3_bind_int64(s, 1, (sqlite3_int64)every);
     int code = profile_step(p, s, err);
@@ -161,7 +161,169 @@ int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object,
     return profile_step(p, s, err);
 }
 
+int profile_add_cause(struct profile *p, const struct profile_cause *cause, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_CAUSE, err);
+    const uint64_t columns[] = {cause->victim_site, cause->victim_object, cause->site,
+                                cause->object,      cause->lines,         cause->reuses};
+    if (!s)
+        return -EIO;
+    for (int i = 0; i < (int)(sizeof columns / sizeof columns[0]); i++)
+        sqlite3_bind_int64(s, i + 1, (sqlite3_int64)columns[i]);
+    return profile_step(p, s, err);
+}
+
+int profile_add_line_use(struct profile *p, const struct profile_line_use *use, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_LINE_USE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)use->site);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)use->object);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)use->lines);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)use->bytes);
+    return profile_step(p, s, err);
+}
+
+int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_STRIDE, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)stride->site);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)stride->bytes);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)stride->references);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)stride->same);
+    return profile_step(p, s, err);
+}
+
+int profile_add_sharing(struct profile *p, const struct profile_sharing *sharing, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_SHARING, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)sharing->site);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)sharing->object);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)sharing->apart);
+    sqlite3_bind_int64(s, 4, (sqlite3_int64)sharing->same);
+    return profile_step(p, s, err);
+}
+
+int profile_add_conflict(struct profile *p, const struct profile_conflict *conflict, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_CONFLICT, err);
+    if (!s)
+        return -EIO;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)conflict->site);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)conflict->object);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)conflict->references);
+    return profile_step(p, s, err);
+}
+
 /* --- reading --- */
+
+static void take_line_use(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_line_use *)element =
+        (struct profile_line_use){.site = (uint64_t)sqlite3_column_int64(s, 0),
+                                  .object = (uint64_t)sqlite3_column_int64(s, 1),
+                                  .lines = (uint64_t)sqlite3_column_int64(s, 2),
+                                  .bytes = (uint64_t)sqlite3_column_int64(s, 3)};
+}
+
+static void take_stride(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_stride *)element =
+        (struct profile_stride){.site = (uint64_t)sqlite3_column_int64(s, 0),
+                                .bytes = sqlite3_column_int64(s, 1),
+                                .references = (uint64_t)sqlite3_column_int64(s, 2),
+                                .same = (uint64_t)sqlite3_column_int64(s, 3)};
+}
+
+/* All rows of a table that may be missing. */
+static int read_table(struct profile *p, const char *table, const char *sql, size_t size,
+                      void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err)
+{
+    int code = profile_has_table(p, table, err);
+    *list = NULL;
+    *n = 0;
+    return code <= 0 ? code : profile_read_all(p, sql, size, take, list, n, err);
+}
+
+int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t *n, struct error *err)
+{
+    void *list;
+    int code =
+        read_table(p, "line_use", "SELECT site, object, lines, bytes FROM line_use ORDER BY site, object",
+                   sizeof **uses, take_line_use, &list, n, err);
+    *uses = list;
+    return code;
+}
+
+int profile_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err)
+{
+    void *list;
+    int code = read_table(p, "stride", "SELECT site, bytes, refs, same FROM stride ORDER BY site",
+                          sizeof **strides, take_stride, &list, n, err);
+    *strides = list;
+    return code;
+}
+
+static void take_sharing(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_sharing *)element =
+        (struct profile_sharing){.site = (uint64_t)sqlite3_column_int64(s, 0),
+                                 .object = (uint64_t)sqlite3_column_int64(s, 1),
+                                 .apart = (uint64_t)sqlite3_column_int64(s, 2),
+                                 .same = (uint64_t)sqlite3_column_int64(s, 3)};
+}
+
+int profile_sharings(struct profile *p, struct profile_sharing **sharings, size_t *n, struct error *err)
+{
+    void *list;
+    int code = read_table(p, "sharing", "SELECT site, object, apart, same FROM sharing ORDER BY site, object",
+                          sizeof **sharings, take_sharing, &list, n, err);
+    *sharings = list;
+    return code;
+}
+
+static void take_conflict(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_conflict *)element =
+        (struct profile_conflict){.site = (uint64_t)sqlite3_column_int64(s, 0),
+                                  .object = (uint64_t)sqlite3_column_int64(s, 1),
+                                  .references = (uint64_t)sqlite3_column_int64(s, 2)};
+}
+
+int profile_conflicts(struct profile *p, struct profile_conflict **conflicts, size_t *n, struct error *err)
+{
+    void *list;
+    int code = read_table(p, "conflict", "SELECT site, object, refs FROM conflict ORDER BY site, object",
+                          sizeof **conflicts, take_conflict, &list, n, err);
+    *conflicts = list;
+    return code;
+}
+
+static void take_cause(sqlite3_stmt *s, void *element)
+{
+    *(struct profile_cause *)element =
+        (struct profile_cause){.victim_site = (uint64_t)sqlite3_column_int64(s, 0),
+                               .victim_object = (uint64_t)sqlite3_column_int64(s, 1),
+                               .site = (uint64_t)sqlite3_column_int64(s, 2),
+                               .object = (uint64_t)sqlite3_column_int64(s, 3),
+                               .lines = (uint64_t)sqlite3_column_int64(s, 4),
+                               .reuses = (uint64_t)sqlite3_column_int64(s, 5)};
+}
+
+int profile_causes(struct profile *p, struct profile_cause **causes, size_t *n, struct error *err)
+{
+    void *list;
+    int code =
+        read_table(p, "cause", "SELECT victim_site, victim_object, site, object, lines, refs FROM cause",
+                   sizeof **causes, take_cause, &list, n, err);
+    *causes = list;
+    return code;
+}
 
 static void take_image(sqlite3_stmt *s, void *element)
 {

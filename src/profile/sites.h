@@ -70,7 +70,50 @@ int profile_add_site(struct profile *p, const struct profile_site *site, struct 
 int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object, const char *kind,
                               uint64_t lines, uint64_t references, struct error *err);
 
+/* Reuses of the victim's line, as its site touched it, at distances of `lines` or more, up to the next of the
+ * octaves' edges, of which a random one of the lines touched in between was the other object's, and touched
+ * last by the other site. Ids; 0: not known. */
+struct profile_cause {
+    uint64_t victim_site, victim_object, site, object;
+    uint64_t lines, reuses;
+};
+int profile_add_cause(struct profile *p, const struct profile_cause *cause, struct error *err);
+
+/* Lines of an object that a site touched first in some piece of the run, and their bytes that were used
+ * there. Ids; object 0: not known. */
+struct profile_line_use {
+    uint64_t site, object, lines, bytes;
+};
+int profile_add_line_use(struct profile *p, const struct profile_line_use *use, struct error *err);
+/* Of `references` differences of successive addresses of a site at least `same`, more than half, are of so
+ * many bytes. */
+struct profile_stride {
+    uint64_t site;
+    int64_t bytes;
+    uint64_t references, same;
+};
+int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err);
+/* References of a site to lines of an object that another thread writes by turns: other bytes (apart), or
+ * also the same. Ids; object 0: not known. Estimates, of run.sharing_refs references. */
+struct profile_sharing {
+    uint64_t site, object, apart, same;
+};
+int profile_add_sharing(struct profile *p, const struct profile_sharing *sharing, struct error *err);
+/* References of a site to lines of an object that miss in 64 sets of 8 lines, but not without sets: of
+ * run.conflict_refs that were looked at. Ids; object 0: not known. */
+struct profile_conflict {
+    uint64_t site, object, references;
+};
+int profile_add_conflict(struct profile *p, const struct profile_conflict *conflict, struct error *err);
+
 /* --- reading --- */
+/* All of them, by site; free() */
+int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t *n, struct error *err);
+int profile_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err);
+int profile_sharings(struct profile *p, struct profile_sharing **sharings, size_t *n, struct error *err);
+int profile_conflicts(struct profile *p, struct profile_conflict **conflicts, size_t *n, struct error *err);
+/* All of them, in no order; free() */
+int profile_causes(struct profile *p, struct profile_cause **causes, size_t *n, struct error *err);
 /* All of them, by id; the caller frees them with the function below. */
 int profile_images(struct profile *p, struct profile_image **images, size_t *n, struct error *err);
 void profile_images_free(struct profile_image *images, size_t n);

@@ -235,6 +235,12 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
     if (h->full)
         fprintf(out, "from all %.0f references; miss ratio %.3f%%\n", h->total.references,
                 100 * h->total.miss_ratio);
+    else if (h->exact_references > 0)
+        fprintf(
+            out,
+            "from the first %.0f references, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
+            h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts,
+            100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
     else
         fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
                 h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,

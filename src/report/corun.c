@@ -32,7 +32,7 @@ static void csv(FILE *out, const struct report_corun *c)
     fputs("program,size_bytes", out);
     for (size_t i = 0; i < COLUMNS; i++)
         fprintf(out, ",%s", columns[i]);
-    fputs(",cpi_base,overlap,base_from\n", out);
+    fputs(",cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi\n", out);
     for (uint32_t k = 0; k < c->n; k++) {
         values(&c->rows[k], value);
         report_csv_string(out, c->rows[k].program);
@@ -42,6 +42,10 @@ static void csv(FILE *out, const struct report_corun *c)
             report_csv_number(out, value[i]);
         }
         report_base_csv(out, &c->bases[k]);
+        fprintf(out, ",%u,", c->rows[k].phases);
+        report_csv_number(out, c->rows[k].mean_miss_ratio);
+        putc(',', out);
+        report_csv_number(out, c->rows[k].mean_cpi);
         putc('\n', out);
     }
 }
@@ -70,6 +74,10 @@ static void json(FILE *out, const struct report_corun *c)
             report_json_number(out, value[i]);
         }
         report_base_json(out, &c->bases[k]);
+        fprintf(out, ", \"phases\": %u, \"mean_miss_ratio\": ", c->rows[k].phases);
+        report_json_number(out, c->rows[k].mean_miss_ratio);
+        fputs(", \"mean_cpi\": ", out);
+        report_json_number(out, c->rows[k].mean_cpi);
         putc('}', out);
     }
     fputs("\n  ]\n}\n", out);
@@ -89,6 +97,29 @@ static void plain_number(FILE *out, double value, int width)
         fprintf(out, "%*s", width, "?");
     else
         fprintf(out, "%*.3f", width, value);
+}
+
+/* What the phases changed. */
+static void phases_text(FILE *out, const struct report_corun *c)
+{
+    uint32_t most = 1;
+    for (uint32_t k = 0; k < c->n; k++)
+        most = c->rows[k].phases > most ? c->rows[k].phases : most;
+    if (most == 1)
+        return;
+    fputs("\nSolved for each combination of phases, weighted by how long they coincide.\n"
+          "If each program behaved at all times as it does on average:\n",
+          out);
+    for (uint32_t k = 0; k < c->n; k++) {
+        const struct report_corun_row *r = &c->rows[k];
+        fputs("  ", out);
+        report_plain(out, r->program);
+        fprintf(out, " (%u phase%s): slowdown ", r->phases, r->phases == 1 ? "" : "s");
+        plain_number(out, r->mean_slowdown, 0);
+        fputs(", miss ratio ", out);
+        percent(out, r->mean_miss_ratio, 0);
+        putc('\n', out);
+    }
 }
 
 static void text(FILE *out, const struct report_corun *c, const struct report_style *style)
@@ -134,6 +165,7 @@ static void text(FILE *out, const struct report_corun *c, const struct report_st
         fprintf(out, ": miss ratio %.3f%% to %.3f%%, CPI %.3f to %.3f\n", 100 * r->shared_low,
                 100 * r->shared_high, r->cpi_low, r->cpi_high);
     }
+    phases_text(out, c);
     if (!isnan(c->utilisation))
         fprintf(out, "\nMemory bandwidth: %.0f%% used; each miss waits %.1f cycles for it.\n",
                 100 * c->utilisation, c->wait_cycles);

@@ -16,6 +16,8 @@ struct report_corun_row {
     double share_bytes, partition_bytes; /* partition: 0 none */
     double bytes_per_cycle;              /* from and to memory, when sharing */
     double wrong_cpi_change;             /* with --cpi-error: largest relative change of shared_cpi */
+    uint32_t phases;                     /* 1: none, or not used */
+    double mean_miss_ratio, mean_cpi, mean_slowdown; /* shared, without phases; NaN: no program has any */
 };
 
 struct report_corun {

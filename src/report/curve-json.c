@@ -29,6 +29,20 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
                                   : "burst",
             curve->model, curve->line_bytes);
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
+    if (curve->function) {
+        fputs("  \"function\": ", out);
+        report_json_string(out, curve->function);
+        fputs(",\n", out);
+    }
+    if (curve->object) {
+        fputs("  \"object\": ", out);
+        report_json_string(out, curve->object);
+        fputs(",\n", out);
+    }
+    if (curve->function || curve->object)
+        fprintf(out, "  \"selected_references\": %" PRIu64 ",\n", curve->selected);
+    if (curve->phase)
+        fprintf(out, "  \"phase\": %u,\n", curve->phase);
     if (curve->full_references)
         fprintf(out, "  \"full_references\": %" PRIu64 ",\n", curve->full_references);
     if (curve->lines_rate < 1)

@@ -6,6 +6,21 @@
 
 #include "base/sizes.h"
 
+/* Of which references the curve is. */
+static void put_selection(FILE *out, const struct analysis_curve *curve)
+{
+    fputs("references", out);
+    if (curve->function) {
+        fputs(" by ", out);
+        report_plain(out, curve->function);
+    }
+    if (curve->object) {
+        fputs(" to ", out);
+        report_plain(out, curve->object);
+    }
+    fprintf(out, ": %" PRIu64 " of %" PRIu64 " recorded ones\n\n", curve->selected, curve->references);
+}
+
 void report_curve_text(FILE *out, const struct analysis_curve *curve, const struct report_style *style)
 {
     int banded = 0, unknown = 0;
@@ -14,10 +29,14 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         unknown |= isnan(curve->points[i].miss_ratio);
     }
     fprintf(out, "Miss ratio by cache size: %s, ", curve->model);
+    if (curve->phase)
+        fprintf(out, "phase %" PRIu32 ", ", curve->phase);
     if (curve->ways)
         fprintf(out, "%u way%s, ", curve->ways, curve->ways == 1 ? "" : "s");
     fprintf(out, "%u-byte lines\n", curve->line_bytes);
-    if (curve->lines_rate < 1)
+    if (curve->function || curve->object)
+        put_selection(out, curve);
+    else if (curve->lines_rate < 1)
         fprintf(out, "from a sample of 1/%g of the lines, %" PRIu64 " references%s\n\n",
                 1 / curve->lines_rate, curve->references,
                 curve->missed_percent > ANALYSIS_EXACT_PERCENT ? "; references are missing" : "");
@@ -25,7 +44,8 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         fprintf(out, "from %" PRIu64 " references; about %.*f%% of all are missing\n\n", curve->references,
                 curve->missed_percent < 10, curve->missed_percent);
     else if (curve->full)
-        fprintf(out, "from all %" PRIu64 " references\n\n", curve->references);
+        fprintf(out, "from all %" PRIu64 " references%s\n\n", curve->references,
+                curve->phase ? " of the phase's windows" : "");
     else if (curve->windows)
         fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,
                 curve->windows, curve->references);
@@ -59,7 +79,10 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
             fputs("  not enough samples", out);
         putc('\n', out);
     }
-    if (unknown && curve->lines_rate < 1)
+    if (curve->function || curve->object) {
+        if (!curve->full)
+            fputs("\nWithout an interval: too few misses were seen for one.\n", out);
+    } else if (unknown && curve->lines_rate < 1)
         fputs("\nNot enough samples: these sizes are fewer than eight lines of the sample.\n", out);
     else if (unknown)
         fputs("\nNot enough samples: neither bursts nor watched lines reach these sizes; only the bounds are "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/difference.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -74,18 +75,23 @@ static void put_largest(FILE *out, const struct report_curves *d, int worse)
                 size_format((uint64_t)d->before->points[found].size_bytes, text));
 }
 
-static void put_curves_text(FILE *out, const struct report_curves *d)
+void report_difference_words(FILE *out, const struct report_curves *d)
 {
     size_t significant = 0;
-    char text[SIZE_TEXT];
     for (size_t i = 0; i < d->before->n; i++)
         significant += d->changes[i].significant != 0;
-    fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
-            d->before->line_bytes);
-    put_text_files(out, d->before->profile, d->after->profile);
     fprintf(out, "Significant changes at %zu of %zu sizes.\n", significant, d->before->n);
     put_largest(out, d, 0);
     put_largest(out, d, 1);
+}
+
+static void put_curves_text(FILE *out, const struct report_curves *d)
+{
+    char text[SIZE_TEXT];
+    fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
+            d->before->line_bytes);
+    put_text_files(out, d->before->profile, d->after->profile);
+    report_difference_words(out, d);
     fprintf(out, "\n%8s  %10s  %10s  %9s  %18s\n", "size", "before", "after", "change", "low to high");
     for (size_t i = 0; i < d->before->n; i++) {
         const struct analysis_change *c = &d->changes[i];
@@ -201,4 +207,89 @@ void report_function_difference(FILE *out, const struct report_functions *f, enu
     }
     if (format == REPORT_JSON)
         fputs(f->changes->n ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+/* --- phases --- */
+
+static const char *const sides[] = {"before", "after"};
+
+static void put_phases_text(FILE *out, const struct report_phases *d)
+{
+    char text[SIZE_TEXT];
+    fputs(
+        "Miss ratio by phase and cache size, before and after. Phases of two runs have no common numbers.\n",
+        out);
+    put_text_files(out, d->before, d->after);
+    fprintf(out, "%6s  %6s  %7s  %7s", "", "phase", "refs", "windows");
+    for (size_t k = 0; k < d->npoints; k++)
+        fprintf(out, "  %9s", size_format((uint64_t)d->points[k].size_bytes, text));
+    putc('\n', out);
+    for (size_t side = 0; side < 2; side++) {
+        for (size_t i = 0; i < d->rows[side].n; i++) {
+            const struct analysis_phase_row *row = &d->rows[side].list[i];
+            fprintf(out, "%6s  %6" PRIu32 "  %6.2f%%  %7zu", sides[side], row->phase, 100 * row->refs_share,
+                    row->windows);
+            for (size_t k = 0; k < d->npoints; k++)
+                if (isnan(row->points[k].miss_ratio))
+                    fprintf(out, "  %9s", "-");
+                else
+                    fprintf(out, "  %8.3f%%", 100 * row->points[k].miss_ratio);
+            putc('\n', out);
+        }
+        if (d->rows[side].left_out)
+            fprintf(out, "%6s  and %zu more with fewer references\n", sides[side], d->rows[side].left_out);
+    }
+}
+
+static void put_phase_csv(FILE *out, const char *side, const struct analysis_phase_row *row, size_t npoints)
+{
+    for (size_t k = 0; k < npoints; k++) {
+        const struct curve_point *point = &row->points[k];
+        const double values[] = {point->miss_ratio, point->low, point->high};
+        fprintf(out, "%s,%" PRIu32 ",%zu,", side, row->phase, row->windows);
+        report_csv_number(out, row->refs_share);
+        fprintf(out, ",%.0f", point->size_bytes);
+        for (size_t i = 0; i < 3; i++) {
+            putc(',', out);
+            report_csv_number(out, values[i]);
+        }
+        fprintf(out, ",%zu\n", row->bursts);
+    }
+}
+
+static void put_phase_json(FILE *out, const struct analysis_phase_row *row, size_t npoints)
+{
+    fprintf(out, "{\"phase\": %" PRIu32 ", \"windows\": %zu, \"bursts\": %zu, \"refs_share\": ", row->phase,
+            row->windows, row->bursts);
+    report_json_number(out, row->refs_share);
+    fputs(",\n", out);
+    report_points_json(out, row->points, npoints);
+    putc('}', out);
+}
+
+void report_phase_difference(FILE *out, const struct report_phases *d, enum report_format format)
+{
+    if (format == REPORT_TEXT) {
+        put_phases_text(out, d);
+        return;
+    }
+    if (format == REPORT_CSV)
+        fputs("profile,phase,windows,refs_share,size_bytes,miss_ratio,ci_low,ci_high,bursts\n", out);
+    else
+        put_json_files(out, d->before, d->after);
+    for (size_t side = 0; side < 2; side++) {
+        if (format == REPORT_JSON)
+            fprintf(out, "%s  \"phases_%s\": [", side ? ",\n" : "", sides[side]);
+        for (size_t i = 0; i < d->rows[side].n; i++)
+            if (format == REPORT_CSV) {
+                put_phase_csv(out, sides[side], &d->rows[side].list[i], d->npoints);
+            } else {
+                fputs(i ? ",\n" : "\n", out);
+                put_phase_json(out, &d->rows[side].list[i], d->npoints);
+            }
+        if (format == REPORT_JSON)
+            fprintf(out, "],\n  \"left_out_%s\": %zu", sides[side], d->rows[side].left_out);
+    }
+    if (format == REPORT_JSON)
+        fputs("\n}\n", out);
 }

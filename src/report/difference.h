@@ -4,6 +4,7 @@
 #define CACHEGRAM_REPORT_DIFFERENCE_H
 
 #include "analysis/difference.h"
+#include "analysis/difference-phases.h"
 #include "report/report.h"
 
 /* Two curves of the same sizes, and the change at each size. */
@@ -21,5 +22,16 @@ struct report_functions {
 };
 void report_function_difference(FILE *out, const struct report_functions *functions,
                                 enum report_format format);
+
+/* The most important changes of the curves in words, a line each. */
+void report_difference_words(FILE *out, const struct report_curves *curves);
+
+struct report_phases {
+    const char *before, *after;       /* file names */
+    const struct curve_point *points; /* sizes */
+    size_t npoints;
+    struct analysis_phase_rows rows[2]; /* before and after */
+};
+void report_phase_difference(FILE *out, const struct report_phases *phases, enum report_format format);
 
 #endif

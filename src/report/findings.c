@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -12,43 +13,196 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* "hot" of "[].hot". */
+static const char *field_name(const char *name)
+{
+    return name + strspn(name, "[].");
+}
+
 static int same_place(const struct analysis_finding *a, const struct analysis_finding *b)
 {
     return strcmp(a->function, b->function) == 0 && strcmp(a->module, b->module) == 0 &&
-           strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->object, b->object) == 0;
+           strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->object, b->object) == 0 &&
+           strcmp(a->field, b->field) == 0 && a->remedy == b->remedy;
 }
 
-void report_findings_text(FILE *out, const struct analysis_finding *findings, size_t n)
+void report_answer_text(FILE *out, const struct analysis_answer *a)
+{
+    char first[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT];
+    if (isnan(a->hit_ratio))
+        return;
+    fprintf(out, "%.*f%% of the references hit in a cache of %s (this machine's L1)",
+            a->hit_ratio > 0.99 ? 2 : 1, 100 * a->hit_ratio, size_format((uint64_t)a->first_bytes, first));
+    if (a->gain > 0)
+        fprintf(out, "; %s instead of %s would gain %.1f percentage points",
+                size_format((uint64_t)a->to_bytes, to), size_format((uint64_t)a->from_bytes, from),
+                100 * a->gain);
+    else if (a->flat)
+        fprintf(out, "; a larger cache would gain less than %.1f percentage points", 100 * ANSWER_LEAST_GAIN);
+    fputs(".\n", out);
+}
+
+void report_answer_json(FILE *out, const struct analysis_answer *a)
+{
+    fprintf(out, "  \"answer\": {\"size_bytes\": %.0f, \"hit_ratio\": ", a->first_bytes);
+    report_json_number(out, a->hit_ratio);
+    if (a->gain > 0) {
+        fprintf(out, ", \"from_bytes\": %.0f, \"to_bytes\": %.0f, \"gain\": ", a->from_bytes, a->to_bytes);
+        report_json_number(out, a->gain);
+    }
+    fprintf(out, ", \"flat\": %s}", a->flat ? "true" : "false");
+}
+
+/* The cause, and what would help. */
+static void put_advice(FILE *out, const struct analysis_finding *f)
 {
     char size[SIZE_TEXT];
-    for (size_t i = 0, end; i < n; i = end) {
-        const struct analysis_finding *f = &findings[i];
-        for (end = i; end < n && same_place(f, &findings[end]); end++)
-            fprintf(out, "%s%.0f%%%s%s", end > i ? " and " : "", 100 * findings[end].share,
+    if (f->remedy == ANALYSIS_REMEDY_STREAM) {
+        fputs(" The lines were never touched before, so no larger cache helps: reuse the memory, or do all "
+              "work on"
+              " a part of it before the next part.",
+              out);
+        return;
+    }
+    if (f->remedy == ANALYSIS_REMEDY_UNKNOWN) {
+        fputs(" Whether the lines were touched before is not known, as too few were watched: record longer, "
+              "or with"
+              " a larger --overhead.",
+              out);
+        return;
+    }
+    if (f->gone_bytes > 0)
+        fprintf(out, " A cache of %s would hold the data.", size_format((uint64_t)f->gone_bytes, size));
+    if (f->remedy == ANALYSIS_REMEDY_ORDER)
+        fprintf(out,
+                " Each step goes %" PRId64
+                " bytes further and uses %.0f of the %u bytes of a line: exchange the"
+                " loops, or the order of the data, so that neighbours are used one after the other.",
+                f->stride, f->used_bytes, f->line_bytes);
+    else if (f->remedy == ANALYSIS_REMEDY_PACK)
+        fprintf(
+            out,
+            " Only %.0f of the %u bytes of a line are used: place together what is used together, such as hot"
+            " fields apart from cold ones, or nodes in the order in which they are visited.",
+            f->used_bytes, f->line_bytes);
+    else
+        fputs(" Process the data in blocks that fit into the cache.", out);
+}
+
+static void put_code(FILE *out, const char *function, const char *file, uint32_t line)
+{
+    report_plain(out, function);
+    if (*file) {
+        fputs(" (", out);
+        report_plain(out, base_name(file));
+        fprintf(out, ":%" PRIu32 ")", line);
+    }
+}
+
+/* Its data, and the rest of a sentence that ends with the code. */
+static void put_place(FILE *out, const struct analysis_place *s, const char *rest)
+{
+    if (*s->object) {
+        fputs(" of ", out);
+        report_plain(out, s->object);
+    }
+    fputs(rest, out);
+    if (*s->function) {
+        fputs(", mostly in ", out);
+        put_code(out, s->function, s->file, s->line);
+    }
+}
+
+static void put_shared(FILE *out, const struct analysis_place *s)
+{
+    fprintf(out, "At least %.*f%% of the references are to lines", s->share < 0.01 ? 1 : 0, 100 * s->share);
+    put_place(out, s, " while another thread writes other bytes of the line (false sharing)");
+    fprintf(out,
+            ". Each may have to wait for the line, however large the cache is: align or pad what each thread "
+            "writes to %u bytes.\n",
+            s->line_bytes);
+}
+
+static void put_conflict(FILE *out, const struct analysis_place *s)
+{
+    fprintf(out, "%.0f%% of the references are to lines", 100 * s->share);
+    put_place(
+        out, s,
+        " that a cache of 32K with 8 ways has lost, although all lines used since would fit (conflicts)");
+    fprintf(out,
+            ". More than 8 lines in use are multiples of %u bytes apart: add a line to the length of rows, or"
+            " between arrays, so that they begin in different sets.\n",
+            64 * s->line_bytes);
+}
+
+void report_findings_text(FILE *out, const struct analysis_findings *findings)
+{
+    char size[SIZE_TEXT];
+    const struct analysis_finding *list = findings->misses;
+    for (size_t i = 0, end, n = findings->nmisses; i < n; i = end) {
+        const struct analysis_finding *f = &list[i];
+        for (end = i; end < n && same_place(f, &list[end]); end++)
+            fprintf(out, "%s%.0f%%%s%s", end > i ? " and " : "", 100 * list[end].share,
                     end > i ? " at " : " of the misses in a cache of ",
-                    size_format((uint64_t)findings[end].size_bytes, size));
+                    size_format((uint64_t)list[end].size_bytes, size));
         fputs(" are in ", out);
-        report_plain(out, f->function);
-        if (*f->file) {
-            fputs(" (", out);
-            report_plain(out, base_name(f->file));
-            fprintf(out, ":%" PRIu32 ")", f->line);
-        }
+        put_code(out, f->function, f->file, f->line);
         if (*f->object) {
             fputs(", on ", out);
             report_plain(out, f->object);
+            fputs(*f->field ? ", field " : "", out);
+            report_plain(out, field_name(f->field));
         }
-        fputs(".\n", out);
-    }
-    if (n > 0)
+        putc('.', out);
+        put_advice(out, &list[end - 1]);
         putc('\n', out);
+    }
+    for (size_t i = 0; i < findings->nshared; i++)
+        put_shared(out, &findings->shared[i]);
+    for (size_t i = 0; i < findings->nconflicts; i++)
+        put_conflict(out, &findings->conflicts[i]);
 }
 
-void report_findings_json(FILE *out, const struct analysis_finding *findings, size_t n)
+static void put_text(FILE *out, const char *key, const char *text)
 {
+    fprintf(out, ", \"%s\": ", key);
+    report_json_string(out, text);
+}
+
+static void put_place_json(FILE *out, const struct analysis_place *s)
+{
+    fputs("{\"share\": ", out);
+    report_json_number(out, s->share);
+    fprintf(out, ", \"line_bytes\": %u", s->line_bytes);
+    if (*s->object)
+        put_text(out, "object", s->object);
+    if (*s->function) {
+        put_text(out, "function", s->function);
+        put_text(out, "module", s->module);
+    }
+    if (*s->file) {
+        put_text(out, "file", s->file);
+        fprintf(out, ", \"line\": %" PRIu32, s->line);
+    }
+    putc('}', out);
+}
+
+static void put_places_json(FILE *out, const char *key, const struct analysis_place *places, size_t n)
+{
+    fprintf(out, "  \"%s\": [", key);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",\n    " : "\n    ", out);
+        put_place_json(out, &places[i]);
+    }
+    fputs(n ? "\n  ]" : "]", out);
+}
+
+void report_findings_json(FILE *out, const struct analysis_findings *findings)
+{
+    size_t n = findings->nmisses;
     fputs("  \"findings\": [", out);
     for (size_t i = 0; i < n; i++) {
-        const struct analysis_finding *f = &findings[i];
+        const struct analysis_finding *f = &findings->misses[i];
         const struct {
             const char *key;
             double value;
@@ -61,20 +215,49 @@ void report_findings_json(FILE *out, const struct analysis_finding *findings, si
             fprintf(out, ", \"%s\": ", numbers[k].key);
             report_json_number(out, numbers[k].value);
         }
-        fputs(", \"function\": ", out);
-        report_json_string(out, f->function);
-        fputs(", \"module\": ", out);
-        report_json_string(out, f->module);
+        put_text(out, "function", f->function);
+        put_text(out, "module", f->module);
         if (*f->file) {
-            fputs(", \"file\": ", out);
-            report_json_string(out, f->file);
+            put_text(out, "file", f->file);
             fprintf(out, ", \"line\": %" PRIu32, f->line);
         }
-        if (*f->object) {
-            fputs(", \"object\": ", out);
-            report_json_string(out, f->object);
-        }
+        static const char *const remedies[] = {"block", "stream", "order", "pack", NULL};
+        fputs(", \"cold_share\": ", out);
+        report_json_number(out, f->cold);
+        fputs(", \"used_bytes_per_line\": ", out);
+        report_json_number(out, f->used_bytes);
+        fprintf(out, ", \"stride_bytes\": %" PRId64 ", \"gone_at_bytes\": ", f->stride);
+        report_json_number(out, f->gone_bytes > 0 ? f->gone_bytes : NAN);
+        if (remedies[f->remedy])
+            put_text(out, "remedy", remedies[f->remedy]);
+        else
+            fputs(", \"remedy\": null", out);
+        if (*f->object)
+            put_text(out, "object", f->object);
+        if (*f->field)
+            put_text(out, "field", field_name(f->field));
         putc('}', out);
     }
-    fputs(n ? "\n  ]" : "]", out);
+    fputs(n ? "\n  ],\n" : "],\n", out);
+    put_places_json(out, "false_sharing", findings->shared, findings->nshared);
+    fputs(",\n", out);
+    put_places_json(out, "conflicts", findings->conflicts, findings->nconflicts);
+}
+
+void report_places_csv(FILE *out, const struct analysis_place *places, size_t n)
+{
+    fputs("refs_share,object,function,module,file,line,line_bytes\n", out);
+    for (size_t i = 0; i < n; i++) {
+        const struct analysis_place *s = &places[i];
+        const char *const names[] = {s->object, s->function, s->module, s->file};
+        report_csv_number(out, s->share);
+        for (size_t k = 0; k < 4; k++) {
+            putc(',', out);
+            report_csv_plain(out, names[k]);
+        }
+        putc(',', out);
+        if (*s->file)
+            fprintf(out, "%" PRIu32, s->line);
+        fprintf(out, ",%u\n", s->line_bytes);
+    }
 }

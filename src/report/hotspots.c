@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/hotspots.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -59,6 +60,51 @@ static void put_object(const struct profile_object *object, char text[NAME_ROOM]
                  object->kind == PROFILE_OBJECT_FILE ? base_name(object->name) : object->name);
 }
 
+static int matches(const char *pattern, const char *name)
+{
+    return strcmp(pattern, name) == 0 || fnmatch(pattern, name, 0) == 0;
+}
+
+int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                      const char *function, const char *object)
+{
+    char text[NAME_ROOM];
+    if (function) {
+        put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, text);
+        if (!matches(function, text))
+            return 0;
+    }
+    if (!object)
+        return 1;
+    put_object(row->object, text);
+    return matches(object, text) || (row->object && matches(object, row->object->name));
+}
+
+/* A field's name without what comes before it: "position.x" of "[].position.x". */
+static const char *field_name(const struct profile_field *field)
+{
+    const char *name = field->name;
+    while (*name == '[' || *name == ']' || *name == '.')
+        name++;
+    return *name ? name : "(several)";
+}
+
+/* The object's name, and the field's with fields. */
+static void put_data(const struct analysis_hotspot *row, char text[NAME_ROOM])
+{
+    const struct profile_field *field = row->field;
+    put_object(row->object, text);
+    size_t used = strlen(text);
+    if (!field)
+        return;
+    if (!*field->name)
+        snprintf(text + used, NAME_ROOM - used, " (several fields)");
+    else if (row->object && row->object->kind != PROFILE_OBJECT_VARIABLE)
+        snprintf(text + used, NAME_ROOM - used, ": %s.%s", field->type, field_name(field));
+    else
+        snprintf(text + used, NAME_ROOM - used, "%s", field->name);
+}
+
 void report_object_name(const struct profile_object *object, char *text, size_t size)
 {
     char name[NAME_ROOM];
@@ -103,6 +149,12 @@ static int compare_refs(const void *a, const void *b)
     return by_number(x->shares.references, y->shares.references);
 }
 
+static int compare_stall(const void *a, const void *b)
+{
+    const struct analysis_hotspot *x = a, *y = b;
+    return by_number(x->stall, y->stall);
+}
+
 static int compare_name(const void *a, const void *b)
 {
     const struct analysis_hotspot *x = a, *y = b;
@@ -113,6 +165,8 @@ static int compare_name(const void *a, const void *b)
         order = x->frame->line < y->frame->line ? -1 : x->frame->line > y->frame->line;
     if (order == 0 && x->object && y->object)
         order = strcmp(x->object->name, y->object->name);
+    if (order == 0 && x->field && y->field)
+        order = strcmp(x->field->name, y->field->name);
     return order ? order : by_number(x->shares.misses, y->shares.misses);
 }
 
@@ -120,7 +174,8 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
 {
     static int (*const compare[])(const void *, const void *) = {[REPORT_SORT_RATIO] = compare_ratio,
                                                                  [REPORT_SORT_REFS] = compare_refs,
-                                                                 [REPORT_SORT_NAME] = compare_name};
+                                                                 [REPORT_SORT_NAME] = compare_name,
+                                                                 [REPORT_SORT_STALL] = compare_stall};
     size_t used = 0;
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
@@ -181,10 +236,11 @@ static void put_code_name(FILE *out, const struct analysis_hotspots *h, const st
     }
 }
 
-static void put_object_name(FILE *out, const struct profile_object *object)
+static void put_object_name(FILE *out, const struct analysis_hotspot *row)
 {
+    const struct profile_object *object = row->object;
     char text[NAME_ROOM];
-    put_object(object, text);
+    put_data(row, text);
     report_plain(out, text);
     if (object && (object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_BLOCK) &&
         *object->module) {
@@ -194,13 +250,31 @@ static void put_object_name(FILE *out, const struct profile_object *object)
     }
 }
 
+void report_hotspot_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row, char *text,
+                         size_t size)
+{
+    char code[NAME_ROOM] = "", place[NAME_ROOM] = "", object[NAME_ROOM] = "";
+    int by_code = h->by != ANALYSIS_BY_NOTHING;
+    if (h->by == ANALYSIS_BY_MODULE)
+        snprintf(code, sizeof code, "%s", *row->image->path ? row->image->path : "[unknown]");
+    else if (h->by == ANALYSIS_BY_INSN && row->offset != PROFILE_SITE_REST)
+        snprintf(code, sizeof code, "%s+0x%" PRIx64, image_name(row->image), row->offset);
+    else if (by_code)
+        put_function(row, h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame, code);
+    if (h->by == ANALYSIS_BY_LINE && !row->rest && row->frame && *row->frame->file)
+        snprintf(place, sizeof place, " %s:%" PRIu32, base_name(row->frame->file), row->frame->line);
+    if (h->objects)
+        put_data(row, object);
+    snprintf(text, size, "%s%s%s%s", code, place, by_code && h->objects ? ", " : "", object);
+}
+
 static void put_row_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
     char *text = NULL;
     size_t size = 0;
     if (!h->objects || h->by == ANALYSIS_BY_NOTHING) {
         if (h->objects)
-            put_object_name(out, row->object);
+            put_object_name(out, row);
         else
             put_code_name(out, h, row);
         return;
@@ -212,29 +286,57 @@ static void put_row_name(FILE *out, const struct analysis_hotspots *h, const str
     if (fclose(memory) == 0)
         fprintf(out, "%-*s  ", CODE_COLUMNS, text);
     free(text);
-    put_object_name(out, row->object);
+    put_object_name(out, row);
+}
+
+/* How the row uses lines. */
+static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stride)
+{
+    if (isnan(row->used_share))
+        fprintf(out, "%4s  ", "-");
+    else
+        fprintf(out, "%3.0f%%  ", 100 * row->used_share);
+    if (with_stride && row->stride)
+        fprintf(out, "%8" PRId64 "  ", row->stride);
+    else if (with_stride)
+        fprintf(out, "%8s  ", "-");
 }
 
 static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out)
 {
     char size[SIZE_TEXT], rows[32];
-    int few = 0, guessed = 0;
+    int few = 0, guessed = 0, used = 0, stall = h->n && !isnan(h->rows[0].stall),
+        with_stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN;
+    for (size_t i = 0; i < h->n; i++)
+        used |= !isnan(h->rows[i].used_share);
     snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
-             h->objects ? "object" : "");
-    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines\n", rows,
+             h->fields    ? "field"
+             : h->objects ? "object"
+                          : "");
+    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines", rows,
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
+    if (h->phase)
+        fprintf(out, ", phase %" PRIu32, h->phase);
+    putc('\n', out);
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
         fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n\n",
                 h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
     else if (h->full)
         fprintf(out, "from all %.0f references; miss ratio %.3f%%\n\n", h->total.references,
                 100 * h->total.miss_ratio);
+    else if (h->exact_references > 0)
+        fprintf(out,
+                "from the first %.0f references, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to "
+                "%.3f%%)\n\n",
+                h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts,
+                100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
     else
         fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n\n",
                 h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
                 100 * h->total.ratio_high);
-    fprintf(out, "%7s  %s%10s  %7s  %s\n", "misses", h->full ? "" : "    low to high   ", "miss ratio",
-            "refs", rows);
+    fprintf(out, "%7s  %s%s%10s  %7s  %s%s%s\n", "misses", h->full ? "" : "    low to high   ",
+            stall ? "  stall  " : "", "miss ratio", "refs", used ? "used  " : "",
+            used && with_stride ? "  stride  " : "", rows);
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
         const struct shares_result *s = &row->shares;
@@ -243,11 +345,15 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             fprintf(out, "%6.2f to %6.2f%%  ", 100 * s->share_low, 100 * s->share_high);
         else if (!h->full)
             fprintf(out, "%16s  ", "few samples");
+        if (stall)
+            fprintf(out, "%6.2f%%  ", 100 * row->stall);
         if (isnan(s->miss_ratio))
             fprintf(out, "%10s  ", "-");
         else
             fprintf(out, "%9.3f%%  ", 100 * s->miss_ratio);
         fprintf(out, "%6.2f%%  ", 100 * s->references_share);
+        if (used)
+            put_use(out, row, with_stride);
         put_row_name(out, h, row);
         putc('\n', out);
         few |= !s->enough;
@@ -265,6 +371,11 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
         fputs("\nNote: too few watched lines: of references that bursts do not decide, half are assumed to "
               "miss.\n",
               out);
+    if (h->part_left_out)
+        fputs(
+            "\nNote: of this phase only what was sampled is counted; where everything was recorded, code is "
+            "not\ncounted by phase.\n",
+            out);
     if (h->own_malloc)
         fputs("\nNote: a program has a malloc of its own: its blocks are not known.\n", out);
     if (h->other_bursts)
@@ -279,13 +390,32 @@ static int has_place(const struct profile_object *object)
     return object->kind == PROFILE_OBJECT_VARIABLE || object->kind == PROFILE_OBJECT_SECTION;
 }
 
+/* The last columns. */
+static void put_csv_use(FILE *out, const struct analysis_hotspot *row)
+{
+    putc(',', out);
+    report_csv_plain(out, row->field ? field_name(row->field) : "");
+    putc(',', out);
+    report_csv_plain(out, row->field ? row->field->type : "");
+    putc(',', out);
+    report_csv_number(out, row->used_share);
+    putc(',', out);
+    if (row->stride)
+        fprintf(out, "%" PRId64, row->stride);
+    putc(',', out);
+    report_csv_number(out, row->conflicts);
+    putc('\n', out);
+}
+
 static void put_csv(FILE *out, const struct analysis_hotspots *h)
 {
     char text[NAME_ROOM];
-    fputs("function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,offset,"
-          "inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,"
-          "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size\n",
-          out);
+    fputs(
+        "function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,offset,"
+        "inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,"
+        "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size,field,field_type,"
+        "line_used_share,stride_bytes,conflict_share\n",
+        out);
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
         const struct shares_result *s = &row->shares;
@@ -312,7 +442,9 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
         report_csv_number(out, s->miss_ratio);
         putc(',', out);
         report_csv_number(out, s->misses_share);
-        fputs(",,", out);
+        putc(',', out);
+        report_csv_number(out, row->stall);
+        putc(',', out);
         report_csv_plain(out, row->image ? row->image->path : "");
         putc(',', out);
         if (row->offset != PROFILE_SITE_REST)
@@ -336,7 +468,7 @@ static void put_csv(FILE *out, const struct analysis_hotspots *h)
             fputs(",,", out);
         if (object && object->size)
             fprintf(out, "%" PRIu64, object->size);
-        putc('\n', out);
+        put_csv_use(out, row);
     }
 }
 
@@ -407,25 +539,43 @@ static void put_json_object(FILE *out, const struct profile_object *object)
         fprintf(out, ", \"object_size\": %" PRIu64, object->size);
 }
 
-static void put_json_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+void report_hotspot_json_name(FILE *out, const struct analysis_hotspots *h,
+                              const struct analysis_hotspot *row)
 {
-    const struct shares_result *s = &row->shares;
-    putc('{', out);
     if (h->by != ANALYSIS_BY_NOTHING)
         put_json_code(out, h, row);
     if (h->objects && h->by != ANALYSIS_BY_NOTHING)
         fputs(", ", out);
     if (h->objects)
         put_json_object(out, row->object);
+    if (row->field) {
+        fputs(", \"field\": ", out);
+        report_json_string(out, field_name(row->field));
+        if (*row->field->type) {
+            fputs(", \"field_type\": ", out);
+            report_json_string(out, row->field->type);
+        }
+    }
+}
+
+static void put_json_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    const struct shares_result *s = &row->shares;
+    putc('{', out);
+    report_hotspot_json_name(out, h, row);
     put_json_number(out, "refs_share", s->references_share);
     put_json_number(out, "miss_ratio", s->miss_ratio);
     put_json_number(out, "miss_share", s->misses_share);
+    put_json_number(out, "stall_share", row->stall);
     put_json_number(out, "misses_per_1000_refs",
                     h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
     put_json_number(out, "miss_share_low", s->enough ? s->share_low : NAN);
     put_json_number(out, "miss_share_high", s->enough ? s->share_high : NAN);
     put_json_number(out, "miss_ratio_low", s->enough ? s->ratio_low : NAN);
     put_json_number(out, "miss_ratio_high", s->enough ? s->ratio_high : NAN);
+    put_json_number(out, "line_used_share", row->used_share);
+    put_json_number(out, "stride_bytes", row->stride ? (double)row->stride : NAN);
+    put_json_number(out, "conflict_share", row->conflicts);
     fprintf(out, ", \"recorded_refs\": %" PRIu64 ", \"enough_samples\": %s}", s->recorded,
             s->enough ? "true" : "false");
 }
@@ -439,6 +589,9 @@ static void put_json(FILE *out, const struct analysis_hotspots *h, size_t left_o
             h->line_bytes);
     fprintf(out, ",\n  \"bursts\": %zu,\n  \"bursts_without_code\": %zu,\n  \"rows_left_out\": %zu",
             h->bursts, h->other_bursts, left_out);
+    if (h->phase)
+        fprintf(out, ",\n  \"phase\": %" PRIu32 ",\n  \"phase_in_part\": %s", h->phase,
+                h->part_left_out ? "true" : "false");
     fputs(",\n  \"miss_ratio\": ", out);
     report_json_number(out, h->total.miss_ratio);
     fputs(",\n  \"rows\": [", out);

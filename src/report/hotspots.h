@@ -6,7 +6,13 @@
 #include "analysis/hotspots.h"
 #include "report/report.h"
 
-enum report_hotspots_sort { REPORT_SORT_MISSES, REPORT_SORT_RATIO, REPORT_SORT_REFS, REPORT_SORT_NAME };
+enum report_hotspots_sort {
+    REPORT_SORT_MISSES,
+    REPORT_SORT_RATIO,
+    REPORT_SORT_REFS,
+    REPORT_SORT_NAME,
+    REPORT_SORT_STALL
+};
 
 /* Selection and order of rows. */
 struct report_hotspots_view {
@@ -26,5 +32,15 @@ void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_o
 void report_hotspots_collapsed(FILE *out, const struct analysis_hotspots *h);
 /* A data object's name as tables have it; NULL: unknown. */
 void report_object_name(const struct profile_object *object, char *text, size_t size);
+/* Whether the row is of that function and object, by the names that tables have, a variable's own name, or a
+ * pattern (fnmatch). NULL: any. */
+int report_hotspot_is(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                      const char *function, const char *object);
+/* A row's name in one piece: "function", "function file:line", "object", or "function, object". */
+void report_hotspot_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row, char *text,
+                         size_t size);
+/* What a row is, as members of a JSON object: "function": ..., "object": ... */
+void report_hotspot_json_name(FILE *out, const struct analysis_hotspots *h,
+                              const struct analysis_hotspot *row);
 
 #endif

@@ -3,12 +3,31 @@
 #include "report/place.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/sizes.h"
 
-static double goal_of(const struct report_place *p)
+static double goal_of(const struct report_place *p, const struct assignment_result *r)
 {
-    return p->problem->goal == ASSIGNMENT_TOTAL ? p->result->total : p->result->worst;
+    return p->problem->goal == ASSIGNMENT_TOTAL ? r->total : r->worst;
+}
+
+/* Whether programs of the same profiles are together; which of several copies does not matter. */
+static int is_same(const struct report_place *p)
+{
+    int together[ASSIGNMENT_PROGRAMS][ASSIGNMENT_PROGRAMS] = {{0}};
+    for (uint32_t i = 0; i < p->problem->programs; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            uint32_t a = i % p->profiles, b = k % p->profiles;
+            int *count = a < b ? &together[a][b] : &together[b][a];
+            *count += p->result->cache[i] == p->result->cache[k];
+            *count -= p->mean->cache[i] == p->mean->cache[k];
+        }
+    for (uint32_t a = 0; a < p->profiles; a++)
+        for (uint32_t b = a; b < p->profiles; b++)
+            if (together[a][b] != 0)
+                return 0;
+    return 1;
 }
 
 static void csv(FILE *out, const struct report_place *p)
@@ -43,6 +62,8 @@ static void json(FILE *out, const struct report_place *p)
         fprintf(out, ",\n  \"%s\": ", numbers[i].name);
         report_json_number(out, numbers[i].value);
     }
+    fputs(",\n  \"total_slowdown_without_phases\": ", out);
+    report_json_number(out, p->mean ? p->mean->total : NAN);
     fputs(",\n  \"programs\": [", out);
     for (uint32_t i = 0; i < p->problem->programs; i++) {
         fprintf(out, "%s\n    {\"program\": ", i ? "," : "");
@@ -78,11 +99,16 @@ static void text(FILE *out, const struct report_place *p)
         fprintf(
             out,
             "Lower bound of the %s slowdown: %.3f; this assignment is at most %.2f%% above the optimum.\n",
-            goal, r->bound, 100 * (goal_of(p) / r->bound - 1));
+            goal, r->bound, 100 * (goal_of(p, r) / r->bound - 1));
     fprintf(out,
             "For comparison, the %s slowdown with round-robin assignment, as by a scheduler: %.3f;\n"
             "mean of random assignments: %.3f.\n",
             goal, r->spread, r->random_mean);
+    if (p->mean)
+        fprintf(out,
+                "Solved for each combination of phases. If each program behaved at all times as it\n"
+                "does on average, the %s slowdown would be %.3f; the assignment would be %s.\n",
+                goal, goal_of(p, p->mean), is_same(p) ? "the same" : "another one");
 }
 
 void report_place(FILE *out, const struct report_place *place, enum report_format format)

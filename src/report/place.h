@@ -13,6 +13,7 @@ struct report_place {
     uint32_t profiles;               /* the first so many are of different profiles */
     const struct assignment_problem *problem;
     const struct assignment_result *result;
+    const struct assignment_result *mean; /* with mean behaviour instead of phases; NULL: there are none */
 };
 void report_place(FILE *out, const struct report_place *place, enum report_format format);
 

@@ -178,15 +178,47 @@ static void put_axis(FILE *out, const struct canvas *c)
     fprintf(out, "\n%*s%s\n", (int)MARGIN, "", labels);
 }
 
+/* Below the axis, where the caches of a machine are. */
+static void put_levels(FILE *out, const struct canvas *c, const double *levels, size_t n)
+{
+    char line[MAX_COLUMNS + 1];
+    size_t used = 0, written = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = (log2(levels[i]) - c->first) / c->octaves;
+        char text[16];
+        size_t length = (size_t)snprintf(text, sizeof text, "^L%zu", i + 1);
+        if (!(x >= 0 && x <= 1))
+            continue;
+        size_t at = (size_t)lround(x * (c->columns - 1));
+        if (at < used || at + length > c->columns)
+            continue;
+        memset(line + used, ' ', at - used);
+        memcpy(line + at, text, length);
+        used = at + length;
+        written++;
+    }
+    line[used] = '\0';
+    fprintf(out, written ? "%*s" : "", (int)MARGIN, "");
+    for (const char *s = line; *s; s++)
+        if (*s == '^')
+            fputs("▲", out);
+        else
+            putc(*s, out);
+    fputs(written ? "\n" : "", out);
+}
+
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style)
 {
-    report_plot_over(out, points, n, NULL, 0, rows, style);
+    const struct report_plot_marks none = {0};
+    report_plot_over(out, points, n, &none, rows, style);
 }
 
-void report_plot_over(FILE *out, const struct curve_point *points, size_t n, const struct curve_point *marks,
-                      size_t nmarks, unsigned rows, const struct report_style *style)
+void report_plot_over(FILE *out, const struct curve_point *points, size_t n,
+                      const struct report_plot_marks *over, unsigned rows, const struct report_style *style)
 {
+    const struct curve_point *marks = over->points;
+    size_t nmarks = over->npoints;
     double highest = 0;
     for (size_t i = 0; i < nmarks; i++)
         highest = fmax(highest, marks[i].miss_ratio);
@@ -223,6 +255,7 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n, con
             put_row(out, &c, row, style->color);
         }
         put_axis(out, &c);
+        put_levels(out, &c, over->levels, over->nlevels);
     }
     free(c.dots);
     free(c.band);

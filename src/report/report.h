@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "analysis/answer.h"
 #include "analysis/curve.h"
 #include "analysis/findings.h"
 #include "analysis/summary.h"
@@ -43,31 +44,56 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
 /* The drawing alone: `rows` lines and the axis. Draws nothing for fewer than two points. */
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style);
-/* With single points over the curve: marks[].miss_ratio at marks[].size_bytes; those outside are omitted. */
-void report_plot_over(FILE *out, const struct curve_point *points, size_t n, const struct curve_point *marks,
-                      size_t nmarks, unsigned rows, const struct report_style *style);
+/* What is drawn over a curve; what is outside of it is omitted. */
+struct report_plot_marks {
+    const struct curve_point *points; /* their miss_ratio at size_bytes */
+    size_t npoints;
+    const double *levels; /* sizes of a machine's caches, first level first: marked below the axis */
+    size_t nlevels;
+};
+void report_plot_over(FILE *out, const struct curve_point *points, size_t n,
+                      const struct report_plot_marks *over, unsigned rows, const struct report_style *style);
 
 /* --- the whole run --- */
 /* Least CPU time of a program of which overhead is printed as a percentage; otherwise in ms. */
 #define REPORT_PERCENT_SECONDS 0.1
 struct analysis_pirate; /* analysis/pirate.h */
 
-/*
- * curve may have no points (n 0): then why_no_curve is printed instead. Measured miss ratios of pirate are
- * drawn over the curve; report_pirate prints the rest.
- */
-void report_summary_text(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const char *why_no_curve, const struct analysis_pirate *pirate,
+/* What ran and how it was recorded, a line for each: two spaces, a word padded to 12 columns, text. curve may
+ * have no points. verbose: also what tells only how well cachegram worked. */
+#define REPORT_FACT_WORD 12u
+void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
+                  int verbose);
+
+/* What the summary's text is made from besides the run. */
+struct report_summary {
+    const struct analysis_curve *curve; /* n 0: why_no_curve is printed instead */
+    const char *why_no_curve;
+    const struct analysis_pirate *pirate; /* measured miss ratios are drawn over the curve */
+    const double *levels;                 /* of this machine's caches, first level first */
+    size_t nlevels;
+    const struct curve_point *sizes; /* printed below the drawing, by size */
+    size_t nsizes;
+    int verbose;
+};
+/* Warnings, facts, and the curve; report_pirate prints the rest of pirate. */
+void report_summary_text(FILE *out, const struct analysis_summary *s, const struct report_summary *parts,
                          const struct report_style *style);
 void report_summary_csv(FILE *out, const struct analysis_summary *s);
 void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const struct analysis_pirate *pirate, const struct analysis_finding *findings,
-                         size_t nfindings);
+                         const struct analysis_pirate *pirate, const struct analysis_answer *answer,
+                         const struct analysis_findings *findings);
 
 /* --- what to look at first --- */
-/* A sentence each, and an empty line after them; and "findings": [...], without braces around it. */
-void report_findings_text(FILE *out, const struct analysis_finding *findings, size_t n);
-void report_findings_json(FILE *out, const struct analysis_finding *findings, size_t n);
+/* One sentence; nothing if nothing is certain. And "answer": {...}, without braces around it. */
+void report_answer_text(FILE *out, const struct analysis_answer *answer);
+void report_answer_json(FILE *out, const struct analysis_answer *answer);
+/* A sentence each; and "findings": [...], "false_sharing": [...], "conflicts": [...], without braces around
+ * them. */
+void report_findings_text(FILE *out, const struct analysis_findings *findings);
+void report_findings_json(FILE *out, const struct analysis_findings *findings);
+
+void report_places_csv(FILE *out, const struct analysis_place *places, size_t n);
 
 /* --- helpers --- */
 /* Writes a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */

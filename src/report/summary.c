@@ -118,19 +118,16 @@ static void put_ends(FILE *out, const struct analysis_summary *s)
     putc('\n', out);
 }
 
-/* Prints some typical cache sizes below the drawing. */
-static void put_sizes(FILE *out, const struct analysis_curve *curve)
+/* Below the drawing: some sizes, and which of this machine's caches has them. */
+static void put_sizes(FILE *out, const struct report_summary *parts)
 {
-    static const double sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p21, 0x1p23, 0x1p25};
-    for (size_t i = 0; i < curve->n; i++) {
-        const struct curve_point *point = &curve->points[i];
-        int shown = 0;
-        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-            shown |= point->size_bytes == sizes[k];
-        if (!shown)
-            continue;
-        char text[SIZE_TEXT];
-        fprintf(out, "  %6s  ", size_format((uint64_t)point->size_bytes, text));
+    for (size_t i = 0; i < parts->nsizes; i++) {
+        const struct curve_point *point = &parts->sizes[i];
+        char text[SIZE_TEXT], level[32] = "";
+        for (size_t k = 0; k < parts->nlevels; k++)
+            if (parts->levels[k] == point->size_bytes)
+                snprintf(level, sizeof level, "L%zu", k + 1);
+        fprintf(out, "  %2s  %6s  ", level, size_format((uint64_t)point->size_bytes, text));
         if (isnan(point->miss_ratio))
             fputs("not enough samples", out);
         else
@@ -141,18 +138,20 @@ static void put_sizes(FILE *out, const struct analysis_curve *curve)
     }
 }
 
-void report_summary_text(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const char *why_no_curve, const struct analysis_pirate *pirate,
-                         const struct report_style *style)
+void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
+                  int verbose)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
     int measured = strcmp(s->mode, "pirate") == 0, lines = strcmp(s->mode, "lines") == 0;
     fputs("  command     ", out);
     report_plain(out, *s->command ? s->command : "(unknown)");
-    fputs("\n  started     ", out);
-    report_plain(out, *s->started ? s->started : "(unknown)");
+    if (verbose) {
+        fputs("\n  started     ", out);
+        report_plain(out, *s->started ? s->started : "(unknown)");
+    }
     fprintf(out, "\n  mode        %s\n",
             full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
+            : full && s->unprofiled[0] != '\0'                 ? "full, but not of all programs"
             : full                                             ? "full: every reference; the curve is exact"
             : lines    ? "full, on a sample of lines: every reference was seen, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
@@ -165,7 +164,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
             fprintf(out, " (%.0f loads, %.0f stores)", s->loads, s->stores);
         putc('\n', out);
     }
-    if (curve->full_references)
+    if (curve->full_references && verbose)
         fprintf(out, "  at first    %" PRIu64 " references, recorded without gaps\n", curve->full_references);
     if (sparse) {
         fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
@@ -175,10 +174,11 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     } else if (!full && !measured) {
         fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads,
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
-        if (s->bursts)
+        if (s->bursts && verbose)
             put_ends(out, s);
-        put_clock(out, s);
-        if (curve->watches)
+        if (verbose)
+            put_clock(out, s);
+        if (curve->watches && verbose)
             fprintf(out, "  watched     %zu lines after their bursts\n", curve->watches);
     } else if (full) {
         fprintf(out, "  processes   %zu\n", s->processes);
@@ -189,10 +189,15 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
         fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu process%s\n",
                 s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
-    if (s->memory_bytes > 0)
+    if (s->memory_bytes > 0 && verbose)
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
-    if (!isnan(s->exit_status))
+    if (!isnan(s->exit_status) && (verbose || s->exit_status != 0))
         fprintf(out, "  exit        %.0f\n", s->exit_status);
+    if (*s->seed && verbose) {
+        fputs("  seed        ", out);
+        report_plain(out, s->seed);
+        putc('\n', out);
+    }
     if (s->few_bursts[0] && s->bursts > 0) {
         fputs("  note        few bursts: ", out);
         report_plain(out, s->few_bursts);
@@ -204,28 +209,36 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         report_plain(out, s->missed);
         putc('\n', out);
     }
-    put_warnings(out, s, style);
     put_troubles(out, s);
+}
+
+void report_summary_text(FILE *out, const struct analysis_summary *s, const struct report_summary *parts,
+                         const struct report_style *style)
+{
+    const struct analysis_curve *curve = parts->curve;
+    put_warnings(out, s, style);
+    report_facts(out, s, curve, parts->verbose);
     if (curve->n > 0)
         report_curve_notes(out, curve, "  note        ");
     putc('\n', out);
-    if (curve->n == 0 && measured)
+    if (curve->n == 0 && strcmp(s->mode, "pirate") == 0)
         return; /* no curve is expected */
     if (curve->n == 0) {
         fputs("  no curve: ", out);
-        report_plain(out, why_no_curve);
+        report_plain(out, parts->why_no_curve);
         putc('\n', out);
         return;
     }
     fprintf(out, "Miss ratio by cache size (%s, %u-byte lines)\n\n", curve->model, curve->line_bytes);
-    size_t nmarks = 0;
-    struct curve_point *marks = analysis_pirate_marks(pirate, &nmarks);
-    report_plot_over(out, curve->points, curve->n, marks, nmarks, 11, style);
-    if (nmarks > 0)
+    struct report_plot_marks over = {.levels = parts->levels, .nlevels = parts->nlevels};
+    struct curve_point *marks = analysis_pirate_marks(parts->pirate, &over.npoints);
+    over.points = marks;
+    report_plot_over(out, curve->points, curve->n, &over, 11, style);
+    if (over.npoints > 0)
         fputs("\n  ● measured, with part of the cache occupied\n", out);
     free(marks);
     putc('\n', out);
-    put_sizes(out, curve);
+    put_sizes(out, parts);
 }
 
 /* --- for scripts --- */
@@ -287,8 +300,8 @@ void report_summary_csv(FILE *out, const struct analysis_summary *s)
 }
 
 void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const struct analysis_pirate *pirate, const struct analysis_finding *findings,
-                         size_t nfindings)
+                         const struct analysis_pirate *pirate, const struct analysis_answer *answer,
+                         const struct analysis_findings *findings)
 {
     struct field fields[FIELDS];
     list_fields(s, fields);
@@ -322,6 +335,10 @@ void report_summary_json(FILE *out, const struct analysis_summary *s, const stru
         report_pirate_rows_json(out, pirate, curve);
     }
     fputs(",\n", out);
-    report_findings_json(out, findings, nfindings);
+    if (answer) {
+        report_answer_json(out, answer);
+        fputs(",\n", out);
+    }
+    report_findings_json(out, findings);
     fputs("\n}\n", out);
 }

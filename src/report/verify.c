@@ -33,6 +33,23 @@ struct report_verify_errors report_verify_errors(const struct report_verify *v)
     return e;
 }
 
+/* Means over the sizes with a value; NaN without any. */
+static struct report_verify_time mean_of_times(const struct report_verify *v)
+{
+    struct report_verify_time mean = {0, 0, 0};
+    size_t n = 0;
+    for (size_t i = 0; i < v->ntimes; i++) {
+        if (isnan(v->times[i].cdf_error))
+            continue;
+        mean.cdf_error += v->times[i].cdf_error;
+        mean.at_time += v->times[i].at_time;
+        n++;
+    }
+    mean.cdf_error = n > 0 ? mean.cdf_error / (double)n : NAN;
+    mean.at_time = n > 0 ? mean.at_time / (double)n : NAN;
+    return mean;
+}
+
 static void print_csv(FILE *out, const struct report_verify *v)
 {
     fputs("size_bytes,exact,estimate,ci_low,ci_high,error,inside\n", out);
@@ -67,6 +84,21 @@ static void print_json(FILE *out, const struct report_verify *v)
     report_json_number(out, e.mean);
     fputs(",\n  \"worst_absolute_error\": ", out);
     report_json_number(out, e.worst);
+    struct report_verify_time mean = mean_of_times(v);
+    fputs(",\n  \"cdf_error\": ", out);
+    report_json_number(out, mean.cdf_error);
+    fputs(",\n  \"error_at_time\": ", out);
+    report_json_number(out, mean.at_time);
+    fprintf(out, ",\n  \"parts\": %zu,\n  \"unknown_parts\": %zu,\n  \"times\": [", v->parts,
+            v->unknown_parts);
+    for (size_t i = 0; i < v->ntimes; i++) {
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"cdf_error\": ", i ? "," : "", v->times[i].size_bytes);
+        report_json_number(out, v->times[i].cdf_error);
+        fputs(", \"error_at_time\": ", out);
+        report_json_number(out, v->times[i].at_time);
+        putc('}', out);
+    }
+    putc(']', out);
     fprintf(out, ",\n  \"estimated\": %zu,\n  \"inside\": %zu,\n  \"points\": [", e.estimated, e.inside);
     for (size_t i = 0; i < v->n; i++) {
         fprintf(out, "%s\n    {\"size_bytes\": %.0f, \"exact\": ", i ? "," : "", v->exact[i].size_bytes);
@@ -127,6 +159,31 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
                 e.inside, v->n);
 }
 
+static void print_times(FILE *out, const struct report_verify *v)
+{
+    char text[SIZE_TEXT];
+    struct report_verify_time mean = mean_of_times(v);
+    if (v->ntimes == 0)
+        return;
+    fprintf(out, "\nOver time, in %zu parts of equal work, errors in percentage points:\n\n%10s %9s %9s\n",
+            v->parts, "size", "CDF", "at a time");
+    for (size_t i = 0; i < v->ntimes; i++) {
+        fprintf(out, "%10s", size_format((uint64_t)v->times[i].size_bytes, text));
+        print_percent(out, v->times[i].cdf_error);
+        print_percent(out, v->times[i].at_time);
+        putc('\n', out);
+    }
+    fprintf(out, "%10s", "mean");
+    print_percent(out, mean.cdf_error);
+    print_percent(out, mean.at_time);
+    putc('\n', out);
+    if (v->unknown_parts > 0)
+        fprintf(out,
+                "\nThe phases of %zu of these parts have no burst: the mean of the other parts is taken for "
+                "them.\n",
+                v->unknown_parts);
+}
+
 void report_verify(FILE *out, const struct report_verify *v, enum report_format format,
                    const struct report_style *style)
 {
@@ -134,6 +191,8 @@ void report_verify(FILE *out, const struct report_verify *v, enum report_format 
         print_csv(out, v);
     else if (format == REPORT_JSON)
         print_json(out, v);
-    else
+    else {
         print_text(out, v, style);
+        print_times(out, v);
+    }
 }

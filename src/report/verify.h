@@ -15,6 +15,13 @@ struct report_verify {
     const struct curve_point *estimate; /* miss ratio NaN: no estimate */
     const struct curve_point *exact;    /* same sizes */
     size_t n;
+    /* Over time, at sizes of their own: see analysis_cdf_error. */
+    const struct report_verify_time {
+        double size_bytes, cdf_error, at_time;
+    } * times;
+    size_t ntimes;        /* 0: not known */
+    size_t parts;         /* of the run, that were compared */
+    size_t unknown_parts; /* of them without a burst in their phase: taken as the mean of the others */
 };
 
 /* Summary over all points; errors are estimate - exact, as ratios. */

@@ -13,6 +13,50 @@ struct symbols_site {
     uint64_t offset; /* in the file; the address, if the file is unknown */
 };
 
+/* Sampled reuses of lines, and a random one of the lines that were touched in between. Sites are references
+ * of the process' translated blocks: 256 * block + reference. */
+struct symbols_cause {
+    uint64_t process;       /* id in the profile */
+    uint64_t reuses;        /* represented ones */
+    uint32_t victim_site;   /* it touched the line again */
+    uint32_t victim_object; /* number; 0: not known */
+    uint32_t site, object;  /* of the other line: what touched it last, and its own */
+    uint32_t bin;           /* of the stack distance (base/octaves.h) */
+};
+
+/* How lines are used that an instruction touched first: of an object's lines, so many bytes in all. */
+struct symbols_use {
+    uint32_t site, object; /* numbers; object 0: not known */
+    uint64_t lines, bytes;
+};
+
+/* Lines that an instruction touched first, of an object, at so many bytes from the beginning of its variable
+ * or block: a sample, each of which represents some. */
+struct symbols_offset {
+    uint32_t site, object; /* numbers */
+    uint64_t offset, lines;
+};
+
+/* The most frequent difference of successive addresses of an instruction. */
+struct symbols_stride {
+    uint32_t site; /* number */
+    uint32_t all, same;
+    int64_t bytes;
+};
+
+/* References of an instruction to lines of an object that miss in a small cache only because it has sets. */
+struct symbols_conflict {
+    uint32_t site, object; /* numbers; object 0: not known */
+    uint64_t references;
+};
+
+/* References of an instruction to lines of an object that another thread writes by turns: to bytes that it
+ * does not write, or does. Estimated. */
+struct symbols_sharing {
+    uint32_t site, object; /* numbers; object 0: not known */
+    uint64_t apart, same;
+};
+
 struct symbols_code {
     const char *const *images; /* paths, as in /proc/PID/maps; "": unknown */
     size_t nimages;
@@ -24,6 +68,18 @@ struct symbols_code {
      * they were allocated, innermost first. */
     const char *const *files;
     size_t nfiles;
+    const struct symbols_cause *causes;
+    size_t ncauses;
+    const struct symbols_use *uses;
+    size_t nuses;
+    const struct symbols_offset *offsets;
+    size_t noffsets;
+    const struct symbols_stride *strides;
+    size_t nstrides;
+    const struct symbols_sharing *sharings;
+    size_t nsharings;
+    const struct symbols_conflict *conflicts;
+    size_t nconflicts;
 };
 
 #endif

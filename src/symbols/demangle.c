@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * demangle.c - uses libstdc++'s demangler, which handles C++ and, since its names have the same form, Rust's
- * older scheme. It does not handle Rust's newer one ("_R..."). gfortran's names of what is in a module are
+ * older scheme, and libiberty's for Rust's newer one ("_R..."). gfortran's names of what is in a module are
  * simple.
  */
 #include "symbols/demangle.h"
 
+#include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,58 @@
 /* cxxabi.h is a C++ header. */
 char *__cxa_demangle(const char *name, char *buffer, size_t *size, int *status);
 
-/* Rust's names end with a hash: "::h" and 16 digits. */
-static void cut_hash(char *name)
+/* Rust's names end with a hash: "::h" and 16 digits. Cuts it off; 0: it is no such name. */
+static int cut_hash(char *name)
 {
     size_t n = strlen(name);
-    if (n > 19 && strncmp(name + n - 19, "::h", 3) == 0 && strspn(name + n - 16, "0123456789abcdef") == 16)
-        name[n - 19] = '\0';
+    if (n <= 19 || strncmp(name + n - 19, "::h", 3) != 0 || strspn(name + n - 16, "0123456789abcdef") != 16)
+        return 0;
+    name[n - 19] = '\0';
+    return 1;
+}
+
+/* The character for which "$LT$" or "$u20$" is written, and the length of that; 0: it is something else. */
+static char rust_escape(const char *text, size_t *length)
+{
+    static const struct {
+        const char *text;
+        char character;
+    } escapes[] = {{"$SP$", '@'}, {"$BP$", '*'}, {"$RF$", '&'}, {"$LT$", '<'},
+                   {"$GT$", '>'}, {"$LP$", '('}, {"$RP$", ')'}, {"$C$", ','}};
+    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
+        *length = strlen(escapes[i].text);
+        if (strncmp(text, escapes[i].text, *length) == 0)
+            return escapes[i].character;
+    }
+    char *end;
+    unsigned long code = strncmp(text, "$u", 2) == 0 ? strtoul(text + 2, &end, 16) : 0;
+    if (code < 0x20 || code > 0x7e || *end != '$')
+        return 0;
+    *length = (size_t)(end + 1 - text);
+    return (char)code;
+}
+
+/* In place: no character becomes longer. */
+static void decode_rust(char *name)
+{
+    char *to = name, escaped;
+    size_t length;
+    for (const char *from = name; *from != '\0';) {
+        int begins = from == name || (from - name >= 2 && strncmp(from - 2, "::", 2) == 0);
+        if (begins && strncmp(from, "_$", 2) == 0) {
+            from++; /* since a name cannot begin with '$' */
+        } else if ((escaped = rust_escape(from, &length)) != 0) {
+            *to++ = escaped;
+            from += length;
+        } else if (strncmp(from, "..", 2) == 0) {
+            *to++ = ':';
+            *to++ = ':';
+            from += 2;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
 }
 
 /*
@@ -85,12 +132,17 @@ char *symbols_demangle(const char *name)
 {
     int status = 0;
     char *found;
+    if (strncmp(name, "_R", 2) == 0)
+        return (found = rust_demangle(name, DMGL_NO_OPTS)) != NULL ? found : strdup(name);
     if (strncmp(name, "_Z", 2) != 0 && strncmp(name, "__Z", 3) != 0)
         return (found = fortran(name)) != NULL ? found : strdup(name);
     char *full = __cxa_demangle(name, NULL, NULL, &status);
     if (full == NULL)
         return strdup(name);
-    cut_hash(full);
+    if (cut_hash(full)) {
+        decode_rust(full);
+        return full;
+    }
     cut_parameters(full);
     char *result = strdup(after_result(full));
     free(full);

@@ -114,3 +114,38 @@ unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *
         return 0;
     return insn.length;
 }
+
+int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement)
+{
+    static const struct {
+        ZydisRegister name;
+        unsigned number;
+    } registers[] = {{ZYDIS_REGISTER_RAX, 0},  {ZYDIS_REGISTER_RDX, 1},  {ZYDIS_REGISTER_RCX, 2},
+                     {ZYDIS_REGISTER_RBX, 3},  {ZYDIS_REGISTER_RSI, 4},  {ZYDIS_REGISTER_RDI, 5},
+                     {ZYDIS_REGISTER_RBP, 6},  {ZYDIS_REGISTER_R8, 8},   {ZYDIS_REGISTER_R9, 9},
+                     {ZYDIS_REGISTER_R10, 10}, {ZYDIS_REGISTER_R11, 11}, {ZYDIS_REGISTER_R12, 12},
+                     {ZYDIS_REGISTER_R13, 13}, {ZYDIS_REGISTER_R14, 14}, {ZYDIS_REGISTER_R15, 15}};
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    const ZydisDecodedOperand *memory = NULL;
+    if (offset >= d->size || !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->decoder, d->bytes + offset,
+                                                                  d->size - offset, &insn, operands)))
+        return -1;
+    for (unsigned i = 0; i < insn.operand_count; i++) {
+        if (operands[i].type != ZYDIS_OPERAND_TYPE_MEMORY || operands[i].mem.type != ZYDIS_MEMOP_TYPE_MEM)
+            continue;
+        if (memory != NULL)
+            return -1;
+        memory = &operands[i];
+    }
+    if (memory == NULL || memory->mem.index != ZYDIS_REGISTER_NONE)
+        return -1;
+    for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++) {
+        if (registers[i].name != memory->mem.base)
+            continue;
+        *base = registers[i].number;
+        *displacement = memory->mem.disp.has_displacement ? memory->mem.disp.value : 0;
+        return 0;
+    }
+    return -1;
+}

@@ -16,6 +16,9 @@ void disassembler_close(struct disassembler *d); /* NULL is allowed */
 /* The instruction at an offset of the file, as text without control characters. Its length in bytes; 0: there
  * is none. */
 unsigned disassembler_insn(const struct disassembler *d, uint64_t offset, char *text, size_t size);
+/* The memory operand of the instruction at an offset of the file, if it has exactly one, which is a register
+ * and a constant: the register's number in debug information (DWARF). 0, or -1. */
+int disassembler_memory(const struct disassembler *d, uint64_t offset, unsigned *base, int64_t *displacement);
 /* The address of an offset of the file, as its program headers and objdump have it. */
 uint64_t disassembler_address(const struct disassembler *d, uint64_t offset);
 

@@ -18,6 +18,7 @@
 #include <sys/auxv.h>
 
 #include "symbols/demangle.h"
+#include "symbols/jit-map.h"
 #include "symbols/scopes.h"
 
 struct unit {
@@ -49,6 +50,7 @@ struct symbol {
 struct symbols_image {
     Dwfl *dwfl;
     Dwfl_Module *module;
+    struct jit_map *jit;   /* instead of all that follows, if offsets are addresses of JIT code */
     Elf *elf;              /* of the vDSO; else libdwfl's */
     GElf_Addr bias;        /* of symbols, and of addresses that libdwfl is asked about */
     Dwarf_Addr debug_bias; /* of debug information */
@@ -187,6 +189,12 @@ struct symbols_image *symbols_image_open(const char *path)
         return NULL;
     const char *slash = strrchr(path, '/');
     snprintf(image->base, sizeof image->base, "%s", slash != NULL ? slash + 1 : path);
+    if (symbols_jit_map_is(path)) {
+        if ((image->jit = symbols_jit_map_open(path)) != NULL)
+            return image;
+        symbols_image_close(image);
+        return NULL;
+    }
     elf_version(EV_CURRENT);
     if (strcmp(path, "[vdso]") == 0) {
         if (open_vdso(image) != NULL)
@@ -223,6 +231,7 @@ void symbols_image_close(struct symbols_image *image)
         free(name->text);
         free(name);
     }
+    symbols_jit_map_close(image->jit);
     if (image->dwfl == NULL)
         elf_end(image->elf);
     else
@@ -429,6 +438,10 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
 {
     uint64_t address;
+    if (image->jit != NULL) {
+        frames[0] = (struct symbols_frame){.function = symbols_jit_map_find(image->jit, offset)};
+        return frames[0].function != NULL;
+    }
     Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;
     if (address_of(elf, offset, &address) != 0)
         return 0;
@@ -443,6 +456,16 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
     if (outer->function == NULL)
         outer->function = place_of(image, address);
     return outer->function != NULL || n > 1 ? n : 0;
+}
+
+const struct scopes *symbols_image_scopes(struct symbols_image *image, uint64_t offset, uint64_t *address)
+{
+    Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;
+    if (image->nunits == 0 || address_of(elf, offset, address) != 0)
+        return NULL;
+    *address += image->bias - image->debug_bias;
+    const struct unit *unit = find_unit(image, *address);
+    return unit != NULL ? unit->scopes : NULL;
 }
 
 int symbols_image_function(struct symbols_image *image, uint64_t offset, uint64_t *low, uint64_t *high)

@@ -23,7 +23,8 @@ struct symbols_frame {
 
 struct symbols_image;
 
-/* For a path as in /proc/PID/maps, including "[vdso]". NULL if it cannot be read, or memory is short. */
+/* For a path as in /proc/PID/maps, including "[vdso]", or that of a JIT compiler's map (symbols/jit-map.h),
+ * whose offsets are addresses. NULL if it cannot be read, or memory is short. */
 struct symbols_image *symbols_image_open(const char *path);
 void symbols_image_close(struct symbols_image *image); /* NULL is allowed */
 /* Hexadecimal; "" if it has none. */
@@ -34,6 +35,10 @@ const char *symbols_image_build_id(const struct symbols_image *image);
  */
 unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES]);
+struct scopes;
+/* Those of the unit of debug information that has an offset of the file, and its address there. NULL: there
+ * is none. */
+const struct scopes *symbols_image_scopes(struct symbols_image *image, uint64_t offset, uint64_t *address);
 /* The function around an offset of the file, [low, high) of the file, by the symbol table. 0: not known. */
 int symbols_image_function(struct symbols_image *image, uint64_t offset, uint64_t *low, uint64_t *high);
 

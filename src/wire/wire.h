@@ -29,12 +29,12 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 14u
+#define WIRE_VERSION 17u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* pages that wire_session.page_ns is the mean of */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
-#define WIRE_MAX_SLOTS 64u
+#define WIRE_MAX_SLOTS 256u        /* a multiple of 64 */
 #define WIRE_MAX_BLOCKS (1u << 18) /* ids 1 .. WIRE_MAX_BLOCKS-1; 0 is never used */
 #define WIRE_OWN_SPANS 4160u       /* pieces of the agent's memory: one for each thread, and some for all */
 #define WIRE_ID_BITS 20
@@ -122,7 +122,8 @@ struct wire_block {
     struct wire_ref refs[];
 };
 
-/* The descriptor of a buffer that was handed over. Words [0, words) of the buffer are valid. */
+/* The descriptor of a buffer that was handed over. Words [first_word, first_word + words) of the buffer are
+ * valid. */
 struct wire_desc {
     uint64_t seq; /* order within the process, from 1 */
     uint32_t tid;
@@ -131,7 +132,7 @@ struct wire_desc {
     /* Of the last record only this many instructions were executed (UINT32_MAX: all); its words may be
      * incomplete after these. */
     uint32_t last_insns;
-    uint64_t words;
+    uint64_t first_word, words;
     uint64_t burst;                    /* number of the burst within the process, from 1 */
     uint64_t start_ns, end_ns;         /* CLOCK_MONOTONIC */
     uint64_t cpu_start_ns, cpu_end_ns; /* thread CPU time at start and end of this buffer */
@@ -287,6 +288,8 @@ struct wire_module {
     char path[232];
 };
 #define WIRE_MAX_MODULES 256u
+/* Path of a module whose code may change while the process runs: anonymous, writable or shared memory. */
+#define WIRE_JIT_MODULE "[jit]"
 
 /* Counters, which the agent only increases. The profile shows them under these names. */
 struct wire_counters {
@@ -403,6 +406,22 @@ static inline uint32_t wire_heap_filter(uint64_t address)
     return (uint32_t)(address >> 4 ^ (address >> 24) * 0x9e3779b1u) & (WIRE_HEAP_FILTER - 1);
 }
 
+/*
+ * Where threads were when their triggers ticked: samples of code. Agents reserve elements by compare-and-swap
+ * and write `number` last; the collector takes them out in order.
+ */
+struct wire_tick {
+    uint64_t number;            /* atomic; from 1; anything else than the expected one: not written yet */
+    uint64_t pc, cpu_ns, at_ns; /* the thread's CPU time, and CLOCK_MONOTONIC */
+    uint32_t tid;
+};
+#define WIRE_TICKS 4096u
+struct wire_ticks {
+    uint64_t head, tail; /* atomic; elements ever reserved, and taken out */
+    uint64_t lost;       /* atomic; those for which there was no room */
+    struct wire_tick ring[WIRE_TICKS];
+};
+
 struct wire_proc {
     uint32_t state; /* atomic */
     uint32_t pid, ppid;
@@ -431,6 +450,7 @@ struct wire_proc {
      * that id can be handed over. An id stays with its template. */
     uint32_t block_offset[WIRE_MAX_BLOCKS];
     struct wire_heap heap;
+    struct wire_ticks ticks;
 };
 
 /* Whether any of [low, high) is the agent's memory. */
@@ -455,7 +475,8 @@ struct wire_session {
     uint64_t slot_bytes, slot_offset;                    /* slot i starts at slot_offset + i * slot_bytes */
     uint64_t template_offset, template_bytes;            /* within a slot; multiples of the page */
     uint64_t buffer_offset, buffer_bytes, buffer_stride; /* stride = bytes + one guard page */
-    uint64_t gap_ns;                                     /* mean CPU time between bursts of a thread */
+    uint64_t full_bytes; /* while every reference is recorded, only this last part of a buffer is used */
+    uint64_t gap_ns;     /* mean CPU time between bursts of a thread */
     uint64_t seed;
     uint32_t follow; /* 0: children are not profiled */
     uint32_t heap;   /* nonzero: data objects are identified, and the agent reports allocations */
@@ -473,10 +494,10 @@ struct wire_session {
     uint32_t count_vector;     /* the vector register that references are counted in */
     uint64_t pid_namespace;    /* inode number of the collector's; 0: unknown */
     uint64_t page_ns;          /* CPU time of a page fault: the mean of WIRE_PAGES_TRIED */
-    /* Atomic; bit i: slot i is taken, so a process that looks for a slot skips it, and the collector looks at
-     * it. Set after a slot was claimed, before `attached` is incremented; cleared before the slot's state is
-     * FREE. */
-    uint64_t slots_taken;
+    /* Atomic; bit i % 64 of element i / 64: slot i is taken, so a process that looks for a slot skips it, and
+     * the collector looks at it. Set after a slot was claimed, before `attached` is incremented; cleared
+     * before the slot's state is FREE. */
+    uint64_t slots_taken[WIRE_MAX_SLOTS / 64];
     /* Nonzero: the run is recorded in full mode at first and in bursts later. The collector then changes
      * `mode`; a thread notices at its next full buffer, or when it is triggered or attached. */
     uint32_t begins_full;

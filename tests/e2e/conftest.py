@@ -214,7 +214,10 @@ def build_target(source, folder):
     for line in source.read_text().splitlines():
         if line.startswith("/* build: "):
             extra = line[len("/* build: "):].split("*/")[0].split()
-    compiler = ["g++", "-std=gnu++17"] if source.suffix == ".cpp" else ["gcc", "-std=gnu11"]
+    if source.suffix == ".rs":
+        subprocess.run(["/usr/bin/rustc", "-O", "-g", "-C", "symbol-mangling-version=v0", "-o", folder / source.stem, source], check=True)
+        return folder / source.stem
+    compiler = {".cpp": ["g++", "-std=gnu++17"], ".f90": ["gfortran", "-J", folder], ".c": ["gcc", "-std=gnu11"]}[source.suffix]
     library = source.stem.startswith("lib_")
     output = folder / (source.stem + (".so" if library else ""))
     shared = ["-shared", "-fPIC"] if library else []

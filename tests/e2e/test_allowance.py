@@ -41,6 +41,11 @@ def test_bursts_follow(cachegram, built, record):
     assert int(keys["full_left"]) >= LINES and int(keys["full_cold"]) >= int(keys["full_left"])
     told, points = curve(cachegram, db)
     assert told["full_references"] == int(keys["full_references"])
+    # Tables of code have both parts, too, and add up to the curve.
+    rows = json.loads(run([cachegram, "hotspots", "--size", "64K", "--format", "json", db]).out)
+    assert rows["miss_ratio"] == pytest.approx(points[65536]["miss_ratio"], rel=0.02)
+    recorded = sum(row["recorded_refs"] for row in rows["rows"])
+    assert recorded == pytest.approx(sums["references"], rel=0.02)
     # The table does not fit into the smaller caches, and fits into the larger ones.
     assert points[65536]["miss_ratio"] > 0.9 and points[1 << 20]["miss_ratio"] < 0.1
     report = run([cachegram, "report", db])

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -165,15 +166,45 @@ def test_text_fits_and_color_is_optional(command, columns, burst):
 
 
 def test_report(burst):
-    text = cachegram("report", burst).stdout
-    for part in ("true", "first\n", "second\n", "1.25%", "20 in 2 threads", "100% at full length",
-                 "50 triggers ignored", "exit        3"):
-        assert part in text
+    text, verbose = cachegram("report", burst).stdout, cachegram("report", "-v", burst).stdout
+    for part in ("true", "first\n", "second\n", "1.25%", "20 in 2 threads", "50 triggers ignored", "exit        3"):
+        assert part in text and part in verbose
+    for part in ("started", "100% at full length"):
+        assert part not in text and part in verbose
+    assert text.index("warning") < text.index("command")
     data = json.loads(cachegram("report", burst, "--format", "json").stdout)
     assert data["bursts"] == 20 and data["references"] == 20000 and data["ends"] == {"full": 20}
     assert data["counters"]["skipped_code"] == 50 and len(data["points"]) == 33
+    # This machine's caches are on the axis, and below the drawing with what `mrc` says of them.
+    levels = [row for row in csv.DictReader(io.StringIO(cachegram("machine", "--reported", "--format", "csv").stdout)) if row["level"].startswith("L")]
+    for i, size in enumerate(sorted({int(row["size_bytes"]) for row in levels})):
+        point = next(csv.DictReader(io.StringIO(cachegram("mrc", burst, "--sizes", size, "--format", "csv").stdout)))
+        shown = re.search(rf"^  L{i + 1} +\S+ +(.*?)%?(  \(|$)", text, re.M)[1]
+        assert shown == ("not enough samples" if point["miss_ratio"] == "" else f"{100 * float(point['miss_ratio']):.3f}")
+        assert size > 64 << 20 or f"▲L{i + 1}" in text
     rows = dict(csv.reader(io.StringIO(cachegram("report", burst, "--format", "csv").stdout)))
     assert rows["warning"] == "first\nsecond" and rows["end.full"] == "20"
+
+
+def test_report_answers_first(tmp_path):
+    """60 of 100 references hit at once, 30 need 36 MB, 10 are first touches."""
+    db = make(tmp_path / "p.db", "full", references=100, cold=10, loads=100, stores=0, warning="careful")
+    for kind in ("stack", "reuse"):
+        put(db, 0, kind, {0: 60, 3353: 30})  # bin 3353 is 2^(10 + (3353 - 1024) / 256) = 560,971 lines
+    db.commit()
+    curve = {int(row["size_bytes"]): float(row["miss_ratio"]) for row in csv.DictReader(io.StringIO(cachegram("mrc", tmp_path / "p.db", "--format", "csv").stdout))}
+    assert curve[32 << 20] == 0.4 and curve[64 << 20] == 0.1
+    lines = cachegram("report", tmp_path / "p.db").stdout.splitlines()
+    assert re.fullmatch(r"60\.0% of the references hit in a cache of \S+ \(this machine's L1\); 64M instead of 32M would gain 30\.0 percentage points\.", lines[0])
+    assert lines[1] == "" and "careful" in lines[2]
+    answer = json.loads(cachegram("report", tmp_path / "p.db", "--format", "json").stdout)["answer"]
+    assert (answer["hit_ratio"], answer["from_bytes"], answer["to_bytes"], answer["gain"], answer["flat"]) == (pytest.approx(0.6), 32 << 20, 64 << 20, pytest.approx(0.3), False)
+    # Nothing beyond the first level: that is an answer, too.
+    db.execute("delete from histogram")
+    for kind in ("stack", "reuse"):
+        put(db, 0, kind, {0: 90})
+    db.commit()
+    assert cachegram("report", tmp_path / "p.db").stdout.splitlines()[0].endswith("; a larger cache would gain less than 0.5 percentage points.")
 
 
 def test_report_without_samples(tmp_path):

@@ -64,13 +64,13 @@ def test_local_rates(built, record, cachegram):
 
 
 def test_ticks(built, record):
-    """Where gaps are long the event ticks by itself: of every four, one is obeyed, at random places of the strata."""
+    """Where gaps are long the event ticks by itself: some ten times a gap, and one is obeyed, at random places of the strata."""
     gap = 20e6
     result, db = record(["--gap-us", str(int(gap / 1000)), "--watch", "none"], [built / "two_speeds", "40"])
     seen = counters(db)
     if run_keys(db)["trigger"] != "perf":
         pytest.skip("no perf events here: timers fire just once")
-    assert result.status == 0 and 2 < seen["ticks"] / seen["triggers"] < 4.5
+    assert result.status == 0 and 6 < seen["ticks"] / seen["triggers"] < 12
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         starts = [ns for ns, in con.execute("select cpu_start_ns from burst order by 1")]
         profiled = float(con.execute("select value from run where key = 'burst_cpu_seconds'").fetchone()[0]) * 1e9
@@ -101,20 +101,33 @@ def test_parts_shorter_than_a_stretch(built, record, cachegram, slow):
 def test_string_instructions(built, record, cachegram, how):
     """Instructions of a million elements: a third of the references, in one of a million instructions. Bursts hardly
     ever meet one; without those elements a cache of 64 KB would miss 39% of references instead of 25%."""
-    _, exact_db = record(FULL, [built / "strings", "40"])
-    result, db = record(["--seed", "1", *how], [built / "strings", "1200"])
-    assert result.status == 0 and run_keys(db)["bursts"] > 100
-    curves = [run([cachegram, "mrc", "--sizes", "1K,16K,64K", "--format", "csv", path]).out.decode().splitlines()[1:]
-              for path in (exact_db, db)]
-    for exact, reported in zip(*curves):
-        exact, reported = (float(line.split(",")[1]) for line in (exact, reported))
-        assert abs(reported / exact - 1) < 0.15, curves
+    def curve(db):
+        rows = run([cachegram, "mrc", "--sizes", "1K,16K,64K", "--format", "csv", db]).out.decode().splitlines()[1:]
+        return [float(row.split(",")[1]) for row in rows]
+
+    exact = curve(record(FULL, [built / "strings", "40"])[1])
+    curves = []
+    for seed in "123":  # what runs at the same time may spoil one of them
+        result, db = record(["--seed", seed, *how], [built / "strings", "1200"])
+        assert result.status == 0 and run_keys(db)["bursts"] > 50
+        curves.append(curve(db))
+    for true, *reported in zip(exact, *curves):
+        assert abs(sorted(reported)[1] / true - 1) < 0.15, (exact, curves)
+    if how != OFTEN:
+        return
+    # A single instruction filled the stretch before a burst: thousands of hits for each other reference, and hardly any
+    # of these in that time. This burst outweighed all others, and 33% became 2%.
+    with sqlite3.connect(db) as con:
+        con.execute("update burst set string_hits = 3000, refs_per_ns = 0.0003, near_per_ns = null"
+                    " where id = (select min(id) from burst)")
+    for before, after in zip(curves[-1], curve(db)):
+        assert abs(after / before - 1) < 0.15, (curves, curve(db))
 
 
 @pytest.mark.parametrize("how", [["--clock", "count-always", "--gap-us", "2000"], OFTEN])
 def test_string_instructions_of_no_elements(built, record, cachegram, how):
     """Each counts as a step but makes no reference: fewer than none were wrapped, and outweighed all others."""
-    result, db = record(["--seed", "1", *how], [built / "empty_strings", "60000000"])
+    result, db = record(["--seed", "1", *how], [built / "empty_strings", "150000000"])
     assert result.status == 0 and run_keys(db)["bursts"] > 10
     reported = float(run([cachegram, "mrc", "--sizes", "64K", "--format", "csv", db]).out.decode().splitlines()[1].split(",")[1])
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
@@ -221,6 +234,8 @@ def test_every_stretch_is_paid_for(built, record):
 @pytest.mark.parametrize("clock", ["count", "count-always"])
 def test_target_without_a_time_stamp_counter(built, record, clock):
     """Marks read it; a program that forbids itself to must not notice."""
+    if run([built / "no_tsc"]).out != b"ok\n":
+        pytest.skip("the machine lets programs read the time stamp counter that have forbidden it to themselves")
     result, db = record(["--clock", clock, *OFTEN], [built / "no_tsc"])
     assert result.status == 0 and result.out == b"ok\n"
     assert totals(db)["bursts"] > 10

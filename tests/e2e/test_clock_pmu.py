@@ -12,7 +12,7 @@ import pytest
 
 from conftest import run
 
-SPIN = ["/usr/bin/python3", "-c", "print(sum(range(12000000)))"]
+SPIN = ["/usr/bin/python3", "-c", "print(sum(range(40000000)))"]
 OPTIONS = ["--clock", "pmu", "--burst-refs", "30000", "--gap-us", "4000"]
 MOST_GAP = 3  # a thread's first gap, and what is random about others
 

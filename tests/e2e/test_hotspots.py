@@ -18,7 +18,7 @@ from conftest import BURST, FULL, ROOT, TARGETS, build_target, run
 # Program, its argument, function as compiled, function of the line (inlined or the same).
 PLANTED = {
     "hot_matrix": ("30", "by_columns", "by_columns"),
-    "hot_list": ("30", "follow", "follow"),
+    "hot_list": ("150", "follow", "follow"),  # of which few watched lines are touched again, on a busy machine
     "hot_hash": ("80", "look_up", "look_up"),
     "hot_inlined": ("30", "grid::Solver<double>::sum_columns", "grid::Matrix<double>::at"),
 }
@@ -189,7 +189,7 @@ def test_hostile_names(built, cachegram, tmp_path):
                 json.loads(text)
             if form == "csv":
                 rows = list(csv.DictReader(io.StringIO(text)))
-                assert all(len(row) == 23 and None not in row for row in rows)
+                assert all(len(row) == 28 and None not in row for row in rows)
 
 
 def test_filters_and_order(profiles, cachegram):
@@ -207,6 +207,65 @@ def test_filters_and_order(profiles, cachegram):
         (tid,) = con.execute("select tid from burst limit 1").fetchone()
     assert hotspots(cachegram, db, "--tid", str(tid)) == hotspots(cachegram, db)
     assert run([cachegram, "hotspots", "--tid", "1", db]).status == 1
+
+
+# Levels of 16K and 1M: a miss costs 9 and 190 cycles more than a hit.
+MACHINE = {"name": "two levels", "cpu": "", "source": "made up", "cores": 1, "line_bytes": 64,
+           "levels": [{"size_bytes": 16384, "latency_cycles": 4}, {"size_bytes": 1048576, "latency_cycles": 13}],
+           "memory": {"latency_cycles": 203}}
+
+
+@pytest.mark.parametrize("by", ["function", "object", "function,object"])
+def test_stall_is_of_all_levels(profiles, cachegram, tmp_path, by):
+    db, machine = profiles["hot_hash"], tmp_path / "machine.json"
+    machine.write_text(json.dumps(MACHINE))
+    key = lambda row: (row["function"], row["object"], row["module"], row["object_module"], row["object_offset"])
+    cost = {}
+    for size, cycles in (("16K", 9), ("1M", 190)):
+        for row in hotspots(cachegram, db, "--by", by, "--size", size):
+            cost[key(row)] = cost.get(key(row), 0) + float(row["misses_per_1000_refs"]) * cycles
+    rows = hotspots(cachegram, db, "--by", by, "--size", "64K", "--machine", str(machine), "--sort", "stall")
+    for row in rows:
+        assert float(row["stall_share"]) == pytest.approx(cost[key(row)] / sum(cost.values()), abs=1e-6), row
+    assert [float(row["stall_share"]) for row in rows] == sorted((float(row["stall_share"]) for row in rows), reverse=True)
+    assert float(rows[0]["stall_share"]) > 0.5
+    assert run([cachegram, "hotspots", "--sort", "stall", db]).status == 2
+    text = run([cachegram, "hotspots", "--machine", str(machine), db]).out
+    assert b" stall " in text and b" stall " not in run([cachegram, "hotspots", db]).out
+    machine.write_text(json.dumps({**MACHINE, "memory": {}}))
+    lacking = run([cachegram, "hotspots", "--machine", str(machine), db])
+    assert lacking.status == 1 and b"lacks latencies" in lacking.err
+
+
+def test_curve_of_a_function(profiles, built, cachegram, tmp_path):
+    """At each size what hotspots prints at that size; of all functions together, the program's curve."""
+    exact = tmp_path / "exact.db"
+    assert run([cachegram, "record", *FULL, "-o", exact, "--", built["hot_hash"], "2"]).status == 0
+    sizes = ["1K", "32K", "1M"]
+
+    def curve(db, *options):
+        result = run([cachegram, "mrc", "--sizes", ",".join(sizes), "--format", "csv", *options, db])
+        assert result.status == 0, result.err
+        return list(csv.DictReader(io.StringIO(result.out.decode())))
+
+    for db in (exact, profiles["hot_hash"]):
+        for options, by in ((["--function", "look_up"], "function"), (["--object", "table"], "object"),
+                            (["--function", "look_up", "--object", "table"], "function,object")):
+            for size, point in zip(sizes, curve(db, *options)):
+                (row,) = [row for row in hotspots(cachegram, db, "--by", by, "--size", size)
+                          if row["function"] in ("", "look_up") and row["object"] in ("", "table")]
+                assert float(point["miss_ratio"]) == pytest.approx(float(row["miss_ratio"]), abs=1e-6)
+                if row["miss_ratio_low"]:
+                    assert float(point["ci_low"]) == pytest.approx(float(row["miss_ratio_low"]), abs=1e-6)
+    for all_functions, whole in zip(curve(exact, "--function", "*"), curve(exact)):  # of near misses, a sample has code
+        assert float(all_functions["miss_ratio"]) == pytest.approx(float(whole["miss_ratio"]), abs=5e-4)
+    read = json.loads(run([cachegram, "mrc", "--function", "look_up", "--sizes", "512,1M", "--format", "json", exact]).out)
+    assert read["function"] == "look_up" and read["points"][0]["miss_ratio"] is None
+    assert 0 < read["selected_references"] < read["references"]
+    assert b"by look_up: " in run([cachegram, "mrc", "--function", "look_up", exact]).out
+    missing = run([cachegram, "mrc", "--function", "nosuch", exact])
+    assert (missing.status, missing.out) == (1, b"") and b"holds no references of that function" in missing.err
+    assert run([cachegram, "mrc", "--function", "x", "--ways", "4", exact]).status == 2
 
 
 def test_text(profiles, cachegram):
@@ -236,7 +295,10 @@ def test_finding_in_the_report(profiles, built, cachegram, tmp_path):
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", built["hot_matrix"], "1"]).status == 0
     out = run([cachegram, "report", db]).out.decode()
-    assert re.match(rf"[89]\d% of the misses in a cache of 32K( and \d+% at 1M)? are in by_columns \(hot_matrix\.c:{line}\)", out)
+    assert re.match(r"\d+\.\d+% of the references hit in a cache of ", out)
+    assert re.search(rf"^[89]\d% of the misses in a cache of 32K( and \d+% at 1M)? are in by_columns \(hot_matrix\.c:{line}\)", out, re.M)
+    table = re.search(r"^Misses by function: LRU cache of (\S+), .*", out, re.M | re.S)
+    assert f"  {hotspots(cachegram, db, '--size', table[1])[0]['function']}  (hot_matrix)\n" in table[0]
     data = json.loads(run([cachegram, "report", "--format", "json", db]).out)
     first = data["findings"][0]
     assert (first["size_bytes"], first["function"], first["line"]) == (32768, "by_columns", line)
@@ -258,15 +320,18 @@ def test_wrong_usage(wrong, cachegram):
     assert result.err.count(b"\n") == 1
 
 
-def test_documented_queries(profiles):
-    """Each query of docs/format.md finds rows in one of two profiles."""
+def test_documented_queries(profiles, cachegram, tmp_path):
+    """Each query of docs/format.md finds rows in one of three profiles."""
+    sharing = tmp_path / "sharing.db"
+    program = build_target(TARGETS / "hot_sharing.c", tmp_path)
+    assert run([cachegram, "record", *FULL, "-o", sharing, "--", program, "packed", "2000"]).status == 0
     text = re.search(r"```sql\n(.*?)```", (ROOT / "docs" / "format.md").read_text(), re.DOTALL).group(1)
     queries = [query for query in text.split(";") if query.strip()]
-    assert len(queries) == 8
+    assert len(queries) == 11
     for query in queries:
         rows = []
-        for name in ("hot_matrix", "hot_inlined"):
-            with sqlite3.connect(f"file:{profiles[name]}?mode=ro", uri=True) as con:
+        for path in (profiles["hot_matrix"], profiles["hot_inlined"], sharing):
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as con:
                 rows += con.execute(query).fetchall()
         assert rows, query
 

@@ -7,11 +7,13 @@ import pytest
 from conftest import ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests" / "hunt"))
-from hunt import MODES  # noqa: E402
+from hunt import MODES as HUNTED  # noqa: E402
+
+MODES = {**HUNTED, "unwatched": ["--gap-us", "500", "--watch", "none"]}
 
 SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
           "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
-          "forking-threads", "edited-entries"]
+          "forking-threads", "edited-entries", "interrupted-maskers", "blocked-efault"]
 
 
 @pytest.mark.parametrize("mode", MODES)

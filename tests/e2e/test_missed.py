@@ -98,7 +98,7 @@ def test_ordinary_program_misses_nothing(record, cachegram):
 
 def test_blocked_trap_is_reported(record, cachegram, built):
     """No burst begins while SIGTRAP is blocked by a call of the program's own."""
-    result, db = record([], [built / "disturbed", str(100 * LOOPS), "trap"])
+    result, db = record([], [built / "disturbed", str(600 * LOOPS), "trap"])
     assert result.status == 0 and totals(db)["bursts"] == 0
     for reported in (result.err + result.summary, run([cachegram, "mrc", db]).err):
         assert b"SIGTRAP was blocked" in reported and b"too short" not in reported
@@ -113,10 +113,10 @@ def test_program_that_cannot_be_profiled_is_named(record, cachegram, static_micr
         assert result.status == (3 if "exit" in script else 0)
         reported = result.err + result.summary
         assert f"{static} (is statically linked)".encode() in reported and b"set-uid" not in reported
-        assert f"{static} (is statically linked)".encode() in run([cachegram, "report", db]).out
-    if options == FULL:
-        assert b"full: every reference" not in run([cachegram, "report", record(options, [
-            "sh", "-c", f"{static} random 4096 30000000"])[1]]).out
+        said = run([cachegram, "report", db]).out
+        assert f"{static} (is statically linked)".encode() in said and b"full: every reference" not in said
+        if options == FULL:
+            assert b"full, but not of all programs" in said or b"references are missing" in said
 
 
 def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):
@@ -128,9 +128,9 @@ def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):
     own.write_bytes((built / "disturbed").read_bytes())
     own.chmod(0o4755)
     other = "setpriv --reuid=65534 --clear-groups"
-    for argv, why in (([*other.split(), own, str(100 * LOOPS)], "runs with another user's rights (set-uid or set-gid)"),
-                      (["env", "-i", own, str(100 * LOOPS)], "was started with a cleared environment"),
-                      ([*other.split(), built / "disturbed", str(100 * LOOPS)], "runs as another user")):
+    for argv, why in (([*other.split(), own, str(400 * LOOPS)], "runs with another user's rights (set-uid or set-gid)"),
+                      (["env", "-i", own, str(400 * LOOPS)], "was started with a cleared environment"),
+                      ([*other.split(), built / "disturbed", str(400 * LOOPS)], "runs as another user")):
         result, db = record([], argv)
         reported = (result.err + result.summary).decode()
         assert result.status == 0 and f"{argv[-2]} ({why}" in reported and reported.count(" (") <= 2, reported

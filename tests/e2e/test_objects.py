@@ -134,7 +134,7 @@ def test_hostile_names(program, cachegram, tmp_path):
                 assert json.loads(text)["rows"][0]["object"].startswith("[file a")
             if form == "csv":
                 rows = list(csv.DictReader(io.StringIO(text)))
-                assert all(len(row) == 23 and None not in row for row in rows)
+                assert all(len(row) == 28 and None not in row for row in rows)
 
 
 @pytest.mark.parametrize("by", ["object,object", "function,line", "object,", ",object", "function,object,line"])
@@ -177,7 +177,7 @@ def test_blocks(what, mode, blocks, cachegram, tmp_path):
     """The block that misses, and not the one that hits; for small blocks of which few are reported, too."""
     function, allocator = BLOCKS[what]
     db = tmp_path / "p.db"
-    rounds = {"burst": "400" if what == "list" else "2000", "full": "10" if what == "list" else "30"}[mode]
+    rounds = {"burst": "100" if what == "list" else "10000", "full": "10" if what == "list" else "30"}[mode]
     assert run([cachegram, "record", *MODES[mode], "-o", db, "--", blocks, what, rounds]).status == 0
     name = f"block of {allocator} hot_blocks.c:{marked_line('hot_blocks.c', what)}"
     first = hotspots(cachegram, db, "--by", "function,object")[0]
@@ -192,7 +192,7 @@ def test_blocks(what, mode, blocks, cachegram, tmp_path):
 def test_wrappers(blocks, cachegram, tmp_path):
     """Blocks are named by the caller of what the user calls an allocation function."""
     db = tmp_path / "p.db"
-    assert run([cachegram, "record", *MODES["burst"], "-o", db, "--", blocks, "list", "200"]).status == 0
+    assert run([cachegram, "record", *MODES["burst"], "-o", db, "--", blocks, "list", "60"]).status == 0
     row = hotspots(cachegram, db, "--by", "object", "--alloc-wrappers", "other,new_*")[0]
     # The call is in a loop, so its line may be that of the loop; make_list may be inlined.
     assert row["object"].startswith("block of make_list hot_blocks.c:")
@@ -202,14 +202,14 @@ def test_no_debug_information(blocks, cachegram, tmp_path):
     copy, db = tmp_path / "copy", tmp_path / "p.db"
     shutil.copy(blocks, copy)
     subprocess.run(["strip", copy], check=True)
-    assert run([cachegram, "record", *MODES["burst"], "-o", db, "--", copy, "malloc", "2000"]).status == 0
+    assert run([cachegram, "record", *MODES["burst"], "-o", db, "--", copy, "malloc", "10000"]).status == 0
     row = hotspots(cachegram, db, "--by", "object")[0]
     assert row["object"].startswith("block of copy+0x") and row["object_kind"] == "block"
 
 
 def test_switched_off(blocks, cachegram, tmp_path):
     db = tmp_path / "p.db"
-    assert run([cachegram, "record", *MODES["burst"], "--no-objects", "-o", db, "--", blocks, "malloc", "1000"]).status == 0
+    assert run([cachegram, "record", *MODES["burst"], "--no-objects", "-o", db, "--", blocks, "malloc", "10000"]).status == 0
     rows = hotspots(cachegram, db, "--by", "object")
     assert {row["object"] for row in rows} == {"[unknown]"}
     assert hotspots(cachegram, db)[0]["function"] == "read_lines"
@@ -220,7 +220,7 @@ def test_switched_off(blocks, cachegram, tmp_path):
 def test_cpp(what, allocator, cachegram, tmp_path):
     """Through operator new and the functions of the library that are inlined."""
     program, db = build_target(TARGETS / "hot_blocks.cpp", tmp_path), tmp_path / "p.db"
-    assert run([cachegram, "record", *MODES["burst"], "-o", db, "--", program, what, "300"]).status == 0
+    assert run([cachegram, "record", *MODES["full"], "-o", db, "--", program, what, "30"]).status == 0
     row = hotspots(cachegram, db, "--by", "object")[0]
     assert row["object"] == f"block of {allocator} hot_blocks.cpp:{marked_line('hot_blocks.cpp', what)}"
     assert float(row["miss_share"]) > 0.8

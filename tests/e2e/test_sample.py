@@ -193,4 +193,4 @@ def test_samples_to_usf_and_back(cachegram, tmp_path):
     assert result.status == 1 and b"File exists" in result.err
     assert rows(one, what) == rows(other, what)
     result = run([cachegram, "export", "--to", "csv", one])
-    assert result.status == 1 and b"is a profile" in result.err
+    assert result.status == 2 and b"--table NAME" in result.err

@@ -143,7 +143,7 @@ def test_words(cachegram, trace, tmp_path):
     text = run([cachegram, "mrc", path]).out.decode()
     assert "240 watched lines" in text and "shorter than about 5%" in text
     assert "░" in text and "could not be watched" not in text
-    report = run([cachegram, "report", path]).out.decode()
+    report = run([cachegram, "report", "-v", path]).out.decode()
     assert "watched     240 lines" in report and "shorter than about 5%" in report
     data = json.loads(run([cachegram, "mrc", "--format", "json", path]).out)
     assert data["watched"] == 240 and data["watches_dropped"] == 0 and data["ways"] == 0

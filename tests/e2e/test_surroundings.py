@@ -2,6 +2,7 @@
 """Programs that something else has a hand in already: sanitizers, debuggers, emulators. Nothing gets into its way."""
 import os
 import re
+import sqlite3
 import subprocess
 
 import pytest
@@ -118,7 +119,10 @@ def test_other_process_numbers(record, built, cachegram, tmp_path):
     result, db = record(["--gap-us", "2000"], argv)
     assert (result.status, result.out) == (native.status, native.out)
     assert b"in another PID namespace" in result.err + result.summary
-    assert run_keys(db)["bursts"] == 0
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:  # unshare itself may have one
+        inside, = con.execute("select count(*) from burst join process on burst.process = process.id "
+                              "where exe like '%/micro'").fetchone()
+    assert inside == 0
     result = run([*PIDS, cachegram, "record", "-o", tmp_path / "a.db", "--", "true"])
     assert result.status == 125 and b"/proc" in result.err
 

@@ -24,15 +24,19 @@ DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe"
 
 
 def same(built, record, mode, argv):
+    """As natively. A run of a few milliseconds may have no burst: up to five more until something was recorded."""
     native = run(argv)
-    result, db = record(MODES[mode] if isinstance(mode, str) else mode, argv)
-    assert result.status == native.status, result.summary
-    assert result.out == native.out
-    assert result.err == native.err
-    assert result.summary, "the recorder's line is missing"
-    total = totals(db)
-    if mode == "counted":  # a short run may have no burst
-        total["references"] = run_keys(db)["clock_references"]
+    for _ in range(6):
+        result, db = record(MODES[mode] if isinstance(mode, str) else mode, argv)
+        assert result.status == native.status, result.summary
+        assert result.out == native.out
+        assert result.err == native.err
+        assert result.summary, "the recorder's line is missing"
+        total = totals(db)
+        if mode == "counted":
+            total["references"] = run_keys(db)["clock_references"]
+        if total["references"] > 0:
+            break
     return native, total
 
 
@@ -201,6 +205,7 @@ def test_no_call_that_the_kernel_does_not_know(built, record, kills, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_dlopen_loop(built, record, mode):
     same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so"])
+    same(built, record, mode, [built / "dl_loop", built / "lib_one.so", built / "lib_two.so", "threads"])
 
 
 @pytest.mark.parametrize("mode, watch", [("burst", "none"), ("burst", "auto"), ("full", "none"), ("counted", "none")])
@@ -247,3 +252,13 @@ def test_not_found_and_not_executable(record, mode, tmp_path):
     assert result.status == 127
     result, _ = record(MODES[mode], [plain])
     assert result.status == 126
+
+
+def test_mapping_larger_than_the_program(built, record):
+    """Memory that is mapped anywhere changes no code: none of 64 functions is translated again."""
+    def blocks(mappings):
+        result, db = record(FULL, [built / "low", mappings])
+        assert result.status == 0
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+            return con.execute("select sum(value) from counter where name = 'blocks'").fetchone()[0]
+    assert blocks(3) < blocks(0) + 100

@@ -206,7 +206,8 @@ def test_damage(cachegram, traced, tmp_path):
     (["import", "--from", "csv", "/bin/sh"], 1, b"header line"),
     (["import", "--nonsense", "t"], 2, b"--nonsense"),
     (["export", "t"], 2, b"--to"),
-    (["export", "--to", "csv"], 2, b"trace expected"),
+    (["export", "--to", "din"], 2, b"trace expected"),
+    (["export", "--to", "csv"], 2, b"a folder is needed"),
     (["export", "--to", "csv", "--line", "7", "t"], 2, b"power of two"),
     (["record", "--trace", "-", "true"], 2, b"--trace"),
     (["record", "-o", "x", "--trace", "x", "echo", "ran"], 2, b"--trace x: that is the profile's file"),
@@ -223,7 +224,7 @@ def test_wrong_use(cachegram, tmp_path, arguments, status, says):
 
 
 def test_profile_is_refused_as_a_trace(cachegram, traced):
-    result = run([cachegram, "export", "--to", "csv", traced[1]])
+    result = run([cachegram, "export", "--to", "din", traced[1]])
     assert result.status == 1 and b"is a profile, not a trace" in result.err
 
 

@@ -116,6 +116,13 @@ static void write_all(int fd, const char *text, size_t length)
             note(r, "line %d: %s (errno %d)\n", __LINE__, #what, errno); \
     } while (0)
 
+/* The same for what is no call's result: errno may be left from anything. */
+#define CHECK_STATE(what)                              \
+    do {                                               \
+        if (!(what))                                   \
+            note(r, "line %d: %s\n", __LINE__, #what); \
+    } while (0)
+
 /* A call again and again while signals interrupt it. */
 #define AGAIN(call)                             \
     ({                                          \

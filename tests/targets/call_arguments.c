@@ -421,6 +421,10 @@ static void altstacks(void)
         for (unsigned i = 0; i < sizeof tried / sizeof *tried; i++)
             for (int old = 0; old < 3; old++) {
                 static const enum place olds[] = {NOWHERE, GOOD, LOW};
+                /* Set by an instruction in native execution, the agent's signals arrive there, too, and kill
+                 * (docs/agent-rules.md). */
+                if (f == INSTRUCTION && (!tried[i].ss_sp || i == 1))
+                    continue;
                 sigaltstack(&off, NULL);
                 try_altstack(f, &tried[i], GOOD, olds[old]);
                 try_altstack(f, &tried[i], GOOD, olds[old]);

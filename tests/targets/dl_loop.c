@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build: -ldl */
-/* dlopen and dlclose of two different libraries in turn: results must be those of the one that is loaded. */
+/* build: -ldl -pthread */
+/* dlopen and dlclose of two different libraries in turn: results must be those of the one that is loaded.
+ * With a third argument another thread runs meanwhile: then translated code becomes stale, but is not
+ * discarded. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +16,16 @@ static int expected(int which, int x, const int *table)
     return sum;
 }
 
+static volatile int done;
+
+static void *busy(void *arg)
+{
+    volatile unsigned x = 1;
+    while (!done)
+        x = x * 5 + 1;
+    return arg;
+}
+
 int main(int argc, char **argv)
 {
     const char *name[2] = {argv[1], argv[2]};
@@ -22,6 +35,9 @@ int main(int argc, char **argv)
         return 2;
     for (int i = 0; i < 64; i++)
         table[i] = i * i;
+    pthread_t thread;
+    if (argc > 3 && pthread_create(&thread, NULL, busy, NULL))
+        return 2;
     for (int round = 0; round < 300; round++) {
         void *lib = dlopen(name[round & 1], RTLD_NOW | RTLD_LOCAL);
         if (!lib) {
@@ -36,6 +52,9 @@ int main(int argc, char **argv)
         }
         dlclose(lib);
     }
+    done = 1;
+    if (argc > 3)
+        pthread_join(thread, NULL);
     printf("wrong %d digest %u\n", wrong, digest);
     return wrong != 0;
 }

@@ -11,7 +11,7 @@ namespace grid
 template <typename T> class Matrix
 {
   public:
-    explicit Matrix(int n) : n_(n), data_(static_cast<size_t>(n) * static_cast<size_t>(n), T(1))
+    explicit Matrix(int n) : n_(n), data_(static_cast<size_t>(n) * static_cast<size_t>(n), T(1)) // data
     {
     }
     __attribute__((always_inline)) T at(int row, int column) const

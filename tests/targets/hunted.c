@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -276,7 +277,7 @@ static void on_edit(int sig, siginfo_t *info, void *context)
     (void)sig, (void)info;
     ucontext_t *uc = context;
     uc->uc_mcontext.gregs[REG_R12] += 5;
-    uc->uc_mcontext.gregs[REG_RBX] ^= 0xff;
+    uc->uc_mcontext.gregs[REG_RBX] = 0;
     handled++;
 }
 
@@ -284,7 +285,8 @@ static volatile int stop;
 
 static void *disturbing(void *to)
 {
-    while (!stop) {
+    /* Not for ever: where a handler takes longer than the next signal, the receiver hardly goes on. */
+    for (int sent = 0; !stop && sent < 20000; sent++) {
         long before = handled;
         CHECK(pthread_kill(*(pthread_t *)to, SIGUSR1) == 0);
         for (int i = 0; i < 1000 && handled == before; i++)
@@ -301,7 +303,7 @@ static void edited_entries(void)
     signal(SIGUSR1, on_signal);
     CHECK(sigaction(SIGUSR2, &a, NULL) == 0);
     CHECK(pthread_create(&t, NULL, disturbing, &me) == 0);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 2000; i++) {
         long result;
         __asm__ volatile("syscall"
                          : "=a"(result)
@@ -310,6 +312,39 @@ static void edited_entries(void)
         CHECK(result == 0);
         if (i % 16 == 0)
             churn();
+    }
+    stop = 1;
+    CHECK(pthread_join(t, NULL) == 0);
+}
+
+/* Signals that arrive right before a system call that blocks all signals. */
+static void interrupted_maskers(void)
+{
+    uint64_t all = ~0ull, none = 0;
+    struct timespec moment = {0, 1000};
+    pthread_t t, me = pthread_self();
+    signal(SIGUSR1, on_signal);
+    CHECK(pthread_create(&t, NULL, disturbing, &me) == 0);
+    for (int i = 0; i < 1000; i++) {
+        register long r10 __asm__("r10") = 8;
+        long result = SYS_rt_sigprocmask, how = SIG_SETMASK;
+        __asm__ volatile("jmp 1f\n1: syscall"
+                         : "+a"(result)
+                         : "D"(how), "S"(&all), "d"(0), "r"(r10)
+                         : "rcx", "r11", "memory", "cc");
+        CHECK(result == 0);
+        CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8) == 0);
+        if (i % 4 == 0) {
+            register long mask __asm__("r10") = (long)&all;
+            register long bytes __asm__("r8") = 8;
+            result = SYS_ppoll;
+            __asm__ volatile("jmp 1f\n1: syscall"
+                             : "+a"(result)
+                             : "D"(0), "S"(0), "d"(&moment), "r"(mask), "r"(bytes)
+                             : "rcx", "r11", "memory", "cc");
+            CHECK(result == 0 || result == -EINTR);
+            moment.tv_nsec = 1000;
+        }
     }
     stop = 1;
     CHECK(pthread_join(t, NULL) == 0);
@@ -346,6 +381,44 @@ static void blocked_forks(void)
     CHECK(pthread_join(t, NULL) == 0);
 }
 
+static void *bad_pointers[2];
+
+static void pass_bad_pointers(int unused)
+{
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        errno = 0;
+        CHECK(syscall(SYS_rt_sigaction, SIGUSR2, bad_pointers[i], NULL, 8) == -1 && errno == EFAULT);
+        errno = 0;
+        CHECK(syscall(SYS_sigaltstack, bad_pointers[i], NULL) == -1 && errno == EFAULT);
+    }
+}
+
+/* Bad pointers, to no memory and to memory beyond the end of a file, while all signals are blocked, in a
+ * handler and elsewhere. The agent reads what they point to. */
+static void blocked_efault(void)
+{
+    sigset_t all;
+    struct sigaction act = {.sa_handler = pass_bad_pointers};
+    FILE *empty = tmpfile();
+    CHECK(empty != NULL);
+    bad_pointers[0] = (void *)1;
+    bad_pointers[1] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(empty), 0);
+    CHECK(bad_pointers[1] != MAP_FAILED);
+    sigfillset(&all);
+    act.sa_mask = all;
+    CHECK(sigaction(SIGUSR1, &act, NULL) == 0);
+    for (int i = 0; i < 600; i++) {
+        if (i == 300)
+            CHECK(sigprocmask(SIG_SETMASK, &all, NULL) == 0);
+        churn();
+        if (i < 300)
+            raise(SIGUSR1);
+        else
+            pass_bad_pointers(0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -362,7 +435,9 @@ int main(int argc, char **argv)
                   {"raw-child-masks", raw_child_masks},
                   {"blocked-forks", blocked_forks},
                   {"forking-threads", forking_threads},
-                  {"edited-entries", edited_entries}};
+                  {"edited-entries", edited_entries},
+                  {"interrupted-maskers", interrupted_maskers},
+                  {"blocked-efault", blocked_efault}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -34,6 +34,8 @@ int main(int argc, char **argv)
         printf("%u\n", result[i]);
     }
     fflush(stdout);
-    volatile char *short_of = malloc(8);
-    return argc > 1 ? short_of[8 * argc] : 0;
+    char *volatile short_of = malloc(8);
+    int beyond = argc > 1 ? short_of[8 * argc] : 0;
+    free(short_of);
+    return beyond;
 }

@@ -390,6 +390,34 @@ static void maps(void)
     run_all(mapper, THREADS);
 }
 
+/* --- rights there and back: lines of a page are chosen while it is read-only, and again while it is not ---
+ */
+
+static void *spinner(void *me)
+{
+    uint32_t state = (uint32_t)(long)me;
+    while (atomic_load(&go_on))
+        churn_some(0, 0, &state, 1000);
+    return NULL;
+}
+
+static void rights(void)
+{
+    pthread_t id;
+    uint32_t state = 3;
+    start(&id, spinner, 1);
+    for (int i = 0; i < 300; i++) {
+        CHECK(mprotect(pool, PAGES * PAGE, PROT_READ) == 0);
+        churn_some(0, PAGES, &state, 30000);
+        CHECK(mprotect(pool, PAGES * PAGE, PROT_READ | PROT_WRITE) == 0);
+        churn_some(0, PAGES, &state, 30000);
+        for (int k = 0; k < PAGES; k++)
+            pool[k * PAGE + i % 64 * 64]++;
+    }
+    atomic_store(&go_on, 0);
+    join(id);
+}
+
 /* --- a write barrier of the program's own: SIGSEGV, and what it is reported --- */
 
 static uint8_t *guarded; /* pages that are read-only at times */
@@ -774,7 +802,8 @@ int main(int argc, char **argv)
                   {"come", come_and_go}, {"processes", processes}, {"maps", maps},
                   {"barrier", barrier},  {"signals", signals},     {"robust", dead_owners},
                   {"cancel", cancelled}, {"stop", stopped},        {"stacks", stacks},
-                  {"raw", raw},          {"quit", quits},          {"main", main_goes}};
+                  {"raw", raw},          {"quit", quits},          {"main", main_goes},
+                  {"rights", rights}};
     const char *scene = argc > 1 ? argv[1] : "";
     setvbuf(stdout, NULL, _IOLBF, 1024);
     make_pool();

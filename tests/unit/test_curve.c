@@ -410,10 +410,48 @@ static void refuses_and_leaves_untouched(void **state)
     free(b);
 }
 
+/* The example of monotone.c; a NaN stays; bounds keep their order; nothing falling is nearer. */
+static void monotone_is_the_nearest_falling_curve(void **state)
+{
+    struct random_state random;
+    (void)state;
+    struct curve_point example[] = {
+        {1, 5, 5, 5}, {2, 3, 3, 3}, {3, NAN, NAN, NAN}, {4, 4, 4, 4}, {5, 1, 1, 1}};
+    assert_int_equal(curve_make_monotone(example, 5), 0);
+    const double expected[] = {5, 3.5, NAN, 3.5, 1};
+    for (int i = 0; i < 5; i++)
+        assert_true(i == 2 ? isnan(example[i].miss_ratio)
+                           : fabs(example[i].miss_ratio - expected[i]) < 1e-12);
+    random_seed(&random, 11);
+    for (int round = 0; round < 200; round++) {
+        enum { N = 12 };
+        struct curve_point points[N];
+        double before[N], sum = 0, square = 0;
+        for (int i = 0; i < N; i++) {
+            double value = before[i] = random_unit(&random);
+            points[i] = (struct curve_point){i + 1, value, value - random_unit(&random) / 4,
+                                             value + random_unit(&random) / 4};
+        }
+        assert_int_equal(curve_make_monotone(points, N), 0);
+        for (int i = 0; i < N; i++) {
+            assert_true(i == 0 || points[i].miss_ratio <= points[i - 1].miss_ratio + 1e-12);
+            assert_true(points[i].low <= points[i].miss_ratio + 1e-12 &&
+                        points[i].miss_ratio <= points[i].high + 1e-12);
+            /* A projection on a convex cone: the residual is orthogonal to the result, ... */
+            sum += (before[i] - points[i].miss_ratio) * points[i].miss_ratio;
+            square += before[i] - points[i].miss_ratio;
+            /* ... and no step at the front, which falls, too, is nearer. */
+            assert_true(square < 1e-12);
+        }
+        assert_true(fabs(sum) < 1e-12 && fabs(square) < 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cyclic_scan),
+        cmocka_unit_test(monotone_is_the_nearest_falling_curve),
         cmocka_unit_test(exact_is_the_cache),
         cmocka_unit_test(statstack_is_its_definition),
         cmocka_unit_test(statstack_windows),

@@ -105,7 +105,9 @@ static void make_blocks(struct test *t, struct random_state *random)
     }
 }
 
-/* Values that make sense for string instructions now and then: five words, see wire.h. */
+/* Values that make sense for string instructions now and then: five words, see wire.h. Below 2^42, so that no
+ * sum of a base, eight times an index and fs wraps around the 48 bits that the decoders keep of an address.
+ */
 static size_t make_record(struct test *t, struct random_state *random, size_t at)
 {
     uint32_t id = 1 + (uint32_t)random_below(random, BLOCKS - 1);
@@ -114,7 +116,7 @@ static size_t make_record(struct test *t, struct random_state *random, size_t at
         n = WORDS - at; /* the last one, cut off */
     t->words[at] = id | (uint64_t)t->nwords[id] << WIRE_ID_BITS;
     for (size_t i = 1; i < n; i++)
-        t->words[at + i] = random_next(random) >> (20 + random_below(random, 44));
+        t->words[at + i] = random_next(random) >> (22 + random_below(random, 42));
     return n;
 }
 

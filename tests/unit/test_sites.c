@@ -10,8 +10,10 @@
 #include <cmocka.h>
 #include "base/hist.h"
 #include "base/leb128.h"
+#include "base/octaves.h"
 #include "base/random.h"
 #include "collect/reduce/sites.h"
+#include "collect/tunables.h"
 #include "model/shares.h"
 #include "profile/site-counts.h"
 
@@ -119,7 +121,7 @@ static void count_some(struct sites *s, struct random_state *random, struct read
 
 static void counts_survive_the_way_into_the_profile(void **state)
 {
-    struct sites *s = sites_new(NULL);
+    struct sites *s = sites_new(1, NULL);
     struct random_state random;
     (void)state;
     random_seed(&random, 7);
@@ -132,7 +134,7 @@ static void counts_survive_the_way_into_the_profile(void **state)
         for (int batch = 0; batch < 3; batch++) {
             count_some(s, &random, expected, &lines);
             if (burst % 2 != 0) /* full mode: several buffers */
-                assert_int_equal(sites_next_buffer(s), 0);
+                sites_next_buffer(s);
         }
         assert_int_equal(sites_end(s, used, &bytes, &size), 0);
         const struct site_counts_reader reader = {take_block, take_entry, found};
@@ -158,6 +160,68 @@ static void counts_survive_the_way_into_the_profile(void **state)
     uint8_t *used = calloc(1, WIRE_MAX_BLOCKS / 8);
     assert_int_equal(sites_end(s, used, &bytes, &size), 0);
     assert_int_equal(size, 0); /* nothing is left over */
+    free(used);
+    sites_free(s);
+}
+
+struct sums {
+    uint64_t near[2], far, first; /* near: by reference */
+};
+
+static int sum_block(void *ctx, uint32_t block, uint64_t executions)
+{
+    (void)ctx, (void)block, (void)executions;
+    return 0;
+}
+
+static int sum_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
+                     uint64_t count)
+{
+    struct sums *sums = ctx;
+    (void)block, (void)object;
+    if (what >= SITE_COUNT_FIRST && what < SITE_COUNT_FIRST + OCTAVES_BINS)
+        sums->first += count;
+    else if (what < SITE_COUNT_STACK + octaves_bin(COLLECT_NEAR_LINES))
+        sums->near[reference] += count;
+    else
+        sums->far += count;
+    return 0;
+}
+
+/* Full mode counts a sample of the near reuses, and all others. */
+static void near_reuses_are_sampled(void **state)
+{
+    enum { N = 1000, BATCHES = 100 };
+    struct sites *s = sites_new(8, NULL);
+    struct sums sums = {0};
+    uint32_t sites[N];
+    static const uint64_t lines[N];
+    uint8_t *used = calloc(1, WIRE_MAX_BLOCKS / 8);
+    const uint8_t *bytes;
+    size_t size;
+    (void)state;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        struct stackdist_far *far = sites_far(s, N);
+        assert_non_null(far);
+        far->n = 0;
+        for (uint32_t i = 0; i < N; i++) {
+            sites[i] = DECODE_SITE(3, i % 4 == 0);
+            far->at[far->n] = i;
+            far->stack[far->n++] = i % 10 == 0   ? STACKDIST_COLD
+                                   : i % 10 == 1 ? COLLECT_NEAR_LINES + i
+                                                 : 16 + i % (COLLECT_NEAR_LINES - 16);
+        }
+        assert_int_equal(sites_take(s, lines, sites, N, NULL), 0);
+    }
+    assert_int_equal(sites_end(s, used, &bytes, &size), 0);
+    assert_int_equal(site_counts_read(bytes, size, &(struct site_counts_reader){sum_block, sum_entry, &sums}),
+                     0);
+    assert_int_equal(sums.first, BATCHES * N / 10);
+    assert_int_equal(sums.far, BATCHES * N / 10);
+    /* 10,000 counted events: five standard errors are 4%. A quarter of them are of reference 1. */
+    double near = 0.8 * BATCHES * N;
+    assert_true(fabs((double)(sums.near[0] + sums.near[1]) / near - 1) < 0.04);
+    assert_true(fabs((double)sums.near[1] / (near * 0.25) - 1) < 0.1);
     free(used);
     sites_free(s);
 }
@@ -318,12 +382,44 @@ static void intervals_hold_the_truth(void **state)
     assert_in_range(held, 360, 396);
 }
 
+/* Two bursts as in the essay of shares.c, beside 80 misses that are no sample, of which the group has 50: M =
+ * 100, q = (50 + 10) / 100; residuals 4 - 6 and 6 - 6, around their mean -1 and 1; variance 2 * 2 / 100^2. */
+static void a_part_that_is_no_sample(void **state)
+{
+    struct shares *s = shares_new(2, 0, 0, 0);
+    struct shares_result result;
+    (void)state;
+    assert_non_null(s);
+    shares_add(s, 0, 100, 50, 0);
+    shares_add(s, 1, 100, 30, 0);
+    assert_true(shares_exact(s) == 200);
+    shares_result(s, 0, &result); /* nothing is known of the rest */
+    assert_true(result.misses_share == 0.625 && !result.enough);
+    assert_true(result.share_low == 0 && result.share_high == 1 && result.ratio_low == 0 &&
+                result.ratio_high == 1);
+    for (int burst = 0; burst < 2; burst++) {
+        shares_add(s, 0, 10, burst ? 6 : 4, 0);
+        shares_add(s, 1, 10, burst ? 4 : 6, 0);
+        shares_burst(s, 1);
+    }
+    shares_result(s, 0, &result);
+    assert_true(fabs(result.misses_share - 0.6) < 1e-12);
+    assert_true(fabs(result.references - 120) < 1e-9);
+    assert_true(fabs(result.miss_ratio - 0.5) < 1e-12);
+    assert_true(fabs(result.share_high - result.misses_share - 1.96 * 2 / 100) < 1e-9);
+    shares_total(s, &result);
+    assert_true(fabs(result.misses - 100) < 1e-9);
+    shares_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(octaves_have_the_histograms_edges),
+        cmocka_unit_test(a_part_that_is_no_sample),
         cmocka_unit_test(numbers_of_variable_length),
         cmocka_unit_test(counts_survive_the_way_into_the_profile),
+        cmocka_unit_test(near_reuses_are_sampled),
         cmocka_unit_test(shares_by_hand),
         cmocka_unit_test(shares_of_what_is_not_decided),
         cmocka_unit_test(far_shares_by_hand),

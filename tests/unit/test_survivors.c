@@ -133,7 +133,7 @@ static void test_sets_avx512(void **state)
 
 /* Ends the burst, stores it, chooses: the number of requests. */
 static size_t choose(struct burst *b, struct profile *p, struct profile_burst *row, struct watches *w,
-                     const struct watch_request **requests)
+                     size_t followed, int unwatched, const struct watch_request **requests)
 {
     struct burst_summary s;
     struct error err;
@@ -144,7 +144,9 @@ static size_t choose(struct burst *b, struct profile *p, struct profile_burst *r
                                       .tid = row->tid,
                                       .survivors = s.survivors,
                                       .n = s.lines,
-                                      .touches = s.touches};
+                                      .touches = s.touches,
+                                      .followed = followed,
+                                      .unwatched = unwatched};
     long n = watches_choose(w, &burst, requests, &err);
     assert_true(n >= 0);
     return (size_t)n;
@@ -173,7 +175,7 @@ static void test_choice(void **state)
         struct profile_burst row = {.process = 3, .tid = 4, .references = 20};
         assert_int_equal(burst_begin(b, round == 0, &err), 0);
         assert_int_equal(burst_touch(b, lines, 20), 0);
-        assert_int_equal(choose(b, p, &row, w, &requests), 5);
+        assert_int_equal(choose(b, p, &row, w, 0, 0, &requests), 5);
         for (size_t i = 0; i < 5; i++) {
             const struct watch_request *r = &requests[i];
             assert_true(r->process == 3 && r->tid == 4 && r->burst == row.id);
@@ -201,7 +203,27 @@ static void test_choice(void **state)
     struct profile_burst row = {.references = 20};
     assert_int_equal(burst_begin(b, 0, &err), 0);
     assert_int_equal(burst_touch(b, lines, 20), 0);
-    assert_int_equal(choose(b, p, &row, w, &requests), 10);
+    assert_int_equal(choose(b, p, &row, w, 0, 0, &requests), 10);
+    /* Those to be followed in the tail come after those to be watched, and are drawn alike. */
+    uint64_t followed[10] = {0};
+    watches_set_per_burst(w, 2);
+    for (int round = 0; round < 1000; round++) {
+        row = (struct profile_burst){.references = 20};
+        assert_int_equal(burst_begin(b, 0, &err), 0);
+        assert_int_equal(burst_touch(b, lines, 20), 0);
+        assert_int_equal(choose(b, p, &row, w, 3, round % 2, &requests), round % 2 ? 3 : 5);
+        for (int i = round % 2 ? 0 : 2, k = 0; k < 3; k++) {
+            assert_true(requests[i + k].in_tail);
+            followed[requests[i + k].position]++;
+        }
+        assert_true(round % 2 || (!requests[0].in_tail && !requests[1].in_tail));
+    }
+    for (int i = 0; i < 10; i++)
+        assert_in_range(followed[i], 220, 380);
+    row = (struct profile_burst){.references = 20};
+    assert_int_equal(burst_begin(b, 0, &err), 0);
+    assert_int_equal(burst_touch(b, lines, 20), 0);
+    assert_int_equal(choose(b, p, &row, w, 16, 0, &requests), 10); /* no more than there are */
     /* All sets have the same ten reuses. */
     struct hist *h = malloc(sizeof *h);
     assert_int_equal(profile_get_sets(p, 1, 2, h, &err), 0);

@@ -13,6 +13,8 @@
 #include <cmocka.h>
 #include "symbols/demangle.h"
 #include "symbols/image.h"
+#include "symbols/jit-map.h"
+#include "symbols/types.h"
 
 static const char source[] = "extern int table[];\n"
                              "int table[1000];\n"
@@ -186,7 +188,15 @@ static void names(void **state)
         {"_ZNK3FooltERKS_", "Foo::operator<"},
         {"_ZN12_GLOBAL__N_14walkEi", "(anonymous namespace)::walk"},
         {"_ZN3FoocvmEv", "Foo::operator unsigned long"},
-        {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", "alloc::vec::Vec$LT$T$GT$::push"},
+        {"_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", "alloc::vec::Vec<T>::push"},
+        {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
+         "3bar17h930b740aa94f1d3aE",
+         "<Test + 'static as foo::Bar<Test>>::bar"},
+        {"_ZN20_$LT$$u5b$T$u5d$$GT$3len17h0123456789abcdefE", "<[T]>::len"},
+        {"_ZN4core3ptr7$u$uzz$17h0123456789abcdefE", "core::ptr::$u$uzz$"},
+        {"_RNvMNtCs6GmmlP4bgsG_1r4gridINtB2_5TablemE3sumB4_", "<r::grid::Table<u32>>::sum"},
+        {"_RNvCs6GmmlP4bgsG_1r4main", "r::main"},
+        {"_Rnonsense", "_Rnonsense"},
         {"_Znonsense", "_Znonsense"},
         {"__grid_MOD_along_rows", "grid::along_rows"},
         {"__MOD_x", "__MOD_x"},
@@ -215,6 +225,93 @@ static void vdso(void **state)
     symbols_image_close(image);
 }
 
+/* Types that refer to each other in a circle are no types. */
+static void types_in_a_circle(void **state)
+{
+    static const char text[] =
+        "  .data\n  .globl table\n  .type table, @object\n  .size table, 64\ntable: .zero 64\n"
+        "  .section .debug_abbrev,\"\",@progbits\n"
+        "  .uleb128 1, 0x11\n  .byte 1, 0, 0\n"                                    /* unit */
+        "  .uleb128 2, 0x34\n  .byte 0\n  .uleb128 0x02, 0x18, 0x49, 0x13, 0, 0\n" /* variable */
+        "  .uleb128 3, 0x16\n  .byte 0\n  .uleb128 0x49, 0x13, 0, 0\n"             /* typedef */
+        "  .byte 0\n"
+        "  .section .debug_info,\"\",@progbits\n"
+        "  .long end - begin\nbegin: .value 4\n  .long 0\n  .byte 8\n"
+        "  .uleb128 1, 2\n  .uleb128 9\n  .byte 3\n  .quad table\n  .long one - begin + 4\n"
+        "one: .uleb128 3\n  .long two - begin + 4\n"
+        "two: .uleb128 3\n  .long one - begin + 4\n"
+        "  .byte 0\nend:\n  .section .note.GNU-stack,\"\",@progbits\n";
+    char path[64], command[256], line[64];
+    unsigned long long address = 0;
+    struct symbols_field field;
+    (void)state;
+    FILE *f = fopen("circle.s", "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/libcircle.so", folder);
+    snprintf(command, sizeof command, "gcc -shared -o %s circle.s && nm %s | sed -n 's/ D table//p' > where",
+             path, path);
+    assert_int_equal(system(command), 0);
+    f = fopen("where", "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    fclose(f);
+    address = strtoull(line, NULL, 16);
+    struct symbols_types *types = symbols_types_open(path);
+    assert_non_null(types);
+    assert_int_equal(symbols_types_find(types, address, 0, &field), -1);
+    symbols_types_close(types);
+}
+
+/* Of entries at the same address the last one counts; other lines, and files that are no maps, are ignored.
+ */
+static void map_of_a_jit_compiler(void **state)
+{
+    char path[SYMBOLS_JIT_MAP_PATH];
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    (void)state;
+    symbols_jit_map_path(4294967295u, path); /* no process has that number */
+    assert_string_equal(path, "/tmp/perf-4294967295.map");
+    assert_true(symbols_jit_map_is(path));
+    assert_false(symbols_jit_map_is("/tmp/perf-1.map.old"));
+    assert_false(symbols_jit_map_is("/tmp/perf-x.map"));
+    assert_false(symbols_jit_map_is("/tmp/perf-01.map"));
+    unlink(path);
+    assert_null(symbols_jit_map_open(path));
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("1000 100 first\n2000 1000 wide\n2100 10 inside\n1080 100 second, with spaces\nnonsense\n"
+          "3000\n3000 zz zz\n3000 0 empty\nffffffffffffffff 10 beyond\n3000 10 \n2200 10 last, without a "
+          "newline",
+          f);
+    fclose(f);
+    struct jit_map *map = symbols_jit_map_open(path);
+    assert_non_null(map);
+    assert_null(symbols_jit_map_find(map, 0xfff));
+    assert_string_equal(symbols_jit_map_find(map, 0x1000), "first");
+    assert_string_equal(symbols_jit_map_find(map, 0x1080), "second, with spaces");
+    assert_string_equal(symbols_jit_map_find(map, 0x117f), "second, with spaces");
+    assert_null(symbols_jit_map_find(map, 0x1180));
+    assert_string_equal(symbols_jit_map_find(map, 0x2105), "inside");
+    assert_string_equal(symbols_jit_map_find(map, 0x2110), "wide");
+    assert_string_equal(symbols_jit_map_find(map, 0x220f), "last, without a newline");
+    assert_null(symbols_jit_map_find(map, 0x3000));
+    assert_null(symbols_jit_map_find(map, UINT64_MAX));
+    symbols_jit_map_close(map);
+    struct symbols_image *image = symbols_image_open(path);
+    assert_non_null(image);
+    assert_int_equal(symbols_image_frames(image, 0x1001, frames), 1);
+    assert_string_equal(frames[0].function, "first");
+    assert_int_equal(symbols_image_frames(image, 1, frames), 0);
+    assert_string_equal(symbols_image_build_id(image), "");
+    symbols_image_close(image);
+    unlink(path);
+    assert_int_equal(symlink("/etc/passwd", path), 0); /* anybody may make one in /tmp */
+    assert_null(symbols_jit_map_open(path));
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +321,8 @@ int main(void)
         cmocka_unit_test(files_that_are_none),
         cmocka_unit_test(names),
         cmocka_unit_test(vdso),
+        cmocka_unit_test(types_in_a_circle),
+        cmocka_unit_test(map_of_a_jit_compiler),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

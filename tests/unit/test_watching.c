@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "collect/watch/burst-tail.h"
 #include "collect/watch/choose.h"
 #include "collect/objects/vma.h"
 #include "model/clock.h"
@@ -64,6 +65,58 @@ static void draws_hot_pages_rarely_and_without_bias(void **state)
     assert_int_equal(chooser_draw(c, s, 3, TOUCHES, 5, &random, out), 3);
     assert_true(out[0].weight == 1 && out[1].weight == 1 && out[2].weight == 1);
     chooser_free(c);
+}
+
+static void looks_through_the_tail_of_a_burst(void **state)
+{
+    (void)state;
+    enum { RECORDS = 1000, ID = 5 };
+    static uint32_t offset[WIRE_MAX_BLOCKS];
+    static uint64_t words[2 * RECORDS];
+    _Alignas(16) char templates[4096] = {0};
+    struct {
+        struct wire_block head;
+        struct wire_ref ref;
+    } block = {.head = {.pc = 0x1000, .nwords = 2, .nrefs = 1, .ninsns = 1},
+               .ref = {.size = 8, .rw = WIRE_LOAD, .slot = 1, .pc_offset = 6}};
+    memcpy(templates + 64, &block, sizeof block);
+    offset[ID] = 64;
+    for (size_t i = 0; i < RECORDS; i++) { /* lines 100 to 199, again and again */
+        words[2 * i] = ID | 2 << WIRE_ID_BITS;
+        words[2 * i + 1] = UINT64_C(64) * (100 + i % 100);
+    }
+    assert_int_equal(decode_whole_records(words, 2 * RECORDS, 2 * RECORDS), 2 * RECORDS);
+    assert_int_equal(decode_whole_records(words, 2 * RECORDS, 301), 300);
+    assert_int_equal(decode_whole_records(words, 2 * RECORDS, 0), 0);
+
+    struct decode_source source = {templates, sizeof templates, offset};
+    struct wire_desc desc = {.last_insns = UINT32_MAX};
+    struct decoder *d = decoder_new(64, &source, NULL);
+    struct burst_tail *t = burst_tail_new();
+    assert_true(d != NULL && t != NULL);
+    for (int round = 0; round < 2; round++) { /* what it found once is forgotten */
+        burst_tail_begin(t);
+        burst_tail_follow(t, 150);
+        burst_tail_follow(t, 250);
+        burst_tail_follow(t, 150 + (uint64_t)round);
+        /* From line 120 on. */
+        assert_int_equal(burst_tail_decode(t, d, &desc, words + 40, 2 * RECORDS - 40, UINT64_MAX), 0);
+        assert_int_equal(burst_tail_touches(t), RECORDS - 20);
+        assert_int_equal(burst_tail_steps(t), RECORDS - 20);
+        assert_int_equal(burst_tail_find(t, 150)->before, 30);
+        assert_int_equal(burst_tail_find(t, 150)->pc, 0x1006);
+        assert_null(burst_tail_find(t, 250));
+        assert_int_equal(burst_tail_find(t, 151) != NULL, round);
+    }
+    /* More lines than there is room for are ignored; the tail ends after so many touches. */
+    burst_tail_begin(t);
+    for (uint64_t line = 0; line < 2 * TAIL_MOST_LINES; line++)
+        burst_tail_follow(t, 100 + line);
+    assert_int_equal(burst_tail_decode(t, d, &desc, words, 2 * RECORDS, 10), 0);
+    assert_true(burst_tail_touches(t) > 10);
+    assert_int_equal(burst_tail_find(t, 100)->before, 0);
+    burst_tail_free(t);
+    decoder_free(d);
 }
 
 static void finds_mappings(void **state)
@@ -182,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_hot_pages_rarely_and_without_bias),
+        cmocka_unit_test(looks_through_the_tail_of_a_burst),
         cmocka_unit_test(finds_mappings),
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),

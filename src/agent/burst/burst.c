@@ -91,8 +91,9 @@ static void start_buffer(struct thread *t, int index)
 {
     add_guard_page(index);
     t->translation.buffer = index;
-    t->burst.buffer_start = buffer_address(index);
-    t->translation.buffer_end = t->burst.buffer_start + session->buffer_bytes / sizeof *t->burst.buffer_start;
+    uint64_t bytes = agent_records_all() ? session->full_bytes : session->buffer_bytes;
+    t->translation.buffer_end = buffer_address(index) + session->buffer_bytes / sizeof(uint64_t);
+    t->burst.buffer_start = t->translation.buffer_end - bytes / sizeof(uint64_t);
     t->burst.start_ns = sys_clock_ns(CLOCK_MONOTONIC);
     t->burst.cpu_start_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->burst.fs_base);
@@ -100,12 +101,14 @@ static void start_buffer(struct thread *t, int index)
     t->burst.heap_start = __atomic_load_n(&proc->heap.head, __ATOMIC_RELAXED);
 }
 
-/* Memory of translations, buffers shared with the collector, and structures of threads. */
+/* Memory of translations, buffers shared with the collector that were used, and structures of threads. */
 static uint64_t memory_bytes(void)
 {
-    uint64_t each = offsetof(struct thread, tables.jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
-    return arch_memory() + session->nbuffers * session->buffer_stride + proc->template_used +
-           threads_made() * each;
+    uint64_t used = 0,
+             each = offsetof(struct thread, tables.jumps) + SIGNAL_STACK_BYTES + DISPATCH_STACK_BYTES;
+    for (uint64_t left = __atomic_load_n(&has_guard_page, __ATOMIC_RELAXED); left; left &= left - 1)
+        used++;
+    return arch_memory() + used * session->buffer_stride + proc->template_used + threads_made() * each;
 }
 
 static uint64_t string_hits_since_last(const struct thread *t)
@@ -133,6 +136,8 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
                             .end = (uint32_t)end,
                             .end_detail = detail,
                             .last_insns = last_insns,
+                            .first_word =
+                                (uint64_t)(t->burst.buffer_start - buffer_address(t->translation.buffer)),
                             .words = (uint64_t)(end_of_words - t->burst.buffer_start),
                             .burst = t->burst.number,
                             .start_ns = t->burst.start_ns,
@@ -420,9 +425,9 @@ static uint32_t why_no_code(const struct thread *t, int in_sequence)
                                                         : WIRE_NATIVE_CODE;
 }
 
-/* Prepares a recorded burst, or the counting stretch before it, at pc, and returns its code. 0: there is
- * none, and the buffer is returned. */
-static uint64_t begin_translated(struct thread *t, uint64_t pc)
+/* Prepares a recorded burst (full: of full mode), or the counting stretch before it, at pc, and returns its
+ * code. 0: there is none, and the buffer is returned. */
+static uint64_t begin_translated(struct thread *t, uint64_t pc, int full)
 {
     uint64_t code = arch_translate(t, pc);
     int in_sequence = t->translation.abort_pc != 0;
@@ -445,7 +450,7 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc)
         return code;
     }
     t->burst.pc = pc;
-    t->burst.full = agent_records_all();
+    t->burst.full = full;
     t->burst.number = __atomic_add_fetch(&proc->next_burst, 1, __ATOMIC_RELAXED);
     t->generated.cursor = t->burst.buffer_start;
     count_add(&proc->count.bursts, 1);
@@ -456,7 +461,7 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc)
 static void begin_recording(struct thread *t, ucontext_t *uc)
 {
     start_buffer(t, t->translation.buffer);
-    uint64_t code = begin_translated(t, arch_pc(uc));
+    uint64_t code = begin_translated(t, arch_pc(uc), agent_records_all());
     if (code) {
         arch_set_pc(uc, code);
         return;
@@ -478,6 +483,7 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
     } else if (verdict == COUNT_RECORD) {
         arch_restore(t, uc);
         count_end(t);
+        count_recorded(t);
         t->timing.was_counted = 0;
         begin_recording(t, uc);
     }
@@ -509,21 +515,28 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     if (regions_check())
         arch_flush();
     ops->begins(t);
+    /* Decided once: full mode may end while the thread waits for a buffer. What it then recorded, at no
+     * random moment, would represent hours. */
+    int full = agent_records_all();
     t->translation.counts = count_wanted(t, uc);
     /* With --clock count-always a stretch is long, and must not keep a buffer from others. */
     if (!(t->translation.counts && count_always())) {
         t->native.refused = WIRE_NATIVE_BUFFER;
         if (!take_buffer_for(t))
             goto out;
+        if (full && !agent_records_all()) {
+            burst_discard_buffer(t);
+            goto out;
+        }
         start_buffer(t, t->translation.buffer);
     }
     t->timing.entered_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     arch_mark_inside(t);
-    uint64_t code = begin_translated(t, pc);
+    uint64_t code = begin_translated(t, pc, full);
     if (code) {
         ops->entered(t);
         enter_translated(t, uc, code);
-        t->burst.always_translated = agent_always_translated();
+        t->burst.always_translated = full || agent_always_translated();
         return 1;
     }
 out:
@@ -600,7 +613,7 @@ static int regain_buffer(struct thread *t)
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
     burst_step_resolved(t, uc);
-    if (burst_signal_pending(uc)) {
+    if (burst_signal_pending(uc) && !arch_step_would_kill(uc)) {
         int blocked = t->burst.step_trap_blocked;
         burst_step(t, uc); /* the handler runs first, then the next instruction, then this function again */
         t->burst.step_trap_blocked |= blocked;
@@ -655,6 +668,13 @@ void burst_leave(struct thread *t, ucontext_t *uc)
         t->state = THREAD_STEPPING;
         t->translation.leave_end = WIRE_END_CODE;
         t->burst.step_trap_blocked = t->translation.return_trap_blocked;
+        if (t->translation.return_triggers) { /* rt_sigreturn unblocks it */
+            uint64_t mask;
+            memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+            mask |= SIGNAL_BIT(SIGTRAP);
+            memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+            thread_trigger(t);
+        }
         return;
     }
     burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, t->generated.cursor,
@@ -672,6 +692,7 @@ void burst_step(struct thread *t, ucontext_t *uc)
         arch_leave(t);
     arch_mark_outside(t);
     t->state = THREAD_STEPPING;
+    t->translation.return_triggers = 0;
     t->translation.leave_end = WIRE_END_CODE;
     arch_set_step(uc, 1);
 }

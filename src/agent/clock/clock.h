@@ -38,6 +38,7 @@ enum count_verdict {
 enum count_verdict count_stop(struct thread *t, ucontext_t *uc);
 /* --clock count-always: there was no buffer for the burst of that verdict. */
 void count_not_recorded(struct thread *t, ucontext_t *uc);
+void count_recorded(struct thread *t);    /* there was one */
 void count_marked(struct thread *t);      /* the counter has reached its mark */
 void count_call_begins(struct thread *t); /* a system call of the target begins in counting code */
 void count_call_ends(struct thread *t);   /* ... and has returned */

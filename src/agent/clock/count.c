@@ -377,7 +377,7 @@ static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
     struct counting *c = &t->clock;
     if (count_always()) {
         if (total >= c->burst_at) {
-            c->burst_gap = c->gap_refs;
+            c->burst_gap = c->skipped_gaps + c->gap_refs;
             plan_burst(t, total);
             return 1;
         }
@@ -426,8 +426,14 @@ enum count_verdict count_stop(struct thread *t, ucontext_t *uc)
 void count_not_recorded(struct thread *t, ucontext_t *uc)
 {
     uint64_t aim;
+    t->clock.skipped_gaps = t->clock.burst_gap;
     begin_lap(t, t->clock.total, &aim);
     go_on(t, uc, aim);
+}
+
+void count_recorded(struct thread *t)
+{
+    t->clock.skipped_gaps = 0;
 }
 
 uint64_t count_work_begins(const struct thread *t)

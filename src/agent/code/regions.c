@@ -169,9 +169,9 @@ static void add_line(const char *line, size_t length)
             return;
         }
     if (!fixed) {
-        line = "[jit]";
+        line = WIRE_JIT_MODULE;
         i = 0;
-        length = 5;
+        length = sizeof WIRE_JIT_MODULE - 1;
     }
     r->module = add_module(number[0], number[1], number[2], line + i, length - i);
     if (r->module != UINT32_MAX && line[i] == '/')

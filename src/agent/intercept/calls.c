@@ -154,7 +154,8 @@ unsigned calls_code_changed(long number, const uint64_t *args, struct span code[
 {
     code[0] = (struct span){args[0], args[1]};
     switch (number) {
-    case SYS_mmap:
+    case SYS_mmap: /* elsewhere it replaces nothing, and its address may be 0 */
+        return (args[3] & MAP_FIXED) != 0;
     case SYS_munmap:
     case SYS_mprotect:
     case SYS_pkey_mprotect:
@@ -240,7 +241,7 @@ static int emulate_signal_call(struct thread *t, ucontext_t *uc, long number, co
         result = signals_mask_in(t, &mask, 1, args);
         memcpy(&uc->uc_sigmask, &mask, sizeof mask);
     } else if (number == SYS_rt_sigaction && !is_libc_signal(number, args)) {
-        result = signals_action_call(args);
+        result = signals_action_call(t, args);
     } else if (number != SYS_sigaltstack || !signals_altstack_call(t, arch_sp(uc), args, &result)) {
         return 0;
     }

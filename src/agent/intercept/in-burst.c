@@ -28,7 +28,7 @@ static int emulate_signal_call(struct thread *t, long number, const uint64_t *ar
     case SYS_rt_sigaction:
         if (is_agent)
             return 0;
-        *result = signals_action_call(args);
+        *result = signals_action_call(t, args);
         if (session->watch && watch_several_threads())
             signals_intercept_libc();
         return 1;
@@ -69,6 +69,14 @@ static int sends_fault_signal(uint64_t sig)
     return (int)sig > 0 && (int)sig <= SIGSYS && FAULT_SIGNALS & SIGNAL_BIT((int)sig);
 }
 
+/* Has rt_sigreturn lead back to the agent. 0: not possible. */
+static int prepare_return(struct thread *t)
+{
+    enum arch_return how = arch_step_at_sigreturn(t->generated.app_rsp, &t->translation.return_trap_blocked);
+    t->translation.return_triggers = how == ARCH_RETURN_TRIGGERS;
+    return how != ARCH_RETURN_UNKNOWN;
+}
+
 enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t *args, long *result)
 {
     if (t->burst.is_probe) /* pages may be protected: the call must be diverted */
@@ -90,10 +98,8 @@ enum syscall_way syscall_in_burst(struct thread *t, long number, const uint64_t 
     case SYS_exit:
         return end_burst(t, WIRE_END_EXIT, number);
     case SYS_rt_sigreturn:
-        if (keeps_translating(t) &&
-            arch_step_at_sigreturn(t->generated.app_rsp, &t->translation.return_trap_blocked))
-            return SYSCALL_RETURN;
-        return end_burst(t, WIRE_END_SYSCALL, number);
+        return keeps_translating(t) && prepare_return(t) ? SYSCALL_RETURN
+                                                         : end_burst(t, WIRE_END_SYSCALL, number);
     case SYS_rt_sigprocmask:
     case SYS_rt_sigaction:
     case SYS_sigaltstack:

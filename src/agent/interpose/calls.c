@@ -143,7 +143,12 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
 static int is_filter(long program)
 {
     struct sock_fprog filter;
-    return !signals_uninstalled() && safe_copy(&filter, (const void *)program, sizeof filter) == 0;
+    if (signals_uninstalled())
+        return 0;
+    unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
+    int readable = safe_copy(&filter, (const void *)program, sizeof filter) == 0;
+    signals_block_faults(blocked);
+    return readable;
 }
 
 static int sets_filter(long operation, long argument)

@@ -127,8 +127,12 @@ void exec_undo(struct thread *t)
 static size_t read_path(char *to, const char *path, size_t bytes)
 {
     struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)path, bytes};
-    if (!signals_uninstalled())
-        return safe_copy(to, path, bytes);
+    if (!signals_uninstalled()) {
+        unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
+        size_t missing = safe_copy(to, path, bytes);
+        signals_block_faults(blocked);
+        return missing;
+    }
     long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
     return sys_failed(got) ? bytes : bytes - (size_t)got;
 }

@@ -21,8 +21,10 @@
 #include <sys/mman.h>
 #include "agent/interpose/interpose.h"
 #include "agent/life/life.h"
+#include "agent/signals/signals.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/threads/threads.h"
 
 #define EARLY_BYTES 2048u
 #define RETRY_BYTES 65536 /* while nothing is reported */
@@ -305,13 +307,15 @@ static void report(uint64_t kind, const void *block, uint64_t bytes, const uint6
     *word(at + 4) = (uint64_t)(frame + 2);
     *word(at + 5) = frame[0];
     *word(at + 6) = frame[1];
-    for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS;) { /* the ring may wrap within */
+    unsigned blocked = signals_unblock_faults(thread_self()); /* it may be a handler, and the stack end */
+    for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS;) {        /* the ring may wrap within */
         uint64_t to = (at + WIRE_HEAP_HEAD_WORDS + i) % WIRE_HEAP_WORDS, n = WIRE_HEAP_STACK_WORDS - i;
         if (n > WIRE_HEAP_WORDS - to)
             n = WIRE_HEAP_WORDS - to;
         safe_copy(&proc->heap.ring[to], frame + 2 + i, n * sizeof(uint64_t));
         i += n;
     }
+    signals_block_faults(blocked);
     publish(at, kind, WIRE_HEAP_BLOCK_WORDS);
 }
 

@@ -42,7 +42,7 @@ long interposed_sigaction(const uint64_t *args)
 {
     child_detach_copy();
     struct thread *t = hold();
-    long ret = signals_action_call(args);
+    long ret = signals_action_call(t ? t : agent_off || !session ? NULL : thread_self(), args);
     release(t);
     return ret;
 }

@@ -7,6 +7,7 @@
 #include "agent/interpose/interpose.h"
 #include "agent/life/life.h"
 #include "agent/sys/process.h"
+#include "agent/signals/signals.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
@@ -61,7 +62,12 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
     int untracked = process_is_untracked();
     if (!agent_off && session && !untracked && surroundings_has_go())
         agent_shutdown(WIRE_OFF_GO);
-    if (agent_off || !session || untracked || stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes))
+    if (agent_off || !session || untracked)
+        return NULL;
+    unsigned blocked = signals_unblock_faults(self);
+    int will_fault = stack_bytes(attributes, &bytes) || !is_writable(id, id_bytes);
+    signals_block_faults(blocked);
+    if (will_fault)
         return NULL;
     struct thread *t = thread_make();
     if (t) {

@@ -48,7 +48,8 @@ static int claim_slot(int fd)
 {
     const struct wire_proc *parent = proc;
     for (uint32_t i = 0; i < session->nslots; i++) {
-        if (__atomic_load_n(&session->slots_taken, __ATOMIC_RELAXED) >> i & 1)
+        uint64_t *taken = &session->slots_taken[i / 64];
+        if (__atomic_load_n(taken, __ATOMIC_RELAXED) >> i % 64 & 1)
             continue;
         uint8_t *p = map_slot(fd, i);
         if (!p)
@@ -57,7 +58,7 @@ static int claim_slot(int fd)
         uint32_t expected = WIRE_PROC_FREE;
         if (__atomic_compare_exchange_n(&candidate->state, &expected, WIRE_PROC_LIVE, 0, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
-            __atomic_fetch_or(&session->slots_taken, UINT64_C(1) << i, __ATOMIC_SEQ_CST);
+            __atomic_fetch_or(taken, UINT64_C(1) << i % 64, __ATOMIC_SEQ_CST);
             slot = p;
             proc = candidate;
             own_begin(parent);

@@ -234,7 +234,7 @@ static int clear_pending_entry(struct thread *t)
  * recorded anyway. */
 static int enter_after_next(struct thread *t, ucontext_t *uc)
 {
-    if (!burst_step_begin())
+    if (arch_step_would_kill(uc) || !burst_step_begin())
         return 0;
     t->burst.enter_after_step = 1;
     t->burst.step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
@@ -530,8 +530,10 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
     if (sig == SIGTRAP && is_trigger(info)) {
         if (!t || t->ending || in_handler(t, uc))
             return 0;
-        int asked = info->si_code != TRAP_PERF && info->si_errno == THREAD_TRIGGERED;
-        if (!asked && !thread_is_due(t, info->si_code == TRAP_PERF))
+        /* A trigger that was pending already has replaced the one that a return from a handler sent. */
+        int returns = t->state == THREAD_STEPPING && t->translation.return_triggers;
+        int asked = returns || (info->si_code != TRAP_PERF && info->si_errno == THREAD_TRIGGERED);
+        if (!asked && !thread_is_due(t, info->si_code == TRAP_PERF, arch_pc(uc)))
             count_add(&proc->count.ticks, 1);
         else
             trigger(t, uc, asked);

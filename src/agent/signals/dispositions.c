@@ -257,17 +257,19 @@ long signals_action(int sig, const struct kernel_sigaction *new, struct kernel_s
     return 0;
 }
 
-long signals_action_call(const uint64_t *args)
+long signals_action_call(struct thread *t, const uint64_t *args)
 {
     struct kernel_sigaction new, old;
+    long ret = -EFAULT;
     if (uninstalled) /* the agent's handlers are gone: a fault of safe_copy would reach the target */
         return sys4(SYS_rt_sigaction, args[0], args[1], args[2], args[3]);
     if (args[3] != sizeof new.mask)
         return -EINVAL;
-    if (args[1] && safe_copy(&new, (const void *)args[1], sizeof new))
-        return -EFAULT;
-    long ret = signals_action((int)args[0], args[1] ? &new : NULL, args[2] ? &old : NULL);
+    unsigned blocked = signals_unblock_faults(t);
+    if (!args[1] || !safe_copy(&new, (const void *)args[1], sizeof new))
+        ret = signals_action((int)args[0], args[1] ? &new : NULL, args[2] ? &old : NULL);
     if (!sys_failed(ret) && args[2] && safe_copy((void *)args[2], &old, sizeof old))
-        return -EFAULT;
+        ret = -EFAULT;
+    signals_block_faults(blocked);
     return ret;
 }

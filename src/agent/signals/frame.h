@@ -37,9 +37,15 @@ extern uint64_t (*signal_dispatcher)(int sig, siginfo_t *info, ucontext_t *uc, s
  * pointer that a handler has at its first instruction in the new frame; 0: the memory cannot be written. */
 uint64_t arch_move_frame(ucontext_t **uc, siginfo_t **info, uint64_t sp);
 
-/* rt_sigreturn is about to return to the frame at sp: sets the trap flag in it, and unblocks SIGTRAP
- * (*trap_blocked: it was blocked). 0: the frame cannot be written. */
-int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked);
+/* The next instruction is a system call that may block SIGTRAP. If it is made with the trap flag set, the
+ * kernel kills the process for the trap. */
+int arch_step_would_kill(const ucontext_t *uc);
+
+/* rt_sigreturn is about to return to the frame at sp: unblocks SIGTRAP in it (*trap_blocked: it was blocked),
+ * and sets the trap flag (ARCH_RETURN_STEPS). ARCH_RETURN_TRIGGERS: the flag would kill there, and a pending
+ * SIGTRAP that is blocked until then has to do it. ARCH_RETURN_UNKNOWN: the frame cannot be written. */
+enum arch_return { ARCH_RETURN_UNKNOWN, ARCH_RETURN_STEPS, ARCH_RETURN_TRIGGERS };
+enum arch_return arch_step_at_sigreturn(uint64_t sp, int *trap_blocked);
 /* The mask of the frame that the interrupted rt_sigreturn is about to return to. 0, or -1: it cannot be read.
  */
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask);

@@ -18,13 +18,13 @@
 #define ALTSTACK_LEAST 2048u
 
 /* SIGTRAP stays unblocked, since threads that block every signal (libraries' worker threads do) would never
- * be sampled. So do the signals that report protected pages. The target is shown the mask that it requested.
- */
+ * be sampled; SIGSEGV, since the kernel kills for a fault of safe_copy otherwise; and SIGSYS if calls may be
+ * diverted. The target is shown the mask that it requested. */
 static uint64_t never_blocked(void)
 {
-    uint64_t ours = SIGNAL_BIT(SIGTRAP);
+    uint64_t ours = SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV);
     if (session->watch)
-        ours |= SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+        ours |= SIGNAL_BIT(SIGSYS);
     return ours;
 }
 
@@ -56,6 +56,36 @@ void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before
 {
     t->signals.hidden = signals_changed_mask(how, signals_hidden(t, before), mask & never_blocked());
     t->signals.blocked_with_hidden = signals_changed_mask(how, before, signals_effective(how, mask));
+}
+
+static const uint64_t faults_of_copy = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
+
+/* The mask so far. The kernel is not given pointers to the stack: the target may have allocated it itself,
+ * and its pages may be protected. A handler that interrupts this function and calls it restores the word. */
+static uint64_t open_faults(struct thread *t)
+{
+    uint64_t here = 0, *at = t ? &t->signals.mask_before : &here, saved = *at;
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults_of_copy, at, 8);
+    uint64_t before = *at;
+    *at = saved;
+    return before;
+}
+
+static unsigned faults_in(uint64_t mask)
+{
+    return (mask & SIGNAL_BIT(SIGSEGV) ? 1u : 0) | (mask & SIGNAL_BIT(SIGBUS) ? 2u : 0);
+}
+
+unsigned signals_unblock_faults(struct thread *t)
+{
+    return faults_in(open_faults(t));
+}
+
+void signals_block_faults(unsigned which)
+{
+    static const uint64_t masks[] = {0, SIGNAL_BIT(SIGSEGV), SIGNAL_BIT(SIGBUS), faults_of_copy};
+    if (which)
+        sys4(SYS_rt_sigprocmask, SIG_BLOCK, &masks[which], NULL, 8);
 }
 
 /* The checks that the kernel makes first. 0, or a negative error. */
@@ -93,28 +123,22 @@ long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t
 
 long signals_mask_call(struct thread *t, const uint64_t *args)
 {
-    uint64_t set = 0;
+    uint64_t set = 0, asked = t->signals.mask_asked, before = open_faults(t);
     int how = (int)args[0];
     long ret = read_mask(args, &set);
-    if (ret)
-        return ret;
-    /* The kernel is not given pointers to the stack: the target may have allocated it itself, and its pages
-     * may be protected. A handler that interrupts this function and calls it restores both words. */
-    uint64_t asked = t->signals.mask_asked, before_saved = t->signals.mask_before;
-    ret = sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &t->signals.mask_before, 8);
-    uint64_t before = t->signals.mask_before;
-    t->signals.mask_before = before_saved;
-    if (ret)
-        return ret;
-    /* The old mask is written and the new one noted before a signal can arrive, since its handler may jump
-     * out. */
-    ret = write_mask(args, before | signals_hidden(t, before));
-    if (args[1]) {
-        signals_note_mask(t, how, set, before);
-        t->signals.mask_asked = signals_effective(how, set);
-        sys4(SYS_rt_sigprocmask, how, &t->signals.mask_asked, NULL, 8);
-        t->signals.mask_asked = asked;
+    if (!ret) {
+        /* The old mask is written and the new one noted before a signal can arrive, since its handler may
+         * jump out. */
+        ret = write_mask(args, before | signals_hidden(t, before));
+        if (args[1]) {
+            signals_note_mask(t, how, set, before);
+            t->signals.mask_asked = signals_changed_mask(how, before, signals_effective(how, set));
+            sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->signals.mask_asked, NULL, 8);
+            t->signals.mask_asked = asked;
+            return ret;
+        }
     }
+    signals_block_faults(faults_in(before));
     return ret;
 }
 
@@ -172,13 +196,14 @@ int signals_altstack_call(struct thread *t, uint64_t sp, const uint64_t *args, l
         t->signals.app_altstack = t->signals.altstack_now;
         t->signals.altstack_now = t->signals.kernel_altstack[1];
     }
-    if (args[0] && safe_copy(&new, (const void *)args[0], sizeof new)) {
-        *result = -EFAULT;
-        return 1;
-    }
-    ret = change_altstack(t, args[0] ? &new : NULL, &before, sp);
+    unsigned blocked = signals_unblock_faults(t);
+    if (args[0] && safe_copy(&new, (const void *)args[0], sizeof new))
+        ret = -EFAULT;
+    else
+        ret = change_altstack(t, args[0] ? &new : NULL, &before, sp);
     if (!ret && args[1] && safe_copy((void *)args[1], &before, sizeof before))
         ret = -EFAULT;
+    signals_block_faults(blocked);
     *result = ret;
     return 1;
 }

@@ -81,10 +81,15 @@ uint64_t signals_effective(int how, uint64_t mask);
 void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after);
 void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before);
 uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask);
+/* safe_copy may fault, and the kernel kills for a fault whose signal is blocked, as it is in a handler with a
+ * full mask. signals_unblock_faults: returns which to pass to signals_block_faults after the copy. t is the
+ * calling thread; NULL: not followed. */
+unsigned signals_unblock_faults(struct thread *t);
+void signals_block_faults(unsigned which);
 /* The target's system calls on this state, with the kernel's results and effects; args are the call's.
  * rt_sigaction; rt_sigprocmask of a followed thread, native or in translated code; the same where the mask is
  * kept at *mask (hides: some signals must not really be blocked). */
-long signals_action_call(const uint64_t *args);
+long signals_action_call(struct thread *t, const uint64_t *args);
 long signals_mask_call(struct thread *t, const uint64_t *args);
 long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t *args);
 /* sigaltstack; sp: the caller's stack pointer. 0: the kernel must make the call, since it has the target's

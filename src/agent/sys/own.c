@@ -82,13 +82,10 @@ void *own_map_session(int fd, uint64_t offset, size_t bytes)
 
 void *own_map_session_again(uint64_t offset, size_t bytes)
 {
-    uint64_t all = session->session_bytes, end = offset + bytes;
-    long p = sys4(SYS_mremap, session, 0, all, MREMAP_MAYMOVE);
+    long p = sys4(SYS_mremap, session, 0, offset + bytes, MREMAP_MAYMOVE);
     if (sys_failed(p))
         return NULL;
     sys2(SYS_munmap, p, offset);
-    if (end < all)
-        sys2(SYS_munmap, (uint64_t)p + end, all - end);
     return (uint8_t *)p + offset;
 }
 

@@ -27,8 +27,8 @@ void thread_arm(struct thread *t);
  * An event fires repeatedly. If it ticks, the tick next to the planned moment counts. Else it fires until it
  * is set anew, which a busy collector does late; triggers until then would depend on how long the last burst
  * took to process, so they are ignored. A trigger is also ignored if the budget has postponed the planned
- * moment since. */
-int thread_is_due(struct thread *t, int event);
+ * moment since. An event at `pc` in native code is also reported as a sample of code. */
+int thread_is_due(struct thread *t, int event, uint64_t pc);
 /* No burst can begin at the interrupted place: plans the next one as if this one had taken place. */
 void thread_skip_planned(struct thread *t);
 #define THREAD_TRIGGERED 1 /* si_errno of: */

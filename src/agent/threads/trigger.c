@@ -190,11 +190,32 @@ static int is_postponed(struct thread *t, uint64_t now)
     return 1;
 }
 
-int thread_is_due(struct thread *t, int event)
+/* Tells the collector where the thread was, unless the ring is full. */
+static void report_tick(const struct thread *t, uint64_t pc, uint64_t cpu_ns)
+{
+    struct wire_ticks *ticks = &proc->ticks;
+    uint64_t at = __atomic_load_n(&ticks->head, __ATOMIC_RELAXED);
+    do {
+        if (at - __atomic_load_n(&ticks->tail, __ATOMIC_ACQUIRE) >= WIRE_TICKS) {
+            __atomic_fetch_add(&ticks->lost, 1, __ATOMIC_RELAXED);
+            return;
+        }
+    } while (!__atomic_compare_exchange_n(&ticks->head, &at, at + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    struct wire_tick *tick = &ticks->ring[at % WIRE_TICKS];
+    tick->pc = pc;
+    tick->cpu_ns = cpu_ns;
+    tick->at_ns = sys_clock_ns(CLOCK_MONOTONIC);
+    tick->tid = t->tid;
+    __atomic_store_n(&tick->number, at + 1, __ATOMIC_RELEASE);
+}
+
+int thread_is_due(struct thread *t, int event, uint64_t pc)
 {
     if (agent_always_translated()) /* any trigger takes the thread back into translated code */
         return 1;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (event && t->state == THREAD_NATIVE)
+        report_tick(t, pc, now);
     if (is_postponed(t, now))
         return 0;
     if (!event)

@@ -73,7 +73,7 @@ void censor_thread_memory(void)
 void set_selector(struct thread *t)
 {
     const struct watch_thread *w = &t->watch;
-    int divert_now = watch_used() && (tracking || !(w->not_diverted || agent_records_all()));
+    int divert_now = watch_used() && (tracking || !w->not_diverted);
     if (w->exits || w->makes_undiverted)
         return;
     if (!divert_now)
@@ -96,20 +96,26 @@ void mark_quiescent(struct thread *t)
     w->epoch = tracker_epoch;
 }
 
+void note_blocked_faults(struct thread *t, uint64_t mask)
+{
+    int blocked = (mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) != 0;
+    if (blocked && !t->watch.blocks_fault_signals) { /* a fault would kill it */
+        unprotect_pages();
+        censor_all();
+        note_unnoticed_changes();
+    }
+    t->watch.blocks_fault_signals = blocked;
+}
+
 void watch_mark_quiescent(struct thread *t, uint64_t mask)
 {
     /* In a burst the trigger may have interrupted C code of the agent that holds the lock. */
     if (!session->watch || !watch_several_threads() || t->state != THREAD_NATIVE)
         return;
-    int blocked = (mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) != 0;
     watch_lock();
     if (!t->watch.makes_undiverted) {
         mark_quiescent(t);
-        if (blocked && !t->watch.blocks_fault_signals) { /* a fault would kill it */
-            unprotect_pages();
-            censor_all();
-        }
-        t->watch.blocks_fault_signals = blocked;
+        note_blocked_faults(t, mask);
         set_selector(t);
     }
     watch_unlock();
@@ -224,6 +230,7 @@ void tracker_stop(void)
 {
     unprotect_pages();
     tracking = 0;
+    note_unnoticed_changes();
     for (struct thread *t = threads; t; t = t->watch.next)
         if (t->divert.is_on)
             t->divert.selector = CALLS_ALLOWED;
@@ -257,6 +264,7 @@ void tracker_pause(void)
             return;
     unprotect_pages();
     tracking = 0;
+    note_unnoticed_changes();
     pause_began_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     next_pause_bursts = next_pause_bursts ? next_pause_bursts * 2 : 1;
     if (next_pause_bursts > PAUSE_MOST_BURSTS)
@@ -299,8 +307,13 @@ void unlink_thread(const struct thread *gone)
             nthreads--;
             break;
         }
-    if (!watch_several_threads())
-        tracker_stop();
+    if (watch_several_threads())
+        return;
+    tracker_stop();
+    /* From now on the last thread's calls are diverted only while pages are protected. Until they are again,
+     * it may change their rights. */
+    censor_all();
+    npages = 0;
 }
 
 void watch_reap(void)

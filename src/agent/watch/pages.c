@@ -236,10 +236,28 @@ static struct {
 } changes[CHANGES_KNOWN];
 static uint64_t nchanges, changes_asked;
 
+/*
+ * Pages there are forgotten, since the rights noted for them are no longer theirs. The collector may be about
+ * to choose lines of them again, which another thread would then protect, and unprotect with the former
+ * rights.
+ */
 void mapping_changed(uint64_t low, uint64_t high)
 {
+    for (unsigned i = 0; i < npages;) {
+        if (!page_overlaps(&pages[i], low, high - low)) {
+            i++;
+            continue;
+        }
+        unprotect_page(&pages[i]);
+        pages[i] = pages[--npages];
+    }
     changes[nchanges % CHANGES_KNOWN].low = low;
     changes[nchanges++ % CHANGES_KNOWN].high = high;
+}
+
+void note_unnoticed_changes(void)
+{
+    mapping_changed(0, UINT64_MAX);
 }
 
 void mappings_note_question(void)

@@ -59,7 +59,7 @@ void watch_thread_created(struct thread *self, struct thread *t, int failed)
         self->watch.creating--;
     if (failed && t->watch.being_created) {
         starting--;
-        mapping_changed(0, UINT64_MAX); /* of its stack, which libc has unmapped unnoticed */
+        note_unnoticed_changes(); /* of its stack, which libc has unmapped */
     }
     self->watch.makes_undiverted = 0;
     mark_quiescent(self);

@@ -82,6 +82,8 @@ void censor_all(void);
 void mapping_changed(uint64_t low, uint64_t high);
 void mappings_note_question(void);
 void censor_changed(void); /* censors lines in what has changed since the question */
+/* From now on, threads' calls may not be diverted: an answer to a question asked before is out of date. */
+void note_unnoticed_changes(void);
 
 /* call-notes.c; see watch.h for the watch_* functions. */
 extern struct thread *threads;      /* list of all threads */
@@ -100,6 +102,8 @@ void censor_thread_memory(void); /* censors lines on threads' stacks, where the 
 /* It is outside of any call, except the one that it is about to make. */
 void mark_quiescent(struct thread *t);
 void set_selector(struct thread *t);
+/* Whether the thread blocks signals of faults, by that mask. */
+void note_blocked_faults(struct thread *t, uint64_t mask);
 void tracker_start(struct thread *t);        /* called by t, outside of any call */
 void tracker_burst_begins(struct thread *t); /* the same as its burst begins, unless the tracker pauses */
 void tracker_stop(void);

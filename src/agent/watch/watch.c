@@ -100,8 +100,8 @@ void watch_burst_left(struct thread *t)
     watch_lock();
     mark_quiescent(t);
     t->watch.in_burst = 0;
-    t->watch.blocks_fault_signals |= (t->generated.app_mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))) !=
-                                     0; /* watch_reprotect acts on it */
+    if (!t->watch.blocks_fault_signals)
+        note_blocked_faults(t, t->generated.app_mask);
     set_selector(t);
     watch_unlock();
 }

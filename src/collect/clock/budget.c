@@ -14,18 +14,21 @@ void budget_init(struct budget *b, double percent)
         .share = percent / 100, .gap_ns = budget_first_gap_ns(percent), .watch = COLLECT_WATCH_PER_BURST};
 }
 
-void budget_allow(struct budget *b, uint64_t allowance_ns)
-{
-    b->allowance_ns = b->share < BUDGET_ALLOWANCE_SHARE ? (double)allowance_ns : 0;
-    if (b->allowance_ns > 0)
-        b->gap_ns = budget_first_gap_ns(BUDGET_ALLOWANCE_SHARE * 100);
-}
-
 /* Of the allowance, what may be spent until the program has run for so long. */
 static double allowed_by(const struct budget *b, double app_cpu_ns)
 {
-    double fast_ns = (BUDGET_ALLOWANCE_SHARE - b->share) * app_cpu_ns;
-    return b->allowance_ns > 0 ? b->allowance_ns * fast_ns / (b->allowance_ns + fast_ns) : 0;
+    double periods = log1p(app_cpu_ns / BUDGET_ALLOWANCE_FIRST_NS),
+           all = log1p(BUDGET_ALLOWANCE_LAST_NS / BUDGET_ALLOWANCE_FIRST_NS);
+    return b->allowance_ns * fmin(periods / all, 1);
+}
+
+void budget_allow(struct budget *b, uint64_t allowance_ns)
+{
+    b->allowance_ns = (double)allowance_ns;
+    if (allowance_ns > 0) {
+        double share = b->share + allowed_by(b, BUDGET_ALLOWANCE_FIRST_NS) / BUDGET_ALLOWANCE_FIRST_NS;
+        b->gap_ns = (uint64_t)fmax((double)budget_first_gap_ns(share * 100), (double)BUDGET_LEAST_GAP_NS);
+    }
 }
 
 static double clamp(double x, double low, double high)
@@ -85,12 +88,13 @@ uint64_t budget_next(struct budget *b, const struct budget_use *use)
         double horizon_ns = clamp(app_cpu_ns, BUDGET_LEAST_HORIZON_NS, BUDGET_HORIZON_NS);
         double allowed_before = allowed_by(b, app_cpu_ns),
                allowed_then = allowed_by(b, app_cpu_ns + horizon_ns);
-        double rate = b->share + (allowed_then - allowed_before) / horizon_ns;
+        double of_allowance = (allowed_then - allowed_before) / horizon_ns;
         double allowed =
             b->share * (app_cpu_ns + horizon_ns) + allowed_then - (double)(spent_ns + use->start_ns);
-        double share = clamp(allowed / horizon_ns, b->share * BUDGET_LEAST_SHARE, rate * 1.25);
+        double least = b->share * BUDGET_LEAST_SHARE + of_allowance * BUDGET_LEAST_OF_ALLOWANCE;
+        double share = clamp(allowed / horizon_ns, least, (b->share + of_allowance) * 1.25);
         double gap_ns = b->burst_cost_ns / share,
-               debt_ns = (double)spent_ns - b->share * app_cpu_ns - allowed_before;
+               debt_ns = (double)spent_ns - b->share * app_cpu_ns - b->allowance_ns;
         if (debt_ns > b->share * BUDGET_MOST_DEBT_NS) /* the part above this is never compensated */
             gap_ns = fmax(gap_ns, debt_ns / b->share);
         b->gap_ns = (uint64_t)clamp(gap_ns, (double)BUDGET_LEAST_GAP_NS, (double)BUDGET_MOST_GAP_NS);

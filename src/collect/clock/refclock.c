@@ -91,6 +91,15 @@ int refclock_counted(struct refclock *c, const struct refclock_stretch *stretch)
     return 0;
 }
 
+void refclock_more(struct refclock *c, uint32_t tid, uint64_t references)
+{
+    struct thread *t = thread_of(c, tid);
+    if (t == NULL)
+        return;
+    t->references += references;
+    t->start_refs += (double)references;
+}
+
 /* Uses the stretches that ended before the burst began. A stretch that began inside the previous burst is
  * invalid. */
 static void take_stretches(struct thread *t, uint64_t start_ns)

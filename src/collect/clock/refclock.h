@@ -51,5 +51,7 @@ int refclock_counted(struct refclock *c, const struct refclock_stretch *stretch)
  */
 int refclock_burst(struct refclock *c, const struct wire_desc *desc, uint64_t references,
                    struct refclock_burst *out);
+/* The thread's last burst was followed by so many references that were recorded, too. */
+void refclock_more(struct refclock *c, uint32_t tid, uint64_t references);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +180,8 @@ static int may_tick(const struct triggers *t, uint64_t mean_gap_ns)
 static void set_tick(struct triggers *t, uint32_t i, struct wire_trigger *w, uint64_t mean_gap_ns,
                      uint64_t now_ns)
 {
-    double wanted = (double)mean_gap_ns / TICKS_IN_GAP, off = (double)t->of[i].tick_ns / wanted;
+    double wanted = fmin((double)mean_gap_ns / TICKS_IN_GAP, TICK_MOST_NS),
+           off = (double)t->of[i].tick_ns / wanted;
     if (off > 1 / TICK_MOST_OFF && off < TICK_MOST_OFF &&
         now_ns - t->of[i].ticks_from < TICK_GAPS * mean_gap_ns)
         return;

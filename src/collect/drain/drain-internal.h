@@ -19,6 +19,7 @@ struct slot {
     uint64_t start_ns;
     uint32_t modules; /* stored so far */
     uint64_t expected_seq;
+    uint64_t ticks; /* taken out of wire_proc.ticks */
     uint64_t lost;
     struct triggers *triggers; /* NULL: none */
     uint64_t cpu_ns;           /* of the process, when last read */
@@ -35,6 +36,7 @@ struct drain {
     struct profile *profile;
     struct tee *tee;            /* NULL: no trace */
     struct watch_setting watch; /* watches NULL: none */
+    struct burst_tail *tail;    /* NULL: bursts have none */
     unsigned live;              /* see watcher_limit */
     uint64_t allowance_ns;
     const struct counters *counters; /* of the clock `pmu`; else NULL */

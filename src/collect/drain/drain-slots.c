@@ -66,6 +66,9 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         if (slot->process.ended[end] != 0)
             status = profile_set_counter(d->profile, slot->process.id, name, slot->process.ended[end], &err);
     }
+    if (status >= 0 && storing(d) && slot->proc->ticks.lost != 0)
+        status =
+            profile_set_counter(d->profile, slot->process.id, "ticks_lost", slot->proc->ticks.lost, &err);
     if (status >= 0 && storing(d) && slot->lost != 0)
         status = profile_set_counter(d->profile, slot->process.id, "lost_buffers", slot->lost, &err);
     if (status >= 0 && storing(d) && slot->process.bad_records != 0)
@@ -102,7 +105,8 @@ void drain_adopt(struct drain *d, uint32_t i)
     agent_time_begin(&slot->agent, proc, (pid_t)pid);
     d->news = 1;
     struct decode_source source = source_of(d, proc);
-    if (d->reducer != NULL && reduce_process_init(d->reducer, &slot->process, &source, &err) < 0)
+    if (d->reducer != NULL &&
+        reduce_process_init(d->reducer, &slot->process, &source, proc->module, &proc->nmodules, &err) < 0)
         drain_set_trouble(d, &err);
     if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
         reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
@@ -155,9 +159,11 @@ void drain_drop(struct drain *d, struct slot *slot, int gone)
     d->ended_start_ns += slot->proc->count.start_cpu_ns;
     d->lost += slot->lost;
     triggers_free(slot->triggers); /* it refers to the process' clock */
+    const struct code_process code = {.modules = slot->proc->module,
+                                      .nmodules = __atomic_load_n(&slot->proc->nmodules, __ATOMIC_ACQUIRE),
+                                      .pid = slot->pid};
     if (d->reducer != NULL && slot->process.decoder != NULL && storing(d) &&
-        reduce_process_code(d->reducer, &slot->process, d->profile, slot->proc->module,
-                            __atomic_load_n(&slot->proc->nmodules, __ATOMIC_ACQUIRE), &err) < 0)
+        reduce_process_code(d->reducer, &slot->process, d->profile, &code, &err) < 0)
         drain_set_trouble(d, &err);
     if (d->reducer != NULL && slot->process.decoder != NULL)
         reduce_process_clear(d->reducer, &slot->process);

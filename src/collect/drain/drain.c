@@ -42,11 +42,15 @@ void drain_tee(struct drain *d, struct tee *t)
     d->tee = t;
 }
 
-void drain_watch(struct drain *d, const struct watch_setting *setting)
+int drain_watch(struct drain *d, const struct watch_setting *setting)
 {
     d->watch = *setting;
+    int has_tails = d->session->layout.full_bytes < d->session->layout.buffer_bytes;
+    if (has_tails && (d->tail = burst_tail_new()) == NULL)
+        return -ENOMEM;
     d->live = COLLECT_WATCH_LIVE;
     d->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
+    return 0;
 }
 
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns)
@@ -73,11 +77,16 @@ void drain_finish(struct drain *d)
     for (uint32_t i = 0; i < d->session->layout.nslots; i++)
         if (d->slots[i].proc != NULL)
             drain_drop(d, &d->slots[i], 0);
+    if (d->reducer != NULL)
+        reduce_finishing(d->reducer);
+    d->news = 1;
     drain_commit(d);
 }
 
 void drain_free(struct drain *d)
 {
+    if (d != NULL)
+        burst_tail_free(d->tail);
     free(d); /* what drain_finish left of slots is freed with the process */
 }
 
@@ -94,37 +103,89 @@ static uint32_t first_ready(const struct drain *d, const struct slot *slot)
     return best;
 }
 
+/* A buffer's records: a burst, and the tail after it. */
+struct records {
+    const uint64_t *words;
+    uint64_t n;     /* of the burst */
+    uint64_t ntail; /* after these */
+};
+
+/* A burst has this length; what the buffer holds beyond that is the tail. */
+static struct records split(const struct drain *d, const struct wire_desc *desc, const uint64_t *words,
+                            uint64_t n)
+{
+    uint64_t most = d->session->layout.full_bytes / sizeof(uint64_t), burst = n;
+    if (!desc->full && d->tail != NULL)
+        burst = decode_whole_records(words, n, most);
+    return (struct records){words, burst, n - burst};
+}
+
+/* Fewer for each burst of a long run, to bound the profile's size: the number of bursts is what counts then.
+ */
+static size_t lines_to_follow(const struct drain *d)
+{
+    uint64_t bursts = reduce_totals(d->reducer)->bursts;
+    return bursts < COLLECT_TAIL_BURSTS       ? COLLECT_TAIL_LINES
+           : bursts < 4 * COLLECT_TAIL_BURSTS ? COLLECT_TAIL_LINES / 2
+                                              : COLLECT_TAIL_LINES / 4;
+}
+
+static int look_through_tail(struct drain *d, struct slot *slot, const struct wire_desc *desc,
+                             const struct records *records, const struct watch_request *requests, size_t n,
+                             struct error *err)
+{
+    burst_tail_begin(d->tail);
+    watcher_follow(slot->watcher, d->tail);
+    for (size_t i = 0; i < n; i++)
+        burst_tail_follow(d->tail, requests[i].address / d->watch.line_bytes);
+    uint64_t most = COLLECT_BURST_WORD_TOUCHES * records->ntail + COLLECT_BURST_MORE_TOUCHES;
+    if (burst_tail_decode(d->tail, slot->process.decoder, desc, records->words + records->n, records->ntail,
+                          most) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the references after a burst");
+    refclock_more(slot->process.clock, desc->tid, burst_tail_steps(d->tail));
+    return 0;
+}
+
 /*
- * Stores a burst and chooses the survivors to be watched, if the agent waits for a choice. In any case the
- * process' watcher sees its lines.
+ * Stores a burst and chooses the survivors to be watched, if the agent waits for a choice, and those to be
+ * followed in its tail. In any case the process' watcher sees its lines.
  */
 static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc *desc,
-                      struct reduced *reduced, struct error *err)
+                      const struct records *records, struct reduced *reduced, struct error *err)
 {
     const struct burst_summary *summary = &reduced->summary;
     const struct watch_request *requests = NULL;
     long nrequests = 0;
-    int status = 0;
+    int status = 0, has_tail = records->ntail > 0 && slot->watcher != NULL;
     if (reduced->is_burst && storing(d)) {
         status = reduce_store_burst(d->reducer, reduced, d->profile, err);
-        if (status == 0 && desc->question != 0 && slot->watcher != NULL) {
+        if (status == 0 && (desc->question != 0 || has_tail) && slot->watcher != NULL) {
             const struct watch_burst burst = {.process = slot->process.id,
                                               .burst = reduced->row.id,
                                               .tid = desc->tid,
                                               .survivors = summary->survivors,
                                               .n = summary->lines,
                                               .touches = summary->touches,
+                                              .unwatched = desc->question == 0,
+                                              .followed = has_tail ? lines_to_follow(d) : 0,
                                               .object_of = reduce_object_of,
                                               .ctx = &slot->process};
             nrequests = watches_choose(d->watch.watches, &burst, &requests, err);
         }
     }
+    size_t n = nrequests > 0 ? (size_t)nrequests : 0;
     if (status < 0 || nrequests < 0)
         drain_set_trouble(d, err);
     if (slot->watcher == NULL || desc->full) /* nobody asks after full mode */
         return 0;
-    return watcher_burst(slot->watcher, desc, summary->survivors, summary->lines, requests,
-                         nrequests > 0 ? (size_t)nrequests : 0, err);
+    has_tail = has_tail && reduced->is_burst && !d->in_trouble;
+    if (has_tail && (status = look_through_tail(d, slot, desc, records, requests, n, err)) < 0)
+        return status;
+    const struct watcher_lines lines = {.lines = summary->survivors,
+                                        .n = summary->lines,
+                                        .touches = summary->touches,
+                                        .tail = has_tail ? d->tail : NULL};
+    return watcher_burst(slot->watcher, desc, &lines, requests, n, err);
 }
 
 static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
@@ -133,8 +194,10 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     struct wire_proc *proc = slot->proc;
     struct wire_desc desc = proc->desc[i];
     uint64_t capacity = layout->buffer_bytes / sizeof(uint64_t);
-    const char *words = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
-    uint64_t n = desc.words < capacity ? desc.words : capacity;
+    const char *buffer = (const char *)proc + layout->buffer_offset + i * layout->buffer_stride;
+    uint64_t first = desc.first_word < capacity ? desc.first_word : capacity;
+    const uint64_t *words = (const uint64_t *)(const void *)buffer + first;
+    uint64_t n = desc.words < capacity - first ? desc.words : capacity - first;
     struct reduced reduced = {0};
     struct error err;
 
@@ -143,17 +206,21 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
     drain_store_modules(d, slot);
     if (d->tee != NULL && !d->in_trouble) {
         struct decode_source source = source_of(d, proc);
-        tee_buffer(d->tee, &slot->references, &source, slot->pid, &desc,
-                   (const uint64_t *)(const void *)words, n);
+        tee_buffer(d->tee, &slot->references, &source, slot->pid, &desc, words, n);
     }
     slot->cpu_ns = desc.cpu_end_ns > slot->cpu_ns ? desc.cpu_end_ns : slot->cpu_ns;
+    const struct records records = split(d, &desc, words, n);
+    struct wire_desc burst = desc;
+    if (records.ntail > 0) { /* why the tail ended does not matter */
+        burst.end = WIRE_END_FULL;
+        burst.last_insns = UINT32_MAX;
+    }
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL &&
-        reduce_buffer(d->reducer, &slot->process, &desc, (const uint64_t *)(const void *)words, n, &reduced,
-                      &err) < 0) {
+        reduce_buffer(d->reducer, &slot->process, &burst, words, records.n, &reduced, &err) < 0) {
         reduced = (struct reduced){0};
         drain_set_trouble(d, &err);
     }
-    if (take_burst(d, slot, &desc, &reduced, &err) < 0)
+    if (take_burst(d, slot, &desc, &records, &reduced, &err) < 0)
         drain_set_trouble(d, &err);
     __atomic_store_n(&proc->buf_state[i], WIRE_BUF_FREE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->buf_freed, 1, __ATOMIC_SEQ_CST);
@@ -169,9 +236,29 @@ static void count_triggers(struct drain *d, struct slot *slot)
     }
 }
 
+/* An element that a thread has reserved and not written yet is waited for: that takes it less than a
+ * microsecond. */
+static void take_ticks(struct drain *d, struct slot *slot)
+{
+    struct wire_ticks *ticks = &slot->proc->ticks;
+    struct error err;
+    for (uint32_t n = 0; n < WIRE_TICKS; n++) {
+        struct wire_tick *at = &ticks->ring[slot->ticks % WIRE_TICKS];
+        if (__atomic_load_n(&at->number, __ATOMIC_ACQUIRE) != slot->ticks + 1)
+            break;
+        struct wire_tick tick = *at;
+        __atomic_store_n(&ticks->tail, ++slot->ticks, __ATOMIC_RELEASE);
+        d->news = 1;
+        if (!d->in_trouble && reduce_tick(d->reducer, &slot->process, &tick, &err) < 0)
+            drain_set_trouble(d, &err);
+    }
+}
+
 uint64_t drain_slot(struct drain *d, struct slot *slot)
 {
     uint32_t n = d->session->layout.nbuffers;
+    if (d->reducer != NULL && slot->process.decoder != NULL)
+        take_ticks(d, slot);
     uint64_t taken = 0, most = drain_begins_full(d) ? COLLECT_FULL_FIRST_TAKEN : n;
     while (taken < most) {
         uint32_t i = first_ready(d, slot);

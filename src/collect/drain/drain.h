@@ -35,8 +35,9 @@ struct unprofiled;
 /* r NULL: buffers are freed without being read (to measure the agents alone). None of them is owned. */
 struct drain *drain_new(const struct session *s, struct reducer *r, struct profile *p, uint64_t start_ns,
                         struct error *err);
-/* Burst mode: watches the lines that `watches` requests. To be called before the first pass. Not owned. */
-void drain_watch(struct drain *d, const struct watch_setting *setting);
+/* Burst mode: watches the lines that `watches` requests. To be called before the first pass. Not owned. 0, or
+ * -ENOMEM. */
+int drain_watch(struct drain *d, const struct watch_setting *setting);
 /* See watcher_limit: for all processes, also later ones. */
 void drain_watch_limit(struct drain *d, unsigned live, uint64_t allowance_ns);
 /* From now on buffers are also written to t (even without a reducer). Not owned. */

@@ -51,8 +51,14 @@ static uint64_t pid_namespace(void)
     return stat(PID_NAMESPACE, &own) == 0 ? (uint64_t)own.st_ino : 0;
 }
 
-static int init(struct session *s, enum wire_mode mode, int begins_full, uint64_t burst_refs, uint64_t gap_us,
-                uint64_t seed, int follow, struct error *err)
+/* Room for the records of so many references, 1.2 words each. */
+static uint64_t bytes_of(uint64_t refs)
+{
+    return pages((refs + refs / 5) * sizeof(uint64_t));
+}
+
+static int init(struct session *s, enum wire_mode mode, int begins_full, uint64_t burst_refs,
+                uint64_t tail_refs, uint64_t gap_us, uint64_t seed, int follow, struct error *err)
 {
     int full = mode == WIRE_MODE_FULL && !begins_full, any_full = mode == WIRE_MODE_FULL;
     *s = (struct session){.fd = -1};
@@ -79,9 +85,8 @@ static int init(struct session *s, enum wire_mode mode, int begins_full, uint64_
         .pid_namespace = pid_namespace(),
     };
     w.buffer_offset = w.template_offset + w.template_bytes;
-    w.buffer_bytes =
-        full ? COLLECT_FULL_BUFFER_BYTES
-             : pages((burst_refs + burst_refs / 5) * sizeof(uint64_t)); /* 1.2 words a reference */
+    w.full_bytes = full ? COLLECT_FULL_BUFFER_BYTES : bytes_of(burst_refs);
+    w.buffer_bytes = full ? w.full_bytes : w.full_bytes + bytes_of(tail_refs);
     w.buffer_stride = w.buffer_bytes + WIRE_PAGE;
     w.slot_bytes = w.buffer_offset + w.nbuffers * w.buffer_stride;
     w.session_bytes = w.slot_offset + w.nslots * w.slot_bytes;
@@ -122,16 +127,16 @@ static int init(struct session *s, enum wire_mode mode, int begins_full, uint64_
     return 0;
 }
 
-int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
-                 int follow, struct error *err)
+int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t tail_refs,
+                 uint64_t gap_us, uint64_t seed, int follow, struct error *err)
 {
-    return init(s, mode, 0, burst_refs, gap_us, seed, follow, err);
+    return init(s, mode, 0, burst_refs, tail_refs, gap_us, seed, follow, err);
 }
 
-int session_init_full_first(struct session *s, uint64_t burst_refs, uint64_t gap_us, uint64_t seed,
-                            int follow, struct error *err)
+int session_init_full_first(struct session *s, uint64_t burst_refs, uint64_t tail_refs, uint64_t gap_us,
+                            uint64_t seed, int follow, struct error *err)
 {
-    return init(s, WIRE_MODE_FULL, 1, burst_refs, gap_us, seed, follow, err);
+    return init(s, WIRE_MODE_FULL, 1, burst_refs, tail_refs, gap_us, seed, follow, err);
 }
 
 void session_clear(struct session *s)
@@ -158,7 +163,7 @@ struct wire_proc *session_map_slot(const struct session *s, uint32_t i)
 
 uint32_t session_slot_state(const struct session *s, uint32_t i)
 {
-    if ((__atomic_load_n(&s->map->slots_taken, __ATOMIC_SEQ_CST) >> i & 1) == 0)
+    if ((__atomic_load_n(&s->map->slots_taken[i / 64], __ATOMIC_SEQ_CST) >> i % 64 & 1) == 0)
         return WIRE_PROC_FREE;
     uint32_t state = WIRE_PROC_FREE;
     off_t at = slot_at(s, i) + (off_t)offsetof(struct wire_proc, state);
@@ -167,7 +172,7 @@ uint32_t session_slot_state(const struct session *s, uint32_t i)
 
 void session_release_slot(const struct session *s, uint32_t i)
 {
-    __atomic_fetch_and(&s->map->slots_taken, ~(UINT64_C(1) << i), __ATOMIC_SEQ_CST);
+    __atomic_fetch_and(&s->map->slots_taken[i / 64], ~(UINT64_C(1) << i % 64), __ATOMIC_SEQ_CST);
     /* The state last: only then may another process take the slot. */
     off_t page = (off_t)WIRE_PAGE, bytes = (off_t)s->layout.slot_bytes;
     fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, slot_at(s, i) + page, bytes - page);

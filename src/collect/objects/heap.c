@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/pages.h"
 #include "collect/tunables.h"
 #include "symbols/unwind.h"
 
@@ -53,7 +54,7 @@ struct heap {
 
 struct heap *heap_new(struct object_table *table, struct wire_proc *proc, struct error *err)
 {
-    struct heap *h = calloc(1, sizeof(*h));
+    struct heap *h = pages_sparse_new(sizeof(*h));
     if (h != NULL) {
         h->blocks = blocks_new();
         h->maps = blocks_new();
@@ -74,7 +75,7 @@ void heap_free(struct heap *h)
         return;
     blocks_free(h->blocks);
     blocks_free(h->maps);
-    free(h);
+    pages_sparse_free(h, sizeof(*h));
 }
 
 /* --- call paths --- */
@@ -328,6 +329,7 @@ void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_pla
         place->high = b->high;
         if (b->ended == 0 || b->ended > since) {
             place->object = b->object;
+            place->begin = b->low;
             place->weight = b->weight;
             return;
         }
@@ -347,6 +349,8 @@ void heap_find(struct heap *h, uint64_t address, uint64_t since, struct heap_pla
                          (above != NULL && is_near(above, address) && (!mapped || above->low < high));
     place->low = low > place->low ? low : place->low;
     place->high = high < place->high ? high : place->high;
-    if (mapped && !place->near_blocks)
+    if (mapped && !place->near_blocks) {
         place->object = map->object;
+        place->begin = map->low;
+    }
 }

@@ -25,6 +25,7 @@ void heap_make_room(struct heap *h, uint64_t now_ns);
 /* What is known of an address. */
 struct heap_place {
     uint64_t low, high; /* the block or mapping, or what lies between those that are known */
+    uint64_t begin;     /* with an object: of its block or mapping, which low may cut off */
     uint32_t object;    /* 0: none is known there */
     double weight;      /* of a block, blocks that it represents */
     int near_blocks;    /* none is known there, but small ones nearby: it is probably one of those */

@@ -15,12 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "base/pages.h"
 #include "base/random.h"
 #include "collect/objects/heap.h"
 #include "collect/objects/vma.h"
 #include "collect/tunables.h"
 
 #define PAGES 4096u
+#define LINES 8192u
 #define SITES 16384u
 #define PAGE_SHIFT 12u
 #define RECENT 16u
@@ -37,6 +39,14 @@ struct page {
     uint32_t id;          /* 0: parts of it are in different objects */
     float weight;         /* of a block: blocks that it represents */
     int is_zone, is_heap; /* see struct extent; id is that of the zone */
+};
+
+/* What is known of a line in this buffer. Direct-mapped. */
+struct line {
+    uint64_t number;
+    uint32_t buffer;
+    uint32_t id;
+    float weight; /* of a block, see struct page */
 };
 
 /* The object to which a site's touches of unknown blocks are attributed. */
@@ -65,6 +75,7 @@ struct thread_stack {
 struct extent {
     uint64_t low, high;
     uint32_t id;     /* 0: not requested */
+    uint64_t begin;  /* of a variable: it may continue from another mapping */
     int is_variable; /* or a block, and no gap between such, which is rarely touched */
     /* Blocks of the heap may be there; id is that of what is no block. */
     int is_zone, is_heap;
@@ -93,13 +104,14 @@ struct objects {
     unsigned next;                /* of recent[] */
     int numbering;                /* extents get the number of their object */
     struct page pages[PAGES];
+    struct line lines[LINES];
     struct site_object sites[SITES];
 };
 
 struct objects *objects_new(struct object_table *table, struct wire_proc *proc, uint32_t pid,
                             unsigned line_bytes, struct error *err)
 {
-    struct objects *o = calloc(1, sizeof(*o));
+    struct objects *o = pages_sparse_new(sizeof(*o));
     if (o != NULL)
         o->modules = calloc(WIRE_MAX_MODULES, sizeof(*o->modules));
     if (o == NULL || o->modules == NULL || (o->heap = heap_new(table, proc, err)) == NULL) {
@@ -128,7 +140,7 @@ void objects_free(struct objects *o)
         free(o->areas[i]);
     free(o->areas);
     free(o->modules);
-    free(o);
+    pages_sparse_free(o, sizeof(*o));
 }
 
 /* --- mappings --- */
@@ -262,6 +274,7 @@ static void find_variable(struct objects *o, const struct module *m, uint64_t ad
     symbols_data_find(m->data, address - m->bias, &v);
     extent->low = v.low + m->bias > m->low ? v.low + m->bias : m->low;
     extent->high = v.high < m->high - m->bias ? v.high + m->bias : m->high;
+    extent->begin = v.low + m->bias;
     extent->is_variable = v.name != NULL;
     if (v.name != NULL)
         extent->id = number(o, PROFILE_OBJECT_VARIABLE, v.name, m->path, v.low, v.high - v.low);
@@ -318,6 +331,7 @@ static struct extent find_extent(struct objects *o, uint64_t address)
         e.low = v.low > e.low || vma == NULL ? v.low : e.low;
         e.high = v.high < e.high || vma == NULL ? v.high : e.high;
         e.id = v.id;
+        e.begin = v.begin;
         e.is_variable = v.is_variable;
     } else if (vma == NULL) {
         e.id = number(o, PROFILE_OBJECT_UNKNOWN, "unknown", "", 0, 0);
@@ -394,6 +408,17 @@ static struct extent *extent_of(struct objects *o, uint64_t address)
     return e;
 }
 
+/* With its object's number. */
+static struct extent *numbered(struct objects *o, struct extent *e, uint64_t address)
+{
+    if (e->id == 0) {
+        o->numbering = 1;
+        *e = find_extent(o, address);
+        o->numbering = 0;
+    }
+    return e;
+}
+
 /* The variable that has most of the line, or otherwise the object that has most of it. Only this one gets a
  * number. */
 static const struct extent *extent_of_line(struct objects *o, uint64_t low)
@@ -411,13 +436,7 @@ static const struct extent *extent_of_line(struct objects *o, uint64_t low)
         }
         at = end;
     }
-    struct extent *e = extent_of(o, best);
-    if (e->id == 0) {
-        o->numbering = 1;
-        *e = find_extent(o, best);
-        o->numbering = 0;
-    }
-    return e;
+    return numbered(o, extent_of(o, best), best);
 }
 
 /* A touch of a known block: it becomes the object of the site's unknown ones, the likelier the more blocks it
@@ -493,7 +512,7 @@ static void learn_page(struct objects *o, struct page *p, uint64_t address)
     }
 }
 
-uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
+static void learn_line(struct objects *o, struct line *l, uint64_t line)
 {
     uint64_t address = line << o->line_shift, number = address >> PAGE_SHIFT;
     struct page *p = &o->pages[(number ^ number >> 12) % PAGES];
@@ -508,7 +527,30 @@ uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
         const struct extent *e = extent_of_line(o, address);
         id = e->is_zone ? find_block(o, e->id, e->is_heap, address, &weight, &place) : e->id;
     }
-    if (weight > 0)
-        remember(o, site, id, weight);
-    return weight >= 0 ? id : recall(o, site, id);
+    *l = (struct line){.number = line, .buffer = o->buffer, .id = id, .weight = weight};
+}
+
+uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site)
+{
+    struct line *l = &o->lines[(line ^ line >> 13) % LINES];
+    if (l->number != line || l->buffer != o->buffer)
+        learn_line(o, l, line);
+    if (l->weight > 0)
+        remember(o, site, l->id, l->weight);
+    return l->weight >= 0 ? l->id : recall(o, site, l->id);
+}
+
+int objects_offset(struct objects *o, uint64_t address, uint32_t object, uint64_t *offset)
+{
+    const struct extent *e = numbered(o, extent_of(o, address), address);
+    uint64_t low = e->begin;
+    int found = e->is_variable && e->id == object;
+    if (e->is_zone) {
+        struct heap_place place;
+        heap_find(o->heap, address, o->since, &place);
+        low = place.begin;
+        found = place.object == object && place.object != 0;
+    }
+    *offset = address - low;
+    return found ? 0 : -1;
 }

@@ -30,6 +30,9 @@ void objects_buffer(struct objects *o, const struct wire_desc *desc);
  * proportion to the blocks that those represent.
  */
 uint32_t objects_find(struct objects *o, uint64_t line, uint32_t site);
+/* Distance of an address of this buffer from the beginning of the variable or block that contains it. 0, or
+ * -1: none is known, or it is not of that object. */
+int objects_offset(struct objects *o, uint64_t address, uint32_t object, uint64_t *offset);
 /* The site of touches whose site is not known: they are drawn from each other. */
 #define OBJECTS_NO_SITE UINT32_MAX
 

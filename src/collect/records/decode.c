@@ -19,28 +19,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include "base/pages.h"
 #include "collect/records/decode-internal.h"
 
 #define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
 #define BATCH_ROOM (BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG)
 #define LAST_REFERENCE ((1u << DECODE_SITE_BITS) - 1)
 #define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
-
-/* A table of which only the used pages take memory. calloc would clear all of it where a freed table was
- * before, which takes milliseconds. */
-static void *table_new(size_t bytes)
-{
-    void *table =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return table == MAP_FAILED ? NULL : table;
-}
-
-static void table_free(void *table, size_t bytes)
-{
-    if (table != NULL)
-        munmap(table, bytes);
-}
 
 struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *source, struct error *err)
 {
@@ -50,13 +35,13 @@ struct decoder *decoder_new(unsigned line_bytes, const struct decode_source *sou
     }
     struct decoder *d = calloc(1, sizeof(*d));
     if (d != NULL) {
-        d->blocks = table_new(BLOCKS_BYTES);
+        d->blocks = pages_sparse_new(BLOCKS_BYTES);
         d->batch = malloc(BATCH_ROOM * sizeof(*d->batch));
         d->batch_sites = malloc(BATCH_ROOM * sizeof(*d->batch_sites));
     }
     int groups = decode_has_avx512();
     if (d != NULL && groups)
-        d->first = table_new(FIRST_BYTES);
+        d->first = pages_sparse_new(FIRST_BYTES);
     if (d == NULL || d->blocks == NULL || d->batch == NULL || d->batch_sites == NULL ||
         (groups && d->first == NULL)) {
         decoder_free(d);
@@ -79,8 +64,8 @@ void decoder_free(struct decoder *d)
             free(d->blocks[i]->groups);
             free(d->blocks[i]);
         }
-    table_free(d->blocks, BLOCKS_BYTES);
-    table_free(d->first, FIRST_BYTES);
+    pages_sparse_free(d->blocks, BLOCKS_BYTES);
+    pages_sparse_free(d->first, FIRST_BYTES);
     free(d->batch);
     free(d->batch_sites);
     free(d);
@@ -580,4 +565,19 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     counts->references += counts->loads + counts->stores - loads_and_stores;
     counts->steps += counts->loads + counts->stores - loads_and_stores;
     return status < 0 ? status : 0;
+}
+
+uint64_t decode_whole_records(const uint64_t *words, uint64_t n, uint64_t most)
+{
+    uint64_t at = 0;
+    if (n <= most)
+        return n;
+    for (;;) {
+        uint32_t nwords = (uint32_t)words[at] >> WIRE_ID_BITS;
+        if (nwords == 0) /* invalid: nothing after it is decoded */
+            return n;
+        if (at + nwords > most)
+            return at;
+        at += nwords;
+    }
 }

@@ -73,6 +73,9 @@ const uint32_t *decoder_line_sites(const struct decoder *d);
  * there is no such site. */
 int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint32_t *module);
 
+/* Words of the whole records within the first `most` of n words; n if there are no more words than that. */
+uint64_t decode_whole_records(const uint64_t *words, uint64_t n, uint64_t most);
+
 /*
  * Decodes words[0 .. n) as described by desc (fs_base, last_insns); the caller has checked that n is within
  * the buffer, desc->words is not used. Adds to *counts. 0, -ENOMEM, or the sink's result. With sink NULL only

@@ -9,11 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/pages.h"
 
 /* User addresses; the kernel half and non-canonical values can only be corrupt. */
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
 /* A repeated string instruction with more elements is corrupt. */
 #define REP_MAX_ELEMENTS (UINT64_C(1) << 34)
+
+#define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
 
 /* A private copy of a template: the target could change the shared one at any time. */
 struct block {
@@ -25,7 +28,8 @@ struct block {
 
 struct references {
     struct decode_source source;
-    struct block **blocks; /* by id */
+    struct block **blocks; /* by id; those from id `ids` on are NULL */
+    uint32_t ids;
     uint64_t address[TRACE_BATCH], pc[TRACE_BATCH];
     uint16_t size[TRACE_BATCH];
     uint8_t rw[TRACE_BATCH];
@@ -47,7 +51,7 @@ struct references *references_new(const struct decode_source *source, struct err
 {
     struct references *r = calloc(1, sizeof(*r));
     if (r != NULL)
-        r->blocks = calloc(WIRE_MAX_BLOCKS, sizeof(*r->blocks));
+        r->blocks = pages_sparse_new(BLOCKS_BYTES);
     if (r == NULL || r->blocks == NULL) {
         references_free(r);
         error_set(err, -ENOMEM, "out of memory for the trace of a process");
@@ -61,9 +65,9 @@ void references_free(struct references *r)
 {
     if (r == NULL)
         return;
-    for (uint32_t i = 0; r->blocks != NULL && i < WIRE_MAX_BLOCKS; i++)
+    for (uint32_t i = 0; r->blocks != NULL && i < r->ids; i++)
         free(r->blocks[i]);
-    free(r->blocks);
+    pages_sparse_free(r->blocks, BLOCKS_BYTES);
     free(r);
 }
 
@@ -90,6 +94,7 @@ static struct block *copy_block(struct references *r, uint32_t id)
         b->ninsns = head.ninsns;
     }
     r->blocks[id] = b;
+    r->ids = id >= r->ids ? id + 1 : r->ids;
     return b;
 }
 

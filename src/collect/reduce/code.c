@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/leb128.h"
+#include "symbols/jit-map.h"
 
 #define FIRST_SITES 4096u
 #define NO_IMAGE UINT32_MAX /* of a module: not looked up yet */
@@ -114,6 +115,21 @@ static int64_t find_site(struct code *c, struct symbols_site site)
     return *slot - 1;
 }
 
+/* Code that may change at run time has one image for each process, and addresses for offsets. NO_IMAGE when
+ * memory is short. */
+static uint32_t find_image_of(struct code *c, const struct wire_module *module, uint32_t pid, uint64_t *base)
+{
+    char path[sizeof(module->path)], map[SYMBOLS_JIT_MAP_PATH];
+    memcpy(path, module->path, sizeof(path));
+    path[sizeof(path) - 1] = '\0';
+    *base = module->start - module->file_offset;
+    if (strcmp(path, WIRE_JIT_MODULE) != 0)
+        return find_image(c, path);
+    *base = 0;
+    symbols_jit_map_path(pid, map);
+    return find_image(c, map);
+}
+
 /* Data for adding one process. */
 struct adding {
     const struct decoder *decoder;
@@ -121,19 +137,17 @@ struct adding {
     uint32_t nmodules;
     uint32_t image[WIRE_MAX_MODULES];
     uint64_t base[WIRE_MAX_MODULES]; /* address - offset in the file */
-    uint32_t unknown;
+    uint32_t pid;
+    uint32_t unknown; /* image of what is in no module */
 };
 
 /* The modules are in the target's memory: each is read only once, so that later changes have no effect. */
 static int find_module(struct code *c, struct adding *a, uint32_t module)
 {
-    char path[sizeof(a->modules[0].path)];
     if (a->image[module] != NO_IMAGE)
         return 0;
-    memcpy(path, a->modules[module].path, sizeof(path));
-    path[sizeof(path) - 1] = '\0';
-    a->base[module] = a->modules[module].start - a->modules[module].file_offset;
-    a->image[module] = find_image(c, path);
+    const struct wire_module copy = a->modules[module];
+    a->image[module] = find_image_of(c, &copy, a->pid, &a->base[module]);
     return a->image[module] != NO_IMAGE ? 0 : -ENOMEM;
 }
 
@@ -177,13 +191,12 @@ static int add_block(struct code *c, struct adding *a, uint32_t block, uint32_t 
 }
 
 int code_add_process(struct code *c, const struct decoder *d, const uint8_t *used,
-                     const struct wire_module *modules, uint32_t nmodules, const uint8_t **bytes,
-                     size_t *size)
+                     const struct code_process *process, const uint8_t **bytes, size_t *size)
 {
-    struct adding a = {.decoder = d, .modules = modules, .unknown = NO_IMAGE};
+    struct adding a = {.decoder = d, .modules = process->modules, .pid = process->pid, .unknown = NO_IMAGE};
     uint32_t previous_block = 0;
     int64_t previous_site = 0;
-    a.nmodules = nmodules < WIRE_MAX_MODULES ? nmodules : WIRE_MAX_MODULES;
+    a.nmodules = process->nmodules < WIRE_MAX_MODULES ? process->nmodules : WIRE_MAX_MODULES;
     for (uint32_t i = 0; i < a.nmodules; i++)
         a.image[i] = NO_IMAGE;
     c->used = 0;
@@ -199,18 +212,17 @@ int code_add_process(struct code *c, const struct decoder *d, const uint8_t *use
     return 0;
 }
 
-int64_t code_add_place(struct code *c, const struct wire_module *modules, uint32_t nmodules, uint64_t pc)
+int64_t code_add_place(struct code *c, const struct code_process *process, uint64_t pc)
 {
     /* The last one that lies there: earlier ones may have been unmapped. */
-    for (uint32_t i = nmodules < WIRE_MAX_MODULES ? nmodules : WIRE_MAX_MODULES; i > 0; i--) {
-        struct wire_module module = modules[i - 1]; /* the target's memory: read once */
+    for (uint32_t i = process->nmodules < WIRE_MAX_MODULES ? process->nmodules : WIRE_MAX_MODULES; i > 0;
+         i--) {
+        const struct wire_module module = process->modules[i - 1]; /* the target's memory: read once */
+        uint64_t base;
         if (pc < module.start || pc >= module.end)
             continue;
-        module.path[sizeof(module.path) - 1] = '\0';
-        uint32_t image = find_image(c, module.path);
-        if (image == NO_IMAGE)
-            return -ENOMEM;
-        return find_site(c, (struct symbols_site){image, pc - (module.start - module.file_offset)});
+        uint32_t image = find_image_of(c, &module, process->pid, &base);
+        return image != NO_IMAGE ? find_site(c, (struct symbols_site){image, pc - base}) : -ENOMEM;
     }
     return -ENOENT;
 }

@@ -2,7 +2,8 @@
 /*
  * code.h - the instructions that made references, of all processes of a run. A site of a process (decode.h)
  * is a reference of a translated block; the same instruction can be in several blocks and several processes.
- * Here it is one, identified by its file and its offset in the file.
+ * Here it is one, identified by its file and its offset in the file. Code that may change at run time is
+ * identified by its address and the map that a JIT compiler may write of its process (symbols/jit-map.h).
  */
 #ifndef CACHEGRAM_CODE_H
 #define CACHEGRAM_CODE_H
@@ -15,6 +16,12 @@
 
 struct code;
 
+/* Where the code of a process is. */
+struct code_process {
+    const struct wire_module *modules; /* the target's memory */
+    uint32_t nmodules, pid;
+};
+
 struct code *code_new(struct error *err);
 void code_free(struct code *c); /* NULL is allowed */
 /*
@@ -23,11 +30,10 @@ void code_free(struct code *c); /* NULL is allowed */
  * or -ENOMEM.
  */
 int code_add_process(struct code *c, const struct decoder *d, const uint8_t *used,
-                     const struct wire_module *modules, uint32_t nmodules, const uint8_t **bytes,
-                     size_t *size);
-/* The instruction at an address of that process, as a number of code_found's sites; -ENOENT: in none of the
- * modules; -ENOMEM. */
-int64_t code_add_place(struct code *c, const struct wire_module *modules, uint32_t nmodules, uint64_t pc);
+                     const struct code_process *process, const uint8_t **bytes, size_t *size);
+/* The instruction at an address of that process, as a number of code_found's sites; -ENOENT: in none of
+ * the modules; -ENOMEM. */
+int64_t code_add_place(struct code *c, const struct code_process *process, uint64_t pc);
 /* Everything found so far; valid until the next call of code_add_process or code_add_place. */
 struct symbols_code code_found(const struct code *c);
 

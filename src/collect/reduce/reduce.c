@@ -12,6 +12,7 @@
 struct reducer {
     enum reduce_mode mode;
     int full_over; /* REDUCE_FULL_FIRST: bursts have begun */
+    int finishing; /* nothing more will be stored */
     int news;      /* in `hist`, since it was stored */
     int distances;
     double lines_rate; /* full mode: share of the lines whose distances are measured */
@@ -25,7 +26,20 @@ struct reducer {
     uint64_t sites_bytes; /* stored so far */
     struct code *code;
     struct object_table *objects;
+    struct cause_table *causes;
+    struct symbols_use *uses; /* of processes that have ended */
+    struct symbols_offset *offsets;
+    size_t noffsets, offsets_capacity;
+    struct symbols_stride *strides;
+    struct symbols_sharing *sharings;
+    struct symbols_conflict *conflicts;
+    size_t nuses, nstrides, nsharings, nconflicts;
+    uint64_t conflict_references;         /* among which conflicts were looked for */
+    uint64_t sharing_references;          /* among which sharing was looked for */
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
+    struct hist buffer_stack;             /* full mode: stack distances of the buffer that is reduced */
+    struct windows *windows;              /* NULL: none */
+    struct shape_piece *shape_piece;      /* work space; NULL: nothing is recorded that needs it */
     struct reduce_totals totals;
 };
 
@@ -63,14 +77,19 @@ struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distan
     r->start_ns = start_ns;
     r->sites_every = 1;
     int failed =
-        distances && ((r->code = code_new(err)) == NULL || (r->objects = object_table_new(err)) == NULL);
+        distances && ((r->code = code_new(err)) == NULL || (r->objects = object_table_new(err)) == NULL ||
+                      (r->causes = cause_table_new(COLLECT_CAUSES, COLLECT_CAUSE_EVERY, err)) == NULL);
     if (!failed && mode != REDUCE_FULL && distances)
-        failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(err)) == NULL;
+        failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(1, err)) == NULL;
     if (!failed && r->lines_rate < 1) {
         r->threshold = linesample_threshold(r->lines_rate);
         if ((failed = (r->sample = calloc(1, sizeof(*r->sample))) == NULL))
             error_set(err, -ENOMEM, "out of memory for the histograms");
     }
+    if (!failed && distances && r->sample == NULL)
+        failed = (r->windows = windows_new(line_bytes, start_ns, err)) == NULL;
+    if (!failed && distances && r->sample == NULL && (failed = (r->shape_piece = shape_piece_new()) == NULL))
+        error_set(err, -ENOMEM, "out of memory for the use of lines");
     if (failed) {
         reducer_free(r);
         return NULL;
@@ -87,6 +106,14 @@ void reducer_free(struct reducer *r)
     sites_free(r->sites);
     code_free(r->code);
     object_table_free(r->objects);
+    windows_free(r->windows);
+    shape_piece_free(r->shape_piece);
+    cause_table_free(r->causes);
+    free(r->uses);
+    free(r->offsets);
+    free(r->strides);
+    free(r->sharings);
+    free(r->conflicts);
     free(r);
 }
 
@@ -96,7 +123,7 @@ const struct reduce_totals *reduce_totals(const struct reducer *r)
 }
 
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
-                        struct error *err)
+                        const struct wire_module *modules, const uint32_t *nmodules, struct error *err)
 {
     *process = (struct reduce_process){0};
     process->decoder = decoder_new(r->line_bytes, source, err);
@@ -107,10 +134,23 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
         process->decoder = NULL;
         return error_set(err, -ENOMEM, "out of memory for the clock of a process");
     }
-    if (!r->distances || (process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8)) != NULL)
+    if (!r->distances)
+        return 0;
+    process->site_blocks = calloc(1, WIRE_MAX_BLOCKS / 8);
+    process->places = windows_code_new(modules, nmodules, err);
+    if (r->sample == NULL) {
+        process->shape = shape_new(source, r->line_bytes, r->shape_piece, err);
+        process->sharing = sharing_new(source, r->line_bytes, err);
+    }
+    if (process->site_blocks != NULL && process->places != NULL &&
+        ((process->shape != NULL && process->sharing != NULL) || r->sample != NULL))
         return 0;
     decoder_free(process->decoder);
     refclock_free(process->clock);
+    free(process->site_blocks);
+    windows_code_free(process->places);
+    shape_free(process->shape);
+    sharing_free(process->sharing);
     *process = (struct reduce_process){0};
     return error_set(err, -ENOMEM, "out of memory for the code of a process");
 }
@@ -122,7 +162,7 @@ static int make_stack(const struct reducer *r, struct reduce_process *process, s
     if (r->sample != NULL && process->stack != NULL) /* no reuse distances, no sites */
         return 0;
     process->window = calloc(1, sizeof(*process->window));
-    process->sites = sites_new(err);
+    process->sites = sites_new(COLLECT_NEAR_EVERY, err);
     if (process->stack != NULL && process->window != NULL && process->sites != NULL)
         return 0;
     stackdist_free(process->stack);
@@ -168,6 +208,12 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     sites_free(process->sites);
     objects_free(process->objects);
     free(process->site_blocks);
+    windows_code_free(process->places);
+    shape_free(process->shape);
+    sharing_free(process->sharing);
+    process->shape = NULL;
+    process->sharing = NULL;
+    process->places = NULL;
     process->objects = NULL;
     process->sites = NULL;
     process->site_blocks = NULL;
@@ -175,6 +221,111 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     process->window = NULL;
     process->clock = NULL;
     process->decoder = NULL;
+}
+
+static int add_offsets(struct reducer *r, const struct shape_lines *lines, uint32_t site)
+{
+    uint64_t n = lines->noffsets;
+    if (r->noffsets + n > r->offsets_capacity) {
+        size_t capacity = 2 * (r->noffsets + n) + 1024;
+        struct symbols_offset *offsets = realloc(r->offsets, capacity * sizeof(*offsets));
+        if (offsets == NULL)
+            return -ENOMEM;
+        r->offsets = offsets;
+        r->offsets_capacity = capacity;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        r->offsets[r->noffsets++] =
+            (struct symbols_offset){.site = site,
+                                    .object = lines->object,
+                                    .offset = lines->offsets[i],
+                                    .lines = lines->inside * (i + 1) / n - lines->inside * i / n};
+    return 0;
+}
+
+/* How lines are used, by the instructions' places instead of addresses. */
+static int add_shape(struct reducer *r, const struct shape *shape, const struct code_process *code)
+{
+    const struct shape_stride *stride;
+    size_t n, nstrides = 0;
+    const struct shape_lines *lines = shape_lines(shape, &n);
+    while (shape_stride(shape, nstrides) != NULL)
+        nstrides++;
+    struct symbols_use *uses = realloc(r->uses, (r->nuses + n + 1) * sizeof(*uses));
+    r->uses = uses != NULL ? uses : r->uses;
+    struct symbols_stride *strides = realloc(r->strides, (r->nstrides + nstrides + 1) * sizeof(*strides));
+    r->strides = strides != NULL ? strides : r->strides;
+    if (uses == NULL || strides == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        int64_t site = lines[i].pc != 0 ? code_add_place(r->code, code, lines[i].pc) : -ENOENT;
+        if (site == -ENOMEM)
+            return -ENOMEM;
+        if (site < 0)
+            continue;
+        uses[r->nuses++] = (struct symbols_use){.site = (uint32_t)site,
+                                                .object = lines[i].object,
+                                                .lines = lines[i].lines,
+                                                .bytes = lines[i].bytes};
+        if (add_offsets(r, &lines[i], (uint32_t)site) < 0)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; (stride = shape_stride(shape, i)) != NULL; i++) {
+        int64_t site = stride->all > 0 ? code_add_place(r->code, code, stride->pc) : -ENOENT;
+        if (site == -ENOMEM)
+            return -ENOMEM;
+        if (site >= 0)
+            strides[r->nstrides++] = (struct symbols_stride){
+                .site = (uint32_t)site, .bytes = stride->bytes, .all = stride->all, .same = stride->same};
+    }
+    return 0;
+}
+
+/* Likewise conflicts within sets. */
+static int add_conflicts(struct reducer *r, const struct shape *shape, const struct code_process *code)
+{
+    size_t n;
+    uint64_t of;
+    const struct shape_conflicts *list = shape_conflicts(shape, &n, &of);
+    struct symbols_conflict *conflicts = realloc(r->conflicts, (r->nconflicts + n + 1) * sizeof(*conflicts));
+    if (conflicts == NULL)
+        return -ENOMEM;
+    r->conflicts = conflicts;
+    r->conflict_references += of;
+    for (size_t i = 0; i < n; i++) {
+        int64_t site = list[i].pc != 0 ? code_add_place(r->code, code, list[i].pc) : -ENOENT;
+        if (site == -ENOMEM)
+            return -ENOMEM;
+        if (site >= 0)
+            conflicts[r->nconflicts++] = (struct symbols_conflict){
+                .site = (uint32_t)site, .object = list[i].object, .references = list[i].references};
+    }
+    return 0;
+}
+
+/* Likewise lines that threads share. */
+static int add_sharing(struct reducer *r, const struct sharing *sharing, const struct code_process *code)
+{
+    size_t n;
+    const struct sharing_refs *refs = sharing_refs(sharing, &n);
+    double scale = sharing_scale(sharing);
+    struct symbols_sharing *sharings = realloc(r->sharings, (r->nsharings + n + 1) * sizeof(*sharings));
+    if (sharings == NULL)
+        return -ENOMEM;
+    r->sharings = sharings;
+    r->sharing_references += sharing_total(sharing);
+    for (size_t i = 0; i < n; i++) {
+        int64_t site = refs[i].pc != 0 ? code_add_place(r->code, code, refs[i].pc) : -ENOENT;
+        if (site == -ENOMEM)
+            return -ENOMEM;
+        if (site >= 0)
+            sharings[r->nsharings++] =
+                (struct symbols_sharing){.site = (uint32_t)site,
+                                         .object = refs[i].object,
+                                         .apart = (uint64_t)llround((double)refs[i].apart * scale),
+                                         .same = (uint64_t)llround((double)refs[i].same * scale)};
+    }
+    return 0;
 }
 
 static int take_lines(void *ctx, const uint64_t *lines, size_t n)
@@ -196,7 +347,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, also for the hash */
         return linesample_touch(s->reducer->sample, s->stack, s->reducer->threshold, s->process << 48, lines,
                                 n);
-    int status = stackdist_touch_far(s->stack, lines, n, &h[PROFILE_HIST_STACK], &w->reuse,
+    int status = stackdist_touch_far(s->stack, lines, n, &s->reducer->buffer_stack, &w->reuse,
                                      &h[PROFILE_HIST_FIRST], &cold, far);
     if (status == 0 && far != NULL)
         status = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects);
@@ -204,6 +355,37 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     w->cold += cold;
     if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
         close_window(s->reducer, w);
+    return status;
+}
+
+/* Adds the buffer's stack distances, which are smaller than the number of lines, to the run's. */
+static void merge_stack(struct reducer *r, uint32_t bins)
+{
+    struct hist *all = &r->hist[PROFILE_HIST_STACK];
+    for (uint32_t bin = 0; bin < bins; bin++)
+        all->count[bin] += r->buffer_stack.count[bin];
+    all->total += r->buffer_stack.total;
+    memset(r->buffer_stack.count, 0, bins * sizeof(r->buffer_stack.count[0]));
+    r->buffer_stack.total = 0;
+}
+
+/* A buffer or a burst was decoded, and the counts of its sites are not reset yet. */
+static int add_to_window(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
+                         const struct sink *sink, const struct decode_counts *counts,
+                         const struct burst_summary *summary)
+{
+    const struct decode_sites *executed = sink->sites != NULL ? sites_noted(sink->sites) : NULL;
+    if (r->windows == NULL)
+        return 0;
+    if (sink->stack == NULL)
+        return counts->references > 0 ? windows_burst(r->windows, process->id, process->places, desc,
+                                                      &summary->hist[PROFILE_HIST_STACK], summary->lines,
+                                                      process->decoder, executed)
+                                      : 0;
+    uint32_t bins = hist_bin(stackdist_lines(sink->stack)) + 1;
+    int status = windows_buffer(r->windows, process->id, process->places, desc, counts->references,
+                                &r->buffer_stack, bins, sink->cold, process->decoder, executed);
+    merge_stack(r, bins);
     return status;
 }
 
@@ -284,6 +466,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         sink.sites = r->sites;
         sites_forget(r->sites); /* of a burst without references */
     }
+    if (sink.sites != NULL)
+        sites_note_causes(sink.sites, r->causes, process->id);
     if (process->objects != NULL)
         objects_buffer(process->objects, desc);
     decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
@@ -291,12 +475,18 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
     if (status == -ECANCELED) /* the burst ends within a string instruction of very many elements */
         status = 0;
+    if (process->shape != NULL && status >= 0 && sink.sites != NULL)
+        status = shape_buffer(process->shape, desc, words, n, process->objects);
+    if (process->sharing != NULL && status >= 0 && sink.sites != NULL)
+        status = sharing_buffer(process->sharing, desc, words, n, counts.references, process->objects);
     if (in_burst && status >= 0)
         status = burst_end(r->burst, &reduced->summary);
+    if (status >= 0)
+        status = add_to_window(r, process, desc, &sink, &counts, &reduced->summary);
     if (in_burst && status >= 0 && sink.sites != NULL)
         status = sites_end(sink.sites, process->site_blocks, &reduced->sites, &reduced->sites_bytes);
     else if (sink.sites != NULL && status >= 0)
-        status = sites_next_buffer(sink.sites);
+        sites_next_buffer(sink.sites);
     sink.cold += reduced->summary.lines;
     uint64_t memory = in_burst ? burst_memory_bytes(r->burst) : 0;
     if (sink.stack != NULL)
@@ -353,13 +543,13 @@ int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profil
 
 /* Watched lines are touched again by native code, where only the address of the instruction is known. */
 static int name_hits(struct reducer *r, const struct reduce_process *process, struct profile *p,
-                     const struct wire_module *modules, uint32_t nmodules, struct error *err)
+                     const struct code_process *code, struct error *err)
 {
     struct profile_hit *hits = NULL;
     size_t n = 0;
     int status = profile_hits(p, process->id, &hits, &n, err);
     for (size_t i = 0; i < n && status == 0; i++) {
-        int64_t site = code_add_place(r->code, modules, nmodules, hits[i].pc);
+        int64_t site = code_add_place(r->code, code, hits[i].pc);
         if (site >= 0)
             status = profile_set_hit_site(p, hits[i].watch, (uint64_t)site, err);
         else if (site != -ENOENT)
@@ -370,7 +560,7 @@ static int name_hits(struct reducer *r, const struct reduce_process *process, st
 }
 
 int reduce_process_code(struct reducer *r, struct reduce_process *process, struct profile *p,
-                        const struct wire_module *modules, uint32_t nmodules, struct error *err)
+                        const struct code_process *code, struct error *err)
 {
     const uint8_t *bytes = NULL;
     size_t size = 0;
@@ -382,17 +572,41 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
             return error_set(err, -ENOMEM, "out of memory for the sites of a process");
         status = size > 0 ? profile_put_sites_counts(p, 0, process->id, bytes, size, err) : 0;
     }
-    if (status == 0 && (status = code_add_process(r->code, process->decoder, process->site_blocks, modules,
-                                                  nmodules, &bytes, &size)) < 0)
+    if (status == 0 &&
+        (status = code_add_process(r->code, process->decoder, process->site_blocks, code, &bytes, &size)) < 0)
         error_set(err, status, "out of memory for the code of a process");
+    if (status == 0 && process->shape != NULL &&
+        ((status = add_shape(r, process->shape, code)) < 0 ||
+         (status = add_conflicts(r, process->shape, code)) < 0 ||
+         (status = add_sharing(r, process->sharing, code)) < 0))
+        error_set(err, status, "out of memory for the code of a process");
+    if (status == 0 && process->sharing != NULL)
+        status = profile_set_number(p, "sharing_refs", (double)r->sharing_references, err);
+    if (status == 0 && process->shape != NULL)
+        status = profile_set_number(p, "conflict_refs", (double)r->conflict_references, err);
     if (status == 0 && size > 0)
         status = profile_put_blocks(p, process->id, bytes, size, err);
-    return status == 0 && r->mode != REDUCE_FULL ? name_hits(r, process, p, modules, nmodules, err) : status;
+    return status == 0 && r->mode != REDUCE_FULL ? name_hits(r, process, p, code, err) : status;
 }
 
 const struct code *reduce_code(const struct reducer *r)
 {
     return r->code;
+}
+
+void reduce_describe(const struct reducer *r, struct symbols_code *code)
+{
+    code->causes = cause_table_all(r->causes, &code->ncauses);
+    code->uses = r->uses;
+    code->nuses = r->nuses;
+    code->offsets = r->offsets;
+    code->noffsets = r->noffsets;
+    code->strides = r->strides;
+    code->nstrides = r->nstrides;
+    code->sharings = r->sharings;
+    code->nsharings = r->nsharings;
+    code->conflicts = r->conflicts;
+    code->nconflicts = r->nconflicts;
 }
 
 uint32_t reduce_object_of(void *process, uint64_t line)
@@ -425,16 +639,29 @@ static int store_sample(const struct reducer *r, struct profile *p, struct error
     return status;
 }
 
+void reduce_finishing(struct reducer *r)
+{
+    r->finishing = 1;
+}
+
 void reduce_full_over(struct reducer *r)
 {
     r->full_over = 1;
 }
 
+int reduce_tick(struct reducer *r, struct reduce_process *process, const struct wire_tick *tick,
+                struct error *err)
+{
+    if (r->windows == NULL || windows_tick(r->windows, process->id, process->places, tick) == 0)
+        return 0;
+    return error_set(err, -ENOMEM, "out of memory for the windows of the run");
+}
+
 int reduce_store(struct reducer *r, struct profile *p, struct error *err)
 {
-    int status = 0;
-    if (r->mode == REDUCE_BURSTS || !r->distances || !r->news)
-        return 0;
+    int status = r->windows != NULL ? windows_store(r->windows, r->finishing, p, err) : 0;
+    if (status < 0 || r->mode == REDUCE_BURSTS || !r->distances || !r->news)
+        return status;
     r->news = 0;
     if (r->sample != NULL)
         return store_sample(r, p, err);

@@ -21,7 +21,10 @@
 #include "collect/records/decode.h"
 #include "collect/reduce/burst.h"
 #include "collect/reduce/code.h"
+#include "collect/reduce/shape.h"
+#include "collect/reduce/sharing.h"
 #include "collect/reduce/sites.h"
+#include "collect/reduce/windows.h"
 #include "profile/profile.h"
 #include "sim/linesample.h"
 #include "sim/stackdist.h"
@@ -46,11 +49,14 @@ struct reduce_process {
     struct decoder *decoder;
     struct stackdist *stack; /* full mode with distances */
     struct reduce_window
-        *window;             /* likewise, of all lines: references that StatStack has not processed yet */
-    struct refclock *clock;  /* owned */
-    struct sites *sites;     /* full mode with distances: of its whole life; owned */
-    struct objects *objects; /* NULL: not attributed; owned */
-    uint8_t *site_blocks;    /* bit: the block's sites occur in stored counts; owned */
+        *window;                 /* likewise, of all lines: references that StatStack has not processed yet */
+    struct refclock *clock;      /* owned */
+    struct sites *sites;         /* full mode with distances: of its whole life; owned */
+    struct shape *shape;         /* NULL: not looked at; owned */
+    struct sharing *sharing;     /* likewise */
+    struct objects *objects;     /* NULL: not attributed; owned */
+    uint8_t *site_blocks;        /* bit: the block's sites occur in stored counts; owned */
+    struct windows_code *places; /* of code, for windows; NULL: none; owned */
     uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
     uint64_t bad_records;
 };
@@ -79,23 +85,31 @@ enum reduce_mode {
 struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distances, unsigned line_bytes,
                             uint64_t start_ns, struct error *err);
 void reducer_free(struct reducer *r);
+/* modules, nmodules: of the process, as the agent reports them; they must remain valid. NULL: none are known.
+ */
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
-                        struct error *err);
+                        const struct wire_module *modules, const uint32_t *nmodules, struct error *err);
 /*
  * Stores the remaining counts of sites (full mode), and which instructions the sites of all stored counts
  * belong to, from the process' modules as the agent reported them. 0, or negative with err.
  */
 int reduce_process_code(struct reducer *r, struct reduce_process *process, struct profile *p,
-                        const struct wire_module *modules, uint32_t nmodules, struct error *err);
+                        const struct code_process *code, struct error *err);
 /* Adds the rest of its data to the run's histograms (full mode), and frees it. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
 /* words: checked to be within the buffer. 0, or -ENOMEM with err. */
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err);
+/* A thread of the process was at that instruction. 0, or -ENOMEM with err. */
+int reduce_tick(struct reducer *r, struct reduce_process *process, const struct wire_tick *tick,
+                struct error *err);
 /* Stores what reduce_buffer returned. 0, or negative with err. */
 int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profile *p, struct error *err);
 /* The code of all processes whose reduce_process_code was called. */
 const struct code *reduce_code(const struct reducer *r);
+/* Sets what is known beside instructions: sampled reuses, and how lines are used, of all processes whose
+ * reduce_process_code was called. */
+void reduce_describe(const struct reducer *r, struct symbols_code *code);
 /* The data objects of all processes; NULL: they were not looked for. */
 struct object_table *reduce_objects(const struct reducer *r);
 /* From now on data objects of the process are looked for, if its sites are counted. 0, or -ENOMEM with err.
@@ -104,8 +118,10 @@ int reduce_process_objects(struct reducer *r, struct reduce_process *process, st
                            uint32_t pid, struct error *err);
 /* Number of a line's data object in the table of all; 0: not looked for. process: a struct reduce_process. */
 uint32_t reduce_object_of(void *process, uint64_t line);
-/* Stores the run's histograms (full mode; else does nothing). 0, or negative with err. */
+/* Stores windows, phases, and the run's histograms (full mode). 0, or negative with err. */
 int reduce_store(struct reducer *r, struct profile *p, struct error *err);
+/* The next reduce_store is the last one. */
+void reduce_finishing(struct reducer *r);
 /* REDUCE_FULL_FIRST: processes that there are now go on in bursts. */
 void reduce_full_over(struct reducer *r);
 const struct reduce_totals *reduce_totals(const struct reducer *r);

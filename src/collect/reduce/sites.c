@@ -5,20 +5,22 @@
  * Most touches hit in the smallest cache of interest. These are only counted by block: one increment for all
  * references of an executed block (decode.h). A touch at a distance of OCTAVES_LEAST lines or more, or the
  * first touch of its line, is an event; stackdist_touch_far lists them. Events are counted in a hash table by
- * site, bin and data object. Of all touches, one in COLLECT_OBJECT_EVERY is attributed to its object, and
- * counts for that many. Entries of one block form a list, so that the end of the burst can write block after
+ * site, bin and data object. Where there are very many (full mode), one near event in near_every is counted,
+ * for that many. Of all touches, one in COLLECT_OBJECT_EVERY is attributed to its object, and counts for
+ * that many. Entries of one block form a list, so that the end of the burst can write block after
  * block without sorting.
  */
 #include "collect/reduce/sites.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "base/leb128.h"
 #include "base/octaves.h"
+#include "base/pages.h"
 #include "base/random.h"
 #include "collect/tunables.h"
 #include "profile/site-counts.h"
+#include "sim/epochs.h"
 
 #define FIRST_SLOTS 4096u
 
@@ -35,14 +37,15 @@ struct entry {
 struct tables {
     uint32_t executions[WIRE_MAX_BLOCKS];
     uint32_t executed[WIRE_MAX_BLOCKS + 1];
-    uint32_t head[WIRE_MAX_BLOCKS]; /* first entry, + 1; 0: none */
+    uint32_t head[WIRE_MAX_BLOCKS];   /* first entry, + 1; 0: none */
+    uint64_t before[WIRE_MAX_BLOCKS]; /* executions in earlier buffers */
     uint32_t listed[WIRE_MAX_BLOCKS];
 };
 
 struct sites {
     struct tables *tables;
     struct decode_sites noted;
-    size_t nlisted; /* number of blocks with entries, in tables->listed */
+    size_t nlisted; /* number of blocks with entries or executions in earlier buffers, in tables->listed */
     struct entry *entries;
     uint32_t nentries, capacity;
     uint32_t *slots; /* number of an entry, + 1; 0: empty. Their number is a power of two */
@@ -52,26 +55,30 @@ struct sites {
     size_t far_capacity;
     uint8_t *bytes;
     size_t bytes_capacity;
-    uint64_t ahead; /* touches until the next one whose object is looked for */
+    struct epochs *epochs;           /* recent far touches */
+    struct cause_table *causes;      /* NULL: reuses are not sampled */
+    uint64_t process;                /* likewise: theirs */
+    int64_t reuses_ahead;            /* far touches until the next sampled one */
+    uint64_t ahead;                  /* touches until the next one whose object is looked for */
+    uint32_t near_every, near_ahead; /* near events until the next one that is counted */
     struct random_state random;
     int failed; /* memory was short in count_more */
 };
 
 static void count_more(void *ctx, uint32_t site, uint64_t touches);
 
-struct sites *sites_new(struct error *err)
+struct sites *sites_new(uint32_t near_every, struct error *err)
 {
     struct sites *s = calloc(1, sizeof(*s));
     if (s != NULL) {
-        void *tables = mmap(NULL, sizeof(*s->tables), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        s->tables = tables == MAP_FAILED ? NULL : tables;
+        s->tables = pages_sparse_new(sizeof(*s->tables));
         s->nslots = FIRST_SLOTS;
         s->slots = calloc(s->nslots, sizeof(*s->slots));
         s->capacity = FIRST_SLOTS / 2;
         s->entries = malloc(s->capacity * sizeof(*s->entries));
+        s->epochs = epochs_new(err);
     }
-    if (s == NULL || s->tables == NULL || s->slots == NULL || s->entries == NULL) {
+    if (s == NULL || s->tables == NULL || s->slots == NULL || s->entries == NULL || s->epochs == NULL) {
         sites_free(s);
         error_set(err, -ENOMEM, "out of memory for the sites of a process");
         return NULL;
@@ -79,6 +86,7 @@ struct sites *sites_new(struct error *err)
     s->noted = (struct decode_sites){
         .executions = s->tables->executions, .executed = s->tables->executed, .more = count_more, .ctx = s};
     s->far.least = OCTAVES_LEAST;
+    s->near_every = near_every;
     random_seed(&s->random, 1);
     return s;
 }
@@ -87,13 +95,13 @@ void sites_free(struct sites *s)
 {
     if (s == NULL)
         return;
-    if (s->tables != NULL)
-        munmap(s->tables, sizeof(*s->tables));
+    pages_sparse_free(s->tables, sizeof(*s->tables));
     free(s->slots);
     free(s->entries);
     free(s->far.at);
     free(s->far.stack);
     free(s->bytes);
+    epochs_free(s->epochs);
     free(s);
 }
 
@@ -146,6 +154,17 @@ static int grow(struct sites *s)
     return 0;
 }
 
+static int is_listed(const struct sites *s, uint32_t block)
+{
+    return s->tables->head[block] != 0 || s->tables->before[block] != 0;
+}
+
+static void list_block(struct sites *s, uint32_t block)
+{
+    if (!is_listed(s, block))
+        s->tables->listed[s->nlisted++] = block;
+}
+
 static int add_entry(struct sites *s, uint32_t slot, uint32_t site, uint32_t what, uint32_t object,
                      uint64_t count)
 {
@@ -155,9 +174,8 @@ static int add_entry(struct sites *s, uint32_t slot, uint32_t site, uint32_t wha
         for (slot = slot_of(s, site, what, object); s->slots[slot] != 0;)
             slot = (slot + 1) & (s->nslots - 1);
     }
+    list_block(s, site >> DECODE_SITE_BITS);
     uint32_t *head = &s->tables->head[site >> DECODE_SITE_BITS];
-    if (*head == 0)
-        s->tables->listed[s->nlisted++] = site >> DECODE_SITE_BITS;
     s->entries[s->nentries] = (struct entry){
         .count = count, .site = site, .what = what, .object = object, .next = *head, .slot = slot};
     s->slots[slot] = *head = ++s->nentries;
@@ -195,47 +213,87 @@ static int sample_objects(struct sites *s, const uint64_t *lines, const uint32_t
     return status;
 }
 
+void sites_note_causes(struct sites *s, struct cause_table *causes, uint64_t process)
+{
+    s->causes = causes;
+    s->process = process;
+}
+
+/* A reuse at that distance is sampled: something was touched in between. */
+static void sample_cause(struct sites *s, uint64_t line, struct epochs_touch touch, uint64_t distance)
+{
+    struct symbols_cause cause = {.process = s->process,
+                                  .victim_site = touch.site,
+                                  .victim_object = touch.object,
+                                  .bin = octaves_bin(distance)};
+    struct epochs_touch between;
+    if (epochs_draw(s->epochs, line, distance, &s->random, &between) < 0)
+        return;
+    cause.site = between.site;
+    cause.object = between.object;
+    cause_table_add(s->causes, &cause);
+}
+
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
                struct objects *objects)
 {
     const struct stackdist_far *far = &s->far;
     int status = objects != NULL ? sample_objects(s, lines, line_sites, n, objects) : 0;
     for (size_t i = 0; i < far->n; i++) {
+        uint64_t line = lines[far->at[i]];
         int first = far->stack[i] == STACKDIST_COLD;
+        uint64_t represented = 1;
+        if (s->near_every > 1 && far->stack[i] < COLLECT_NEAR_LINES) {
+            if (s->near_ahead-- != 0)
+                continue;
+            s->near_ahead = (uint32_t)random_below(&s->random, 2 * s->near_every - 1);
+            represented = s->near_every;
+        }
+        struct epochs_touch touch = {.site = line_sites[far->at[i]]};
+        touch.object = objects != NULL ? objects_find(objects, line, touch.site) : 0;
         uint32_t what =
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
         s->lines += (unsigned)first;
-        status |=
-            add(s, line_sites[far->at[i]], what,
-                objects != NULL ? objects_find(objects, lines[far->at[i]], line_sites[far->at[i]]) : 0, 1);
+        status |= add(s, touch.site, what, touch.object, represented);
+        if (s->causes == NULL)
+            continue;
+        s->reuses_ahead -= (int64_t)represented;
+        if (s->reuses_ahead < 0) {
+            s->reuses_ahead += 1 + (int64_t)random_below(&s->random, 2 * COLLECT_CAUSE_EVERY - 1);
+            if (!first)
+                sample_cause(s, line, touch, far->stack[i]);
+        }
+        epochs_add(s->epochs, line, touch);
     }
     return status < 0 ? -ENOMEM : 0;
 }
 
-int sites_next_buffer(struct sites *s)
+void sites_next_buffer(struct sites *s)
 {
-    int status = 0;
     for (size_t i = 0; i < s->noted.nexecuted; i++) {
         uint32_t block = s->noted.executed[i];
-        status |= add(s, DECODE_SITE(block, 0), SITE_COUNT_EXECUTIONS, 0, s->noted.executions[block]);
+        list_block(s, block);
+        s->tables->before[block] += s->noted.executions[block];
         s->noted.executions[block] = 0;
     }
     s->noted.nexecuted = 0;
-    return status < 0 ? -ENOMEM : 0;
 }
 
 void sites_forget(struct sites *s)
 {
     for (size_t i = 0; i < s->noted.nexecuted; i++)
         s->noted.executions[s->noted.executed[i]] = 0;
-    for (size_t i = 0; i < s->nlisted; i++)
+    for (size_t i = 0; i < s->nlisted; i++) {
         s->tables->head[s->tables->listed[i]] = 0;
+        s->tables->before[s->tables->listed[i]] = 0;
+    }
     for (uint32_t i = 0; i < s->nentries; i++)
         s->slots[s->entries[i].slot] = 0;
     s->noted.nexecuted = s->nlisted = 0;
     s->nentries = 0;
     s->lines = 0;
     s->failed = 0;
+    epochs_reset(s->epochs);
 }
 
 static int make_room(struct sites *s)
@@ -253,26 +311,21 @@ static int make_room(struct sites *s)
 /* Writes a block and its entries, after block `previous`. Returns the end of the bytes. */
 static size_t put_block(struct sites *s, uint32_t block, uint32_t previous, size_t at)
 {
-    uint64_t executions = s->tables->executions[block], n = 0;
-    for (uint32_t i = s->tables->head[block]; i != 0; i = s->entries[i - 1].next) {
-        if (s->entries[i - 1].what == SITE_COUNT_EXECUTIONS)
-            executions += s->entries[i - 1].count;
-        else
-            n++;
-    }
+    uint64_t executions = s->tables->executions[block] + s->tables->before[block], n = 0;
+    for (uint32_t i = s->tables->head[block]; i != 0; i = s->entries[i - 1].next)
+        n++;
     at += leb128_put(s->bytes + at, zigzag((int64_t)block - (int64_t)previous));
     at += leb128_put(s->bytes + at, executions);
     at += leb128_put(s->bytes + at, n);
     for (uint32_t i = s->tables->head[block]; i != 0; i = s->entries[i - 1].next) {
         const struct entry *e = &s->entries[i - 1];
-        if (e->what == SITE_COUNT_EXECUTIONS)
-            continue;
         at += leb128_put(s->bytes + at, e->site & ((1u << DECODE_SITE_BITS) - 1));
         at += leb128_put(s->bytes + at, e->what);
         at += leb128_put(s->bytes + at, e->object);
         at += leb128_put(s->bytes + at, e->count);
     }
     s->tables->head[block] = 0;
+    s->tables->before[block] = 0;
     return at;
 }
 
@@ -285,7 +338,7 @@ int sites_end(struct sites *s, uint8_t *used, const uint8_t **bytes, size_t *siz
     for (size_t i = 0; i < s->noted.nexecuted + s->nlisted; i++) {
         int listed = i >= s->noted.nexecuted;
         uint32_t block = listed ? s->tables->listed[i - s->noted.nexecuted] : s->noted.executed[i];
-        if (listed && s->tables->head[block] == 0)
+        if (listed && !is_listed(s, block))
             continue; /* written with its executions */
         at = put_block(s, block, previous, at);
         used[block / 8] |= (uint8_t)(1u << block % 8);

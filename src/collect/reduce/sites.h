@@ -10,13 +10,15 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "collect/objects/objects.h"
+#include "collect/reduce/cause-table.h"
 #include "collect/records/decode.h"
 #include "sim/stackdist.h"
 
 struct sites;
 
-/* NULL when memory is short (err says so). */
-struct sites *sites_new(struct error *err);
+/* Of the touches nearer than COLLECT_NEAR_LINES, one in near_every is counted, at random distances, and
+ * represents that many. NULL when memory is short (err says so). */
+struct sites *sites_new(uint32_t near_every, struct error *err);
 void sites_free(struct sites *s); /* NULL is allowed */
 /* For decoder_note_sites. */
 struct decode_sites *sites_noted(struct sites *s);
@@ -26,8 +28,10 @@ struct stackdist_far *sites_far(struct sites *s, size_t n);
  * not identified. 0, or -ENOMEM. */
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
                struct objects *objects);
-/* To be called between two buffers of the same burst, so that counts cannot overflow. 0, or -ENOMEM. */
-int sites_next_buffer(struct sites *s);
+/* From now on reuses are sampled, with the lines that were touched in between; process: its id. */
+void sites_note_causes(struct sites *s, struct cause_table *causes, uint64_t process);
+/* To be called between two buffers of the same burst, so that counts cannot overflow. */
+void sites_next_buffer(struct sites *s);
 /*
  * Writes all counts in the form of table burst_site (docs/format.md) and resets them. Sets the bits of their
  * blocks in used[] (WIRE_MAX_BLOCKS bits). The bytes are valid until the next call. 0, or -ENOMEM.

@@ -85,16 +85,39 @@ static int make_room(struct watches *w, size_t chosen)
     return 0;
 }
 
+/* Systematic sampling, from a random start: survivors next to each other are alike. */
+static void draw_evenly(struct watches *w, size_t n, size_t k, struct choice *out)
+{
+    double step = (double)n / (double)k, next = step * random_unit(&w->random);
+    for (size_t i = 0; i < k; i++, next += step)
+        out[i] = (struct choice){next < (double)n ? (size_t)next : n - 1, step};
+}
+
+/* Two samples, watched ones first, each of which represents all survivors: weighted by their sizes. */
+static int draw(struct watches *w, const struct watch_burst *burst, size_t watched, size_t followed)
+{
+    if (watched > 0 && chooser_draw(w->chooser, burst->survivors, burst->n, burst->touches, watched,
+                                    &w->random, w->choices) < 0)
+        return -ENOMEM;
+    if (followed > 0)
+        draw_evenly(w, burst->n, followed, w->choices + watched);
+    for (size_t i = 0; i < watched + followed; i++)
+        w->choices[i].weight *= (double)(i < watched ? watched : followed) / (double)(watched + followed);
+    return 0;
+}
+
 long watches_choose(struct watches *w, const struct watch_burst *burst, const struct watch_request **requests,
                     struct error *err)
 {
     const struct stackdist_survivor *survivors = burst->survivors;
-    size_t n = burst->n, chosen = n < w->per_burst ? n : w->per_burst;
+    size_t n = burst->n, watched = burst->unwatched ? 0 : n < w->per_burst ? n : w->per_burst;
+    /* No more than there are survivors: a curve checks that. */
+    size_t followed = n - watched < burst->followed ? n - watched : burst->followed,
+           chosen = watched + followed;
     *requests = w->requests;
     if (chosen == 0)
         return 0;
-    if (make_room(w, chosen) < 0 ||
-        chooser_draw(w->chooser, survivors, n, burst->touches, chosen, &w->random, w->choices) < 0)
+    if (make_room(w, chosen) < 0 || draw(w, burst, watched, followed) < 0)
         return error_set(err, -ENOMEM, "out of memory for the survivors of a burst");
     find_positions(w, survivors, n, chosen);
     for (size_t i = 0; i < chosen; i++) {
@@ -124,6 +147,7 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
             .address = watch.address,
             .position = watch.position,
             .age = watch.age,
+            .in_tail = i >= watched,
         };
     }
     *requests = w->requests;

@@ -41,6 +41,7 @@ struct watch_request {
     uint64_t address;  /* the line's first byte */
     uint64_t position; /* p: distinct lines that the burst touched after its last touch of this one */
     uint64_t age;      /* a: touches that the burst made after the survivor */
+    int in_tail;       /* only to be followed in the burst's tail (burst-tail.h), not watched after it */
 };
 
 /* A burst that is over and stored. */
@@ -50,6 +51,8 @@ struct watch_burst {
     const struct stackdist_survivor *survivors;
     size_t n;
     uint64_t touches; /* that it made */
+    int unwatched;    /* no lines can be watched after this burst */
+    size_t followed;  /* survivors to be followed in its tail */
     /* Number of a line's data object; NULL: they are not looked for. */
     uint32_t (*object_of)(void *ctx, uint64_t line);
     void *ctx;
@@ -68,6 +71,8 @@ void watches_set_per_burst(struct watches *w, unsigned per_burst);
 /*
  * Chooses among the burst's survivors: K of them, or all if there are no more (choose.h tells with which
  * chances); stores them, in random order. Each is to be watched from now on; to refuse that is an outcome.
+ * Others are chosen to be followed in the burst's tail, with equal chances: a second sample of the same
+ * survivors. Both together represent each survivor once.
  * *requests: valid until the next call. Their number, or negative with err filled: memory, or the profile
  * cannot be written.
  */

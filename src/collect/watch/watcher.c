@@ -34,6 +34,8 @@ struct line {
     uint64_t from_refs;       /* references of the process in translated code at its burst's end */
     uint64_t translated_refs; /* of these, what wire_desc.translated_refs counts */
     struct moment touched;    /* in a burst; ns 0: not */
+    uint64_t pc;              /* of the instruction that did; 0: not known */
+    int in_tail;              /* not watched after its burst's tail */
     int protection;           /* of its page */
     int slot;                 /* in the agent's table, -1: none yet */
 };
@@ -54,8 +56,9 @@ struct watcher {
     uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
     /* the burst in hand */
     struct wire_desc desc;
-    uint64_t filter[FILTER_BITS / 64];       /* bit: some watched line has that hash */
-    uint64_t touches;                        /* so far */
+    uint64_t filter[FILTER_BITS / 64]; /* bit: some watched line has that hash */
+    uint64_t touches;                  /* before its tail */
+    const struct burst_tail *tail;
     uint64_t burst_refs;                     /* touches of all bursts before */
     uint64_t position[2 * WIRE_MAX_WATCHES]; /* of lines[i]'s first touch in the burst, from 1; 0: none */
     unsigned old;                            /* lines before the burst's own */
@@ -118,9 +121,9 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
         .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
         .translated_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
         .clock_error = NAN,
-        .pc = outcome == PROFILE_REUSED && l->touched.ns == 0 && l->slot >= 0
-                  ? w->proc->watching.watch[l->slot].pc
-                  : 0,
+        .pc = outcome != PROFILE_REUSED            ? 0
+              : l->touched.ns == 0 && l->slot >= 0 ? w->proc->watching.watch[l->slot].pc
+                                                   : l->pc,
     };
     int status = watches_outcome(w->watches, l->id, &outcome_row, err);
     if (l->slot >= 0) {
@@ -163,16 +166,27 @@ static int ended(const struct watcher *w, unsigned i, enum profile_outcome *outc
 
 /* --- a burst --- */
 
-/* When the burst in hand was over. */
+static uint64_t tail_length(const struct watcher *w)
+{
+    return w->tail != NULL ? burst_tail_touches(w->tail) : 0;
+}
+
+/* After so many touches of the burst in hand. */
+static struct moment within_burst(const struct watcher *w, uint64_t touches)
+{
+    return (struct moment){w->desc.app_cpu_ns, w->desc.translated_refs + w->burst_refs + touches};
+}
+
+/* When the burst in hand, with its tail, was over. */
 static struct moment burst_end(const struct watcher *w)
 {
-    return (struct moment){w->desc.app_cpu_ns, w->desc.translated_refs + w->burst_refs + w->touches};
+    return within_burst(w, w->touches + tail_length(w));
 }
 
 /* When it touched lines[i]. */
 static struct moment touch_of(const struct watcher *w, unsigned i)
 {
-    return (struct moment){w->desc.app_cpu_ns, w->desc.translated_refs + w->burst_refs + w->position[i] - 1};
+    return within_burst(w, w->position[i] - 1);
 }
 
 static void begin_burst(struct watcher *w, const struct wire_desc *desc)
@@ -196,27 +210,55 @@ static void found(struct watcher *w, uint64_t line, uint64_t position)
             w->position[k] = position;
 }
 
-static void look_for_touched(struct watcher *w, const struct stackdist_survivor *lines, size_t n)
+/* The first touch of lines[i] in the tail of the burst in hand; NULL: there was none. */
+static const struct tail_touch *touch_in_tail(const struct watcher *w, unsigned i)
 {
-    for (size_t i = 0; w->old != 0 && i < n; i++) {
-        unsigned h = hash(lines[i].line);
+    return w->tail != NULL ? burst_tail_find(w->tail, w->lines[i].address / w->line_bytes) : NULL;
+}
+
+static void look_for_touched(struct watcher *w, const struct watcher_lines *touched)
+{
+    for (size_t i = 0; w->old != 0 && i < touched->n; i++) {
+        unsigned h = hash(touched->lines[i].line);
         if (w->filter[h / 64] >> h % 64 & 1)
-            found(w, lines[i].line, i + 1);
+            found(w, touched->lines[i].line, i + 1);
     }
-    w->touches = n;
+    w->touches = touched->touches;
+    w->tail = touched->tail;
+    for (unsigned i = 0; i < w->old; i++) {
+        const struct tail_touch *touch = touch_in_tail(w, i);
+        if (touch == NULL || w->position[i] != 0 || w->lines[i].touched.ns != 0)
+            continue;
+        w->position[i] = w->touches + touch->before + 1;
+        w->lines[i].pc = touch->pc;
+    }
 }
 
 static void take_request(struct watcher *w, const struct watch_request *request)
 {
-    if (w->n < sizeof(w->lines) / sizeof(w->lines[0]))
-        w->lines[w->n++] = (struct line){
-            .id = request->id,
-            .address = request->address,
-            .from_ns = w->desc.app_cpu_ns,
-            .from_refs = burst_end(w).refs,
-            .translated_refs = w->desc.translated_refs,
-            .slot = -1,
-        };
+    const struct tail_touch *touch;
+    if (w->n == sizeof(w->lines) / sizeof(w->lines[0]))
+        return;
+    struct line *l = &w->lines[w->n++];
+    *l = (struct line){
+        .id = request->id,
+        .address = request->address,
+        .from_ns = w->desc.app_cpu_ns,
+        .from_refs = within_burst(w, w->touches).refs,
+        .translated_refs = w->desc.translated_refs,
+        .in_tail = request->in_tail,
+        .slot = -1,
+    };
+    if ((touch = touch_in_tail(w, w->n - 1)) != NULL) {
+        l->touched = within_burst(w, w->touches + touch->before);
+        l->pc = touch->pc;
+    }
+}
+
+void watcher_follow(const struct watcher *w, struct burst_tail *tail)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        burst_tail_follow(tail, w->lines[i].address / w->line_bytes);
 }
 
 /* --- what may be watched --- */
@@ -378,17 +420,30 @@ static int record_ended(struct watcher *w, int agent_waits, struct error *err)
     return status;
 }
 
+/* Lines that were followed in the tail are not followed any further. */
+static int censor_followed(struct watcher *w, struct error *err)
+{
+    int status = 0;
+    for (unsigned i = w->n; i > 0 && status == 0; i--)
+        if (w->lines[i - 1].in_tail)
+            status = record_outcome(w, i - 1, PROFILE_DROPPED, burst_end(w), err);
+    return status;
+}
+
 static int end_burst(struct watcher *w, struct error *err)
 {
     int agent_waits = begin_answer(w), status = record_ended(w, agent_waits, err);
+    if (status == 0)
+        status = censor_followed(w, err);
     if (!agent_waits) /* no thread waits: the burst's survivors are not watched */
         for (unsigned i = w->n; i > 0 && status == 0; i--)
             if (w->lines[i - 1].slot < 0)
                 status = record_outcome(w, i - 1, PROFILE_REFUSED, burst_end(w), err);
     if (agent_waits && status == 0)
         status = answer(w, err);
-    w->burst_refs += w->touches;
+    w->burst_refs += w->touches + tail_length(w);
     w->touches = 0;
+    w->tail = NULL;
     if (!agent_waits)
         return status;
     __atomic_store_n(&w->proc->watching.question, WIRE_QUESTION_NONE, __ATOMIC_RELEASE);
@@ -396,11 +451,11 @@ static int end_burst(struct watcher *w, struct error *err)
     return status;
 }
 
-int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct stackdist_survivor *lines,
-                  size_t n, const struct watch_request *requests, size_t nrequests, struct error *err)
+int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct watcher_lines *lines,
+                  const struct watch_request *requests, size_t nrequests, struct error *err)
 {
     begin_burst(w, desc);
-    look_for_touched(w, lines, n);
+    look_for_touched(w, lines);
     for (size_t i = 0; i < nrequests; i++)
         take_request(w, &requests[i]);
     return end_burst(w, err);

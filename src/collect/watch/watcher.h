@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/random.h"
+#include "collect/watch/burst-tail.h"
 #include "collect/watch/watch.h"
 #include "wire/wire.h"
 
@@ -33,10 +34,20 @@ int watcher_finish(struct watcher *w, uint64_t cpu_ns, int ended, struct error *
 /* At most so many lines at a time from the next answer on, and so much CPU time until the one after it. */
 void watcher_limit(struct watcher *w, unsigned live, uint64_t allowance_ns);
 
-/* A burst of the process has ended: it touched these lines, once each (n of them), and these of its
- * survivors shall be watched. Stores the outcomes of lines that have one, and answers the agent if it asks.
- * 0, or negative with err. */
-int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct stackdist_survivor *lines,
-                  size_t n, const struct watch_request *requests, size_t nrequests, struct error *err);
+/* What a burst touched. */
+struct watcher_lines {
+    const struct stackdist_survivor *lines; /* n of them, once each */
+    size_t n;
+    uint64_t touches;
+    const struct burst_tail *tail; /* what it touched after that; NULL: nothing */
+};
+
+/* The lines that a burst's tail shall look for: those watched since earlier bursts. */
+void watcher_follow(const struct watcher *w, struct burst_tail *tail);
+/* A burst of the process has ended, and these of its survivors shall be watched, or were followed in its
+ * tail. Stores the outcomes of lines that have one, and answers the agent if it asks. 0, or negative with
+ * err. */
+int watcher_burst(struct watcher *w, const struct wire_desc *desc, const struct watcher_lines *lines,
+                  const struct watch_request *requests, size_t nrequests, struct error *err);
 
 #endif

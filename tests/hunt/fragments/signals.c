@@ -179,7 +179,7 @@ static void rep_barrier(struct run *r, int rounds /* 2..8 */, int size /* 1 2 4 
             __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n)::"memory");
         }
         __asm__ volatile("cld" ::: "cc");
-        CHECK(n == 0);
+        CHECK_STATE(n == 0);
         CHECK(memcmp(p, p + 8 * PAGE, 8 * PAGE) == 0);
     }
     sigaction(SIGSEGV, &old, NULL);
@@ -240,8 +240,8 @@ static void send_self(struct run *r, int sig /* anysignal */, int how /* 0..3 */
         int count = sent_;
         work(r, 1);
         send_one(sig, how, i);
-        CHECK(sent_ == count + 1);
-        CHECK(how != 2 || sent_value_ == i);
+        CHECK_STATE(sent_ == count + 1);
+        CHECK_STATE(how != 2 || sent_value_ == i);
     }
     sigaction(sig, &old, NULL);
     altstack_back(stack, &before);

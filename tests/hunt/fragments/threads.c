@@ -307,8 +307,11 @@ static void robust(struct run *r, int rounds /* 3..20 */, int inherit /* 0..1 */
     note(r, "owners died %d\n", died);
 }
 
-/* libc tells all threads to change their user: to what it is. */
-/* hunt: leaf not vfork,handler,seccomp,rawchild */
+/*
+ * libc tells all threads to change their user: to what it is. No thread may be cancelled meanwhile:
+ * glibc 2.36 waits forever for one that is cancelled in sem_wait while it handles that signal, natively too.
+ */
+/* hunt: leaf claims CANCEL not vfork,handler,seccomp,rawchild */
 static void change_user(struct run *r, int rounds /* 3..20 */)
 {
     for (int i = 0; i < rounds; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c - signal frames: moving one to another stack, changing what is returned to; see signals/frame.h. */
 #include "agent/signals/frame.h"
+#include "agent/sys/context.h"
 #include "agent/sys/sys.h"
 #include <errno.h>
 #include <string.h>
@@ -31,22 +32,6 @@ void arch_finish_entry(ucontext_t *uc)
         g[unchanged[i]] = interrupted->uc_mcontext.gregs[unchanged[i]];
 }
 
-int arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
-{
-    ucontext_t *uc = (ucontext_t *)sp;
-    uint64_t mask;
-    greg_t flags;
-    if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
-        safe_copy(&flags, &uc->uc_mcontext.gregs[REG_EFL], sizeof flags))
-        return 0;
-    *trap_blocked = mask >> (SIGTRAP - 1) & 1;
-    mask &= ~(1ull << (SIGTRAP - 1)); /* the kernel kills for a trap whose signal is blocked */
-    if (*trap_blocked && safe_copy(&uc->uc_sigmask, &mask, sizeof mask))
-        return 0;
-    flags |= FLAG_TRAP;
-    return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) == 0;
-}
-
 int arch_sigreturn_mask(const ucontext_t *uc, uint64_t *mask)
 {
     const ucontext_t *to = (const ucontext_t *)uc->uc_mcontext.gregs[REG_RSP];
@@ -75,6 +60,37 @@ static int mask_argument(long number, int *reg)
     default:
         return 0;
     }
+}
+
+/* The call may block SIGTRAP, for good or while it waits. */
+static int may_block_trap(long number)
+{
+    int reg;
+    return number == SYS_rt_sigprocmask || mask_argument(number, &reg) != 0;
+}
+
+int arch_step_would_kill(const ucontext_t *uc)
+{
+    return arch_at_call(uc) && may_block_trap((long)uc->uc_mcontext.gregs[REG_RAX]);
+}
+
+enum arch_return arch_step_at_sigreturn(uint64_t sp, int *trap_blocked)
+{
+    ucontext_t *uc = (ucontext_t *)sp, to;
+    uint64_t mask;
+    greg_t flags;
+    if (safe_copy(&mask, &uc->uc_sigmask, sizeof mask) ||
+        safe_copy(to.uc_mcontext.gregs, uc->uc_mcontext.gregs, sizeof to.uc_mcontext.gregs))
+        return ARCH_RETURN_UNKNOWN;
+    *trap_blocked = mask >> (SIGTRAP - 1) & 1;
+    mask &= ~(1ull << (SIGTRAP - 1)); /* the kernel kills for a trap whose signal is blocked */
+    if (*trap_blocked && safe_copy(&uc->uc_sigmask, &mask, sizeof mask))
+        return ARCH_RETURN_UNKNOWN;
+    if (arch_step_would_kill(&to))
+        return ARCH_RETURN_TRIGGERS;
+    flags = to.uc_mcontext.gregs[REG_EFL] | FLAG_TRAP;
+    return safe_copy(&uc->uc_mcontext.gregs[REG_EFL], &flags, sizeof flags) ? ARCH_RETURN_UNKNOWN
+                                                                            : ARCH_RETURN_STEPS;
 }
 
 int arch_after_eintr(const ucontext_t *uc)

@@ -16,6 +16,8 @@
 #define MAX_BLOCKS (WIRE_MAX_BLOCKS * 3u / 2) /* counting blocks have no id that the collector knows */
 #define MAX_EXITS (2u * WIRE_MAX_BLOCKS)
 #define EXITS_OF_A_BLOCK 8
+/* The table grows with the number of blocks: a small program touches few of its pages. */
+#define FIRST_HASH_SIZE 4096u
 #define HLT 0xf4 /* it faults in user mode, and is the cheapest such instruction in a virtual machine */
 
 struct emitter cache_out, cache_cold;
@@ -24,8 +26,10 @@ static uint8_t *cache, *cache_end, *arena, *arena_end;
 static uint8_t *arena_at, *leave_gate, *cold_start;
 static struct block *blocks;
 static struct exit *exits;
-static uint32_t *hash;
+static uint32_t *hash; /* numbers of blocks; the first hash_size entries are in use, a power of two */
+static uint32_t hash_size = FIRST_HASH_SIZE;
 static uint32_t nblocks, nexits;
+static uint32_t first_current; /* the first block that is not stale since a flush */
 static uint64_t generation = 1;
 /* Structures of threads that were ever inside; they are reused, and never freed. */
 static struct thread *known[2 * MAX_THREADS];
@@ -99,7 +103,7 @@ static void start_cache(void)
     }
     cache_cold.at = cold_start = cache + CODE_CACHE_BYTES / 4 * 3;
     arena_at = arena;
-    nexits = nblocks = 1;
+    nexits = nblocks = first_current = 1;
 }
 
 /* A place from which RIP-relative operands reach most code: below the program, if that has much code of its
@@ -178,10 +182,9 @@ void arch_code_changes(uint64_t address, uint64_t bytes)
 
 uint64_t arch_memory(void)
 {
-    uint64_t hashed = nblocks * (uint64_t)WIRE_PAGE, all = sizeof *hash * CACHE_HASH_SIZE;
     return (uint64_t)(cache_out.at - cache) + (uint64_t)(cache_cold.at - cold_start) +
            (uint64_t)(arena_at - arena) + nblocks * sizeof *blocks + nexits * sizeof *exits +
-           (hashed < all ? hashed : all) + landings_bytes();
+           hash_size * sizeof *hash + landings_bytes();
 }
 
 static void forget_landings(const struct block *b)
@@ -192,12 +195,18 @@ static void forget_landings(const struct block *b)
         landings_clear(b->pc, 1);
 }
 
+/* The memory reads as zeros afterwards. */
+static void clear_hash(void)
+{
+    sys3(SYS_madvise, hash, sizeof *hash * hash_size, MADV_DONTNEED);
+}
+
 static void discard_all(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
         forget_landings(&blocks[i]);
-    /* The memory reads as zeros afterwards. */
-    sys3(SYS_madvise, hash, sizeof *hash * CACHE_HASH_SIZE, MADV_DONTNEED);
+    landings_flushed();
+    clear_hash();
     generation++;
     start_cache();
 }
@@ -211,9 +220,7 @@ static void forget_keys(struct thread *t)
             __atomic_store_n(&t->tables.targets[i], 0, __ATOMIC_RELEASE);
 }
 
-/* Removes all ways to existing code; a thread that executes it calls the dispatcher at the end of its
- * block. */
-static void make_stale(void)
+void cache_make_stale(void)
 {
     for (uint32_t i = 1; i < nblocks; i++)
         forget_landings(&blocks[i]);
@@ -223,7 +230,9 @@ static void make_stale(void)
         if (exits[i].fast_patch)
             emit_patch(exits[i].fast_patch, exits[i].fast_stub);
     }
-    sys3(SYS_madvise, hash, sizeof *hash * CACHE_HASH_SIZE, MADV_DONTNEED);
+    landings_flushed();
+    clear_hash();
+    first_current = nblocks;
     generation++;
     for (uint32_t i = 0; i < nknown; i++)
         forget_keys(known[i]);
@@ -235,7 +244,7 @@ void arch_flush(void)
     if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) == 0)
         discard_all();
     else
-        make_stale();
+        cache_make_stale();
     regions_forget();
     cache_unlock();
     count_add(&proc->count.flushes, 1);
@@ -261,12 +270,12 @@ int cache_has_room(void)
 
 uint32_t cache_hash(uint64_t pc)
 {
-    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45) & (CACHE_HASH_SIZE - 1);
+    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45);
 }
 
 struct block *cache_find(uint64_t pc, int counts)
 {
-    for (uint32_t h = cache_hash(pc); hash[h]; h = (h + 1) & (CACHE_HASH_SIZE - 1))
+    for (uint32_t h = cache_hash(pc) & (hash_size - 1); hash[h]; h = (h + 1) & (hash_size - 1))
         if (blocks[hash[h]].pc == pc && blocks[hash[h]].counts == counts && !blocks[hash[h]].stale)
             return &blocks[hash[h]];
     return NULL;
@@ -299,6 +308,25 @@ uint32_t cache_blocks(void)
     return nblocks;
 }
 
+static void add_to_hash(uint32_t number)
+{
+    uint32_t h = cache_hash(blocks[number].pc) & (hash_size - 1);
+    while (hash[h] &&
+           !blocks[hash[h]]
+                .stale) /* entries of stale blocks are reused, or changing code would fill the table */
+        h = (h + 1) & (hash_size - 1);
+    hash[h] = number;
+}
+
+static void grow_hash(void)
+{
+    clear_hash();
+    hash_size *= 2;
+    for (uint32_t i = first_current; i < nblocks; i++)
+        if (!blocks[i].stale)
+            add_to_hash(i);
+}
+
 struct block *cache_add(const struct place *places, unsigned nplaces)
 {
     struct block *b = &blocks[nblocks];
@@ -307,12 +335,9 @@ struct block *cache_add(const struct place *places, unsigned nplaces)
     b->places = (struct place *)(void *)arena_at;
     arena_at += (nplaces * sizeof *places + 7) & ~(size_t)7;
     __builtin_memcpy(b->places, places, nplaces * sizeof *places);
-    uint32_t h = cache_hash(b->pc);
-    while (hash[h] &&
-           !blocks[hash[h]]
-                .stale) /* entries of stale blocks are reused, or changing code would fill the table */
-        h = (h + 1) & (CACHE_HASH_SIZE - 1);
-    hash[h] = nblocks++;
+    if (nblocks >= hash_size / 2 && hash_size < CACHE_HASH_SIZE)
+        grow_hash();
+    add_to_hash(nblocks++);
     return b;
 }
 

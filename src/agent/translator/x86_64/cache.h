@@ -88,8 +88,9 @@ void cache_unlock(void);
 uint8_t *cache_leave_gate(void);
 /* Nonzero: there is room for a block and its data. If not, all translations will be discarded soon. */
 int cache_has_room(void);
+/* Entries of the largest tables of blocks by pc; a power of two. */
 #define CACHE_HASH_SIZE (2u * WIRE_MAX_BLOCKS)
-uint32_t cache_hash(uint64_t pc); /* below CACHE_HASH_SIZE */
+uint32_t cache_hash(uint64_t pc); /* below CACHE_HASH_SIZE; smaller tables use its low bits */
 struct block *cache_find(uint64_t pc, int counts);
 struct block *cache_find_code(uint64_t code_address);
 /* Whether that is an entry of a block that must not be entered any more (arch_code_changes). */
@@ -97,6 +98,9 @@ int cache_is_poisoned(const struct block *b, uint64_t code_address);
 struct block *cache_next(void); /* the next block, to be filled in */
 /* Adds it to the cache, with these places; its code ends at cache_out. */
 struct block *cache_add(const struct place *places, unsigned nplaces);
+/* Removes all ways to existing code; a thread that executes it calls the dispatcher at the end of its
+ * block. The caller holds the lock. */
+void cache_make_stale(void);
 uint32_t cache_blocks(void);          /* blocks so far, plus one */
 struct exit *cache_exit(uint64_t id); /* NULL: there is none */
 uint32_t cache_exit_id(const struct exit *x);

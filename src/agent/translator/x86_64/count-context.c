@@ -64,9 +64,8 @@ int arch_count_prepare(struct thread *t)
     cache_unlock();
     if (failed || landings_map(t))
         return -1;
-    if (t->generated.table_mask)
+    if (t->generated.goal)
         return 0;
-    t->generated.table_mask = (1u << COUNT_TABLE_BITS) - 1;
     t->generated.goal = COUNT_GOAL;
     t->generated.elements[1] = 1;
     for (unsigned i = 0; i < COUNT_STEPS; i++) {

@@ -166,10 +166,14 @@ void emit_count_save(struct emitter *e)
 
 void emit_count_index(struct emitter *e, uint32_t exit_id)
 {
-    static const uint8_t pext[] = {0x65, 0xc4, 0xe2, 0xfa, 0xf5, 0x0c, 0x25}; /* pext rcx, rax, gs:[...] */
+    const uint8_t shift = (uint8_t)(32 - landings_bits());
+    const uint8_t index[] = {
+        0xb9, shift, 0,    0,    0,           /* mov ecx, 32 - bits */
+        0xc4, 0xe2,  0x71, 0xf7, 0xc8,        /* shlx ecx, eax, ecx */
+        0xc4, 0xe3,  0x7b, 0xf0, 0xc9, shift, /* rorx ecx, ecx, 32 - bits */
+    };
     emit_gs_imm(e, T_EXIT_ID, exit_id);
-    emit_bytes(e, pext, sizeof pext);
-    emit_u32(e, T_TABLE_MASK);
+    emit_bytes(e, index, sizeof index);
 }
 
 void emit_count_jump(struct emitter *e)

@@ -11,6 +11,7 @@
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/dispatch.h"
+#include "agent/translator/x86_64/landings.h"
 #include "agent/translator/x86_64/layout.h"
 #include "agent/translator/x86_64/translate.h"
 
@@ -76,6 +77,8 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
         return undo_branch(t, x);
     cache_lock();
+    if (landings_are_crowded())
+        cache_make_stale();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
     if (b && b->counts)
         count_remember(b, x->returns);

@@ -18,7 +18,6 @@
 #define T_APP_MASK 160
 #define T_BURST_MASK 168
 #define T_SPILL_EXTRA 176
-#define T_TABLE_MASK 184
 #define T_ELEMENTS 192
 #define T_COUNTER 208
 #define T_GOAL 224
@@ -56,7 +55,6 @@ AT(generated.gate_resume, T_GATE_RESUME);
 AT(generated.app_mask, T_APP_MASK);
 AT(generated.burst_mask, T_BURST_MASK);
 AT(generated.spill_extra, T_SPILL_EXTRA);
-AT(generated.table_mask, T_TABLE_MASK);
 AT(generated.elements, T_ELEMENTS);
 AT(generated.counter, T_COUNTER);
 AT(generated.goal, T_GOAL);

@@ -12,14 +12,16 @@
 #include "agent/translator/x86_64/source.h"
 #include "agent/translator/x86_64/template.h"
 #include "agent/translator/x86_64/translate.h"
+#include <sys/mman.h>
 #include <time.h>
 
 static uint32_t next_id = 1; /* of a block that was not published yet */
 /* Ids of published blocks by their pc, open addressing. A block that is translated again after a flush keeps
  * its id: there are only WIRE_MAX_BLOCKS, and a program that unloads libraries flushes often. */
 static uint32_t *ids;
-#define ID_PROBES 64u      /* code that keeps changing in one place would make the search long */
-static int templates_full; /* no new block can be published any more */
+static uint32_t ids_size = 4096; /* entries in use, a power of two; it grows with the number of ids */
+#define ID_PROBES 64u            /* code that keeps changing in one place would make the search long */
+static int templates_full;       /* no new block can be published any more */
 
 /* Work space of the translator, used under the lock. */
 static struct insn insns[BLOCK_INSNS + 1];
@@ -199,6 +201,37 @@ static int is_published(const struct wire_block *as, const struct wire_block *b)
            __builtin_memcmp(as->refs, template.refs, b->nrefs * sizeof(struct wire_ref)) == 0;
 }
 
+/* The entry of an id for the block, if the template of one says the same (*found), or else an empty one.
+ * NULL: there is none near by. */
+static uint32_t *find_id(const struct wire_block *b, int *found)
+{
+    *found = 0;
+    for (uint32_t i = 0; i < ID_PROBES; i++) {
+        uint32_t *id = &ids[(cache_hash(b->pc) + i) & (ids_size - 1)];
+        if (!*id)
+            return id;
+        uint32_t offset = proc->block_offset[*id];
+        *found = offset && is_published(template_at(offset), b); /* 0: the parent's, before a fork */
+        if (*found)
+            return id;
+    }
+    return NULL;
+}
+
+static void grow_ids(void)
+{
+    sys3(SYS_madvise, ids, ids_size * sizeof *ids, MADV_DONTNEED);
+    ids_size *= 2;
+    for (uint32_t id = 1; id < next_id; id++)
+        if (proc->block_offset[id]) {
+            uint32_t h = cache_hash(template_at(proc->block_offset[id])->pc), i = 0;
+            while (i < ID_PROBES && ids[(h + i) & (ids_size - 1)])
+                i++;
+            if (i < ID_PROBES)
+                ids[(h + i) & (ids_size - 1)] = id;
+        }
+}
+
 /* Writes the block's template to the template area, unless the same one is there. Returns its id; 0: there is
  * no room, and never will be. */
 static uint32_t publish(uint64_t pc, unsigned ninsns, int records)
@@ -213,17 +246,12 @@ static uint32_t publish(uint64_t pc, unsigned ninsns, int records)
                            .module = region_module(pc)};
     if (!ids)
         ids = own_map(NULL, CACHE_HASH_SIZE * sizeof *ids, OWN_DATA);
-    uint32_t *place = NULL;
-    for (uint32_t i = 0; ids && i < ID_PROBES; i++) {
-        uint32_t *id = &ids[(cache_hash(pc) + i) % CACHE_HASH_SIZE];
-        if (!*id) {
-            place = id;
-            break;
-        }
-        uint32_t offset = proc->block_offset[*id];
-        if (offset && is_published(template_at(offset), &b)) /* 0: the parent's, before a fork */
-            return *id;
-    }
+    if (ids && next_id >= ids_size / 2 && ids_size < CACHE_HASH_SIZE)
+        grow_ids();
+    int found = 0;
+    uint32_t *place = ids ? find_id(&b, &found) : NULL;
+    if (found)
+        return *place;
     size_t bytes = sizeof b + template.nrefs * sizeof(struct wire_ref);
     uint64_t at = (proc->template_used + 7) & ~7ull;
     if (next_id >= WIRE_MAX_BLOCKS || at + bytes > session->template_bytes) {

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/answer.h"
+
+#include <math.h>
+
+/* Of the sizes on a curve, those that caches have. */
+static int is_power_of_two(double size_bytes)
+{
+    int exponent;
+    return frexp(size_bytes, &exponent) == 0.5;
+}
+
+/* The largest gain of a step, with the smallest cache that has most of it. */
+static void find_step(const struct curve_point *from, const struct curve_point *points, size_t n,
+                      struct analysis_answer *answer)
+{
+    double best = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct curve_point *to = &points[i];
+        if (to->size_bytes <= from->size_bytes || to->size_bytes > ANSWER_STEP * from->size_bytes ||
+            !is_power_of_two(to->size_bytes) || !(from->low > to->high))
+            continue;
+        double gain = from->miss_ratio - to->miss_ratio;
+        /* Each larger one must gain more by a tenth. */
+        if (gain < ANSWER_LEAST_GAIN || gain <= 1.1 * best)
+            continue;
+        best = gain;
+        /* A later start that gains as much, or nearly so, says more exactly where the gain is. */
+        if (gain > 1.1 * answer->gain || (from->size_bytes == answer->from_bytes && gain > answer->gain) ||
+            (to->size_bytes == answer->to_bytes && gain >= 0.95 * answer->gain)) {
+            answer->gain = gain;
+            answer->from_bytes = from->size_bytes;
+            answer->to_bytes = to->size_bytes;
+        }
+    }
+}
+
+void analysis_answer_find(const struct curve_point *first, const struct curve_point *points, size_t n,
+                          struct analysis_answer *answer)
+{
+    *answer = (struct analysis_answer){.first_bytes = first->size_bytes, .hit_ratio = 1 - first->miss_ratio};
+    for (size_t i = 0; i < n; i++)
+        if (points[i].size_bytes >= first->size_bytes && is_power_of_two(points[i].size_bytes))
+            find_step(&points[i], points, n, answer);
+    answer->flat = n > 0 && first->high - points[n - 1].low < ANSWER_LEAST_GAIN;
+}

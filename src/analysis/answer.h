@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h - what a curve says in one sentence: what hits in a first-level cache, and which larger cache
+ * would help. */
+#ifndef CACHEGRAM_ANALYSIS_ANSWER_H
+#define CACHEGRAM_ANALYSIS_ANSWER_H
+
+#include <stddef.h>
+
+#include "model/curve.h"
+
+/* From this size to that many times as large: a step between sizes of caches that can be bought. */
+#define ANSWER_STEP 4.
+/* Least gain that is worth a sentence, and least loss that is not: a difference of miss ratios. */
+#define ANSWER_LEAST_GAIN 0.005
+
+struct analysis_answer {
+    double first_bytes, hit_ratio; /* of the first-level cache; NaN: not known */
+    /* The step with the largest gain beyond that cache, if the intervals at its ends do not overlap; else
+     * gain is 0. */
+    double from_bytes, to_bytes, gain;
+    int flat; /* nonzero: no larger cache on the curve gains ANSWER_LEAST_GAIN, within the intervals */
+};
+
+/* `first` is the point of the first-level cache; points[n], by size, those of the curve. */
+void analysis_answer_find(const struct curve_point *first, const struct curve_point *points, size_t n,
+                          struct analysis_answer *answer);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/hotspots-lines.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "profile/sites.h"
+
+/* Sums of a row. */
+struct sums {
+    double lines, bytes;
+    uint64_t most_lines, most_site; /* of a site's entry, and that site */
+    double conflicts;
+};
+
+static struct sums *sums_of(struct sums *sums, const struct analysis_hotspots *h,
+                            const struct analysis_groups *groups, uint64_t site, uint64_t object)
+{
+    if (site > UINT32_MAX || object > UINT32_MAX)
+        return NULL;
+    uint32_t row = analysis_groups_row(h, groups, (uint32_t)site, (uint32_t)object);
+    return row != ANALYSIS_NO_GROUP ? &sums[row] : NULL;
+}
+
+static int compare(const void *key, const void *element)
+{
+    uint64_t site = *(const uint64_t *)key, other = ((const struct profile_stride *)element)->site;
+    return site < other ? -1 : site > other;
+}
+
+int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const struct analysis_groups *groups,
+                        struct error *err)
+{
+    struct sums *sums = calloc(h->n + 1, sizeof *sums);
+    struct profile_line_use *uses = NULL;
+    struct profile_stride *strides = NULL;
+    struct profile_conflict *conflicts = NULL;
+    size_t nuses = 0, nstrides = 0, nconflicts = 0;
+    double looked_at;
+    int code = sums ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
+    if (profile_get_number(p, "conflict_refs", &looked_at, NULL) != 0 || !(looked_at > 0))
+        looked_at = NAN;
+    if (code == 0)
+        code = profile_line_uses(p, &uses, &nuses, err);
+    if (code == 0)
+        code = profile_strides(p, &strides, &nstrides, err);
+    if (code == 0)
+        code = profile_conflicts(p, &conflicts, &nconflicts, err);
+    for (size_t i = 0; i < nuses && code == 0; i++) {
+        struct sums *s = sums_of(sums, h, groups, uses[i].site, uses[i].object);
+        if (!s)
+            continue;
+        s->lines += (double)uses[i].lines;
+        s->bytes += (double)uses[i].bytes;
+        if (uses[i].lines > s->most_lines) {
+            s->most_lines = uses[i].lines;
+            s->most_site = uses[i].site;
+        }
+    }
+    for (size_t i = 0; i < nconflicts && code == 0; i++) {
+        struct sums *s = sums_of(sums, h, groups, conflicts[i].site, conflicts[i].object);
+        if (s)
+            s->conflicts += (double)conflicts[i].references;
+    }
+    for (size_t i = 0; i < h->n && code == 0; i++) {
+        int enough = sums[i].lines >= ANALYSIS_LEAST_LINES;
+        const struct profile_stride *stride = NULL;
+        if (enough && nstrides > 0)
+            stride = bsearch(&sums[i].most_site, strides, nstrides, sizeof *strides, compare);
+        h->rows[i].used_share = enough ? sums[i].bytes / (sums[i].lines * h->line_bytes) : NAN;
+        h->rows[i].stride = stride ? stride->bytes : 0;
+        h->rows[i].conflicts = sums[i].conflicts / looked_at;
+    }
+    free(sums);
+    free(uses);
+    free(strides);
+    free(conflicts);
+    return code;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/hotspots-sizes.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "analysis/burst-weights.h"
+#include "base/octaves.h"
+
+/* The table for one size; sample: of the profile. The caller clears *h. */
+static int table_of(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
+                    struct analysis_sample *sample, double size_bytes, struct analysis_hotspots *h,
+                    struct error *err)
+{
+    struct analysis_hotspots_question q = *question;
+    struct analysis_weights *weights;
+    q.size_bytes = size_bytes;
+    q.causes = 0;
+    int code = analysis_hotspots_weights(p, sample, size_bytes, q.phase, &weights, err);
+    if (code != 0)
+        return code;
+    q.weights = weights;
+    code = analysis_hotspots(p, name, &q, h, err);
+    analysis_hotspots_weights_free(weights);
+    return code;
+}
+
+/* The intervals of several rows are taken to be independent of each other. */
+static void add_up(const struct analysis_hotspots *h, analysis_selects *selects, void *ctx,
+                   struct curve_point *point, uint64_t *recorded)
+{
+    double references = 0, misses = 0, below = 0, above = 0;
+    int enough = 1;
+    *recorded = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct shares_result *s = &h->rows[i].shares;
+        if (!selects(ctx, h, &h->rows[i]))
+            continue;
+        references += s->references;
+        misses += s->misses;
+        *recorded += s->recorded;
+        if (isnan(s->miss_ratio)) /* misses of watched lines only */
+            continue;
+        enough &= s->enough;
+        below += pow((s->miss_ratio - s->ratio_low) * s->references, 2);
+        above += pow((s->ratio_high - s->miss_ratio) * s->references, 2);
+    }
+    if (!(references > 0))
+        return;
+    point->miss_ratio = fmin(misses / references, 1);
+    if (enough) {
+        point->low = fmax(point->miss_ratio - sqrt(below) / references, 0);
+        point->high = fmin(point->miss_ratio + sqrt(above) / references, 1);
+    }
+}
+
+int analysis_hotspots_curve(struct profile *p, const char *name,
+                            const struct analysis_hotspots_question *question, analysis_selects *selects,
+                            void *ctx, struct curve_point *points, size_t n, uint64_t *recorded,
+                            struct error *err)
+{
+    struct analysis_sample *sample;
+    double line_bytes = 64;
+    int code = analysis_hotspots_sample(p, name, &sample, err);
+    *recorded = 0;
+    profile_get_number(p, "line_bytes", &line_bytes, NULL); /* older profiles do not say: 64 */
+    for (size_t i = 0; i < n && code == 0; i++) {
+        struct analysis_hotspots h;
+        points[i].miss_ratio = points[i].low = points[i].high = NAN;
+        if (floor(points[i].size_bytes / line_bytes) < (double)OCTAVES_LEAST)
+            continue;
+        if ((code = table_of(p, name, question, sample, points[i].size_bytes, &h, err)) != 0)
+            break;
+        add_up(&h, selects, ctx, &points[i], recorded);
+        analysis_hotspots_clear(&h);
+    }
+    analysis_sample_free(sample);
+    if (code == 0 && *recorded == 0)
+        code = error_set(
+            err, -ENODATA,
+            "the profile '%s' holds no references of that function or object; 'cachegram hotspots' lists "
+            "those that it has",
+            name);
+    return code;
+}
+
+/* Whether two rows of tables of the same profile, by the same question, are the same. */
+static int is_same(const struct analysis_hotspots *h, const struct analysis_hotspot *a,
+                   const struct analysis_hotspots *g, const struct analysis_hotspot *b)
+{
+#define SAME(list, member) ((a->member ? a->member - h->list : -1) == (b->member ? b->member - g->list : -1))
+    return SAME(images, image) && SAME(frames, frame) && SAME(frames, outer) && SAME(data, object) &&
+           SAME(parts, field) && a->offset == b->offset && a->rest == b->rest;
+}
+
+int analysis_hotspots_stall(struct profile *p, const struct analysis_hotspots_question *question,
+                            const struct analysis_level *levels, size_t n, struct analysis_hotspots *h,
+                            struct error *err)
+{
+    struct analysis_sample *sample;
+    double all = 0;
+    int code = analysis_hotspots_sample(p, h->profile, &sample, err);
+    for (size_t i = 0; i < h->n; i++)
+        h->rows[i].stall = 0;
+    for (size_t l = 0; l < n && code == 0; l++) {
+        struct analysis_hotspots level;
+        if ((code = table_of(p, h->profile, question, sample, levels[l].size_bytes, &level, err)) != 0)
+            break;
+        all += level.total.misses * levels[l].cycles;
+        for (size_t i = 0, at = 0; i < level.n; i++) {
+            /* Both are sorted by misses: the same row is mostly near the last one. */
+            for (size_t k = 0; k < h->n; k++, at++) {
+                struct analysis_hotspot *row = &h->rows[at % h->n];
+                if (is_same(h, row, &level, &level.rows[i])) {
+                    row->stall += level.rows[i].shares.misses * levels[l].cycles;
+                    break;
+                }
+            }
+        }
+        analysis_hotspots_clear(&level);
+    }
+    analysis_sample_free(sample);
+    for (size_t i = 0; i < h->n; i++)
+        h->rows[i].stall = code == 0 && all > 0 ? h->rows[i].stall / all : NAN;
+    return code;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/places.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/hotspots-objects.h"
+#include "analysis/hotspots.h"
+
+#define DEFAULT_LINE_BYTES 64
+/* Part of the references that is worth a sentence: each may wait for the line some 50 to 100 ns, which a
+ * hundred others take without it. */
+#define LEAST_SHARED 0.005
+/* Likewise; each waits a few nanoseconds for the next cache. */
+#define LEAST_CONFLICTS 0.01
+/* Where threads use the same bytes more often than this part, separating them is no remedy. */
+#define MOST_SAME 0.25
+/* Part of the object's references that one line of source must have to be named. */
+#define MOST_OF_IT 0.5
+
+/* A site's references to an object. */
+struct entry {
+    uint32_t object; /* index; UINT32_MAX: not known */
+    const char *module;
+    const struct profile_frame *frame, *outer; /* NULL: not known */
+    double apart, same;
+};
+
+/* References to an object: entries [first .. end). */
+struct sum {
+    size_t first, end;
+    double apart, same;
+};
+
+static int compare_places(const struct entry *x, const struct entry *y)
+{
+    const char *xs[] = {x->outer ? x->outer->function : "", x->module, x->frame ? x->frame->file : ""};
+    const char *ys[] = {y->outer ? y->outer->function : "", y->module, y->frame ? y->frame->file : ""};
+    uint32_t a = x->frame ? x->frame->line : 0, b = y->frame ? y->frame->line : 0;
+    for (size_t i = 0; i < sizeof xs / sizeof xs[0]; i++)
+        if (strcmp(xs[i], ys[i]) != 0)
+            return strcmp(xs[i], ys[i]);
+    return a < b ? -1 : a > b;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    return compare_places(x, y);
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+    const struct sum *x = a, *y = b;
+    if (x->apart != y->apart)
+        return x->apart > y->apart ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int is_same_function(const struct entry *x, const struct entry *y)
+{
+    return x->outer && y->outer && strcmp(x->outer->function, y->outer->function) == 0 &&
+           strcmp(x->module, y->module) == 0;
+}
+
+static void name_object(const struct analysis_hotspots *h, uint32_t object, struct analysis_place *place)
+{
+    const struct profile_object *o = object < h->ndata ? &h->data[object] : NULL;
+    if (o && o->kind == PROFILE_OBJECT_VARIABLE)
+        snprintf(place->object, sizeof place->object, "%s", o->name);
+    else if (o && o->kind == PROFILE_OBJECT_BLOCK)
+        snprintf(place->object, sizeof place->object, "blocks of %s", o->name);
+}
+
+/* The function with most of the entries, which are sorted, and its line. */
+static void name_code(const struct entry *entries, const struct sum *sum, struct analysis_place *place)
+{
+    const struct entry *function = NULL, *line = NULL;
+    double most = 0, most_of_line = 0;
+    for (size_t i = sum->first, end; i < sum->end; i = end) {
+        double here = 0;
+        for (end = i; end < sum->end && (end == i || is_same_function(&entries[i], &entries[end])); end++)
+            here += entries[end].apart;
+        if (here > most && entries[i].outer) {
+            most = here;
+            function = &entries[i];
+        }
+    }
+    for (size_t i = sum->first, end; function && i < sum->end; i = end) {
+        double here = 0;
+        for (end = i; end < sum->end && compare_places(&entries[i], &entries[end]) == 0; end++)
+            here += entries[end].apart;
+        if (here > most_of_line && is_same_function(&entries[i], function)) {
+            most_of_line = here;
+            line = &entries[i];
+        }
+    }
+    if (!function || !*function->outer->function)
+        return;
+    snprintf(place->function, sizeof place->function, "%s", function->outer->function);
+    snprintf(place->module, sizeof place->module, "%s", function->module);
+    if (line->frame && *line->frame->file && most_of_line >= MOST_OF_IT * most) {
+        snprintf(place->file, sizeof place->file, "%s", line->frame->file);
+        place->line = line->frame->line;
+    }
+}
+
+static const struct profile_frame *frame_of(const struct analysis_hotspots *h, uint64_t id)
+{
+    return id >= 1 && id <= h->nframes ? &h->frames[id - 1] : NULL;
+}
+
+/* Entries of the known sites, sorted by object. Returns their number. */
+static size_t make_entries(const struct analysis_hotspots *h, const struct profile_site *sites, size_t nsites,
+                           const struct profile_sharing *list, size_t n, struct entry *entries)
+{
+    size_t used = 0;
+    for (size_t i = 0, at = 0; i < n; i++) {
+        while (at < nsites && sites[at].id < list[i].site)
+            at++;
+        if (at == nsites || sites[at].id != list[i].site)
+            continue;
+        int has_image = sites[at].image >= 1 && sites[at].image <= h->nimages;
+        uint32_t object = UINT32_MAX;
+        for (size_t low = 0, high = h->ndata; low < high && object == UINT32_MAX;) {
+            size_t middle = low + (high - low) / 2;
+            if (h->data[middle].id == list[i].object)
+                object = h->same[middle];
+            else if (h->data[middle].id < list[i].object)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        entries[used++] = (struct entry){.object = object,
+                                         .module = has_image ? h->images[sites[at].image - 1].path : "",
+                                         .frame = frame_of(h, sites[at].frame),
+                                         .outer = frame_of(h, sites[at].outer),
+                                         .apart = (double)list[i].apart,
+                                         .same = (double)list[i].same};
+    }
+    if (used > 0)
+        qsort(entries, used, sizeof *entries, compare_entries);
+    return used;
+}
+
+/* Places with at least that share of the run's references; key: of `run`, with their number. */
+static size_t find(struct profile *p, const struct analysis_hotspots *h, const char *key, double least,
+                   const struct entry *entries, struct sum *sums, size_t n,
+                   struct analysis_place places[PLACES_MOST])
+{
+    double references, line_bytes = DEFAULT_LINE_BYTES;
+    size_t nsums = 0, found = 0;
+    if (profile_get_number(p, key, &references, NULL) != 0)
+        return 0;
+    (void)profile_get_number(p, "line_bytes", &line_bytes, NULL);
+    for (size_t i = 0, end; i < n; i = end) {
+        struct sum sum = {.first = i};
+        for (end = i; end < n && entries[end].object == entries[i].object; end++) {
+            sum.apart += entries[end].apart;
+            sum.same += entries[end].same;
+        }
+        sum.end = end;
+        if (sum.apart >= least * references && sum.same <= MOST_SAME * sum.apart)
+            sums[nsums++] = sum;
+    }
+    if (nsums > 0)
+        qsort(sums, nsums, sizeof *sums, compare_sums);
+    for (; found < nsums && found < PLACES_MOST; found++) {
+        places[found] = (struct analysis_place){.share = sums[found].apart / references,
+                                                .line_bytes = (unsigned)line_bytes};
+        name_object(h, entries[sums[found].first].object, &places[found]);
+        name_code(entries, &sums[found], &places[found]);
+    }
+    return found;
+}
+
+/* What fails is no finding: the rest of the report says what is wrong with the profile. */
+static size_t load_and_find(struct profile *p, const char *key, double least,
+                            const struct profile_sharing *list, size_t n,
+                            struct analysis_place places[PLACES_MOST])
+{
+    struct analysis_hotspots h = {0};
+    struct profile_site *sites = NULL;
+    struct entry *entries = NULL;
+    struct sum *sums = NULL;
+    size_t nsites = 0, found = 0;
+    struct error ignored;
+    if (n > 0 && profile_images(p, &h.images, &h.nimages, &ignored) == 0 &&
+        profile_frames(p, &h.frames, &h.nframes, &ignored) == 0 &&
+        analysis_objects_load(p, &h, NULL, &ignored) == 0 &&
+        profile_sites(p, &sites, &nsites, &ignored) == 0 && (entries = calloc(n, sizeof *entries)) &&
+        (sums = calloc(n, sizeof *sums)))
+        found =
+            find(p, &h, key, least, entries, sums, make_entries(&h, sites, nsites, list, n, entries), places);
+    analysis_hotspots_clear(&h);
+    free(sites);
+    free(entries);
+    free(sums);
+    return found;
+}
+
+size_t analysis_shared(struct profile *p, struct analysis_place places[PLACES_MOST])
+{
+    struct profile_sharing *list = NULL;
+    struct error ignored;
+    size_t n = 0, found = 0;
+    if (profile_sharings(p, &list, &n, &ignored) == 0)
+        found = load_and_find(p, "sharing_refs", LEAST_SHARED, list, n, places);
+    free(list);
+    return found;
+}
+
+size_t analysis_conflicts(struct profile *p, struct analysis_place places[PLACES_MOST])
+{
+    struct profile_conflict *list = NULL;
+    struct profile_sharing *entries = NULL;
+    struct error ignored;
+    size_t n = 0, found = 0;
+    if (profile_conflicts(p, &list, &n, &ignored) == 0 && (entries = calloc(n + 1, sizeof *entries))) {
+        for (size_t i = 0; i < n; i++)
+            entries[i] = (struct profile_sharing){list[i].site, list[i].object, list[i].references, 0};
+        found = load_and_find(p, "conflict_refs", LEAST_CONFLICTS, entries, n, places);
+    }
+    free(list);
+    free(entries);
+    return found;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.h - data with one kind of costly references, and the code that makes them: false sharing between
+ * threads, conflicts within sets of a cache. */
+#ifndef CACHEGRAM_ANALYSIS_PLACES_H
+#define CACHEGRAM_ANALYSIS_PLACES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/profile.h"
+
+#define PLACES_MOST 3u
+
+struct analysis_place {
+    double share;                    /* of the references */
+    char object[512];                /* name of the data; "": not known, or it has none */
+    char function[512], module[512]; /* that makes most of these references; "": not known */
+    char file[512];                  /* "": not known, or they are in many lines */
+    uint32_t line;
+    unsigned line_bytes;
+};
+
+/* Only where the share is significant, largest first. Their number. References to lines while another thread
+ * writes other bytes there: */
+size_t analysis_shared(struct profile *p, struct analysis_place places[PLACES_MOST]);
+/* Those that miss in a cache of 64 sets of 8 lines, although one without sets would have the line. */
+size_t analysis_conflicts(struct profile *p, struct analysis_place places[PLACES_MOST]);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program-phases.c - from the windows of a profile to the curves of its phases.
+ *
+ * A phase's curve is the curve of the whole run times the ratio of both at sizes in steps of a third of an
+ * octave, with which the timeline is computed. So the steep parts of the run's curve stay where they are. The
+ * ratios are scaled so that the mean over the phases, weighted by references, is the curve of the run.
+ */
+#include "analysis/program-phases.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/timeline.h"
+
+#define PER_OCTAVE 3u
+#define OCTAVES 24u
+#define RATIOS (PER_OCTAVE * OCTAVES + 1u)
+/* A phase is one by itself if it has this share of the references, and so many bursts unless it is exact. */
+#define LEAST_SHARE 0.02
+#define LEAST_BURSTS 10u
+/* Threads that run at the same time are in several phases at once. Then there is no use in phases. */
+#define LEAST_OF_ONE_THREAD 0.9
+
+struct part {
+    double refs;
+    double misses[RATIOS]; /* sums: the miss ratio times refs */
+};
+
+struct work {
+    struct analysis_timeline timeline;
+    struct part part[STATCC_PHASES]; /* the last is of all small phases */
+    uint32_t n;
+};
+
+/* Whether one thread makes nearly all references. */
+static int is_one_thread(const struct analysis_timeline *t)
+{
+    double all = 0, most = 0;
+    for (size_t i = 0; i < t->n; i++)
+        all += t->windows[i].refs;
+    for (size_t i = 0; i < t->n && most < all / 2; i++) {
+        double sum = 0;
+        for (size_t k = i; k < t->n; k++)
+            if (t->windows[k].process == t->windows[i].process && t->windows[k].tid == t->windows[i].tid)
+                sum += t->windows[k].refs;
+        most = fmax(most, sum);
+    }
+    return most >= LEAST_OF_ONE_THREAD * all;
+}
+
+static double whole_miss(const struct work *w, const struct analysis_program *program, size_t k)
+{
+    return statcc_curve_miss(&program->curve, w->timeline.sizes[k] / program->line_bytes);
+}
+
+static void add_phase(struct work *w, const struct analysis_program *program, size_t phase, struct part *part)
+{
+    double refs = w->timeline.phases[phase].refs;
+    part->refs += refs;
+    for (size_t k = 0; k < RATIOS; k++) {
+        double miss = w->timeline.of_phase[phase * RATIOS + k];
+        part->misses[k] += refs * (isnan(miss) ? whole_miss(w, program, k) : miss);
+    }
+}
+
+/* Position of the largest phase that is not taken yet; timeline.nphases if none is left. */
+static size_t largest(const struct work *w, const char *taken)
+{
+    size_t best = w->timeline.nphases;
+    for (size_t i = 0; i < w->timeline.nphases; i++)
+        if (!taken[i] &&
+            (best == w->timeline.nphases || w->timeline.phases[i].refs > w->timeline.phases[best].refs))
+            best = i;
+    return best;
+}
+
+/* Whether all of the phase's windows are exact. */
+static int is_exact(const struct analysis_timeline *t, uint32_t phase)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->windows[i].phase == phase && !t->windows[i].exact)
+            return 0;
+    return 1;
+}
+
+static int choose_parts(struct work *w, const struct analysis_program *program)
+{
+    const struct analysis_timeline *t = &w->timeline;
+    char *taken = calloc(t->nphases + 1, 1);
+    double all = 0;
+    struct part rest = {0};
+    if (!taken)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->nphases; i++)
+        all += t->phases[i].refs;
+    for (size_t at; (at = largest(w, taken)) < t->nphases;) {
+        const struct analysis_phase *phase = &t->phases[at];
+        int alone = phase->phase != 0 && phase->refs >= LEAST_SHARE * all && w->n + 1 < STATCC_PHASES &&
+                    (phase->bursts >= LEAST_BURSTS || is_exact(t, phase->phase));
+        taken[at] = 1;
+        add_phase(w, program, at, alone ? &w->part[w->n++] : &rest);
+    }
+    if (rest.refs > 0)
+        w->part[w->n++] = rest;
+    free(taken);
+    return 0;
+}
+
+/* Misses of the part relative to those of the whole run, at so many lines. */
+static double ratio_at(const double *ratio, const double *sizes, double bytes)
+{
+    size_t k = 0;
+    while (k + 1 < RATIOS && sizes[k + 1] < bytes)
+        k++;
+    if (k + 1 == RATIOS || bytes <= sizes[k])
+        return ratio[k];
+    double part = log(bytes / sizes[k]) / log(sizes[k + 1] / sizes[k]);
+    return ratio[k] + part * (ratio[k + 1] - ratio[k]);
+}
+
+static int make_curves(struct work *w, const struct curve_point *points, size_t n,
+                       struct analysis_program *program, struct error *err)
+{
+    double ratio[STATCC_PHASES][RATIOS];
+    struct curve_point *of_phase = calloc(n, sizeof *of_phase);
+    double all = 0;
+    int code = 0;
+    program->phase_curve = calloc(w->n, sizeof *program->phase_curve);
+    if (!of_phase || !program->phase_curve) {
+        free(of_phase);
+        return error_set(err, -ENOMEM, "out of memory computing the phases' curves");
+    }
+    for (uint32_t a = 0; a < w->n; a++)
+        all += w->part[a].refs;
+    for (size_t k = 0; k < RATIOS; k++) {
+        double sum = 0;
+        for (uint32_t a = 0; a < w->n; a++)
+            sum += w->part[a].misses[k];
+        for (uint32_t a = 0; a < w->n; a++)
+            ratio[a][k] = sum > 0 ? w->part[a].misses[k] / w->part[a].refs / (sum / all) : 1;
+    }
+    for (uint32_t a = 0; a < w->n && code == 0; a++) {
+        for (size_t i = 0; i < n; i++) {
+            double miss = statcc_curve_miss(&program->curve, points[i].size_bytes / program->line_bytes);
+            of_phase[i].size_bytes = points[i].size_bytes;
+            of_phase[i].miss_ratio =
+                fmin(1, miss * ratio_at(ratio[a], w->timeline.sizes, points[i].size_bytes));
+        }
+        code = statcc_curve_points(of_phase, n, program->line_bytes, &program->phase_curve[a], err);
+        program->phase_curve[a].known_lines = program->curve.known_lines;
+        program->phase_share[a] = w->part[a].refs / all;
+    }
+    if (code == 0)
+        program->phases = w->n;
+    free(of_phase);
+    return code;
+}
+
+int analysis_program_phases(struct profile *p, const struct curve_point *points, size_t n,
+                            struct analysis_program *program, struct error *err)
+{
+    struct curve_point sizes[RATIOS];
+    struct work *w = calloc(1, sizeof *w);
+    struct error none;
+    int code = 0;
+    if (!w)
+        return error_set(err, -ENOMEM, "out of memory computing the phases' curves");
+    for (size_t k = 0; k < RATIOS; k++)
+        sizes[k] = (struct curve_point){.size_bytes = program->line_bytes * exp2((double)k / PER_OCTAVE)};
+    w->timeline.profile = program->profile;
+    if (analysis_timeline_compute(p, sizes, RATIOS, &w->timeline, &none) == 0) {
+        if (w->timeline.nphases > 1 && is_one_thread(&w->timeline)) {
+            code = choose_parts(w, program);
+            if (code == 0 && w->n > 1)
+                code = make_curves(w, points, n, program, err);
+            else if (code != 0)
+                error_set(err, code, "out of memory computing the phases' curves");
+        }
+        analysis_timeline_clear(&w->timeline);
+    }
+    free(w);
+    return code;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline.h - miss ratio over time: of each window of each thread, and of each phase, at several cache
+ * sizes. Windows recorded in full mode are exact. A phase has the weighted mean of all bursts in its sampled
+ * windows. A sampled window has an estimate from its own bursts, those of its phase, and all others
+ * (model/shrink.h); nothing is known of it if no burst fell into its phase.
+ */
+#ifndef CACHEGRAM_ANALYSIS_TIMELINE_H
+#define CACHEGRAM_ANALYSIS_TIMELINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/curve.h"
+#include "profile/profile.h"
+
+struct analysis_time_window {
+    uint64_t id, process;
+    uint32_t tid;
+    int exact;
+    uint64_t start_ns, end_ns; /* since the run's start */
+    double start_refs;         /* references of the thread before it; estimated unless all before are exact */
+    double refs;               /* estimated if it is sampled */
+    uint32_t phase;            /* from 1; 0: not known */
+    size_t bursts;             /* its own */
+};
+
+struct analysis_phase {
+    uint32_t phase; /* from 1; 0: windows whose phase is not known */
+    size_t windows;
+    double refs;
+    size_t bursts; /* in its sampled windows */
+};
+
+struct analysis_timeline {
+    const char *profile; /* file name */
+    unsigned line_bytes;
+    double *sizes; /* bytes */
+    size_t nsizes;
+    struct analysis_time_window *windows; /* in order of their beginning, at least within each thread */
+    size_t n;
+    double *miss_ratio; /* [window * nsizes + size]; NaN: no burst of its phase */
+    struct analysis_phase *phases;
+    size_t nphases;
+    double *of_phase;     /* [phase * nsizes + size], by position in phases[] */
+    size_t bursts, exact; /* of them: bursts, exact windows */
+};
+
+/*
+ * The timeline at the sizes of points[n]. timeline->profile is set by the caller; everything else is set
+ * here. -ENODATA with err if the profile has no windows.
+ */
+int analysis_timeline_compute(struct profile *p, const struct curve_point *points, size_t n,
+                              struct analysis_timeline *timeline, struct error *err);
+void analysis_timeline_clear(struct analysis_timeline *timeline);
+
+/*
+ * The timeline of the whole program (all threads), divided into `columns` parts of about equal work: a grid
+ * for a picture. A window that belongs to several parts is divided in proportion to time.
+ */
+struct analysis_grid {
+    size_t columns, nsizes;
+    double *miss_ratio; /* [column * nsizes + size]; NaN: not known */
+    uint32_t *phase;    /* of each column: the one that made most references; 0: not known */
+    double *exact;      /* of each column: share of its references in exact windows */
+    double *end_ns;     /* where each column ends, since the run's start */
+    double refs;        /* of the run */
+};
+int analysis_grid_compute(const struct analysis_timeline *timeline, size_t columns,
+                          struct analysis_grid *grid, struct error *err);
+void analysis_grid_clear(struct analysis_grid *grid);
+
+/*
+ * The error of a timeline's distribution of miss ratios at one size against that of `exact`: for both, how
+ * much of the run's references, in windows of 1/parts of them, have at most a given miss ratio; the mean
+ * absolute difference of these two functions over all miss ratios from 0 to 1 (Sembrant et al. 2012, 5.1).
+ * NaN if either is not known. *at_time: the mean absolute difference of the miss ratios at the same share of
+ * the run.
+ */
+double analysis_cdf_error(const struct analysis_grid *estimate, const struct analysis_grid *exact,
+                          size_t size, double *at_time);
+
+#endif

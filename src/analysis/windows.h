@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* windows.h - the windows of a profile, and which of them a burst began in. */
+#ifndef CACHEGRAM_ANALYSIS_WINDOWS_H
+#define CACHEGRAM_ANALYSIS_WINDOWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "profile/windows.h"
+
+struct analysis_windows {
+    struct profile_time_window *list;
+    size_t n;
+    size_t *by_thread; /* positions in list[], by process, thread and time */
+};
+
+/* 0, or negative with err; the caller clears it in any case. -ENODATA: the profile `name` has none. */
+int analysis_windows_load(struct profile *p, const char *name, struct analysis_windows *w, struct error *err);
+void analysis_windows_clear(struct analysis_windows *w);
+/* The sampled window that a burst began in; w->n if there is none. */
+size_t analysis_windows_find(const struct analysis_windows *w, const struct profile_burst *burst);
+
+#endif

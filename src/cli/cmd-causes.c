@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-causes.c - `cachegram causes`: cold misses, and who pushed out what the others are on. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <math.h>
+
+#include "base/sizes.h"
+#include "report/causes.h"
+
+#define DEFAULT_SIZE (1u << 20)
+#define DEFAULT_ROWS 20 /* in text */
+
+enum { OPT_SIZE = 1, OPT_BY, OPT_LIMIT, OPT_PERCENT, OPT_COMM, OPT_WRAPPERS };
+
+static const struct option options[] = {
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"by", required_argument, NULL, OPT_BY},
+    {"limit", required_argument, NULL, OPT_LIMIT},
+    {"percent-limit", required_argument, NULL, OPT_PERCENT},
+    {"comm", required_argument, NULL, OPT_COMM},
+    {"alloc-wrappers", required_argument, NULL, OPT_WRAPPERS},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+    "usage: cachegram causes [OPTIONS] [FILE]\n"
+    "\n"
+    "Prints why misses happen in a cache of one size, from the profile FILE (default cachegram.db): on lines "
+    "that\n"
+    "were never touched before (cold), or on lines that were pushed out, and by which data.\n"
+    "\n"
+    "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
+    "  --by object|field|function|line|module|insn\n"
+    "                          what misses, and what pushes out (default object); also pairs such as\n"
+    "                          function,object\n"
+    "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
+    "  --percent-limit P       only rows with at least P% of the misses\n"
+    "  --comm NAME             only processes that ran this executable\n"
+    "  --alloc-wrappers NAME,...\n"
+    "                          as for hotspots\n" CLI_OUTPUT_HELP "\n"
+    "The cache is fully associative with LRU replacement. A line is pushed out by the lines that are "
+    "touched\n"
+    "between two touches of it: each of these has the same part of the miss. Of one in 64 reuses one such "
+    "line\n"
+    "was drawn while recording. Marked with ~ are misses with too few of these: evictors are then taken to "
+    "be\n"
+    "those that miss, in proportion. Cold misses are exact in full mode; from bursts they are estimated by "
+    "the\n"
+    "watched lines that were never touched again.\n"
+    "Conflicts, which only a cache with sets has, are listed for 64 sets of 8 lines.\n"
+    "csv: victim,evictor,size_bytes,share,sampled_reuses,victim_conflict_share. The evictor of cold misses "
+    "is\n"
+    "(cold); the last column is a share of all references.\n";
+
+int cmd_causes(int argc, char **argv)
+{
+    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    struct analysis_hotspots_question question = {
+        .size_bytes = DEFAULT_SIZE, .by = ANALYSIS_BY_NOTHING, .objects = 1};
+    struct analysis_causes causes;
+    struct profile *p;
+    struct error err;
+    uint64_t number, limit = 0;
+    double least_percent = 0;
+    int opt, limited = 0;
+    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        int taken = cli_output_option("causes", opt, optarg, &output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        switch (opt) {
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        case OPT_SIZE:
+            if (size_parse(optarg, &number, &err) != 0)
+                return cli_misuse("causes", "%s", err.text);
+            question.size_bytes = (double)number;
+            break;
+        case OPT_BY:
+            if (cli_by_option("causes", optarg, &question) != 0)
+                return 2;
+            break;
+        case OPT_LIMIT:
+            if (cli_whole_option("causes", "--limit", optarg, 0, UINT32_MAX, &limit) != 0)
+                return 2;
+            limited = 1;
+            break;
+        case OPT_PERCENT:
+            if (cli_percent_option("causes", "--percent-limit", optarg, &least_percent) != 0)
+                return 2;
+            break;
+        case OPT_COMM:
+            question.comm = optarg;
+            break;
+        case OPT_WRAPPERS:
+            question.wrappers = optarg;
+            break;
+        default:
+            return cli_misuse_option("causes", opt, argv);
+        }
+    }
+    const char *file = cli_one_file("causes", argc, argv);
+    if (!file)
+        return 2;
+    int code = profile_open(file, &p, &err);
+    if (code == 0) {
+        code = analysis_causes(p, file, &question, &causes, &err);
+        /* Closed before printing: a pager that waits must not block a recording. */
+        profile_close(p, 0, NULL);
+    }
+    if (code != 0)
+        return cli_fail(&err);
+    if (!limited && output.format == REPORT_TEXT)
+        limit = DEFAULT_ROWS;
+    report_causes(stdout, &causes, (size_t)limit, least_percent, output.format);
+    analysis_causes_clear(&causes);
+    return 0;
+}

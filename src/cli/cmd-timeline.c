@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd-timeline.c - `cachegram timeline` and `cachegram phases`: the miss ratio over time, and of phases. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/timeline.h"
+
+enum { OPT_SIZES = 1 };
+
+static const struct option options[] = {
+    {"sizes", required_argument, NULL, OPT_SIZES},
+    {"help", no_argument, NULL, 'h'},
+    CLI_OUTPUT_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+#define SIZES_HELP                                                                                           \
+    "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every power of two from " \
+    "1K)\n"
+
+static const char timeline_usage[] =
+    "usage: cachegram timeline [OPTIONS] [FILE]\n"
+    "\n"
+    "Draws the miss ratio over time and cache size, and the phases, from the profile FILE (default\n"
+    "cachegram.db). Windows recorded in full mode are exact; others have the miss ratios of their own "
+    "bursts,\n"
+    "or without any those of their phase.\n"
+    "\n" SIZES_HELP CLI_OUTPUT_HELP "\n"
+    "CSV columns: "
+    "window,start_refs,refs,start_ns,phase,size_bytes,miss_ratio,process,tid,exact,end_ns,bursts;\n"
+    "one row for each window of each thread and each size. An empty miss ratio: not enough samples.\n";
+
+static const char phases_usage[] =
+    "usage: cachegram phases [OPTIONS] [FILE]\n"
+    "\n"
+    "Lists the phases of the profile FILE (default cachegram.db): windows of time that execute the same code "
+    "and\n"
+    "use data alike. mrc --phase N prints the whole curve of one, with intervals.\n"
+    "\n" SIZES_HELP CLI_OUTPUT_HELP "\n"
+    "CSV columns: phase,windows,refs,size_bytes,miss_ratio,bursts. An empty phase: windows whose code is not "
+    "known.\n";
+
+static int run(const char *command, const char *usage, int argc, char **argv, int phases)
+{
+    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    const char *sizes = CLI_TIMELINE_SIZES;
+    struct profile *p;
+    struct error err;
+    int opt;
+    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        int taken = cli_output_option(command, opt, optarg, &output);
+        if (taken < 0)
+            return 2;
+        if (taken)
+            continue;
+        if (opt == OPT_SIZES) {
+            sizes = optarg;
+        } else if (opt == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        } else {
+            return cli_misuse_option(command, opt, argv);
+        }
+    }
+    const char *file = cli_one_file(command, argc, argv);
+    if (!file)
+        return 2;
+    size_t n;
+    struct curve_point *points = cli_points(sizes, &n, &err);
+    if (!points)
+        return cli_misuse(command, "%s", err.text);
+    struct report_style style = report_style_of(stdout, output.color);
+    struct analysis_timeline timeline = {.profile = file};
+    struct analysis_grid grid = {0};
+    int code = profile_open(file, &p, &err);
+    if (code == 0) {
+        code = analysis_timeline_compute(p, points, n, &timeline, &err);
+        profile_close(p, 0, NULL); /* before printing: a pager that waits must not block a recording */
+    }
+    if (code == 0)
+        code = analysis_grid_compute(&timeline, report_heatmap_columns(&style), &grid, &err);
+    if (code == 0 && phases)
+        report_phases(stdout, &timeline, output.format, &style);
+    else if (code == 0)
+        report_timeline(stdout, &timeline, &grid, output.format, &style);
+    analysis_timeline_clear(&timeline);
+    analysis_grid_clear(&grid);
+    free(points);
+    return code == 0 ? 0 : cli_fail(&err);
+}
+
+int cmd_timeline(int argc, char **argv)
+{
+    return run("timeline", timeline_usage, argc, argv, 0);
+}
+
+int cmd_phases(int argc, char **argv)
+{
+    return run("phases", phases_usage, argc, argv, 1);
+}

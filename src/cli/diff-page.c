@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/diff-page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/page-data.h"
+#include "cli/this-machine.h"
+#include "report/page.h"
+
+#ifndef CACHEGRAM_VERSION
+#define CACHEGRAM_VERSION "unknown"
+#endif
+
+#define MOST_FUNCTIONS 50u
+#define MOST_PHASES 20u
+
+/* Misses by function at a size; null if a profile has none, and then why. */
+static int put_functions(FILE *json, struct profile *profiles[2], const struct report_curves *d,
+                         double size_bytes, struct error *why)
+{
+    const struct analysis_hotspots_question question = {.size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION};
+    struct analysis_hotspots hotspots[2] = {{0}};
+    struct analysis_function_changes changes = {0};
+    int code = analysis_hotspots(profiles[0], d->before->profile, &question, &hotspots[0], why);
+    if (code == 0)
+        code = analysis_hotspots(profiles[1], d->after->profile, &question, &hotspots[1], why);
+    if (code == 0)
+        code = analysis_function_changes(&hotspots[0], &hotspots[1], &changes, why);
+    if (code == 0) {
+        size_t all = changes.n;
+        changes.n = all > MOST_FUNCTIONS ? MOST_FUNCTIONS : all;
+        fprintf(json, "{\"left_out\": %zu, \"table\": ", all - changes.n);
+        report_function_difference(
+            json, &(struct report_functions){d->before->profile, d->after->profile, size_bytes, &changes, 0},
+            REPORT_JSON);
+        putc('}', json);
+    }
+    free(changes.rows);
+    analysis_hotspots_clear(&hotspots[0]);
+    analysis_hotspots_clear(&hotspots[1]);
+    return code;
+}
+
+/* {"sizes": [...], "functions": [...], "no_functions": ""} */
+static int put_hotspots(FILE *json, struct profile *profiles[2], const struct report_curves *d,
+                        const struct curve_point *points, size_t n, struct error *err)
+{
+    struct error why = {""};
+    int code = 0;
+    fputs(",\n\"sizes\": [", json);
+    for (size_t i = 0; i < n; i++)
+        fprintf(json, "%s%.0f", i ? ", " : "", points[i].size_bytes);
+    fputs("],\n\"functions\": [", json);
+    for (size_t i = 0; i < n && code == 0; i++) {
+        fputs(i ? ",\n" : "\n", json);
+        code = put_functions(json, profiles, d, points[i].size_bytes, &why);
+        if (code != 0)
+            fputs("null", json);
+    }
+    fputs("],\n\"no_functions\": ", json);
+    report_json_string(json, why.text);
+    if (code == -ENOMEM)
+        *err = why;
+    return code == -ENOMEM ? code : 0;
+}
+
+static int put_phases(FILE *json, struct profile *profiles[2], const struct report_curves *d,
+                      const struct curve_point *points, size_t n, struct error *err)
+{
+    struct report_phases view = {
+        .before = d->before->profile, .after = d->after->profile, .points = points, .npoints = n};
+    struct error why = {""};
+    fputs(",\n\"phases\": ", json);
+    int code = analysis_phase_rows(profiles[0], view.before, points, n, MOST_PHASES, &view.rows[0], &why);
+    if (code == 0)
+        code = analysis_phase_rows(profiles[1], view.after, points, n, MOST_PHASES, &view.rows[1], &why);
+    if (code == 0)
+        report_phase_difference(json, &view, REPORT_JSON);
+    else
+        fputs("null", json);
+    fputs(",\n\"no_phases\": ", json);
+    report_json_string(json, why.text);
+    analysis_phase_rows_clear(&view.rows[0]);
+    analysis_phase_rows_clear(&view.rows[1]);
+    if (code == -ENOMEM)
+        *err = why;
+    return code == -ENOMEM ? code : 0;
+}
+
+static int put_run(FILE *json, struct profile *p, const struct analysis_curve *curve, struct error *err)
+{
+    struct analysis_summary *summary = malloc(sizeof *summary);
+    struct cli_machines machines;
+    int code = summary ? analysis_summary_load(p, summary, err) : error_set(err, -ENOMEM, "out of memory");
+    if (code == 0) {
+        cli_machines_find(p, &machines);
+        fputs("{\"profile\": ", json);
+        report_json_string(json, curve->profile);
+        fputs(", \"command\": ", json);
+        report_json_string(json, summary->command);
+        fputs(", \"warning\": ", json);
+        report_json_string(json, summary->warning);
+        fputs(",\n\"curve\": ", json);
+        report_curve_json(json, curve);
+        fputs(",\n\"facts\": ", json);
+        code = report_page_facts(json, summary, curve);
+        fputs(",\n\"notes\": ", json);
+        code = code ? code : report_page_notes(json, curve);
+        fputs(",\n\"machines\": ", json);
+        report_page_machines(json, machines.list, machines.n);
+        putc('}', json);
+        if (code != 0)
+            error_set(err, code, "out of memory for the page");
+    }
+    free(summary);
+    return code;
+}
+
+static int put_all(FILE *json, struct profile *profiles[2], const struct report_curves *d, struct error *err)
+{
+    size_t n = 0;
+    struct curve_point *points = cli_points(PAGE_DATA_USUAL_SIZES, &n, err);
+    int code = points ? 0 : -ENOMEM;
+    fputs("{\"version\": \"" CACHEGRAM_VERSION "\",\n\"diff\": {\"runs\": [", json);
+    for (int i = 0; i < 2 && code == 0; i++) {
+        fputs(i ? ",\n" : "", json);
+        code = put_run(json, profiles[i], i ? d->after : d->before, err);
+    }
+    fputs("],\n\"findings\": ", json);
+    if (code == 0 && (code = report_page_difference(json, d)) != 0)
+        error_set(err, code, "out of memory for the page");
+    fputs(",\n\"changes\": ", json);
+    report_difference(json, d, REPORT_JSON);
+    if (code == 0)
+        code = put_hotspots(json, profiles, d, points, n, err);
+    if (code == 0)
+        code = put_phases(json, profiles, d, points, n, err);
+    fputs("}}\n", json);
+    free(points);
+    return code;
+}
+
+int diff_page_data(const struct report_curves *curves, char **json, struct error *err)
+{
+    struct profile *profiles[2] = {NULL, NULL};
+    size_t size = 0;
+    *json = NULL;
+    int code = profile_open(curves->before->profile, &profiles[0], err);
+    if (code == 0)
+        code = profile_open(curves->after->profile, &profiles[1], err);
+    if (code == 0) {
+        FILE *memory = open_memstream(json, &size);
+        code = memory ? put_all(memory, profiles, curves, err)
+                      : error_set(err, -ENOMEM, "out of memory for the page");
+        if (memory && fclose(memory) != 0 && code == 0)
+            code = error_set(err, -ENOMEM, "out of memory for the page");
+    }
+    for (int i = 0; i < 2; i++)
+        if (profiles[i])
+            profile_close(profiles[i], 0, NULL);
+    if (code != 0) {
+        free(*json);
+        *json = NULL;
+    }
+    return code;
+}

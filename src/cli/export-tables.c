@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/export-tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analysis/evictions.h"
+#include "analysis/pirate.h"
+#include "analysis/timeline.h"
+#include "cli/cli.h"
+#include "report/causes.h"
+#include "report/hotspots.h"
+#include "report/pirate.h"
+#include "report/timeline.h"
+
+/* What a table is made from. */
+struct source {
+    struct profile *p;
+    const char *name;
+    double size_bytes; /* of the cache, for misses by code and data */
+};
+
+/* Each writes a table: 0; -ENODATA, -ENOENT or -EINVAL if the profile does not hold it, with the reason in
+ * err; or another negative code. */
+
+static int put_run(FILE *out, const struct source *s, struct error *err)
+{
+    struct analysis_summary *summary = malloc(sizeof *summary);
+    int code = summary ? analysis_summary_load(s->p, summary, err) : error_set(err, -ENOMEM, "out of memory");
+    if (code == 0)
+        report_summary_csv(out, summary);
+    free(summary);
+    return code;
+}
+
+static int put_a_curve(FILE *out, const struct source *s, enum analysis_model model, struct error *err)
+{
+    const struct analysis_question question = {.model = model};
+    struct analysis_curve curve = {.profile = s->name};
+    curve.points = cli_points(CLI_DEFAULT_SIZES, &curve.n, err);
+    int code = curve.points ? analysis_curve_compute(s->p, &question, &curve, err) : -ENOMEM;
+    if (code == 0)
+        report_curve_csv(out, &curve);
+    free(curve.points);
+    return code;
+}
+
+static int put_curve(FILE *out, const struct source *s, struct error *err)
+{
+    return put_a_curve(out, s, ANALYSIS_MODEL_LRU, err);
+}
+
+static int put_random(FILE *out, const struct source *s, struct error *err)
+{
+    return put_a_curve(out, s, ANALYSIS_MODEL_RANDOM, err);
+}
+
+static int put_time(FILE *out, const struct source *s, int phases, struct error *err)
+{
+    const struct report_style style = {.width = 80};
+    const struct analysis_grid none = {0};
+    struct analysis_timeline timeline = {.profile = s->name};
+    size_t n = 0;
+    struct curve_point *points = cli_points(CLI_TIMELINE_SIZES, &n, err);
+    int code = points ? analysis_timeline_compute(s->p, points, n, &timeline, err) : -ENOMEM;
+    if (code == 0 && phases)
+        report_phases(out, &timeline, REPORT_CSV, &style);
+    else if (code == 0)
+        report_timeline(out, &timeline, &none, REPORT_CSV, &style);
+    analysis_timeline_clear(&timeline);
+    free(points);
+    return code;
+}
+
+static int put_timeline(FILE *out, const struct source *s, struct error *err)
+{
+    return put_time(out, s, 0, err);
+}
+
+static int put_phases(FILE *out, const struct source *s, struct error *err)
+{
+    return put_time(out, s, 1, err);
+}
+
+static int put_hotspots(FILE *out, const struct source *s, const char *by, struct error *err)
+{
+    struct analysis_hotspots_question question = {.size_bytes = s->size_bytes};
+    struct analysis_hotspots hotspots;
+    if (cli_by_option("export", by, &question) != 0)
+        return error_set(err, -EIO, "no such table");
+    int code = analysis_hotspots(s->p, s->name, &question, &hotspots, err);
+    if (code != 0)
+        return code;
+    report_hotspots(out, &hotspots, 0, REPORT_CSV);
+    analysis_hotspots_clear(&hotspots);
+    return 0;
+}
+
+static int put_functions(FILE *out, const struct source *s, struct error *err)
+{
+    return put_hotspots(out, s, "function", err);
+}
+
+static int put_lines(FILE *out, const struct source *s, struct error *err)
+{
+    return put_hotspots(out, s, "line", err);
+}
+
+static int put_objects(FILE *out, const struct source *s, struct error *err)
+{
+    return put_hotspots(out, s, "object", err);
+}
+
+static int put_pairs(FILE *out, const struct source *s, struct error *err)
+{
+    return put_hotspots(out, s, "function,object", err);
+}
+
+static int put_causes(FILE *out, const struct source *s, struct error *err)
+{
+    const struct analysis_hotspots_question question = {
+        .size_bytes = s->size_bytes, .by = ANALYSIS_BY_NOTHING, .objects = 1};
+    struct analysis_causes causes;
+    int code = analysis_causes(s->p, s->name, &question, &causes, err);
+    if (code != 0)
+        return code;
+    report_causes(out, &causes, 0, 0, REPORT_CSV);
+    analysis_causes_clear(&causes);
+    return 0;
+}
+
+static int put_places(FILE *out, const struct source *s, int conflicts, struct error *err)
+{
+    struct analysis_place places[PLACES_MOST];
+    size_t n = conflicts ? analysis_conflicts(s->p, places) : analysis_shared(s->p, places);
+    if (n == 0)
+        return error_set(err, -ENODATA, "the profile '%s' shows no %s", s->name,
+                         conflicts ? "conflicts within sets" : "false sharing");
+    report_places_csv(out, places, n);
+    return 0;
+}
+
+static int put_sharing(FILE *out, const struct source *s, struct error *err)
+{
+    return put_places(out, s, 0, err);
+}
+
+static int put_conflicts(FILE *out, const struct source *s, struct error *err)
+{
+    return put_places(out, s, 1, err);
+}
+
+static int put_pirate(FILE *out, const struct source *s, struct error *err)
+{
+    const struct report_style style = {.width = 80};
+    struct analysis_pirate pirate;
+    int code = analysis_pirate_load(s->p, &pirate, err);
+    if (code != 0)
+        return code;
+    if (pirate.n > 0)
+        report_pirate(out, &pirate, NULL, REPORT_CSV, &style);
+    else
+        code =
+            error_set(err, -ENODATA, "the profile '%s' holds no measurements of cachegram pirate", s->name);
+    analysis_pirate_clear(&pirate);
+    return code;
+}
+
+static const struct {
+    const char *name, *what;
+    int (*put)(FILE *out, const struct source *s, struct error *err);
+} tables[] = {
+    {"run", "what ran and how it was recorded, as report --format csv", put_run},
+    {"curve", "miss ratios of LRU, as mrc", put_curve},
+    {"curve-random", "of random replacement, as mrc --model random", put_random},
+    {"timeline", "as timeline", put_timeline},
+    {"phases", "as phases", put_phases},
+    {"hotspots-function", "as hotspots, at --size", put_functions},
+    {"hotspots-line", "likewise, by line", put_lines},
+    {"hotspots-object", "likewise, by data object", put_objects},
+    {"hotspots-function-object", "likewise, by function,object", put_pairs},
+    {"causes", "as causes, at --size", put_causes},
+    {"false-sharing", "data that threads share falsely, most first", put_sharing},
+    {"conflicts", "data with conflicts within sets, most first", put_conflicts},
+    {"pirate", "what pirate measured", put_pirate},
+};
+#define TABLES (sizeof tables / sizeof tables[0])
+
+struct text {
+    char *data;
+    size_t n;
+};
+
+static int is_missing(int code)
+{
+    return code == -ENODATA || code == -ENOENT || code == -EINVAL;
+}
+
+static int make_table(size_t i, const struct source *s, struct text *text, struct error *err)
+{
+    FILE *memory = open_memstream(&text->data, &text->n);
+    int code = memory ? tables[i].put(memory, s, err) : error_set(err, -ENOMEM, "out of memory");
+    if (memory && fclose(memory) != 0 && code == 0)
+        code = error_set(err, -ENOMEM, "out of memory");
+    if (code != 0) {
+        free(text->data);
+        *text = (struct text){0};
+    }
+    return code;
+}
+
+static void write_text(FILE *out, const void *ctx)
+{
+    const struct text *text = ctx;
+    fwrite(text->data, 1, text->n, out);
+}
+
+static int write_one(const struct source *s, const char *table, const char *output, struct error *err)
+{
+    struct text text = {0};
+    size_t i = 0;
+    while (strcmp(tables[i].name, table) != 0)
+        i++;
+    int code = make_table(i, s, &text, err);
+    if (code == 0 && strcmp(output, "-") == 0)
+        write_text(stdout, &text);
+    else if (code == 0)
+        code = cli_replace_file(output, write_text, &text, err);
+    free(text.data);
+    return code;
+}
+
+/* All are made before the first one is written: a damaged profile leaves nothing. */
+static int write_all(const struct source *s, const char *folder, struct error *err)
+{
+    struct text texts[TABLES] = {{0}};
+    char path[4096];
+    int code = 0, found = 0;
+    for (size_t i = 0; i < TABLES && code == 0; i++) {
+        code = make_table(i, s, &texts[i], err);
+        found += code == 0 && i > 0;
+        code = is_missing(code) ? 0 : code;
+    }
+    if (code == 0 && !found)
+        code = error_set(err, -ENODATA, "the profile '%s' holds no results", s->name);
+    if (code == 0 && mkdir(folder, 0777) != 0)
+        code =
+            error_set(err, -errno, "cannot create the folder '%s': %s%s", folder, strerror(errno),
+                      errno == EEXIST ? "; give a new one, so that it holds the tables of one profile" : "");
+    for (size_t i = 0; i < TABLES && code == 0; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s.csv", folder, tables[i].name);
+        if (n < 0 || (size_t)n >= sizeof path)
+            code = error_set(err, -ENAMETOOLONG, "the name '%s' is too long", folder);
+        else if (texts[i].data)
+            code = cli_replace_file(path, write_text, &texts[i], err);
+    }
+    for (size_t i = 0; i < TABLES; i++)
+        free(texts[i].data);
+    return code;
+}
+
+void export_tables_list(FILE *out)
+{
+    fputs("\nTables of csv; --to csv -o FOLDER writes those that the profile holds:\n", out);
+    for (size_t i = 0; i < TABLES; i++)
+        fprintf(out, "  %-24s  %s\n", tables[i].name, tables[i].what);
+}
+
+int export_tables(const char *profile, const char *table, double size_bytes, const char *output)
+{
+    struct source s = {.name = profile, .size_bytes = size_bytes};
+    struct error err;
+    size_t i = 0;
+    while (table && i < TABLES && strcmp(tables[i].name, table) != 0)
+        i++;
+    if (i == TABLES)
+        return cli_misuse("export", "'%s' is not a table: see cachegram export --help", table);
+    if (!table && strcmp(output, "-") == 0)
+        return cli_misuse("export", "csv is several tables: a folder is needed (-o FOLDER), or --table NAME");
+    int code = profile_open(profile, &s.p, &err);
+    if (code == 0) {
+        code = table ? write_one(&s, table, output, &err) : write_all(&s, output, &err);
+        profile_close(s.p, 0, NULL);
+    }
+    return code == 0 ? 0 : cli_fail(&err);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shape.c - utilisation of lines, conflicts, and strides.
+ *
+ * Of COLLECT_SHAPE_EVERY_WORDS recorded words in the mean, the first COLLECT_SHAPE_WORDS of a buffer are
+ * decoded a second time, to complete references. Intervals are random, or it might always be the same one of
+ * several threads that fill buffers by turns. In such a piece each line has a bit for each part of it (a byte
+ * of a 64-byte line) that was touched. A line's stay ends when it is touched again after more than
+ * COLLECT_SHAPE_LINES other stays began, as a small cache would not hold it any more. The bits of each stay
+ * are counted for the instruction that began it, which is the one that would fetch the line. Stays at the
+ * ends of a piece are cut off, so that the result is a lower bound. Of the addresses by which an instruction
+ * began stays in an object, a sample is kept: they tell which field it is.
+ *
+ * Conflicts: each line is also looked up in 64 sets of 8 lines (LRU), empty at the start of the piece. A line
+ * that is not there, though it was touched in the piece and at most COLLECT_SHAPE_LINES different lines can
+ * have been touched since, was pushed out by lines of its set while others had room. Example: 12 arrays
+ * that begin 65536 bytes apart, of which element i is read in turn, all use set i / 8 mod 64.
+ *
+ * The stride of an instruction is found by majority vote (Boyer & Moore 1981): a candidate and a number of
+ * votes for it; an equal difference adds a vote, another one takes one away, and replaces the candidate if
+ * there is none left.
+ */
+#include "collect/reduce/shape.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/pages.h"
+#include "base/random.h"
+#include "collect/records/references.h"
+#include "collect/tunables.h"
+
+#define LINES 32768u /* slots for the lines of a piece, which has fewer references */
+#define PIECE_REFERENCES 12288u
+#define MOST_STAYS (2 * PIECE_REFERENCES)
+#define PLACES 8192u /* slots; at most half of them are used */
+#define USES 16384u  /* likewise */
+#define CONFLICTS 4096u
+#define SETS 64u
+#define WAYS 8u
+
+/* The stay of a line in a small cache. */
+struct stay {
+    uint64_t line, used; /* bits: parts of it */
+    uint32_t place;      /* that touched it first */
+    uint32_t last;       /* number of stays at its last touch */
+    uint32_t touch;      /* number of its last touch */
+    uint32_t from;       /* first byte of its first touch */
+};
+
+struct slot {
+    uint32_t piece, stay;
+};
+
+struct place {
+    struct shape_stride stride;
+    uint64_t last;
+    uint32_t votes, piece;
+};
+
+/* A touch of the piece. */
+struct conflict {
+    uint64_t line;
+    uint32_t place;
+};
+
+/* What is needed for a piece only; pieces of all processes are numbered in one sequence. */
+struct shape_piece {
+    uint32_t number, nreferences;
+    struct slot slots[LINES];
+    struct stay stays[MOST_STAYS];
+    uint32_t nstays;
+    /* Lines + 1 of each set, most recently used first; 0: empty. */
+    uint64_t sets[SETS][WAYS];
+    struct conflict found[MOST_STAYS];
+    uint32_t nfound, ntouches;
+};
+
+struct shape {
+    struct references *references;
+    struct shape_piece *piece;
+    unsigned line_shift, part_shift;
+    uint64_t ahead; /* words until the next piece */
+    struct random_state random;
+    uint64_t references_seen;
+    uint32_t nplaces, nuses, nconflicts;
+    /* By hash of the key: numbers of the elements below, + 1; 0: empty. */
+    uint16_t place_slots[PLACES], use_slots[USES], conflict_slots[CONFLICTS];
+    struct place places[PLACES / 2];
+    struct shape_lines uses[USES / 2];
+    struct shape_conflicts conflicts[CONFLICTS / 2];
+};
+
+struct shape_piece *shape_piece_new(void)
+{
+    return pages_sparse_new(sizeof(struct shape_piece));
+}
+
+void shape_piece_free(struct shape_piece *p)
+{
+    pages_sparse_free(p, sizeof(*p));
+}
+
+struct shape *shape_new(const struct decode_source *source, unsigned line_bytes, struct shape_piece *piece,
+                        struct error *err)
+{
+    struct shape *s = pages_sparse_new(sizeof(*s));
+    if (s == NULL) {
+        error_set(err, -ENOMEM, "out of memory for the use of lines");
+        return NULL;
+    }
+    s->piece = piece;
+    s->line_shift = (unsigned)__builtin_ctz(line_bytes);
+    s->part_shift = s->line_shift > 6 ? s->line_shift - 6 : 0;
+    random_seed(&s->random, 1);
+    if ((s->references = references_new(source, err)) != NULL)
+        return s;
+    shape_free(s);
+    return NULL;
+}
+
+void shape_free(struct shape *s)
+{
+    if (s == NULL)
+        return;
+    references_free(s->references);
+    pages_sparse_free(s, sizeof(*s));
+}
+
+static uint32_t slot_of_number(uint64_t number, uint32_t slots)
+{
+    uint64_t hash = number * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)((hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 40) & (slots - 1);
+}
+
+/* The place of an instruction; NULL: there are too many. */
+static struct place *find_place(struct shape *s, uint64_t pc)
+{
+    uint32_t at = slot_of_number(pc, PLACES);
+    while (s->place_slots[at] != 0 && s->places[s->place_slots[at] - 1].stride.pc != pc)
+        at = (at + 1) & (PLACES - 1);
+    if (s->place_slots[at] == 0) {
+        if (pc == 0 || s->nplaces == PLACES / 2)
+            return NULL;
+        s->places[s->nplaces].stride.pc = pc;
+        s->place_slots[at] = (uint16_t)++s->nplaces;
+    }
+    return &s->places[s->place_slots[at] - 1];
+}
+
+static void note_stride(struct shape *s, struct place *p, uint64_t address)
+{
+    int64_t bytes = (int64_t)(address - p->last);
+    if (p->piece == s->piece->number && bytes != 0) { /* 0: read and written, or not moved */
+        p->stride.all++;
+        if (bytes == p->stride.bytes) {
+            p->votes++;
+            p->stride.same++;
+        } else if (p->votes > 0) {
+            p->votes--;
+        } else {
+            p->stride.bytes = bytes;
+            p->votes = p->stride.same = 1;
+        }
+    }
+    p->last = address;
+    p->piece = s->piece->number;
+}
+
+/* Nonzero: its set had it. */
+static int touch_set(struct shape_piece *p, uint64_t line)
+{
+    uint64_t *set = p->sets[line % SETS];
+    unsigned at = 0;
+    while (at < WAYS - 1 && set[at] != line + 1)
+        at++;
+    int hit = set[at] == line + 1;
+    for (; at > 0; at--)
+        set[at] = set[at - 1];
+    set[0] = line + 1;
+    return hit;
+}
+
+/* from: the first byte of the touch. */
+static void use_line(struct shape_piece *p, uint64_t line, uint64_t from, uint64_t used, uint32_t place)
+{
+    int hit = touch_set(p, line);
+    uint32_t at = slot_of_number(line, LINES);
+    while (p->slots[at].piece == p->number && p->stays[p->slots[at].stay].line != line)
+        at = (at + 1) & (LINES - 1);
+    struct slot *slot = &p->slots[at];
+    if (!hit && slot->piece == p->number &&
+        (p->nstays <= COLLECT_SHAPE_LINES || p->ntouches - p->stays[slot->stay].touch <= COLLECT_SHAPE_LINES))
+        p->found[p->nfound++] = (struct conflict){line, place};
+    if (slot->piece != p->number || p->nstays - p->stays[slot->stay].last > COLLECT_SHAPE_LINES) {
+        *slot = (struct slot){p->number, p->nstays};
+        p->stays[p->nstays++] = (struct stay){.line = line, .place = place, .from = (uint32_t)from};
+    }
+    struct stay *stay = &p->stays[slot->stay];
+    stay->used |= used;
+    stay->last = p->nstays;
+    stay->touch = p->ntouches++;
+}
+
+/* Bits of the parts from byte `from` to byte `last` of a line. */
+static uint64_t parts(const struct shape *s, uint64_t from, uint64_t last)
+{
+    uint64_t low = from >> s->part_shift, high = last >> s->part_shift;
+    return (UINT64_MAX << low) & (UINT64_MAX >> (63 - high));
+}
+
+static int take(void *ctx, const struct trace_batch *batch)
+{
+    struct shape *s = ctx;
+    uint64_t line_bytes = UINT64_C(1) << s->line_shift;
+    for (size_t i = 0; i < batch->n; i++) {
+        struct place *p = find_place(s, batch->pc[i]);
+        uint64_t address = batch->address[i], last = address + batch->size[i] - 1;
+        if (s->piece->nreferences++ == PIECE_REFERENCES)
+            return -ECANCELED;
+        if (p == NULL || batch->size[i] == 0)
+            continue;
+        note_stride(s, p, address);
+        uint64_t line = address >> s->line_shift, end = last >> s->line_shift;
+        uint64_t from = address & (line_bytes - 1), to = last & (line_bytes - 1);
+        use_line(s->piece, line, from, parts(s, from, end == line ? to : line_bytes - 1),
+                 (uint32_t)(p - s->places));
+        if (end == line + 1)
+            use_line(s->piece, end, 0, parts(s, 0, to), (uint32_t)(p - s->places));
+    }
+    return 0;
+}
+
+/* Where in its object a stay began: a random sample of all. */
+static void sample_offset(struct shape *s, struct shape_lines *u, uint64_t offset)
+{
+    uint64_t at = u->inside++;
+    if (u->noffsets < SHAPE_OFFSETS)
+        u->noffsets++;
+    else
+        at = random_below(&s->random, u->inside);
+    if (at < SHAPE_OFFSETS)
+        u->offsets[at] = offset;
+}
+
+/* NULL: there are too many. */
+static struct shape_lines *count_use(struct shape *s, uint64_t pc, uint32_t object, uint64_t used)
+{
+    uint32_t at = slot_of_number(pc + ((uint64_t)object << 48), USES);
+    while (s->use_slots[at] != 0 &&
+           (s->uses[s->use_slots[at] - 1].pc != pc || s->uses[s->use_slots[at] - 1].object != object))
+        at = (at + 1) & (USES - 1);
+    if (s->use_slots[at] == 0) {
+        if (s->nuses == USES / 2)
+            return NULL;
+        s->uses[s->nuses] = (struct shape_lines){.pc = pc, .object = object};
+        s->use_slots[at] = (uint16_t)++s->nuses;
+    }
+    struct shape_lines *u = &s->uses[s->use_slots[at] - 1];
+    u->lines++;
+    u->bytes += (uint64_t)__builtin_popcountll(used) << s->part_shift;
+    return u;
+}
+
+static void count_conflict(struct shape *s, uint64_t pc, uint32_t object)
+{
+    uint32_t at = slot_of_number(pc + ((uint64_t)object << 48), CONFLICTS);
+    const uint16_t *slots = s->conflict_slots;
+    while (slots[at] != 0 &&
+           (s->conflicts[slots[at] - 1].pc != pc || s->conflicts[slots[at] - 1].object != object))
+        at = (at + 1) & (CONFLICTS - 1);
+    if (slots[at] == 0) {
+        if (s->nconflicts == CONFLICTS / 2)
+            return;
+        s->conflicts[s->nconflicts] = (struct shape_conflicts){.pc = pc, .object = object};
+        s->conflict_slots[at] = (uint16_t)++s->nconflicts;
+    }
+    s->conflicts[slots[at] - 1].references++;
+}
+
+static uint32_t object_of(struct objects *objects, uint64_t line, uint64_t pc)
+{
+    return objects != NULL ? objects_find(objects, line, slot_of_number(pc, 1u << 24)) : 0;
+}
+
+int shape_buffer(struct shape *s, const struct wire_desc *desc, const uint64_t *words, uint64_t n,
+                 struct objects *objects)
+{
+    uint64_t instructions = 0;
+    struct shape_piece *p = s->piece;
+    if (s->ahead >= n) {
+        s->ahead -= n;
+        return 0;
+    }
+    s->ahead = random_below(&s->random, 2 * COLLECT_SHAPE_EVERY_WORDS);
+    p->number++;
+    p->nreferences = p->nstays = p->nfound = p->ntouches = 0;
+    memset(p->sets, 0, sizeof(p->sets));
+    int status = references_decode(s->references, desc, words,
+                                   n < COLLECT_SHAPE_WORDS ? n : COLLECT_SHAPE_WORDS, take, s, &instructions);
+    for (uint32_t i = 0; i < p->nstays; i++) {
+        const struct stay *l = &p->stays[i];
+        uint64_t pc = s->places[l->place].stride.pc, offset;
+        uint32_t object = object_of(objects, l->line, pc);
+        struct shape_lines *u = count_use(s, pc, object, l->used);
+        if (u != NULL && object != 0 &&
+            objects_offset(objects, (l->line << s->line_shift) + l->from, object, &offset) == 0)
+            sample_offset(s, u, offset);
+    }
+    s->references_seen += p->nreferences;
+    for (uint32_t i = 0; i < p->nfound; i++) {
+        uint64_t pc = s->places[p->found[i].place].stride.pc;
+        count_conflict(s, pc, object_of(objects, p->found[i].line, pc));
+    }
+    return status == -ECANCELED ? 0 : status;
+}
+
+const struct shape_lines *shape_lines(const struct shape *s, size_t *n)
+{
+    *n = s->nuses;
+    return s->uses;
+}
+
+const struct shape_conflicts *shape_conflicts(const struct shape *s, size_t *n, uint64_t *of)
+{
+    *n = s->nconflicts;
+    *of = s->references_seen;
+    return s->conflicts;
+}
+
+const struct shape_stride *shape_stride(const struct shape *s, size_t i)
+{
+    return i < s->nplaces ? &s->places[i].stride : NULL;
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * phases.c - leader-follower clustering of windows (Sembrant, Eklov, Hagersten 2011 and 2012).
+ *
+ * A window has a vector with two parts: shares of the places of code that were executed in it, and miss
+ * ratios at twelve cache sizes. The first separates different code, the second the same code on different
+ * data. The distance between two windows is the sum of the Manhattan distances of both parts. A window joins
+ * the nearest phase within THRESHOLD, whose vector is the mean of its windows; if there is none, it founds a
+ * new phase.
+ *
+ * Noise. A window of few samples has a distance from its own phase: two estimates of a share p, from n and N
+ * samples, differ by sqrt(2 v / pi) in the mean, with a variance of (1 - 2 / pi) v, where v = p (1 - p) (1/n
+ * + 1/N). The sum of that over all places, and twice its standard deviation, is the noise of a distance. Miss
+ * ratios that come from single bursts differ, too: the median distance of consecutive windows of a thread
+ * says by how much. Errors that are independent add up in quadrature, so noise is removed from a distance d
+ * as sqrt(d^2 - noise^2).
+ *
+ * A window without data of its own may fit several phases of the same code. It is in the same one as the
+ * nearest window of its thread that has data, if that is one of them.
+ *
+ * Few samples cannot tell similar code apart: 16 samples of a program with many hot places look different
+ * each time, and noise that is removed hides differences as well. So windows of a thread that follow each
+ * other are joined first, the most similar ones before others, as long as chance explains their differences:
+ * chains of windows have many samples and several bursts. Windows with all of their code stay as they are.
+ *
+ * Afterwards, phases that are closer to each other than THRESHOLD are merged, since the first windows of a
+ * phase say little about its mean; each window is assigned to the nearest phase; phases shorter than
+ * LEAST_SHARE of the run are given up; and a single window between two phases that is a mixture of them
+ * becomes part of the one that makes up most of it.
+ *
+ * Example: places A and B. Windows (1, 0), (1, 0), (0.4, 0.6), (0, 1): the first two are phase 1, the last is
+ * phase 2 at a distance of 2. The third is 1.2 from phase 1 and 0.8 from phase 2, but no distance from a
+ * mixture of 40% and 60%, so it is in phase 2.
+ */
+#include "model/phases.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Distances range from 0 to 2 for code, to 12 for data. Half of the code, or a miss ratio that differs by 6
+ * points at eight of the twelve sizes, makes another phase. */
+#define THRESHOLD 0.5
+/* More phases than anybody looks at; further windows join the nearest one. */
+#define MOST_PHASES 256u
+/* Least part of the run that is a phase of its own. */
+#define LEAST_SHARE 0.005
+#define MIX_STEPS 20
+#define PI 3.14159265358979
+#define LN_2 0.693147180559945
+/* Standard deviations of chance that a difference between neighbours must exceed. */
+#define LIKELY 3
+/* Distances of single bursts from the mean are up to so many times their median. */
+#define DATA_NOISE_TIMES 2
+/* Phases whose distances differ by less fit equally well. */
+#define AS_WELL 0.2
+
+struct centre {
+    double weight, samples, code[PHASES_CODE];
+    double data_weight[PHASES_KINDS], data[PHASES_KINDS][PHASES_DATA]; /* means */
+};
+
+struct work {
+    struct phases_window *w;
+    size_t n;
+    struct centre *centres;
+    size_t ncentres;
+    double noise[PHASES_KINDS]; /* of the data of one window; of one burst */
+    uint32_t *number;           /* scratch */
+};
+
+static double in_quadrature(double distance, double noise)
+{
+    double rest = distance * distance - noise * noise;
+    return rest > 0 ? sqrt(rest) : 0;
+}
+
+static double data_distance(const double *a, const double *b)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < PHASES_DATA; i++)
+        sum += fabs(a[i] - b[i]);
+    return sum;
+}
+
+/* Four sums, since each addition waits for the one before it. */
+static double share_distance(const double *a, const double *b)
+{
+    double sum[4] = {0};
+    for (unsigned i = 0; i < PHASES_CODE; i += 4)
+        for (unsigned k = 0; k < 4; k++)
+            sum[k] += fabs(a[i + k] - b[i + k]);
+    return sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+/* Of shares a and b of places of code, estimated from na and nb samples. */
+static double code_distance(const double *a, double na, const double *b, double nb)
+{
+    double sum = share_distance(a, b), mean = 0, variance = 0;
+    double part = isinf(na) ? 1 : isinf(nb) ? 0 : na / (na + nb);
+    if ((isinf(na) && isinf(nb)) || sum == 0)
+        return sum;
+    for (unsigned i = 0; i < PHASES_CODE; i++) {
+        double p = part * a[i] + (1 - part) * b[i], of_one = p * fmax(0, 1 - p);
+        mean += sqrt(of_one);
+        variance += of_one;
+    }
+    double of_difference = mean * sqrt(2 / PI) + 2 * sqrt((1 - 2 / PI) * variance);
+    return in_quadrature(sum, of_difference * sqrt(1 / na + 1 / nb));
+}
+
+static double window_noise(const struct work *work, const struct phases_window *w)
+{
+    return work->noise[w->kind] / (w->kind == PHASES_SAMPLED ? sqrt(fmax(1, w->bursts)) : 1);
+}
+
+static double distance(const struct work *work, const struct phases_window *w, const struct centre *c)
+{
+    double d = code_distance(w->code, w->samples, c->code, c->samples);
+    if (w->kind != PHASES_NO_DATA && c->data_weight[w->kind] > 0)
+        d += in_quadrature(data_distance(w->data, c->data[w->kind]), window_noise(work, w));
+    return d;
+}
+
+static void add_to_mean(double *mean, const double *value, unsigned n, double old, double more)
+{
+    for (unsigned i = 0; i < n; i++)
+        mean[i] += (value[i] - mean[i]) * (more / (old + more));
+}
+
+static void join(struct centre *c, const struct phases_window *w)
+{
+    if (!(w->weight > 0))
+        return;
+    add_to_mean(c->code, w->code, PHASES_CODE, c->weight, w->weight);
+    c->weight += w->weight;
+    c->samples += w->samples;
+    if (w->kind == PHASES_NO_DATA)
+        return;
+    add_to_mean(c->data[w->kind], w->data, PHASES_DATA, c->data_weight[w->kind], w->weight);
+    c->data_weight[w->kind] += w->weight;
+}
+
+static size_t nearest(const struct work *work, const struct phases_window *w, double *least)
+{
+    size_t best = 0;
+    *least = INFINITY;
+    for (size_t c = 0; c < work->ncentres; c++) {
+        double d = work->centres[c].weight > 0 ? distance(work, w, &work->centres[c]) : INFINITY;
+        if (d < *least) {
+            *least = d;
+            best = c;
+        }
+    }
+    return best;
+}
+
+static int is_used(const struct phases_window *w)
+{
+    return w->phase != 0;
+}
+
+/* Makes shares of the counts. Windows without any code are left out of everything. */
+static void normalise(struct phases_window *w)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < PHASES_CODE; i++)
+        sum += w->code[i];
+    w->phase = sum > 0 && w->samples > 0;
+    for (unsigned i = 0; i < PHASES_CODE && w->phase; i++)
+        w->code[i] /= sum;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The thread's window before i that has data of the same kind; n if there is none. */
+static size_t before(const struct work *work, size_t i, int with_data)
+{
+    for (size_t k = i; k-- > 0;)
+        if (is_used(&work->w[k]) && work->w[k].thread == work->w[i].thread &&
+            (!with_data || work->w[k].kind == work->w[i].kind))
+            return k;
+    return work->n;
+}
+
+static size_t after(const struct work *work, size_t i)
+{
+    for (size_t k = i + 1; k < work->n; k++)
+        if (is_used(&work->w[k]) && work->w[k].thread == work->w[i].thread)
+            return k;
+    return work->n;
+}
+
+/* The noise of one burst: a difference of two windows has that of both. Exact windows have none. */
+static int find_noise(struct work *work)
+{
+    double *seen = malloc((work->n + 1) * sizeof *seen);
+    size_t n = 0;
+    if (!seen)
+        return -ENOMEM;
+    for (size_t i = 0; i < work->n; i++) {
+        const struct phases_window *w = &work->w[i];
+        size_t k = is_used(w) && w->kind == PHASES_SAMPLED ? before(work, i, 1) : work->n;
+        if (k < work->n)
+            seen[n++] = data_distance(w->data, work->w[k].data) /
+                        sqrt(1 / fmax(1, w->bursts) + 1 / fmax(1, work->w[k].bursts));
+    }
+    qsort(seen, n, sizeof *seen, compare_doubles);
+    work->noise[PHASES_SAMPLED] = n > 0 ? DATA_NOISE_TIMES * seen[n / 2] : 0;
+    free(seen);
+    return 0;
+}
+
+static void lead_and_follow(struct work *work)
+{
+    for (size_t i = 0; i < work->n; i++) {
+        struct phases_window *w = &work->w[i];
+        double least;
+        if (!is_used(w))
+            continue;
+        size_t c = nearest(work, w, &least);
+        if (least > THRESHOLD && work->ncentres < MOST_PHASES) {
+            c = work->ncentres++;
+            work->centres[c] = (struct centre){0};
+        }
+        join(&work->centres[c], w);
+        w->phase = (uint32_t)c + 1;
+    }
+}
+
+static double between(const struct centre *a, const struct centre *b)
+{
+    double d = code_distance(a->code, a->samples, b->code, b->samples), data = 0;
+    for (int kind = PHASES_EXACT; kind < PHASES_KINDS; kind++)
+        if (a->data_weight[kind] > 0 && b->data_weight[kind] > 0)
+            data = fmax(data, data_distance(a->data[kind], b->data[kind]));
+    return d + data;
+}
+
+static void merge(struct centre *into, struct centre *from)
+{
+    add_to_mean(into->code, from->code, PHASES_CODE, into->weight, from->weight);
+    into->weight += from->weight;
+    into->samples += from->samples;
+    for (int kind = PHASES_EXACT; kind < PHASES_KINDS; kind++) {
+        if (from->data_weight[kind] > 0)
+            add_to_mean(into->data[kind], from->data[kind], PHASES_DATA, into->data_weight[kind],
+                        from->data_weight[kind]);
+        into->data_weight[kind] += from->data_weight[kind];
+    }
+    from->weight = 0;
+}
+
+/* Distances between all phases are kept, so that a merger changes only those of one phase. */
+static int merge_close(struct work *work)
+{
+    size_t n = work->ncentres;
+    double *distances = malloc((n * n + 1) * sizeof *distances);
+    if (!distances)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i + 1; k < n; k++)
+            distances[i * n + k] = between(&work->centres[i], &work->centres[k]);
+    for (;;) {
+        size_t a = 0, b = 0;
+        double least = THRESHOLD;
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = i + 1; k < n; k++)
+                if (distances[i * n + k] < least) {
+                    least = distances[i * n + k];
+                    a = i;
+                    b = k;
+                }
+        if (b == 0)
+            break;
+        merge(&work->centres[a], &work->centres[b]);
+        for (size_t i = 0; i < n; i++) {
+            if (i != b)
+                distances[i < b ? i * n + b : b * n + i] = INFINITY;
+            if (i != a && work->centres[i].weight > 0)
+                distances[i < a ? i * n + a : a * n + i] = between(&work->centres[i], &work->centres[a]);
+        }
+    }
+    free(distances);
+    return 0;
+}
+
+static void assign(struct work *work)
+{
+    double least;
+    for (size_t i = 0; i < work->n; i++)
+        if (is_used(&work->w[i]))
+            work->w[i].phase = (uint32_t)nearest(work, &work->w[i], &least) + 1;
+}
+
+/* What is too short to be a phase becomes part of the nearest one. */
+static void dissolve_short(struct work *work)
+{
+    double weights[MOST_PHASES + 1] = {0}, all = 0, most = 0, least;
+    for (size_t i = 0; i < work->n; i++)
+        if (is_used(&work->w[i])) {
+            weights[work->w[i].phase] += work->w[i].weight;
+            all += work->w[i].weight;
+        }
+    for (size_t c = 0; c < work->ncentres; c++)
+        most = fmax(most, weights[c + 1]);
+    for (size_t c = 0; c < work->ncentres; c++)
+        if (weights[c + 1] < fmin(LEAST_SHARE * all, most))
+            work->centres[c].weight = 0;
+    for (size_t i = 0; i < work->n; i++)
+        if (is_used(&work->w[i]) && !(work->centres[work->w[i].phase - 1].weight > 0))
+            work->w[i].phase = (uint32_t)nearest(work, &work->w[i], &least) + 1;
+}
+
+static int fits_as_well(const struct work *work, size_t i, uint32_t phase)
+{
+    const struct phases_window *w = &work->w[i];
+    const struct centre *other = &work->centres[phase - 1], *own = &work->centres[w->phase - 1];
+    return code_distance(w->code, w->samples, other->code, other->samples) <=
+           code_distance(w->code, w->samples, own->code, own->samples) + AS_WELL;
+}
+
+static void assign_without_data(struct work *work)
+{
+    for (size_t i = 0; i < work->n; i++) {
+        struct phases_window *w = &work->w[i];
+        size_t earlier = i, later = i;
+        if (!is_used(w) || w->kind != PHASES_NO_DATA)
+            continue;
+        do
+            earlier = before(work, earlier, 0);
+        while (earlier < work->n && work->w[earlier].kind == PHASES_NO_DATA);
+        do
+            later = after(work, later);
+        while (later < work->n && work->w[later].kind == PHASES_NO_DATA);
+        int early = earlier < work->n && fits_as_well(work, i, work->w[earlier].phase);
+        int late = later < work->n && fits_as_well(work, i, work->w[later].phase);
+        if (early && (!late || i - earlier <= later - i))
+            w->phase = work->w[earlier].phase;
+        else if (late)
+            w->phase = work->w[later].phase;
+    }
+}
+
+/* The best share of phase a in window w, if the rest is of phase b; -1 if it is no mixture of them. */
+static double mixture(const struct work *work, const struct phases_window *w, size_t a, size_t b)
+{
+    double least = THRESHOLD, first = -1, last = -1;
+    for (int step = 0; step <= MIX_STEPS; step++) {
+        double share = (double)step / MIX_STEPS;
+        struct centre mixed = work->centres[a];
+        const struct centre *other = &work->centres[b];
+        add_to_mean(mixed.code, other->code, PHASES_CODE, share, 1 - share);
+        if (w->kind != PHASES_NO_DATA && other->data_weight[w->kind] > 0)
+            add_to_mean(mixed.data[w->kind], other->data[w->kind], PHASES_DATA, share, 1 - share);
+        else
+            memset(mixed.data_weight, 0, sizeof mixed.data_weight);
+        double d = distance(work, w, &mixed);
+        if (d < least)
+            first = share;
+        if (d <= least) {
+            least = d;
+            last = share;
+        }
+    }
+    return first < 0 ? -1 : (first + last) / 2; /* within noise, several fit equally well */
+}
+
+static void resolve_transitions(struct work *work)
+{
+    for (size_t i = 0; i < work->n; i++) {
+        struct phases_window *w = &work->w[i];
+        size_t earlier = is_used(w) ? before(work, i, 0) : work->n,
+               later = is_used(w) ? after(work, i) : work->n;
+        if (earlier == work->n || later == work->n || work->w[earlier].phase == w->phase ||
+            work->w[later].phase == w->phase || work->w[earlier].phase == work->w[later].phase)
+            continue;
+        double share = mixture(work, w, work->w[earlier].phase - 1, work->w[later].phase - 1);
+        if (share >= 0)
+            w->phase = share >= 0.5 ? work->w[earlier].phase : work->w[later].phase;
+    }
+}
+
+/* Numbers phases from 1, in order of first appearance. Returns their number. */
+static int renumber(struct work *work)
+{
+    uint32_t next = 0;
+    memset(work->number, 0, (work->ncentres + 1) * sizeof *work->number);
+    for (size_t i = 0; i < work->n; i++) {
+        struct phases_window *w = &work->w[i];
+        if (!is_used(w))
+            continue;
+        if (work->number[w->phase] == 0)
+            work->number[w->phase] = ++next;
+        w->phase = work->number[w->phase];
+    }
+    return (int)next;
+}
+
+/* --- windows that follow each other --- */
+
+/* A chain of windows of one thread. */
+struct chain {
+    double counts[PHASES_CODE], samples;
+    double x_log_x; /* sum over all places */
+    double bursts, data[PHASES_DATA], weight;
+    size_t next;     /* chain of the same thread, n: none */
+    double unlikely; /* that the next one is of the same phase; INFINITY: there is no next one */
+    size_t into;     /* joined to; itself if it was not */
+};
+
+static double x_log_x(double x)
+{
+    return x > 0 ? x * log(x) : 0;
+}
+
+/*
+ * How many standard deviations the difference of two chains exceeds what samples of the same code give: for
+ * the statistic G = 2 sum(observed ln(observed / expected)), whose mean is about the number of places less
+ * one, at most 2 ln 2 times as much where all counts are small, and whose variance is twice that number. Data
+ * count likewise, relative to the noise of their bursts.
+ */
+static double unlikeliness(const struct chain *a, const struct chain *b, double burst_noise)
+{
+    double sum = 0, places = -1, all = a->samples + b->samples, of_data = 0;
+    for (unsigned i = 0; i < PHASES_CODE; i++) {
+        double x = a->counts[i] + b->counts[i];
+        if (x > 0) {
+            sum += x * log(x);
+            places++;
+        }
+    }
+    double g = 2 * (a->x_log_x + b->x_log_x - sum - x_log_x(a->samples) - x_log_x(b->samples) + x_log_x(all));
+    if (a->bursts > 0 && b->bursts > 0 && burst_noise > 0)
+        of_data =
+            LIKELY * data_distance(a->data, b->data) / (burst_noise * sqrt(1 / a->bursts + 1 / b->bursts));
+    return fmax(of_data, places > 0 ? (g - 2 * LN_2 * places) / sqrt(2 * places) : 0);
+}
+
+static void append(struct chain *a, const struct chain *b)
+{
+    a->x_log_x = 0;
+    for (unsigned i = 0; i < PHASES_CODE; i++) {
+        a->counts[i] += b->counts[i];
+        a->x_log_x += x_log_x(a->counts[i]);
+    }
+    a->samples += b->samples;
+    if (b->bursts > 0)
+        add_to_mean(a->data, b->data, PHASES_DATA, a->bursts, b->bursts);
+    a->bursts += b->bursts;
+    a->weight += b->weight;
+    a->next = b->next;
+}
+
+static void make_chains(const struct work *work, struct chain *chains)
+{
+    for (size_t i = 0; i < work->n; i++) {
+        const struct phases_window *w = &work->w[i];
+        struct chain *c = &chains[i];
+        c->next = work->n;
+        c->unlikely = INFINITY;
+        c->into = i;
+        if (!is_used(w) || isinf(w->samples))
+            continue;
+        c->samples = w->samples;
+        c->weight = w->weight;
+        for (unsigned k = 0; k < PHASES_CODE; k++) {
+            c->counts[k] = w->code[k] * w->samples;
+            c->x_log_x += x_log_x(c->counts[k]);
+        }
+        if (w->kind == PHASES_SAMPLED) {
+            c->bursts = fmax(1, w->bursts);
+            memcpy(c->data, w->data, sizeof c->data);
+        }
+        size_t k = before(work, i, 0);
+        if (k == work->n || isinf(work->w[k].samples))
+            continue;
+        chains[k].next = i;
+        chains[k].unlikely = unlikeliness(&chains[k], c, work->noise[PHASES_SAMPLED]);
+    }
+}
+
+/* Joins neighbours, those first that are most alike. */
+static void join_chains(const struct work *work, struct chain *chains)
+{
+    double noise = work->noise[PHASES_SAMPLED];
+    for (;;) {
+        size_t a = 0, last = work->n;
+        for (size_t i = 1; i < work->n; i++)
+            if (chains[i].unlikely < chains[a].unlikely)
+                a = i;
+        if (work->n == 0 || !(chains[a].unlikely < LIKELY))
+            return;
+        struct chain *b = &chains[chains[a].next];
+        b->into = a;
+        b->unlikely = INFINITY;
+        append(&chains[a], b);
+        for (size_t i = 0; i < a; i++)
+            if (chains[i].into == i && chains[i].next == a)
+                last = i;
+        if (last < work->n)
+            chains[last].unlikely = unlikeliness(&chains[last], &chains[a], noise);
+        chains[a].unlikely =
+            chains[a].next < work->n ? unlikeliness(&chains[a], &chains[chains[a].next], noise) : INFINITY;
+    }
+}
+
+/* One window for each chain: these are in more[], and into[] says where each window went. Returns their
+ * number. */
+static size_t collect_chains(const struct work *work, const struct chain *chains, struct phases_window *more,
+                             size_t *into)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < work->n; i++) {
+        const struct chain *c = &chains[i];
+        size_t root = i;
+        while (chains[root].into != root)
+            root = chains[root].into;
+        if (root != i) {
+            into[i] = into[root];
+            continue;
+        }
+        into[i] = n;
+        more[n] = work->w[i];
+        if (c->samples > work->w[i].samples) {
+            more[n].samples = c->samples;
+            more[n].weight = c->weight;
+            for (unsigned k = 0; k < PHASES_CODE; k++)
+                more[n].code[k] = c->counts[k] / c->samples;
+            more[n].kind = c->bursts > 0 ? PHASES_SAMPLED : PHASES_NO_DATA;
+            more[n].bursts = c->bursts;
+            memcpy(more[n].data, c->data, sizeof c->data);
+        }
+        n++;
+    }
+    return n;
+}
+
+static int find(struct work *work)
+{
+    lead_and_follow(work);
+    if (merge_close(work) < 0)
+        return -ENOMEM;
+    assign(work);
+    dissolve_short(work);
+    assign_without_data(work);
+    resolve_transitions(work);
+    return renumber(work);
+}
+
+int phases_find(struct phases_window *windows, size_t n)
+{
+    struct work work = {.w = windows, .n = n};
+    struct phases_window *more = malloc((n + 1) * sizeof *more);
+    size_t *into = malloc((n + 1) * sizeof *into);
+    struct chain *chains = calloc(n + 1, sizeof *chains);
+    int result = -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        normalise(&windows[i]);
+    work.centres = calloc(MOST_PHASES + 1, sizeof *work.centres);
+    work.number = calloc(MOST_PHASES + 2, sizeof *work.number);
+    if (more && into && chains && work.centres && work.number && find_noise(&work) == 0) {
+        make_chains(&work, chains);
+        join_chains(&work, chains);
+        work.n = collect_chains(&work, chains, more, into);
+        work.w = more;
+        result = find(&work);
+    }
+    for (size_t i = 0; i < n && result >= 0; i++)
+        windows[i].phase = more[into[i]].phase;
+    free(more);
+    free(into);
+    free(chains);
+    free(work.centres);
+    free(work.number);
+    return result;
+}

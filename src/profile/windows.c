@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/windows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "profile/hist-blob.h"
+#include "profile/internal.h"
+
+int profile_clear_time_windows(struct profile *p, struct error *err)
+{
+    return sqlite3_exec(p->db, "DELETE FROM time_window; DELETE FROM phase", NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : profile_fail(p, err);
+}
+
+int profile_add_time_window(struct profile *p, const struct profile_time_window *window,
+                            const struct hist *stack, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_TIME_WINDOW, err);
+    if (!s)
+        return -EIO;
+    int column = 0;
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->id);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->process);
+    sqlite3_bind_int64(s, ++column, window->tid);
+    sqlite3_bind_text(s, ++column, window->exact ? "exact" : "sampled", -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->start_ns);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->end_ns);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->cpu_ns);
+    if (window->exact)
+        sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->references);
+    else
+        sqlite3_bind_null(s, ++column);
+    if (window->exact)
+        sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->cold);
+    else
+        sqlite3_bind_null(s, ++column);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->ticks);
+    sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->bursts);
+    if (window->phase != 0)
+        sqlite3_bind_int64(s, ++column, window->phase);
+    else
+        sqlite3_bind_null(s, ++column);
+    if (stack) {
+        size_t size;
+        unsigned char *bytes = hist_blob_encode(stack, &size);
+        if (!bytes)
+            return error_set(err, -ENOMEM, "out of memory writing the profile '%s'", p->path);
+        sqlite3_bind_blob64(s, ++column, bytes, size, free);
+    }
+    return profile_step(p, s, err);
+}
+
+int profile_put_phases(struct profile *p, struct error *err)
+{
+    static const char sql[] =
+        "INSERT INTO phase(id, windows, refs, cpu_ns, first_window)"
+        " SELECT phase, count(*), sum(refs), sum(CASE WHEN kind = 'sampled' THEN cpu_ns END), min(id)"
+        " FROM time_window WHERE phase IS NOT NULL GROUP BY phase";
+    return sqlite3_exec(p->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : profile_fail(p, err);
+}
+
+static void take(sqlite3_stmt *s, void *element)
+{
+    const char *kind = (const char *)sqlite3_column_text(s, 3);
+    *(struct profile_time_window *)element = (struct profile_time_window){
+        .id = (uint64_t)sqlite3_column_int64(s, 0),
+        .process = (uint64_t)sqlite3_column_int64(s, 1),
+        .tid = (uint32_t)sqlite3_column_int64(s, 2),
+        .exact = kind && kind[0] == 'e',
+        .start_ns = (uint64_t)sqlite3_column_int64(s, 4),
+        .end_ns = (uint64_t)sqlite3_column_int64(s, 5),
+        .cpu_ns = (uint64_t)sqlite3_column_int64(s, 6),
+        .references = (uint64_t)sqlite3_column_int64(s, 7),
+        .cold = (uint64_t)sqlite3_column_int64(s, 8),
+        .ticks = (uint64_t)sqlite3_column_int64(s, 9),
+        .bursts = (uint64_t)sqlite3_column_int64(s, 10),
+        .phase = (uint32_t)sqlite3_column_int64(s, 11),
+    };
+}
+
+int profile_time_windows(struct profile *p, struct profile_time_window **windows, size_t *n,
+                         struct error *err)
+{
+    void *list = NULL;
+    sqlite3_stmt *s = NULL;
+    *windows = NULL;
+    *n = 0;
+    int rc =
+        sqlite3_prepare_v2(p->db, "SELECT 1 FROM sqlite_master WHERE name = 'time_window'", -1, &s, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(s);
+    sqlite3_finalize(s);
+    if (rc == SQLITE_DONE)
+        return 0;
+    int code = profile_read_all(p,
+                                "SELECT id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks,"
+                                " bursts, phase FROM time_window ORDER BY id",
+                                sizeof **windows, take, &list, n, err);
+    if (code == 0)
+        *windows = list;
+    return code;
+}
+
+int profile_time_window_stack(struct profile *p, uint64_t id, struct hist *stack, struct error *err)
+{
+    sqlite3_stmt *s = profile_stmt(p, STMT_GET_TIME_WINDOW, err);
+    if (!s)
+        return -EINVAL;
+    sqlite3_bind_int64(s, 1, (sqlite3_int64)id);
+    int code = 0, rc = sqlite3_step(s);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        code = profile_fail(p, err);
+    else if (rc == SQLITE_DONE || sqlite3_column_type(s, 0) == SQLITE_NULL)
+        code = error_set(err, -ENOENT, "the profile '%s' holds no distances of window %" PRIu64, p->path, id);
+    else if (hist_blob_decode(sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0), stack) != 0)
+        code = error_set(err, -EINVAL,
+                         "the profile '%s' is damaged (the distances of window %" PRIu64
+                         "): record again, or use a copy",
+                         p->path, id);
+    sqlite3_reset(s);
+    return code;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/causes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "report/hotspots.h"
+
+#define NAME_ROOM 1024
+#define VICTIM_COLUMNS 32
+/* Of the references, conflicts of a row that are worth a line of text. */
+#define LEAST_CONFLICTS 0.001
+#define MOST_CONFLICTS 8 /* lines */
+
+static void put_name(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                     char text[NAME_ROOM])
+{
+    if (row)
+        report_hotspot_name(h, row, text, NAME_ROOM);
+    else
+        snprintf(text, NAME_ROOM, "(cold)");
+}
+
+/* The name of what misses, as wide as its column. */
+static void put_victim(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    char text[NAME_ROOM], *plain = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&plain, &size);
+    put_name(h, row, text);
+    if (!memory)
+        return;
+    report_plain(memory, text);
+    if (fclose(memory) == 0)
+        fprintf(out, "%-*s  ", VICTIM_COLUMNS, plain);
+    free(plain);
+}
+
+static int compare_conflicts(const void *a, const void *b)
+{
+    const struct analysis_hotspot *x = *(const struct analysis_hotspot *const *)a,
+                                  *y = *(const struct analysis_hotspot *const *)b;
+    return x->conflicts < y->conflicts ? 1 : -(x->conflicts > y->conflicts);
+}
+
+/* The rows with at least so many conflicts, most first; *n: their number. NULL: none; free(). */
+static const struct analysis_hotspot **list_conflicts(const struct analysis_causes *c, double least,
+                                                      size_t *n)
+{
+    const struct analysis_hotspot **list = calloc(c->h.n + 1, sizeof(struct analysis_hotspot *));
+    *n = 0;
+    for (size_t i = 0; i < c->h.n && list; i++)
+        if (c->h.rows[i].conflicts > 0 && c->h.rows[i].conflicts >= least)
+            list[(*n)++] = &c->h.rows[i];
+    if (*n > 0)
+        qsort(list, *n, sizeof(struct analysis_hotspot *), compare_conflicts);
+    return list;
+}
+
+/* Misses that the table cannot have. */
+static void put_conflicts_text(FILE *out, const struct analysis_causes *c)
+{
+    char size[SIZE_TEXT], text[NAME_ROOM];
+    size_t n;
+    const struct analysis_hotspot **list = list_conflicts(c, LEAST_CONFLICTS, &n);
+    if (n == 0) {
+        fputs("\nThe cache is fully associative: 'cachegram sim --causes' shows conflicts within sets.\n",
+              out);
+    } else {
+        fprintf(
+            out,
+            "\nThe cache is fully associative. In one of %s with 64 sets of 8 lines, lines are also lost to"
+            "\nothers of their set (conflicts), at so many of all references:\n\n   refs   on lines of\n",
+            size_format(UINT64_C(512) * c->h.line_bytes, size));
+        for (size_t i = 0; i < n && i < MOST_CONFLICTS; i++) {
+            fprintf(out, "%6.2f%%   ", 100 * list[i]->conflicts);
+            put_name(&c->h, list[i], text);
+            report_plain(out, text);
+            putc('\n', out);
+        }
+    }
+    free(list);
+}
+
+static void put_conflicts_json(FILE *out, const struct analysis_causes *c)
+{
+    char text[NAME_ROOM];
+    size_t n;
+    const struct analysis_hotspot **list = list_conflicts(c, 0, &n);
+    fputs(",\n  \"conflicts\": [", out);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",\n    {\"victim\": " : "\n    {\"victim\": ", out);
+        put_name(&c->h, list[i], text);
+        report_json_string(out, text);
+        fputs(", \"refs_share\": ", out);
+        report_json_number(out, list[i]->conflicts);
+        putc('}', out);
+    }
+    fputs(n ? "\n  ]" : "]", out);
+    free(list);
+}
+
+static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
+{
+    static const char *const by_names[] = {"function", "line", "module", "instruction", "object"};
+    const struct analysis_hotspots *h = &c->h;
+    char size[SIZE_TEXT], text[NAME_ROOM];
+    int usual = 0;
+    fprintf(out, "Causes of misses by %s%s: LRU cache of %s, %u-byte lines\n",
+            h->fields && h->by == ANALYSIS_BY_NOTHING ? "field" : by_names[h->by],
+            h->objects && h->by != ANALYSIS_BY_NOTHING ? h->fields ? ", field" : ", object" : "",
+            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
+    fprintf(out, "miss ratio %.3f%%; %.1f%% of the misses are cold: of lines not touched before\n\n",
+            100 * h->total.miss_ratio, 100 * c->cold);
+    fprintf(out, "%7s   %-*s  %s\n", "misses", VICTIM_COLUMNS, "on lines of", "pushed out by");
+    for (size_t i = 0; i < n; i++) {
+        const struct analysis_cause *cause = &c->list[i];
+        int estimated = cause->evictor && cause->reuses == 0;
+        fprintf(out, "%6.2f%%%c  ", 100 * cause->share, estimated ? '~' : ' ');
+        put_victim(out, h, cause->victim);
+        put_name(h, cause->evictor, text);
+        report_plain(out, text);
+        putc('\n', out);
+        usual |= estimated;
+    }
+    if (n < c->n)
+        fprintf(out, "and %zu more (--limit, --percent-limit)\n", c->n - n);
+    if (usual)
+        fputs("\n~: few reuses were sampled; evictors are taken to be those that miss, in proportion.\n",
+              out);
+    put_conflicts_text(out, c);
+}
+
+static void put_csv(FILE *out, const struct analysis_causes *c, size_t n)
+{
+    char text[NAME_ROOM];
+    fputs("victim,evictor,size_bytes,share,sampled_reuses,victim_conflict_share\n", out);
+    for (size_t i = 0; i < n; i++) {
+        const struct analysis_cause *cause = &c->list[i];
+        put_name(&c->h, cause->victim, text);
+        report_csv_plain(out, text);
+        putc(',', out);
+        put_name(&c->h, cause->evictor, text);
+        report_csv_plain(out, text);
+        fprintf(out, ",%.0f,", c->h.size_bytes);
+        report_csv_number(out, cause->share);
+        fprintf(out, ",%.0f,", cause->reuses);
+        report_csv_number(out, cause->victim->conflicts);
+        putc('\n', out);
+    }
+}
+
+static void put_json(FILE *out, const struct analysis_causes *c, size_t n)
+{
+    char text[NAME_ROOM];
+    fputs("{\n  \"profile\": ", out);
+    report_json_string(out, c->h.profile);
+    fprintf(out,
+            ",\n  \"mode\": \"%s\",\n  \"size_bytes\": %.0f,\n  \"rows_left_out\": %zu,\n  \"miss_ratio\": ",
+            c->h.full ? "full" : "burst", c->h.size_bytes, c->n - n);
+    report_json_number(out, c->h.total.miss_ratio);
+    fputs(",\n  \"cold_share\": ", out);
+    report_json_number(out, c->cold);
+    fputs(",\n  \"rows\": [", out);
+    for (size_t i = 0; i < n; i++) {
+        const struct analysis_cause *cause = &c->list[i];
+        fputs(i ? ",\n    {\"victim\": " : "\n    {\"victim\": ", out);
+        put_name(&c->h, cause->victim, text);
+        report_json_string(out, text);
+        fputs(", \"evictor\": ", out);
+        put_name(&c->h, cause->evictor, text);
+        report_json_string(out, text);
+        fputs(", \"share\": ", out);
+        report_json_number(out, cause->share);
+        fprintf(out, ", \"sampled_reuses\": %.0f}", cause->reuses);
+    }
+    fputs(n ? "\n  ]" : "]", out);
+    put_conflicts_json(out, c);
+    fputs("\n}\n", out);
+}
+
+void report_causes(FILE *out, const struct analysis_causes *c, size_t limit, double least_percent,
+                   enum report_format format)
+{
+    size_t n = 0;
+    while (n < c->n && (limit == 0 || n < limit) && 100 * c->list[n].share >= least_percent)
+        n++;
+    if (format == REPORT_CSV)
+        put_csv(out, c, n);
+    else if (format == REPORT_JSON)
+        put_json(out, c, n);
+    else
+        put_text(out, c, n);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/page.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* web/page.html (page-template.S). */
+extern const char report_page_template[], report_page_template_end[];
+
+#define DATA_MARKER "@DATA@"
+
+void report_page_machines(FILE *json, const struct report_page_machine *machines, size_t n)
+{
+    putc('[', json);
+    for (size_t i = 0; i < n; i++) {
+        const struct report_page_machine *m = &machines[i];
+        fprintf(json, "%s{\"recorded\": %s, \"name\": ", i ? ", " : "", m->recorded ? "true" : "false");
+        report_json_string(json, m->name);
+        fputs(", \"cpu\": ", json);
+        report_json_string(json, m->cpu);
+        fputs(", \"levels\": [", json);
+        for (size_t k = 0; k < m->nlevels; k++)
+            fprintf(json, "%s%" PRIu64, k ? ", " : "", m->level_bytes[k]);
+        fputs("]}", json);
+    }
+    putc(']', json);
+}
+
+/* Calls each for every line of text that is not empty, without its end; *first is 0 from the second one on.
+ */
+static void each_line(char *text, void (*each)(FILE *json, char *line), FILE *json)
+{
+    const char *separator = "";
+    char *line;
+    putc('[', json);
+    while ((line = strsep(&text, "\n")) != NULL) {
+        if (!*line)
+            continue;
+        fputs(separator, json);
+        each(json, line);
+        separator = ", ";
+    }
+    putc(']', json);
+}
+
+static void put_line(FILE *json, char *line)
+{
+    report_json_string(json, line);
+}
+
+static void put_fact(FILE *json, char *line)
+{
+    char *word = line + strspn(line, " "),
+         *text = strlen(word) > REPORT_FACT_WORD ? word + REPORT_FACT_WORD : NULL;
+    size_t length = strcspn(word, " ");
+    if (text) {
+        /* A word may be two, such as "at first". */
+        length = REPORT_FACT_WORD;
+        while (length > 0 && word[length - 1] == ' ')
+            length--;
+    }
+    word[length] = '\0';
+    fputs("{\"key\": ", json);
+    report_json_string(json, word);
+    fputs(", \"text\": ", json);
+    report_json_string(json, text ? text : "");
+    putc('}', json);
+}
+
+/* A memory stream, and its text afterwards. */
+struct memory {
+    FILE *f;
+    char *text;
+    size_t size;
+};
+
+static int memory_open(struct memory *m)
+{
+    *m = (struct memory){0};
+    m->f = open_memstream(&m->text, &m->size);
+    return m->f ? 0 : -ENOMEM;
+}
+
+static int memory_lines(struct memory *m, void (*each)(FILE *json, char *line), FILE *json)
+{
+    int code = fclose(m->f) == 0 ? 0 : -ENOMEM;
+    if (code == 0)
+        each_line(m->text, each, json);
+    free(m->text);
+    return code;
+}
+
+int report_page_facts(FILE *json, const struct analysis_summary *s, const struct analysis_curve *curve)
+{
+    struct memory m;
+    if (memory_open(&m) < 0)
+        return -ENOMEM;
+    report_facts(m.f, s, curve, 1);
+    return memory_lines(&m, put_fact, json);
+}
+
+int report_page_findings(FILE *json, const struct analysis_answer *answer,
+                         const struct analysis_findings *findings)
+{
+    struct memory m;
+    if (memory_open(&m) < 0)
+        return -ENOMEM;
+    if (answer)
+        report_answer_text(m.f, answer);
+    report_findings_text(m.f, findings);
+    return memory_lines(&m, put_line, json);
+}
+
+int report_page_difference(FILE *json, const struct report_curves *curves)
+{
+    struct memory m;
+    if (memory_open(&m) < 0)
+        return -ENOMEM;
+    report_difference_words(m.f, curves);
+    return memory_lines(&m, put_line, json);
+}
+
+int report_page_notes(FILE *json, const struct analysis_curve *curve)
+{
+    struct memory m;
+    if (memory_open(&m) < 0)
+        return -ENOMEM;
+    report_curve_notes(m.f, curve, "");
+    return memory_lines(&m, put_line, json);
+}
+
+void report_page_measured(FILE *json, const struct analysis_pirate *pirate)
+{
+    size_t n = 0;
+    struct curve_point *marks = analysis_pirate_marks(pirate, &n);
+    putc('[', json);
+    for (size_t i = 0; i < n; i++) {
+        fprintf(json, "%s{\"size_bytes\": %.0f, \"miss_ratio\": ", i ? ", " : "", marks[i].size_bytes);
+        report_json_number(json, marks[i].miss_ratio);
+        putc('}', json);
+    }
+    putc(']', json);
+    free(marks);
+}
+
+static void put_short(FILE *json, double value, int digits)
+{
+    if (isnan(value))
+        fputs("null", json);
+    else
+        fprintf(json, "%.*g", digits, value);
+}
+
+void report_page_grid(FILE *json, const struct analysis_grid *grid, const double *sizes)
+{
+    fputs("{\"sizes\": [", json);
+    for (size_t k = 0; k < grid->nsizes; k++)
+        fprintf(json, "%s%.0f", k ? ", " : "", sizes[k]);
+    fputs("], \"columns\": [", json);
+    for (size_t i = 0; i < grid->columns; i++) {
+        fprintf(json, "%s\n{\"phase\": %" PRIu32 ", \"end_ns\": %.0f, \"miss_ratio\": [", i ? "," : "",
+                grid->phase[i], grid->end_ns[i]);
+        for (size_t k = 0; k < grid->nsizes; k++) {
+            double ratio = grid->miss_ratio[i * grid->nsizes + k];
+            fputs(k ? "," : "", json);
+            put_short(json, ratio, 6); /* for a colour, and a percentage with three decimals */
+        }
+        fputs("]}", json);
+    }
+    fputs("]}", json);
+}
+
+/* The position of a row's name; SIZE_MAX: memory is short. */
+static size_t name_of(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                      struct report_page_names *names)
+{
+    struct memory m;
+    if (memory_open(&m) < 0)
+        return SIZE_MAX;
+    report_hotspot_json_name(m.f, h, row);
+    if (fclose(m.f) != 0) {
+        free(m.text);
+        return SIZE_MAX;
+    }
+    for (size_t i = 0; i < names->n; i++)
+        if (strcmp(names->list[i], m.text) == 0) {
+            free(m.text);
+            return i;
+        }
+    char **grown = reallocarray(names->list, names->n + 1, sizeof *grown);
+    if (!grown) {
+        free(m.text);
+        return SIZE_MAX;
+    }
+    names->list = grown;
+    names->list[names->n] = m.text;
+    return names->n++;
+}
+
+int report_page_rows(FILE *json, const struct analysis_hotspots *h, size_t left_out,
+                     struct report_page_names *names)
+{
+    fprintf(json, "{\"mode\": \"%s\", \"miss_ratio\": ", h->full ? "full" : "burst");
+    report_json_number(json, h->total.miss_ratio);
+    fprintf(json, ", \"rows_left_out\": %zu, \"rows\": [", left_out);
+    for (size_t i = 0; i < h->n; i++) {
+        const struct shares_result *s = &h->rows[i].shares;
+        const double values[] = {s->misses_share, s->enough ? s->share_low : NAN,
+                                 s->enough ? s->share_high : NAN, s->miss_ratio, s->references_share};
+        size_t name = name_of(h, &h->rows[i], names);
+        if (name == SIZE_MAX)
+            return -ENOMEM;
+        fprintf(json, "%s[%zu", i ? "," : "", name);
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
+            putc(',', json);
+            put_short(json, values[k], 9); /* its percentage is rounded as that of the whole number */
+        }
+        putc(']', json);
+    }
+    fputs("]}", json);
+    return 0;
+}
+
+void report_page_names(FILE *json, struct report_page_names *names)
+{
+    putc('[', json);
+    for (size_t i = 0; i < names->n; i++) {
+        fprintf(json, "%s{%s}", i ? ",\n" : "", names->list[i]);
+        free(names->list[i]);
+    }
+    putc(']', json);
+    free(names->list);
+    *names = (struct report_page_names){0};
+}
+
+void report_page_source(FILE *json, const char *name, const struct source *source, uint32_t first,
+                        uint32_t last, int changed)
+{
+    fputs("{\"file\": ", json);
+    report_json_string(json, name);
+    fprintf(json, ", \"first\": %" PRIu32 ", \"changed\": %s, \"lines\": [", first,
+            changed ? "true" : "false");
+    for (uint32_t line = first; line <= last && line <= source->nlines; line++) {
+        fputs(line > first ? ", " : "", json);
+        report_json_string(json, source->lines[line - 1]);
+    }
+    fputs("]}", json);
+}
+
+static void put_escaped(FILE *out, const char *json)
+{
+    while (*json) {
+        size_t plain = strcspn(json, "<>&\xe2");
+        fwrite(json, 1, plain, out);
+        json += plain;
+        if (!*json)
+            break;
+        if (*json != '\xe2') {
+            fprintf(out, "\\u%04x", (unsigned)*json++);
+        } else if (json[1] == '\x80' && (json[2] == '\xa8' || json[2] == '\xa9')) {
+            fputs(json[2] == '\xa8' ? "\\u2028" : "\\u2029", out);
+            json += 3;
+        } else {
+            putc(*json++, out);
+        }
+    }
+}
+
+void report_page(FILE *out, const char *json)
+{
+    size_t size = (size_t)(report_page_template_end - report_page_template);
+    const char *marker = memmem(report_page_template, size, DATA_MARKER, strlen(DATA_MARKER));
+    assert(marker); /* web/build.mjs checks that there is one */
+    size_t before = (size_t)(marker - report_page_template), after = before + strlen(DATA_MARKER);
+    fwrite(report_page_template, 1, before, out);
+    put_escaped(out, json);
+    fwrite(report_page_template + after, 1, size - after, out);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof.c - writes profile.proto of pprof (https://github.com/google/pprof/blob/main/proto/profile.proto).
+ *
+ * A message is a sequence of fields, each a key (number * 8 + type) and a value: type 0 is a varint, type 2 a
+ * length and so many bytes. Order does not matter. Nested messages are written to a buffer first, as their
+ * length comes before them.
+ */
+#include "report/export.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PER_REFERENCES 1e9
+
+enum { VARINT = 0, BYTES = 2 };
+
+struct buffer {
+    uint8_t *data;
+    size_t n, capacity;
+    int failed; /* out of memory */
+};
+
+static void put_byte(struct buffer *b, uint8_t byte)
+{
+    if (b->n == b->capacity) {
+        size_t capacity = b->capacity ? 2 * b->capacity : 256;
+        uint8_t *grown = realloc(b->data, capacity);
+        if (!grown) {
+            b->failed = 1;
+            return;
+        }
+        b->data = grown;
+        b->capacity = capacity;
+    }
+    b->data[b->n++] = byte;
+}
+
+static void put_varint(struct buffer *b, uint64_t value)
+{
+    for (; value >= 128; value >>= 7)
+        put_byte(b, (uint8_t)(value | 128));
+    put_byte(b, (uint8_t)value);
+}
+
+static void put_number(struct buffer *b, unsigned field, uint64_t value)
+{
+    put_varint(b, field * 8 + VARINT);
+    put_varint(b, value);
+}
+
+static void put_bytes(struct buffer *b, unsigned field, const void *data, size_t n)
+{
+    const uint8_t *bytes = data;
+    put_varint(b, field * 8 + BYTES);
+    put_varint(b, n);
+    for (size_t i = 0; i < n; i++)
+        put_byte(b, bytes[i]);
+}
+
+/* Appends a nested message, and empties it. */
+static void put_message(struct buffer *b, unsigned field, struct buffer *message)
+{
+    put_bytes(b, field, message->data, message->n);
+    b->failed |= message->failed;
+    message->n = 0;
+}
+
+struct writing {
+    const struct analysis_hotspots *h;
+    struct buffer all, message, inner;
+    uint64_t nstrings;
+};
+
+/* The index of a new entry of the table of strings. Invalid UTF-8, which protobuf does not allow, becomes
+ * '?'. */
+static uint64_t add_string(struct writing *w, const char *text)
+{
+    char *plain = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&plain, &size);
+    if (memory) {
+        report_plain(memory, text);
+        if (fclose(memory) == 0)
+            put_bytes(&w->all, 6, plain, size);
+        free(plain);
+    }
+    w->all.failed |= !memory;
+    return w->nstrings++;
+}
+
+static void add_value_type(struct writing *w, const char *type, const char *unit)
+{
+    uint64_t type_index = add_string(w, type), unit_index = add_string(w, unit);
+    put_number(&w->message, 1, type_index);
+    put_number(&w->message, 2, unit_index);
+    put_message(&w->all, 1, &w->message);
+}
+
+/* Ids of mappings and functions are places of images and frames in the tables, from 1. */
+static void add_images(struct writing *w)
+{
+    for (size_t i = 0; i < w->h->nimages; i++) {
+        uint64_t path = add_string(w, w->h->images[i].path),
+                 build_id = add_string(w, w->h->images[i].build_id);
+        put_number(&w->message, 1, i + 1);
+        put_number(&w->message, 5, path);
+        put_number(&w->message, 6, build_id);
+        for (unsigned has = 7; has <= 10;
+             has++) /* functions, files, lines, inlined ones: nothing is to be looked up */
+            put_number(&w->message, has, 1);
+        put_message(&w->all, 3, &w->message);
+    }
+}
+
+static void add_frames(struct writing *w)
+{
+    for (size_t i = 0; i < w->h->nframes; i++) {
+        const struct profile_frame *frame = &w->h->frames[i];
+        uint64_t name = add_string(w, *frame->function ? frame->function : "[unknown]"),
+                 file = add_string(w, frame->file);
+        put_number(&w->message, 1, i + 1);
+        put_number(&w->message, 2, name);
+        put_number(&w->message, 3, name);
+        put_number(&w->message, 4, file);
+        put_message(&w->all, 5, &w->message);
+    }
+}
+
+/* Location and sample of a row; the location's id is the row's number, from 1. */
+static void add_row(struct writing *w, size_t i, double scale)
+{
+    const struct analysis_hotspot *row = &w->h->rows[i];
+    const struct profile_frame *frame = row->frame ? row->frame : row->outer;
+    size_t most = w->h->nframes; /* of a damaged profile frames may form a circle */
+    put_number(&w->message, 1, i + 1);
+    if (row->image)
+        put_number(&w->message, 2, (uint64_t)(row->image - w->h->images) + 1);
+    if (row->offset != PROFILE_SITE_REST)
+        put_number(&w->message, 3, row->offset);
+    for (; frame && most > 0; frame = analysis_caller(w->h, frame), most--) {
+        put_number(&w->inner, 1, (uint64_t)(frame - w->h->frames) + 1);
+        put_number(&w->inner, 2, frame->line);
+        put_message(&w->message, 4, &w->inner);
+    }
+    put_message(&w->all, 4, &w->message);
+    put_varint(&w->inner, i + 1);
+    put_message(&w->message, 1, &w->inner);
+    put_varint(&w->inner, (uint64_t)round(row->shares.misses * scale));
+    put_varint(&w->inner, (uint64_t)round(row->shares.references * scale));
+    put_message(&w->message, 2, &w->inner);
+    put_message(&w->all, 2, &w->message);
+}
+
+int report_pprof(FILE *out, const struct analysis_hotspots *h)
+{
+    struct writing w = {.h = h};
+    const char *unit = h->full ? "count" : "per_1e9_references";
+    double scale = h->full || !(h->total.references > 0) ? 1 : PER_REFERENCES / h->total.references;
+    add_string(&w, ""); /* required to be the first one */
+    add_value_type(&w, "misses", unit);
+    add_value_type(&w, "references", unit);
+    add_images(&w);
+    add_frames(&w);
+    for (size_t i = 0; i < h->n; i++)
+        add_row(&w, i, scale);
+    put_number(&w.all, 14, add_string(&w, "misses"));
+    int failed = w.all.failed;
+    if (!failed)
+        fwrite(w.all.data, 1, w.all.n, out);
+    free(w.all.data);
+    free(w.message.data);
+    free(w.inner.data);
+    return failed ? -ENOMEM : 0;
+}

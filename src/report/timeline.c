@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/timeline.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/sizes.h"
+
+#define SHOWN_PHASES 20u /* in text, those with most references */
+
+static void put_csv(FILE *out, const struct analysis_timeline *t)
+{
+    fputs("window,start_refs,refs,start_ns,phase,size_bytes,miss_ratio,process,tid,exact,end_ns,bursts\n",
+          out);
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t k = 0; k < t->nsizes; k++) {
+            const struct analysis_time_window *w = &t->windows[i];
+            fprintf(out, "%" PRIu64 ",%.0f,%.0f,%" PRIu64 ",", w->id, w->start_refs, w->refs, w->start_ns);
+            if (w->phase != 0)
+                fprintf(out, "%" PRIu32, w->phase);
+            fprintf(out, ",%.0f,", t->sizes[k]);
+            report_csv_number(out, t->miss_ratio[i * t->nsizes + k]);
+            fprintf(out, ",%" PRIu64 ",%" PRIu32 ",%d,%" PRIu64 ",%zu\n", w->process, w->tid, w->exact,
+                    w->end_ns, w->bursts);
+        }
+}
+
+static void put_ratios(FILE *out, const double *ratios, size_t n)
+{
+    fputs("\"miss_ratio\": [", out);
+    for (size_t k = 0; k < n; k++) {
+        fputs(k ? ", " : "", out);
+        report_json_number(out, ratios[k]);
+    }
+    fputs("]}", out);
+}
+
+static void put_json_head(FILE *out, const struct analysis_timeline *t)
+{
+    fputs("{\n  \"profile\": ", out);
+    report_json_string(out, t->profile);
+    fprintf(out, ",\n  \"line_bytes\": %u,\n  \"bursts\": %zu,\n  \"exact_windows\": %zu,\n  \"sizes\": [",
+            t->line_bytes, t->bursts, t->exact);
+    for (size_t k = 0; k < t->nsizes; k++)
+        fprintf(out, "%s%.0f", k ? ", " : "", t->sizes[k]);
+    fputs("],\n", out);
+}
+
+static void put_json_phases(FILE *out, const struct analysis_timeline *t)
+{
+    fputs("  \"phases\": [", out);
+    for (size_t i = 0; i < t->nphases; i++) {
+        const struct analysis_phase *p = &t->phases[i];
+        fprintf(out, "%s\n    {\"phase\": %" PRIu32 ", \"windows\": %zu, \"refs\": %.0f, \"bursts\": %zu, ",
+                i ? "," : "", p->phase, p->windows, p->refs, p->bursts);
+        put_ratios(out, t->of_phase + i * t->nsizes, t->nsizes);
+    }
+    fputs("\n  ]", out);
+}
+
+static void put_json(FILE *out, const struct analysis_timeline *t)
+{
+    put_json_head(out, t);
+    fputs("  \"windows\": [", out);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct analysis_time_window *w = &t->windows[i];
+        fprintf(out,
+                "%s\n    {\"window\": %" PRIu64 ", \"process\": %" PRIu64 ", \"tid\": %" PRIu32
+                ", \"start_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64
+                ", \"start_refs\": %.0f, \"refs\": %.0f, \"phase\": %" PRIu32
+                ", \"exact\": %s, \"bursts\": %zu, ",
+                i ? "," : "", w->id, w->process, w->tid, w->start_ns, w->end_ns, w->start_refs, w->refs,
+                w->phase, w->exact ? "true" : "false", w->bursts);
+        put_ratios(out, t->miss_ratio + i * t->nsizes, t->nsizes);
+    }
+    fputs("\n  ],\n", out);
+    put_json_phases(out, t);
+    fputs("\n}\n", out);
+}
+
+/* Columns of a table: of all sizes, as many as fit. */
+static void put_phase_table(FILE *out, const struct analysis_timeline *t, const struct report_style *style)
+{
+    double all = 0;
+    size_t fit = style->width > 32 + 9 ? (style->width - 32) / 9 : 1;
+    size_t step = t->nsizes > fit ? (t->nsizes + fit - 1) / fit : 1;
+    for (size_t i = 0; i < t->nphases; i++)
+        all += t->phases[i].refs;
+    fprintf(out, "%6s %8s %8s %7s", "phase", "refs", "windows", "bursts");
+    for (size_t k = 0; k < t->nsizes; k += step) {
+        char text[SIZE_TEXT];
+        fprintf(out, " %8s", size_format((uint64_t)t->sizes[k], text));
+    }
+    putc('\n', out);
+    double seen = 0;
+    unsigned shown = 0;
+    for (size_t i = 0; i < t->nphases; i++) {
+        const struct analysis_phase *p = &t->phases[i];
+        size_t larger = 0;
+        for (size_t k = 0; k < t->nphases; k++)
+            larger += t->phases[k].refs > p->refs || (t->phases[k].refs == p->refs && k < i);
+        if (larger >= SHOWN_PHASES)
+            continue;
+        shown++;
+        seen += p->refs;
+        if (p->phase != 0)
+            fprintf(out, "%6" PRIu32, p->phase);
+        else
+            fprintf(out, "%6s", "none");
+        fprintf(out, " %7.2f%% %8zu %7zu", all > 0 ? 100 * p->refs / all : 0, p->windows, p->bursts);
+        for (size_t k = 0; k < t->nsizes; k += step) {
+            double ratio = t->of_phase[i * t->nsizes + k];
+            if (isnan(ratio))
+                fprintf(out, " %8s", "-");
+            else
+                fprintf(out, " %7.3f%%", 100 * ratio);
+        }
+        putc('\n', out);
+    }
+    if (shown < t->nphases)
+        fprintf(out, "%zu more with %.2f%% of the references\n", t->nphases - shown,
+                all > 0 ? 100 - 100 * seen / all : 0);
+}
+
+/* Phases of which nothing is known. */
+static void put_unknown(FILE *out, const struct analysis_timeline *t)
+{
+    size_t unknown = 0, k = 0;
+    for (size_t i = 0; i < t->nphases; i++)
+        unknown += t->nsizes > 0 && isnan(t->of_phase[i * t->nsizes]);
+    if (unknown == 0)
+        return;
+    fputs(unknown > 1 ? "\nPhases " : "\nPhase ", out);
+    for (size_t i = 0; i < t->nphases; i++) {
+        if (!isnan(t->of_phase[i * t->nsizes]))
+            continue;
+        fputs(k == 0 ? "" : k + 1 < unknown ? ", " : " and ", out);
+        k++;
+        if (t->phases[i].phase != 0)
+            fprintf(out, "%" PRIu32, t->phases[i].phase);
+        else
+            fputs("none", out);
+    }
+    fprintf(out, " had no burst: %s miss ratios are not known.\n", unknown > 1 ? "their" : "its");
+}
+
+static void put_origin(FILE *out, const struct analysis_timeline *t)
+{
+    fprintf(out, "%zu window%s of %u-byte lines, ", t->n, t->n == 1 ? "" : "s", t->line_bytes);
+    if (t->exact == t->n)
+        fputs("all exact\n\n", out);
+    else
+        fprintf(out, "%zu of them exact, the others from %zu burst%s\n\n", t->exact, t->bursts,
+                t->bursts == 1 ? "" : "s");
+}
+
+void report_timeline(FILE *out, const struct analysis_timeline *t, const struct analysis_grid *grid,
+                     enum report_format format, const struct report_style *style)
+{
+    if (format == REPORT_CSV) {
+        put_csv(out, t);
+    } else if (format == REPORT_JSON) {
+        put_json(out, t);
+    } else {
+        fputs("Miss ratio by cache size and time: ", out);
+        put_origin(out, t);
+        report_heatmap(out, t, grid, style);
+        putc('\n', out);
+        put_phase_table(out, t, style);
+        put_unknown(out, t);
+    }
+}
+
+void report_phases(FILE *out, const struct analysis_timeline *t, enum report_format format,
+                   const struct report_style *style)
+{
+    if (format == REPORT_CSV) {
+        fputs("phase,windows,refs,size_bytes,miss_ratio,bursts\n", out);
+        for (size_t i = 0; i < t->nphases; i++)
+            for (size_t k = 0; k < t->nsizes; k++) {
+                const struct analysis_phase *p = &t->phases[i];
+                if (p->phase != 0)
+                    fprintf(out, "%" PRIu32, p->phase);
+                fprintf(out, ",%zu,%.0f,%.0f,", p->windows, p->refs, t->sizes[k]);
+                report_csv_number(out, t->of_phase[i * t->nsizes + k]);
+                fprintf(out, ",%zu\n", p->bursts);
+            }
+    } else if (format == REPORT_JSON) {
+        put_json_head(out, t);
+        put_json_phases(out, t);
+        fputs("\n}\n", out);
+    } else {
+        fputs("Miss ratio by phase and cache size: ", out);
+        put_origin(out, t);
+        put_phase_table(out, t, style);
+        put_unknown(out, t);
+    }
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fields.c - which fields instructions fetch.
+ *
+ * Of a variable the type is known, and each sampled offset into it is a field.
+ *
+ * Memory that was allocated has no type. What it holds is known in two ways. An instruction that addresses it
+ * by a register, when a variable `struct node *` is in that register, fetches the field of struct node that
+ * its displacement says. And what std::vector and its like allocate has the type that their allocator has.
+ * The structures that are found for the instructions on one object are compared with the sampled offsets: if
+ * nearly all offsets agree, modulo the size of the structure, the object's blocks are arrays of it, and the
+ * offsets of all other instructions become fields, too.
+ */
+#include "symbols/fields.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/fields.h"
+#include "symbols/disassemble.h"
+#include "symbols/image.h"
+#include "symbols/pointees.h"
+#include "symbols/types.h"
+
+/* Fields of one object that are distinguished. */
+#define MOST_FIELDS 256u
+/* Blocks are arrays of a structure if at least so many sampled offsets, and this part of them, agree. */
+#define LEAST_OFFSETS 8u
+#define AGREEING 0.9
+
+/* A file, opened once. */
+struct file {
+    const char *path;
+    int variables_tried, code_tried;
+    struct symbols_types *variables;
+    struct symbols_image *image;
+    struct disassembler *disassembler;
+};
+
+/* What an instruction works on, by the variable in its base register. */
+struct pointee {
+    int tried, known;
+    Dwarf_Die type;
+    uint64_t bytes, displacement; /* its size; less than it */
+};
+
+/* Lines that an instruction fetched of an object. */
+struct piece {
+    uint32_t object, row, site;
+    int has_offset;
+    uint64_t offset, lines;
+};
+
+struct storing {
+    struct profile *profile;
+    const struct symbols_code *code;
+    struct error *err;
+    struct file *files;
+    size_t nfiles;
+    struct pointee *pointees; /* of each site */
+    uint64_t nfields;         /* that have a row */
+    /* of the object at hand */
+    struct symbols_field *names;
+    uint64_t ids[MOST_FIELDS];
+    size_t n;
+    int typed; /* its blocks are arrays of: */
+    Dwarf_Die type;
+    uint64_t type_bytes;
+    /* of the row and object at hand */
+    uint64_t lines[MOST_FIELDS];
+};
+
+/* --- files --- */
+
+/* NULL when memory is short. Valid until the next call. */
+static struct file *file_of(struct storing *s, const char *path)
+{
+    for (size_t i = 0; i < s->nfiles; i++)
+        if (strcmp(s->files[i].path, path) == 0)
+            return &s->files[i];
+    struct file *grown = reallocarray(s->files, s->nfiles + 1, sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    s->files = grown;
+    s->files[s->nfiles] = (struct file){.path = path};
+    return &s->files[s->nfiles++];
+}
+
+static struct symbols_types *variables_of(struct storing *s, const char *path)
+{
+    struct file *f = file_of(s, path);
+    if (f != NULL && !f->variables_tried) {
+        f->variables_tried = 1;
+        f->variables = symbols_types_open(path);
+    }
+    return f != NULL ? f->variables : NULL;
+}
+
+/* With its image and disassembler; NULL if it has none. */
+static struct file *code_of(struct storing *s, const char *path)
+{
+    struct file *f = file_of(s, path);
+    struct error ignored;
+    if (f != NULL && !f->code_tried) {
+        f->code_tried = 1;
+        f->image = symbols_image_open(path);
+        f->disassembler = f->image != NULL ? disassembler_open(path, &ignored) : NULL;
+    }
+    return f != NULL && f->disassembler != NULL ? f : NULL;
+}
+
+static void close_files(struct storing *s)
+{
+    for (size_t i = 0; i < s->nfiles; i++) {
+        symbols_types_close(s->files[i].variables);
+        symbols_image_close(s->files[i].image);
+        disassembler_close(s->files[i].disassembler);
+    }
+    free(s->files);
+}
+
+/* --- what is in allocated memory --- */
+
+static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
+{
+    const struct symbols_site *place = &s->code->sites[site];
+    const struct file *f = place->image < s->code->nimages ? code_of(s, s->code->images[place->image]) : NULL;
+    const struct scopes *scopes;
+    uint64_t address;
+    unsigned number;
+    int64_t displacement;
+    Dwarf_Word bytes;
+    if (f == NULL || disassembler_memory(f->disassembler, place->offset, &number, &displacement) != 0 ||
+        (scopes = symbols_image_scopes(f->image, place->offset, &address)) == NULL ||
+        symbols_pointees_register(scopes, address, number, &p->type) != 0 ||
+        dwarf_aggregate_size(&p->type, &bytes) != 0 || displacement < 0 || (uint64_t)displacement >= bytes)
+        return;
+    p->known = 1;
+    p->bytes = bytes;
+    p->displacement = (uint64_t)displacement;
+}
+
+/* NULL: not known. */
+static const struct pointee *pointee_of(struct storing *s, uint32_t site)
+{
+    struct pointee *p = &s->pointees[site];
+    if (!p->tried) {
+        p->tried = 1;
+        find_pointee(s, site, p);
+    }
+    return p->known ? p : NULL;
+}
+
+/* The structure for which an allocator of C++ allocated the object's blocks. `path` has the form that code.h
+ * tells. 0, or -1. */
+static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, uint64_t *bytes)
+{
+    for (const char *at = path; *at != '\0';) {
+        char *end;
+        size_t number = strtoull(at, &end, 16);
+        if (*end++ != '+')
+            return -1;
+        uint64_t offset = strtoull(end, &end, 16), address;
+        const struct file *f = number < s->code->nfiles ? code_of(s, s->code->files[number]) : NULL;
+        const struct scopes *scopes = f != NULL ? symbols_image_scopes(f->image, offset, &address) : NULL;
+        Dwarf_Word size;
+        if (scopes != NULL && symbols_pointees_allocated(scopes, address, type) == 0 &&
+            dwarf_aggregate_size(type, &size) == 0 && size > 0) {
+            *bytes = size;
+            return 0;
+        }
+        at = end + (*end == ' ');
+    }
+    return -1;
+}
+
+static int is_same(const struct pointee *a, const struct pointee *b)
+{
+    Dwarf_Die x = a->type, y = b->type;
+    const char *x_name = dwarf_diename(&x), *y_name = dwarf_diename(&y);
+    return a->bytes == b->bytes && (dwarf_dieoffset(&x) == dwarf_dieoffset(&y) ||
+                                    (x_name != NULL && y_name != NULL && strcmp(x_name, y_name) == 0));
+}
+
+/* Whether the object's blocks are arrays of some structure. */
+static void find_type(struct storing *s, const struct profile_object *object, const struct piece *list,
+                      size_t n)
+{
+    const struct pointee *best = NULL;
+    uint64_t most = 0;
+    size_t all = 0, agreeing = 0;
+    s->typed = 0;
+    if (object->kind != PROFILE_OBJECT_BLOCK)
+        return;
+    if (find_allocated(s, object->name, &s->type, &s->type_bytes) == 0) {
+        s->typed = 1;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct pointee *p = pointee_of(s, list[i].site);
+        if (p != NULL && list[i].lines > most) {
+            most = list[i].lines;
+            best = p;
+        }
+    }
+    for (size_t i = 0; i < n && best != NULL; i++) {
+        const struct pointee *p = pointee_of(s, list[i].site);
+        if (p == NULL || !list[i].has_offset)
+            continue;
+        all++;
+        agreeing += is_same(p, best) && list[i].offset % p->bytes == p->displacement;
+    }
+    if (all < LEAST_OFFSETS || (double)agreeing < AGREEING * (double)all)
+        return;
+    s->typed = 1;
+    s->type = best->type;
+    s->type_bytes = best->bytes;
+}
+
+/* --- fields --- */
+
+/* The number of the field among those of the object, made if it is new. Or MOST_FIELDS: there are too many;
+ * or a negative code. */
+static int field_number(struct storing *s, uint64_t object, const struct symbols_field *field)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->names[i].name, field->name) == 0 && strcmp(s->names[i].type, field->type) == 0)
+            return (int)i;
+    if (s->n == MOST_FIELDS)
+        return MOST_FIELDS;
+    s->names[s->n] = *field;
+    s->ids[s->n] = ++s->nfields;
+    int code = profile_add_field(
+        s->profile,
+        &(struct profile_field){
+            .id = s->nfields, .object = object, .name = s->names[s->n].name, .type = s->names[s->n].type},
+        s->err);
+    return code < 0 ? code : (int)s->n++;
+}
+
+/* Stores a row's lines of an object. */
+static int store_lines(struct storing *s, uint64_t row, uint64_t object)
+{
+    int code = 0;
+    for (size_t i = 0; i < s->n && code == 0; i++)
+        if (s->lines[i] > 0)
+            code = profile_add_site_field(
+                s->profile, &(struct profile_site_field){row, object, s->ids[i], s->lines[i]}, s->err);
+    memset(s->lines, 0, sizeof s->lines);
+    return code;
+}
+
+/* 0, or -1: none is known. */
+static int find_field(struct storing *s, const struct profile_object *object, const struct piece *piece,
+                      struct symbols_field *field)
+{
+    if (object->kind == PROFILE_OBJECT_VARIABLE) {
+        struct symbols_types *types = variables_of(s, object->module);
+        return types != NULL ? symbols_types_find(types, object->offset, piece->offset, field) : -1;
+    }
+    if (s->typed && piece->has_offset)
+        return symbols_members_find(&s->type, piece->offset % s->type_bytes, field);
+    const struct pointee *p = pointee_of(s, piece->site);
+    Dwarf_Die type;
+    if (p == NULL)
+        return -1;
+    type = p->type;
+    return symbols_members_find(&type, p->displacement, field);
+}
+
+/* Pieces of one object. */
+static int store_object(struct storing *s, const struct profile_object *object, const struct piece *list,
+                        size_t n)
+{
+    int code = 0;
+    s->n = 0;
+    find_type(s, object, list, n);
+    for (size_t i = 0; i < n && code == 0; i++) {
+        struct symbols_field field;
+        /* All lines of a site, where some of them have offsets, are no more. */
+        int again = !list[i].has_offset && i > 0 && list[i - 1].row == list[i].row &&
+                    list[i - 1].site == list[i].site && list[i - 1].has_offset;
+        if (!again && find_field(s, object, &list[i], &field) == 0) {
+            int number = field_number(s, object->id, &field);
+            if (number < 0)
+                return number;
+            if (number < (int)MOST_FIELDS)
+                s->lines[number] += list[i].lines;
+        }
+        if (i + 1 == n || list[i + 1].row != list[i].row)
+            code = store_lines(s, list[i].row, object->id);
+    }
+    return code;
+}
+
+/* --- all of it --- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
+    return y->has_offset - x->has_offset;
+}
+
+/* What instructions may be asked about. */
+static int is_allocated(const struct profile_object *object)
+{
+    return object->kind == PROFILE_OBJECT_BLOCK || object->kind == PROFILE_OBJECT_HEAP ||
+           object->kind == PROFILE_OBJECT_ANONYMOUS;
+}
+
+/* Adds a piece, if it may have a field. */
+static void add_piece(const struct symbols_code *code, const uint32_t *ids, struct piece piece,
+                      struct piece *list, size_t *n)
+{
+    if (piece.site >= code->nsites || ids[piece.site] == 0 || piece.object == 0 ||
+        piece.object > code->nobjects)
+        return;
+    const struct profile_object *object = &code->objects[piece.object - 1];
+    if (!is_allocated(object) && (object->kind != PROFILE_OBJECT_VARIABLE || !piece.has_offset))
+        return;
+    piece.row = ids[piece.site];
+    list[(*n)++] = piece;
+}
+
+int symbols_fields_store(struct profile *p, const struct symbols_code *code, const uint32_t *ids, char *used,
+                         struct error *err)
+{
+    struct storing s = {.profile = p, .code = code, .err = err};
+    struct piece *list = calloc(code->noffsets + code->nuses + 1, sizeof *list);
+    size_t n = 0;
+    int status = 0;
+    s.names = calloc(MOST_FIELDS, sizeof *s.names);
+    s.pointees = calloc(code->nsites + 1, sizeof *s.pointees);
+    if (list == NULL || s.names == NULL || s.pointees == NULL)
+        status = error_set(err, -ENOMEM, "out of memory for the fields of data objects");
+    for (size_t i = 0; i < code->noffsets && status == 0; i++) {
+        const struct symbols_offset *o = &code->offsets[i];
+        add_piece(code, ids, (struct piece){o->object, 0, o->site, 1, o->offset, o->lines}, list, &n);
+    }
+    for (size_t i = 0; i < code->nuses && status == 0; i++) {
+        const struct symbols_use *u = &code->uses[i];
+        add_piece(code, ids, (struct piece){u->object, 0, u->site, 0, 0, u->lines}, list, &n);
+    }
+    if (n > 0)
+        qsort(list, n, sizeof *list, compare);
+    for (size_t i = 0, end; i < n && status == 0; i = end) {
+        for (end = i; end < n && list[end].object == list[i].object; end++)
+            ;
+        status = store_object(&s, &code->objects[list[i].object - 1], list + i, end - i);
+        used[list[i].object] |= s.n > 0;
+    }
+    close_files(&s);
+    free(s.names);
+    free(s.pointees);
+    free(list);
+    return status;
+}

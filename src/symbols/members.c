@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* members.c - walks down a type: through arrays to their elements, through structures to the member that has
+ * the byte. */
+#include "symbols/members.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Deeper nesting is corrupt. */
+#define MOST_STEPS 64u
+/* Fields at one place that are named. */
+#define MOST_TOGETHER 3u
+
+/* The walk down a type. */
+struct walk {
+    uint64_t offset; /* in the type at hand */
+    Dwarf_Die type;
+    struct symbols_field *field;
+    int named; /* a structure's field is in the name */
+};
+
+static int put(struct walk *w, const char *before, const char *text)
+{
+    size_t used = strlen(w->field->name), room = sizeof w->field->name - used;
+    int n = snprintf(w->field->name + used, room, "%s%s", before, text);
+    return n >= 0 && (size_t)n < room ? 0 : -1;
+}
+
+int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die named;
+    return dwarf_attr_integrate(die, DW_AT_type, &attribute) != NULL &&
+                   dwarf_formref_die(&attribute, &named) != NULL && dwarf_peel_type(&named, type) == 0
+               ? 0
+               : -1;
+}
+
+/* In an array: on to the element. */
+static int step_array(struct walk *w)
+{
+    Dwarf_Die element, child;
+    Dwarf_Word bytes;
+    if (symbols_members_type(&w->type, &element) != 0 || dwarf_aggregate_size(&element, &bytes) != 0 ||
+        bytes == 0)
+        return -1;
+    if (dwarf_child(&w->type, &child) == 0)
+        do
+            if (dwarf_tag(&child) == DW_TAG_subrange_type && put(w, "[", "]") != 0)
+                return -1;
+        while (dwarf_siblingof(&child, &child) == 0);
+    w->offset %= bytes;
+    w->type = element;
+    return 0;
+}
+
+/* The bytes of a structure in which a member lies, from low up to high. */
+static int span_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *high)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0, bits, bytes;
+    if (symbols_members_type(member, type) != 0)
+        return -1;
+    if (dwarf_attr_integrate(member, DW_AT_data_bit_offset, &attribute) != NULL) {
+        if (dwarf_formudata(&attribute, &value) != 0 ||
+            dwarf_attr_integrate(member, DW_AT_bit_size, &attribute) == NULL ||
+            dwarf_formudata(&attribute, &bits) != 0 || bits == 0)
+            return -1;
+        *low = value / 8;
+        *high = (value + bits + 7) / 8;
+        return 0;
+    }
+    if (dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute) != NULL &&
+        dwarf_formudata(&attribute, &value) != 0)
+        return -1; /* such as a virtual base class */
+    if (dwarf_aggregate_size(type, &bytes) != 0)
+        return -1;
+    *low = value;
+    *high = value + bytes;
+    return 0;
+}
+
+/* In a structure: on to the member. 1: there is more than one, and no way further. */
+static int step_structure(struct walk *w)
+{
+    Dwarf_Die child, type, only = {0};
+    const char *names[MOST_TOGETHER] = {0};
+    uint64_t low, high, start = 0;
+    unsigned n = 0;
+    if (dwarf_child(&w->type, &child) != 0)
+        return -1;
+    do {
+        int tag = dwarf_tag(&child);
+        if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+            dwarf_hasattr_integrate(&child, DW_AT_external) || span_of(&child, &type, &low, &high) != 0 ||
+            w->offset < low || w->offset >= high)
+            continue;
+        if (n < MOST_TOGETHER)
+            names[n] = tag == DW_TAG_member ? dwarf_diename(&child) : NULL;
+        n++;
+        only = type;
+        start = low;
+    } while (dwarf_siblingof(&child, &child) == 0);
+    if (n == 0)
+        return -1;
+    const char *name = dwarf_diename(&w->type);
+    if (!w->named && names[0] != NULL)
+        snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");
+    w->named |= names[0] != NULL;
+    for (unsigned i = 0; i < n && i < MOST_TOGETHER; i++)
+        if (names[i] != NULL && put(w, i == 0 ? "." : "|", names[i]) != 0)
+            return -1;
+    w->offset -= start;
+    w->type = only;
+    return n > 1;
+}
+
+int symbols_members_find(Dwarf_Die *type, uint64_t offset, struct symbols_field *field)
+{
+    struct walk w = {.offset = offset, .type = *type, .field = field};
+    int code = 0;
+    *field = (struct symbols_field){0};
+    for (unsigned steps = 0; code == 0 && steps < MOST_STEPS; steps++) {
+        switch (dwarf_tag(&w.type)) {
+        case DW_TAG_array_type:
+            code = step_array(&w);
+            break;
+        case DW_TAG_structure_type:
+        case DW_TAG_class_type:
+        case DW_TAG_union_type:
+            code = step_structure(&w);
+            break;
+        default:
+            code = 1;
+        }
+    }
+    return code > 0 && w.named ? 0 : -1;
+}

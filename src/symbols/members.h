@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* members.h - the fields of a type in debug information. */
+#ifndef CACHEGRAM_SYMBOLS_MEMBERS_H
+#define CACHEGRAM_SYMBOLS_MEMBERS_H
+
+#include <elfutils/libdw.h>
+#include <stdint.h>
+
+struct symbols_field {
+    /* What follows the variable's name in an expression: "[].position.x". Fields that lie at the same place
+     * (in a union, bit fields) have '|' between them: ".a|b". */
+    char name[256];
+    char type[128]; /* name of the first structure on this path; "": it has none */
+};
+
+/* The type of a variable, member, function's result or pointer, without typedefs and qualifiers. 0, or -1. */
+int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type);
+/* The field at that offset of a type. 0, or -1: it has no fields, or none there. */
+int symbols_members_find(Dwarf_Die *type, uint64_t offset, struct symbols_field *field);
+
+#endif

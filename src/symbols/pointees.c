@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/pointees.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+#include "symbols/members.h"
+
+/* Deeper nesting is corrupt. */
+#define MOST_DEPTH 64u
+
+/* The structure to which a variable, or a function's result, points. */
+static int pointee_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+    Dwarf_Die pointer;
+    if (symbols_members_type(die, &pointer) != 0)
+        return -1;
+    int tag = dwarf_tag(&pointer);
+    if ((tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type) ||
+        symbols_members_type(&pointer, type) != 0)
+        return -1;
+    tag = dwarf_tag(type);
+    return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type ? 0 : -1;
+}
+
+static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
+{
+    Dwarf_Attribute location;
+    Dwarf_Op *ops;
+    size_t n;
+    return dwarf_attr(die, DW_AT_location, &location) != NULL &&
+           dwarf_getlocation_addr(&location, address, &ops, &n, 1) == 1 && n == 1 &&
+           ((ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31 &&
+             (unsigned)(ops[0].atom - DW_OP_reg0) == number) ||
+            (ops[0].atom == DW_OP_regx && ops[0].number == number));
+}
+
+static int is_same(Dwarf_Die *a, Dwarf_Die *b)
+{
+    const char *x = dwarf_diename(a), *y = dwarf_diename(b);
+    return dwarf_dieoffset(a) == dwarf_dieoffset(b) || (x != NULL && y != NULL && strcmp(x, y) == 0);
+}
+
+/* Variables of a scope and of the blocks in it. Returns how many point to structures that differ, at most 2;
+ * *type: the first of those. */
+static int find_variables(Dwarf_Die *scope, Dwarf_Addr address, unsigned number, int found, Dwarf_Die *type,
+                          unsigned depth)
+{
+    Dwarf_Die die, other;
+    if (depth > MOST_DEPTH || dwarf_child(scope, &die) != 0)
+        return found;
+    do {
+        switch (dwarf_tag(&die)) {
+        case DW_TAG_variable:
+        case DW_TAG_formal_parameter:
+            if (!is_in_register(&die, address, number) || pointee_of(&die, &other) != 0)
+                break;
+            if (found == 0)
+                *type = other;
+            found += found == 0 || !is_same(type, &other);
+            break;
+        case DW_TAG_lexical_block:
+            if (dwarf_haspc(&die, address) == 1)
+                found = find_variables(&die, address, number, found, type, depth + 1);
+            break;
+        default:
+            break;
+        }
+    } while (found < 2 && dwarf_siblingof(&die, &die) == 0);
+    return found;
+}
+
+int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned number, Dwarf_Die *type)
+{
+    int found = 0;
+    for (const struct scope *scope = scopes_find(s, address); scope != NULL && found < 2;
+         scope = scopes_outer(s, scope)) {
+        Dwarf_Die die = scope->die;
+        found = find_variables(&die, address, number, found, type, 0);
+    }
+    return found == 1 ? 0 : -1;
+}
+
+int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type)
+{
+    for (const struct scope *scope = scopes_find(s, address); scope != NULL; scope = scopes_outer(s, scope)) {
+        Dwarf_Die die = scope->die;
+        const char *name = dwarf_diename(&die);
+        if (name != NULL && strcmp(name, "allocate") == 0)
+            return pointee_of(&die, type);
+    }
+    return -1;
+}

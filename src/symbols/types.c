@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * types.c - a variable is found by the address that its DW_AT_location has.
+ *
+ * Variables outside of functions are listed first. Those inside take a walk through the whole debug
+ * information, which is done only if an address is not among the others.
+ */
+#include "symbols/types.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <stdlib.h>
+
+/* Deeper nesting is corrupt. */
+#define MOST_DEPTH 512u
+
+struct variable {
+    uint64_t address;
+    Dwarf_Die die;
+};
+
+struct symbols_types {
+    Dwfl *dwfl;
+    Dwfl_Module *module;
+    struct variable *variables; /* by address */
+    size_t n, capacity;
+    int has_locals; /* variables of functions are in the list */
+};
+
+static char *debuginfo_path; /* NULL: the default */
+
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+    .debuginfo_path = &debuginfo_path,
+};
+
+/* --- variables --- */
+
+static int address_of(Dwarf_Die *die, uint64_t *address)
+{
+    Dwarf_Attribute location, operand;
+    Dwarf_Op *ops;
+    size_t n;
+    if (dwarf_attr(die, DW_AT_location, &location) == NULL || dwarf_getlocation(&location, &ops, &n) != 0 ||
+        n < 1 || n > 2)
+        return -1;
+    if (ops[0].atom == DW_OP_addr)
+        *address = ops[0].number;
+    else if (ops[0].atom != DW_OP_addrx || dwarf_getlocation_attr(&location, &ops[0], &operand) != 0 ||
+             dwarf_formaddr(&operand, address) != 0)
+        return -1;
+    if (n == 2 && ops[1].atom != DW_OP_plus_uconst)
+        return -1;
+    *address += n == 2 ? ops[1].number : 0;
+    return 0;
+}
+
+static int add_variable(struct symbols_types *t, Dwarf_Die *die)
+{
+    uint64_t address;
+    if (address_of(die, &address) != 0)
+        return 0;
+    if (t->n == t->capacity) {
+        size_t capacity = 2 * t->capacity + 64;
+        struct variable *grown = reallocarray(t->variables, capacity, sizeof *grown);
+        if (grown == NULL)
+            return -1;
+        t->variables = grown;
+        t->capacity = capacity;
+    }
+    t->variables[t->n++] = (struct variable){address, *die};
+    return 0;
+}
+
+static int add_children(struct symbols_types *t, Dwarf_Die *parent, unsigned depth)
+{
+    Dwarf_Die die;
+    if (depth > MOST_DEPTH || dwarf_child(parent, &die) != 0)
+        return 0;
+    do {
+        switch (dwarf_tag(&die)) {
+        case DW_TAG_variable:
+            if (add_variable(t, &die) < 0)
+                return -1;
+            break;
+        case DW_TAG_namespace:
+        case DW_TAG_module:
+        case DW_TAG_common_block:
+            if (add_children(t, &die, depth + 1) < 0)
+                return -1;
+            break;
+        case DW_TAG_subprogram: /* in Fortran also the main program's variables */
+        case DW_TAG_lexical_block:
+        case DW_TAG_inlined_subroutine:
+            if (t->has_locals && add_children(t, &die, depth + 1) < 0)
+                return -1;
+            break;
+        default:
+            break;
+        }
+    } while (dwarf_siblingof(&die, &die) == 0);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct variable *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void list_variables(struct symbols_types *t)
+{
+    Dwarf_Addr bias;
+    t->n = 0;
+    for (Dwarf_Die *unit = NULL; (unit = dwfl_module_nextcu(t->module, unit, &bias)) != NULL;)
+        if (add_children(t, unit, 0) < 0)
+            break;
+    if (t->n > 0)
+        qsort(t->variables, t->n, sizeof *t->variables, compare);
+}
+
+static Dwarf_Die *find_variable(struct symbols_types *t, uint64_t address)
+{
+    const struct variable key = {.address = address};
+    struct variable *found = NULL;
+    if (t->n > 0)
+        found = bsearch(&key, t->variables, t->n, sizeof *t->variables, compare);
+    if (found == NULL && !t->has_locals) {
+        t->has_locals = 1;
+        list_variables(t);
+        return find_variable(t, address);
+    }
+    return found != NULL ? &found->die : NULL;
+}
+
+struct symbols_types *symbols_types_open(const char *path)
+{
+    Dwarf_Addr bias;
+    struct symbols_types *t = path[0] == '/' ? calloc(1, sizeof *t) : NULL;
+    if (t == NULL)
+        return NULL;
+    if ((t->dwfl = dwfl_begin(&callbacks)) != NULL) {
+        t->module = dwfl_report_offline(t->dwfl, "", path, -1);
+        dwfl_report_end(t->dwfl, NULL, NULL);
+    }
+    if (t->module == NULL || dwfl_module_getdwarf(t->module, &bias) == NULL) {
+        symbols_types_close(t);
+        return NULL;
+    }
+    list_variables(t);
+    return t;
+}
+
+void symbols_types_close(struct symbols_types *t)
+{
+    if (t == NULL)
+        return;
+    if (t->dwfl != NULL)
+        dwfl_end(t->dwfl);
+    free(t->variables);
+    free(t);
+}
+
+int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offset,
+                       struct symbols_field *field)
+{
+    Dwarf_Die *variable = find_variable(t, address), type;
+    return variable != NULL && symbols_members_type(variable, &type) == 0
+               ? symbols_members_find(&type, offset, field)
+               : -1;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * types.h - the fields of an ELF file's variables, by its debug information (in the file, or where image.h
+ * finds it).
+ */
+#ifndef CACHEGRAM_SYMBOLS_TYPES_H
+#define CACHEGRAM_SYMBOLS_TYPES_H
+
+#include <stdint.h>
+#include "symbols/members.h"
+
+struct symbols_types;
+
+/* For a path as in /proc/PID/maps. NULL if it has no debug information, or memory is short. */
+struct symbols_types *symbols_types_open(const char *path);
+void symbols_types_close(struct symbols_types *t); /* NULL is allowed */
+/*
+ * The field that is `offset` bytes into the variable at the address (as the file's symbol table has it). 0,
+ * or -1: the variable's type is not known, has no fields, or none there.
+ */
+int symbols_types_find(struct symbols_types *t, uint64_t address, uint64_t offset,
+                       struct symbols_field *field);
+
+#endif

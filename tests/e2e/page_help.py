@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles made for the tests of pages, and what a page costs the browser."""
+import sqlite3
+
+from test_cli import histogram, leb128, make, put
+
+HOSTILE = ("<img src=x onerror=\"window.hacked=1\">", "</script><script>window.hacked=1</script>", "'\"`&amp;{a|b}",
+           "tab\there\x1b[31m\u202edlrow\u2028x\u2029", "<!--<script>", "]]>@DATA@")
+
+
+def zigzag(n):
+    return leb128(2 * n if n >= 0 else -2 * n - 1)
+
+
+def many_sites(path, n, name="a_function_of_a_large_program_"):
+    """A profile of full mode with a function, a line, and a variable for each of n instructions."""
+    db = make(path, "full", references=100 * n, cold=n, loads=100 * n, stores=0)
+    db.executescript("""
+    CREATE TABLE image(id INTEGER PRIMARY KEY, path TEXT, build_id TEXT);
+    CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER);
+    CREATE TABLE site(id INTEGER PRIMARY KEY, image, offset, frame, outer_frame, refs, first_touches);
+    CREATE TABLE object(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, module TEXT, offset, size, refs, first_touches);
+    CREATE TABLE object_frame(object, depth, module TEXT, offset, frame, PRIMARY KEY(object, depth)) WITHOUT ROWID;
+    CREATE TABLE block(process INTEGER PRIMARY KEY, sites BLOB);
+    CREATE TABLE burst_site(burst, process, counts BLOB, PRIMARY KEY(burst, process));
+    INSERT INTO process VALUES(1, 1, 0, '/bin/many', 0);
+    INSERT INTO image VALUES(1, '/bin/many', '');""")
+    blocks = counts = b""
+    for i in range(1, n + 1):
+        db.execute("INSERT INTO frame VALUES(?,?,'/src/many.c',?,0,0)", (i, f"{name}{i}", i))
+        db.execute("INSERT INTO site VALUES(?,1,?,?,?,100,1)", (i, 16 * i, i, i))
+        db.execute("INSERT INTO object VALUES(?,'variable',?,'/bin/many',?,64,100,1)", (i, f"variable_{i}", 64 * i))
+        blocks += leb128(1) + leb128(1) + zigzag(1)
+        entries = [(0, 66, i, 1), (0, 40, i, 1 + i % 50), (0, 131, i, 100)]
+        counts += zigzag(1) + leb128(100) + leb128(len(entries)) + b"".join(leb128(v) for e in entries for v in e)
+    db.execute("INSERT INTO block VALUES(1, ?)", (blocks,))
+    db.execute("INSERT INTO burst_site VALUES(0, 1, ?)", (counts,))
+    put(db, 0, "stack", {0: 99 * n})
+    put(db, 0, "reuse", {0: 99 * n})
+    db.commit()
+    db.close()
+
+
+def many_windows(path, n, phases=8):
+    """Adds windows to a profile, all recorded completely, with phases that take turns."""
+    db = sqlite3.connect(path)
+    db.executescript("""
+    CREATE TABLE time_window(id INTEGER PRIMARY KEY, process, tid, kind TEXT, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase, stack BLOB);
+    CREATE TABLE phase(id INTEGER PRIMARY KEY, windows, refs, cpu_ns, first_window);""")
+    db.executemany("INSERT INTO time_window VALUES(?,1,1,'exact',?,?,1000000,1000,10,0,0,?,?)",
+                   [(i, i * 1000000, (i + 1) * 1000000, 1 + i // 7 % phases, histogram({0: 980 - i % 97 * 10, 40 + i % 90: 10 + i % 97 * 10})) for i in range(1, n + 1)])
+    db.execute("INSERT INTO phase SELECT phase, count(*), sum(refs), NULL, min(id) FROM time_window GROUP BY phase")
+    db.commit()
+    db.close()
+
+
+def open_and_use(b, path):
+    """Opens a page and uses it; the milliseconds of CPU time of the page's own thread for each step."""
+    def task_ms():
+        return 1000 * {m["name"]: m["value"] for m in b.call("Performance.getMetrics")["metrics"]}["TaskDuration"]
+
+    b.call("Performance.enable", timeDomain="threadTicks")
+    costs, steps = {}, {
+        "open": lambda: b.open(path),
+        "another cache size": lambda: b.evaluate("(e => { e.value = 0; e.dispatchEvent(new Event('input')); })(document.getElementById('size'))"),
+        "a phase": lambda: b.evaluate("document.querySelector('#phases button').click()"),
+        "a name": lambda: b.evaluate("(e => { e.value = '1'; e.dispatchEvent(new Event('input')); })(document.getElementById('filter'))"),
+        "logarithmic": lambda: b.evaluate("document.getElementById('log').click()"),
+    }
+    for name, step in steps.items():
+        before = 0 if name == "open" else task_ms()
+        step()
+        b.settle()
+        costs[name] = task_ms() - before
+    return costs

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays whose lines all belong to one set of a cache: the report names the data, the function and the line; a line more
+between the arrays, and there is no such finding.
+"""
+import csv
+import io
+import json
+import re
+import sqlite3
+
+import pytest
+
+from conftest import MODES, TARGETS, build_target, run
+
+OPTIONS = {"full": (MODES["full"], 200), "default": ([], 5000), "burst": ([*MODES["burst"], "--allowance", "0"], 20000)}
+SOURCE = "hot_conflicts.c"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return build_target(TARGETS / SOURCE, tmp_path_factory.mktemp("conflicts"))
+
+
+def record(cachegram, db, mode, program, gap):
+    options, rounds = OPTIONS[mode]
+    result = run([cachegram, "record", *options, "-o", db, "--", program, gap, rounds])
+    assert result.status == 0, result.err
+    return json.loads(run([cachegram, "report", "--format", "json", db]).out)["conflicts"]
+
+
+@pytest.mark.parametrize("mode", OPTIONS)
+def test_twelve_arrays(mode, program, cachegram, tmp_path):
+    db = tmp_path / "p.db"
+    found = record(cachegram, db, mode, program, 0)
+    line = next(i for i, text in enumerate((TARGETS / SOURCE).read_text().splitlines(), 1) if text.endswith("// conflicts"))
+    assert [(f["function"], f["line"], f["object"]) for f in found] == [("sum_all", line, "memory")]
+    assert 0.8 < found[0]["share"] < 0.88  # all references but one of the eight to each line
+    text = run([cachegram, "report", db]).out.decode()
+    assert re.search(rf"\d+% of the references are to lines of memory that a cache of 32K with 8 ways has lost.*\(conflicts\), mostly in "
+                     rf"sum_all \({SOURCE}:{line}\)\. More than 8 lines in use are multiples of 4096 bytes apart", text)
+    # In the tables: `hotspots` by what one likes, and `causes`.
+    for by in ("object", "line", "function,object"):
+        rows = list(csv.DictReader(io.StringIO(run([cachegram, "hotspots", "--by", by, "--format", "csv", db]).out.decode())))
+        worst = max(rows, key=lambda row: float(row["conflict_share"]))
+        assert (worst["function"], worst["line"], worst["object"]) == ("" if by == "object" else "sum_all", str(line) if by == "line" else "",
+                                                                       "" if by == "line" else "memory")
+        assert float(worst["conflict_share"]) == pytest.approx(found[0]["share"], abs=0.01)
+    data = json.loads(run([cachegram, "causes", "--size", "32K", "--format", "json", db]).out)
+    assert data["conflicts"][0] == {"victim": "memory", "refs_share": pytest.approx(found[0]["share"], abs=1e-6)}
+    text = run([cachegram, "causes", "--size", "32K", db]).out.decode()
+    assert re.search(r"In one of 32K with 64 sets of 8 lines.*^ *8\d\.\d+% +memory$", text, re.M | re.S)
+
+
+@pytest.mark.parametrize("mode", OPTIONS)
+def test_a_line_between_them(mode, program, cachegram, tmp_path):
+    db = tmp_path / "p.db"
+    assert record(cachegram, db, mode, program, 64) == []
+    assert "(conflicts)" not in run([cachegram, "report", db]).out.decode()
+    assert "'cachegram sim --causes' shows conflicts" in run([cachegram, "causes", db]).out.decode()
+    with sqlite3.connect(db) as connection:
+        assert connection.execute("SELECT value FROM run WHERE key = 'conflict_refs'").fetchone()[0] > 1000
+        connection.execute("DROP TABLE conflict")
+        connection.execute("DELETE FROM run WHERE key = 'conflict_refs'")
+    assert json.loads(run([cachegram, "report", "--format", "json", db]).out)["conflicts"] == []
+    rows = csv.DictReader(io.StringIO(run([cachegram, "hotspots", "--format", "csv", db]).out.decode()))
+    assert {row["conflict_share"] for row in rows} == {""}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debug information that is not in the program: found by build id, or from a server; and code without lines."""
+import contextlib
+import csv
+import http.server
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from conftest import FULL, TARGETS, build_target, run
+
+LINE = next(i for i, text in enumerate((TARGETS / "hot_layout.c").read_text().splitlines(), 1) if text.endswith("// columns"))
+
+
+def hotspots(cachegram, db, *options):
+    result = run([cachegram, "hotspots", "--format", "csv", "--size", "32K", *options, db])
+    assert result.status == 0, result.err
+    return list(csv.DictReader(io.StringIO(result.out.decode())))
+
+
+@pytest.fixture
+def stripped(tmp_path):
+    """A program without symbols, its debug file elsewhere, and its build id."""
+    program, debug = tmp_path / "program", tmp_path / "elsewhere.debug"
+    shutil.copy(build_target(TARGETS / "hot_layout.c", tmp_path), program)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", program], check=True)
+    notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout
+    return program, debug, re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+
+def check_named(cachegram, db, build_id):
+    row = hotspots(cachegram, db, "--by", "line")[0]
+    assert (row["function"], row["line"]) == ("by_columns", str(LINE))
+    assert row["file"].endswith("hot_layout.c")
+    data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", db]).out)
+    assert data["rows"][0]["build_id"] == build_id
+
+
+def check_not_named(cachegram, db):
+    row = hotspots(cachegram, db, "--by", "line")[0]
+    assert row["function"].startswith("program+0x") and row["line"] == ""
+
+
+@contextlib.contextmanager
+def server(files):
+    """A debuginfod: files by path. Yields its URL, and the paths that were asked for."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            body = files.get(self.path)
+            self.send_response(200 if body is not None else 404)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_):
+            pass
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}", asked
+        listening.shutdown()
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_debuginfod(has_it, stripped, cachegram, tmp_path):
+    program, debug, build_id = stripped
+    path, db = f"/buildid/{build_id}/debuginfo", tmp_path / "p.db"
+    with server({path: debug.read_bytes()} if has_it else {}) as (url, asked):
+        env = {**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache")}
+        result = run([cachegram, "record", *FULL, "-o", db, "--", program, "columns", "1"], env=env)
+    assert result.status == 0, result.err
+    assert path in asked
+    if has_it:
+        check_named(cachegram, db, build_id)
+    else:
+        check_not_named(cachegram, db)
+
+
+def test_debuginfod_is_not_asked_without_its_variable(stripped, cachegram, tmp_path):
+    program, _, _ = stripped
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program, "columns", "1"], env=env).status == 0
+    check_not_named(cachegram, db)
+
+
+def test_build_id(stripped, cachegram, tmp_path):
+    """Where distributions keep them: /usr/lib/debug, which is a folder of the test in a mount namespace."""
+    program, debug, build_id = stripped
+    folder, db = tmp_path / "debug" / ".build-id" / build_id[:2], tmp_path / "p.db"
+    folder.mkdir(parents=True)
+    shutil.copy(debug, folder / f"{build_id[2:]}.debug")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
+    record = [cachegram, "record", *FULL, "-o", db, "--", program, "columns", "1"]
+    place = "/usr/lib/debug"
+    namespace = ["unshare", "-rm", "sh", "-c", f"mount --bind {tmp_path / 'debug'} {place} && exec \"$@\"", "sh"]
+    if pathlib.Path(place).is_dir() and run([*namespace, "true"]).status == 0:
+        assert run([*namespace, *record], env=env).status == 0
+        check_named(cachegram, db, build_id)
+    else:  # no namespaces here: at least nothing else may find it
+        assert run(record, env=env).status == 0
+        check_not_named(cachegram, db)
+
+
+def signed_leb(value, size):
+    """LEB128 of that many bytes."""
+    return bytes(value >> 7 * i & 0x7f | (0x80 if i < size - 1 else 0) for i in range(size))
+
+
+def make_line_0(program, line):
+    """Gives the instructions of a line the line 0, as compilers do: the assembler would refuse. Steps to that line and
+    back (DW_LNS_advance_line, 3) become steps to 0 and back, of the same length."""
+    data, found = bytearray(program.read_bytes()), {1: 0, -1: 0}
+    text = subprocess.run(["readelf", "-SW", program], check=True, capture_output=True, text=True).stdout
+    start, size = (int(number, 16) for number in re.search(r"\.debug_line +PROGBITS +\S+ (\S+) (\S+)", text).groups())
+    for at in range(start, start + size - 4):
+        for sign in (1, -1):
+            for near in range(100):
+                old = sign * (line - near)
+                if data[at:at + 4] == b"\x03" + signed_leb(old, 3):
+                    data[at + 1:at + 4] = signed_leb(old - sign * line, 3)
+                    found[sign] += 1
+    assert found[1] > 0 and found[-1] > 0
+    program.write_bytes(data)
+
+
+def test_line_0(cachegram, tmp_path):
+    """The nearest line before, marked."""
+    program, db = build_target(TARGETS / "hot_line0.c", tmp_path), tmp_path / "p.db"
+
+    def rows():
+        text = subprocess.run(["readelf", "--debug-dump=decodedline", program], check=True, capture_output=True, text=True).stdout
+        return [int(line) for line in re.findall(r"^hot_line0\.c +(\d+) ", text, re.M)]
+    before = rows()
+    make_line_0(program, 60000)
+    assert rows() == [0 if line == 60000 else line for line in before]
+    nearest = before[before.index(60000) - 1]
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program, "20"]).status == 0
+    data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", "--by", "line", db]).out)
+    frame = data["rows"][0]["frames"][0]
+    assert (frame["function"], frame["line"], frame["line_guessed"]) == ("at_random", nearest, True)
+    text = run([cachegram, "hotspots", "--size", "32K", "--by", "line", db]).out.decode()
+    assert f"at_random hot_line0.c:~{nearest}  (hot_line0)\n" in text
+    assert "\n~: the compiler gave the instruction no line" in text

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""export of a profile: for pprof, flame graphs, Prometheus, and as JSON."""
+import csv
+import io
+import json
+import re
+import sqlite3
+
+import pytest
+
+from conftest import FULL, TARGETS, build_target, run
+from test_cli import cachegram as command, full, one_line  # noqa: F401 (fixtures)
+
+
+@pytest.fixture(scope="module")
+def profile(cachegram, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export")
+    program = build_target(TARGETS / "hot_inlined.cpp", folder)
+    result = run([cachegram, "record", *FULL, "-o", folder / "inlined.db", "--", program, "1"])
+    assert result.status == 0, result.err
+    return folder / "inlined.db"
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def message(data):
+    """{field: [values]} of a message of protobuf."""
+    fields, at = {}, 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+            assert len(value) == 0 or at <= len(data)
+        else:
+            assert key & 7 == 0
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
+
+
+def packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        values.append(value)
+    return values
+
+
+def exported(cachegram, *args):
+    result = run([cachegram, "export", *args])
+    assert result.status == 0, result.err
+    return result.out
+
+
+def test_pprof(profile, cachegram):
+    data = message(exported(cachegram, "--to", "pprof", "--size", "32K", profile))
+    strings = [s.decode() for s in data[6]]
+    assert strings[0] == ""
+    types = [[strings[message(t)[k][0]] for k in (1, 2)] for t in data[1]]
+    assert types == [["misses", "count"], ["references", "count"]] and strings[data[14][0]] == "misses"
+    functions = {f[1][0]: (strings[f[2][0]], strings[f[4][0]]) for f in map(message, data[5])}
+    mappings = {m[1][0]: (strings[m[5][0]], strings[m[6][0]]) for m in map(message, data[3])}
+    locations = {}
+    for place in map(message, data[4]):
+        lines = [(functions[m[1][0]][0], m.get(2, [0])[0]) for m in map(message, place.get(4, []))]
+        locations[place[1][0]] = (mappings[place[2][0]], place.get(3, [None])[0], lines)
+    found = {}
+    for sample in map(message, data[2]):
+        (location,), (misses, references) = packed(sample[1][0]), packed(sample[2][0])
+        image, offset, lines = locations[location]
+        found[image[0], offset] = (misses, references, lines, image[1])
+    rows = list(csv.DictReader(io.StringIO(exported_rows(cachegram, profile))))
+    assert len(rows) == len(found)
+    total = sqlite3.connect(profile).execute("select value from run where key = 'touches'").fetchone()[0]
+    for row in rows:
+        misses, references, lines, build_id = found[row["module"], int(row["offset"]) if row["offset"] else None]
+        assert references == pytest.approx(float(row["refs_share"]) * total, abs=1)
+        assert misses == pytest.approx(float(row["misses_per_1000_refs"]) * total / 1000, abs=1)
+        if row["line"]:
+            assert lines[0] == (row["function"], int(row["line"])) and build_id
+            assert [name for name, _ in lines[1:]] == [part.rsplit(" ", 1)[0] for part in row["inlined_into"].split(" < ") if part]
+    worst = max(found.values())
+    assert [name for name, _ in worst[2]] == ["grid::Matrix<double>::at", "grid::Solver<double>::sum_columns"]
+
+
+def exported_rows(cachegram, profile):
+    return run([cachegram, "hotspots", "--by", "insn", "--size", "32K", "--format", "csv", profile]).out.decode()
+
+
+def test_collapsed(profile, cachegram):
+    assert exported(cachegram, "--to", "collapsed", "--size", "32K", profile) == \
+        run([cachegram, "hotspots", "--format", "collapsed", "--size", "32K", profile]).out
+
+
+def test_prometheus(profile, cachegram, tmp_path):
+    text = exported(cachegram, "--to", "prometheus", profile).decode()
+    line = re.compile(r'(cachegram_\w+)\{command="((?:[^"\\\n]|\\.)*)"(?:,size_bytes="(\d+)")?\} (-?[\d.]+)')
+    samples = [line.fullmatch(row).groups() for row in text.splitlines() if not row.startswith("#")]
+    for name in {sample[0] for sample in samples}:  # together, after what they are
+        assert text.count(f"# TYPE {name} gauge\n{name}{{") == 1
+    curve = csv.DictReader(io.StringIO(run([cachegram, "mrc", "--format", "csv", profile]).out.decode()))
+    assert {size: value for name, _, size, value in samples if name == "cachegram_miss_ratio"} == {row["size_bytes"]: row["miss_ratio"] for row in curve}
+    with sqlite3.connect(profile) as con:
+        con.execute("update run set value = ? where key = 'command'", ('a "b\\c" \n\x1b',))
+    text = exported(cachegram, "--to", "prometheus", profile).decode()
+    assert 'command="a \\"b\\\\c\\" ??"' in text
+
+
+def test_json(profile, cachegram):
+    data = json.loads(exported(cachegram, "--to", "json", profile))
+    curve = json.loads(run([cachegram, "mrc", "--format", "json", profile]).out)
+    assert data["lru"] == curve and data["sizes"] and len(data["hotspots"][0]["tables"]) == len(data["sizes"])
+    assert {"summary", "findings", "facts", "machines", "causes", "random"} <= set(data)
+
+
+def test_wrong(full, tmp_path):
+    one_line(command("export", "--to", "pprof", full), 1)  # it has no code
+    one_line(command("export", "--to", "pprof", tmp_path / "none.db"), 1)
+    one_line(command("export", "--to", "pprof", "--size", "x", full), 2)
+    one_line(command("export", "--to", "prometheus", full, full), 2)
+    assert command("export", "--to", "prometheus", full, "-o", "/dev/full").returncode == 1
+    assert command("export", "--to", "prometheus", full, "-o", tmp_path / "out").returncode == 0
+    assert (tmp_path / "out").read_text() == command("export", "--to", "prometheus", full).stdout
+    for name in ("pprof", "collapsed", "prometheus", "json"):
+        assert f"\n  {name} " in command("export", "--help").stdout
+
+
+def test_tables(profile, cachegram, tmp_path):
+    """Each table is what its command prints."""
+    folder = tmp_path / "tables"
+    result = command("export", "--to", "csv", "--size", "32K", "-o", folder, profile)
+    assert result.returncode == 0 and result.stdout == result.stderr == ""
+    sizes = "1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M,16M,32M,64M"
+    as_printed = {"run": ["report"], "curve": ["mrc"], "curve-random": ["mrc", "--model", "random"],
+                  "timeline": ["timeline", "--sizes", sizes], "phases": ["phases", "--sizes", sizes],
+                  **{f"hotspots-{by.replace(',', '-')}": ["hotspots", "--by", by, "--size", "32K"] for by in ("function", "line", "object", "function,object")},
+                  "causes": ["causes", "--size", "32K"]}
+    for table, arguments in as_printed.items():
+        printed = command(*arguments, "--format", "csv", profile)
+        if printed.returncode:
+            assert not (folder / f"{table}.csv").exists()
+            one_line(command("export", "--to", "csv", "--table", table, profile), 1)
+            continue
+        assert (folder / f"{table}.csv").read_text() == printed.stdout, table
+        assert command("export", "--to", "csv", "--table", table, "--size", "32K", profile).stdout == printed.stdout
+    assert not (folder / "pirate.csv").exists() and {"run", "curve", "hotspots-line"} <= {file.stem for file in folder.iterdir()}
+    # The folder is of one profile.
+    before = {file: file.read_text() for file in folder.iterdir()}
+    assert "exists" in one_line(command("export", "--to", "csv", "-o", folder, profile), 1)
+    assert before == {file: file.read_text() for file in folder.iterdir()}
+
+
+def test_places_in_tables(tmp_path):
+    from test_page import HOSTILE, place_profile
+    db = tmp_path / "places.db"
+    place_profile(db, 'a "b",\x1b' + HOSTILE[0])
+    assert command("export", "--to", "csv", "-o", tmp_path / "out", db).returncode == 0
+    shared, conflicts = (list(csv.DictReader((tmp_path / "out" / f"{name}.csv").open())) for name in ("false-sharing", "conflicts"))
+    assert [(float(r["refs_share"]), r["object"], r["line"], r["line_bytes"]) for r in shared + conflicts] == [(0.2, "variable_5", "3", "64"), (0.3, "variable_6", "4", "64")]
+    assert shared[0]["function"] == 'a "b",?' + HOSTILE[0] + "3"
+    assert [r["available_bytes"] for r in csv.DictReader((tmp_path / "out" / "pirate.csv").open())] == ["8388608", "1048576"]
+
+
+def test_tables_wrong(full, tmp_path):
+    one_line(command("export", "--to", "csv", full), 2)  # several tables, one output
+    one_line(command("export", "--to", "csv", "--table", "x", full), 2)
+    one_line(command("export", "--to", "pprof", "--table", "curve", full), 2)
+    one_line(command("export", "--to", "csv", "--table", "hotspots-line", full), 1)
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(full.read_bytes()[:5000])
+    assert command("export", "--to", "csv", "-o", tmp_path / "none", bad).returncode == 1 and not (tmp_path / "none").exists()
+    assert command("export", "--to", "csv", "-o", tmp_path / "no" / "folder", full).returncode == 1
+    help_text = command("export", "--help").stdout
+    assert all(f"\n  {table} " in help_text for table in ("run", "curve", "timeline", "phases", "hotspots-function-object", "causes", "false-sharing", "conflicts", "pirate"))

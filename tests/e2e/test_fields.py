@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of structures: a hot field among cold ones is named in the first place, where its type is known."""
+import csv
+import io
+import json
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import MODES, TARGETS, build_target, run
+
+# Object, field, type, how it is written.
+PLANTED = {
+    "derived": ("shop::products", "weight", "item", "shop::products[].weight"),
+    "nested": ("shop::shapes", "corners[].y", "shape", "shop::shapes[].corners[].y"),
+    "local": ("table", "hot", "", "table[].hot"),
+    "united": ("shop::choices", "value.whole|real", "choice", "shop::choices[].value.whole|real"),
+    "several": ("shop::shapes", "(several)", "", "shop::shapes (several fields)"),
+    "alone": ("shop::numbers", "", "", "shop::numbers"),
+}
+ROUNDS = {"burst": 8000, "full": 40}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return build_target(TARGETS / "hot_fields.cpp", tmp_path_factory.mktemp("fields"))
+
+
+def record(cachegram, mode, db, *argv):
+    result = run([cachegram, "record", *MODES[mode], "-o", db, "--", *argv])
+    assert result.status == 0, result.err
+
+
+def hotspots(cachegram, db, *options):
+    result = run([cachegram, "hotspots", "--format", "csv", "--size", "32K", *options, db])
+    assert result.status == 0, result.err
+    return list(csv.DictReader(io.StringIO(result.out.decode())))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted(what, mode, program, cachegram, tmp_path):
+    data, field, kind, written = PLANTED[what]
+    db = tmp_path / "p.db"
+    record(cachegram, mode, db, program, what, ROUNDS[mode])
+    for by in ("field", "object,field", "field,function"):
+        first = hotspots(cachegram, db, "--by", by)[0]
+        assert first["object"].endswith(data)  # a local one has its function before it
+        assert (first["field"], first["field_type"]) == (field, kind)
+        assert float(first["miss_share"]) > 0.9
+        assert first["function"] == (what + "()" if by == "field,function" else "") or first["function"].endswith(what)
+    data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", "--by", "field", db]).out)
+    assert (data["rows"][0].get("field", ""), data["rows"][0].get("field_type", "")) == (field, kind)
+    text = run([cachegram, "hotspots", "--size", "32K", "--by", "field", "--limit", "1", db]).out.decode()
+    assert text.startswith("Misses by field: ") and f"{written}  (hot_fields)" in text
+    # Tables by object and by field add up to the same.
+    for column in ("miss_share", "refs_share"):
+        assert sum(float(row[column]) for row in hotspots(cachegram, db, "--by", "field")) == pytest.approx(1, abs=1e-6)
+
+
+# Program, arguments, function, object, field, type. Blocks: what a variable points to, or an allocator's T.
+BLOCKS = {
+    "calloc": ("hot_list.c", [3], "follow", "block of shuffled hot_list.c:", "next", "node"),
+    "malloc": ("hot_blocks.c", ["list", 30], "follow", "block of new_node hot_blocks.c:", "next|value[]", "node"),
+    "new": ("hot_blocks.cpp", ["new", 30], "main", "block of store::make_item hot_blocks.cpp:", "key", "Item"),
+    "vector": ("hot_cloud.cpp", [30], "model::cloud::sum_charges", "block of model::cloud::cloud hot_cloud.cpp:", "charge", "particle"),
+    "map": ("hot_blocks.cpp", ["map", 30], "std::_Rb_tree_increment", "block of store::Table::insert hot_blocks.cpp:",
+            "_M_left|_M_right|_M_parent|", "_Rb_tree_node_base|"),
+    "fortran": ("hot_fields.f90", [60], "hot_fields|bodies::total_mass", "bodies::all_bodies",
+                "mass", "body"),
+}
+
+
+@pytest.mark.parametrize("what", BLOCKS)
+def test_blocks(what, cachegram, tmp_path):
+    source, args, function, name, field, kind = BLOCKS[what]
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, build_target(TARGETS / source, tmp_path), *args)
+    first = hotspots(cachegram, db, "--by", "function,field")[0]
+    assert first["function"] in function.split("|")
+    assert any(first["object"].startswith(part) for part in name.split("|"))
+    # The C++ library has debug information here or not.
+    assert first["field"] in field.split("|") and first["field_type"] in kind.split("|")
+    if what == "calloc":
+        finding = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]
+        assert (finding["function"], finding["field"]) == ("follow", "next")
+        text = run([cachegram, "hotspots", "--by", "field", "--size", "32K", db]).out.decode()
+        assert f"  {first['object']}: node.next  (hot_list)\n" in text
+
+
+def test_no_array(program, cachegram, tmp_path):
+    """Cells that do not begin where their block does: instructions know the field, offsets do not."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, program, "pool", 3)
+    rows = hotspots(cachegram, db, "--by", "function,field")
+    of = {name: {row["field"] for row in rows if row["function"].split("(")[0] == name and row["object"].startswith("block of pool")}
+          for name in ("get", "fill")}
+    assert of == {"get": {"hot"}, "fill": {""}}
+
+
+def test_bit_fields(program, cachegram, tmp_path):
+    """The compiler may read one byte or the whole word of both."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, program, "bits", 40)
+    assert hotspots(cachegram, db, "--by", "field")[0]["field"] in ("first|second", "second")
+
+
+def test_in_c_and_in_the_report(cachegram, tmp_path):
+    """The report's sentence has the field; causes are by field, too; the program is not needed any more."""
+    program, db = tmp_path / "layout", tmp_path / "p.db"
+    shutil.copy(build_target(TARGETS / "hot_layout.c", tmp_path), program)
+    record(cachegram, "full", db, program, "fields", 60)
+    program.unlink()
+    first = hotspots(cachegram, db, "--by", "line,field")[0]
+    assert (first["function"], first["object"], first["field"], first["field_type"]) == ("sum_fields", "records", "hot", "record")
+    assert float(first["line_used_share"]) == pytest.approx(1 / 8, abs=0.01)
+    finding = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]
+    assert (finding["object"], finding["field"], finding["remedy"]) == ("records", "hot", "pack")
+    assert ", on records, field hot. " in run([cachegram, "report", db]).out.decode()
+    result = run([cachegram, "causes", "--by", "field", "--size", "32K", "--format", "csv", db])
+    row = next(csv.DictReader(io.StringIO(result.out.decode())))
+    assert (row["victim"], row["evictor"]) == ("records[].hot", "records[].hot")
+    assert run([cachegram, "causes", "--by", "field", db]).out.startswith(b"Causes of misses by field: ")
+    with sqlite3.connect(db) as connection:  # as from an earlier version
+        connection.execute("DROP TABLE field")
+        connection.execute("DROP TABLE site_field")
+    assert hotspots(cachegram, db, "--by", "field")[0]["field"] == ""
+
+
+@pytest.mark.parametrize("way", ["separate", "symbols"])
+def test_debug_information(way, cachegram, tmp_path):
+    program, db = tmp_path / "program", tmp_path / "p.db"
+    shutil.copy(build_target(TARGETS / "hot_layout.c", tmp_path), program)
+    if way == "separate":
+        subprocess.run(["objcopy", "--only-keep-debug", program, tmp_path / "program.debug"], check=True)
+        subprocess.run(["strip", "--strip-debug", program], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={tmp_path / 'program.debug'}", program], check=True)
+    else:
+        subprocess.run(["strip", "--strip-debug", program], check=True)
+    record(cachegram, "full", db, program, "fields", 20)
+    first = hotspots(cachegram, db, "--by", "field")[0]
+    assert (first["object"], first["field"]) == ("records", "hot" if way == "separate" else "")
+
+
+@pytest.mark.parametrize("wrong", ["field,field", "object,object", "field,nonsense", ",field"])
+def test_wrong_usage(wrong, cachegram):
+    for command in ("hotspots", "causes"):
+        result = run([cachegram, command, "--by", wrong])
+        assert (result.status, result.out) == (2, b"") and b"is not a kind of row" in result.err
+
+
+def test_damaged(program, cachegram, tmp_path):
+    """Fields of other objects, and ids that do not exist."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, program, "nested", 10)
+    for change in ("UPDATE field SET object = -1", "UPDATE field SET id = id + 1000", "UPDATE site_field SET field = 1 << 40",
+                   "UPDATE site_field SET lines = -1, object = 1 << 60", "UPDATE field SET name = NULL, type = NULL"):
+        damaged = tmp_path / "damaged.db"
+        shutil.copy(db, damaged)
+        with sqlite3.connect(damaged) as connection:
+            connection.execute(change)
+        assert hotspots(cachegram, damaged, "--by", "field")[0]["object"] == "shop::shapes"
+
+

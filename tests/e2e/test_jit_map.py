@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code made at run time: named by the map that JIT compilers write for perf, and kept apart without one."""
+import csv
+import io
+import pathlib
+import re
+import shutil
+import sqlite3
+
+import pytest
+
+from conftest import FULL, run
+
+# Options and rounds.
+MODES = {"full": (FULL, 40), "allowance": (["--allowance", "30s"], 40), "burst": (["--overhead", "50"], 4000)}
+
+
+def hotspots(cachegram, db, *options):
+    result = run([cachegram, "hotspots", "--format", "csv", "--size", "1M", *options, db])
+    assert result.status == 0, result.err
+    return list(csv.DictReader(io.StringIO(result.out.decode())))
+
+
+def map_of(db):
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        return pathlib.Path(f"/tmp/perf-{con.execute('select pid from process').fetchone()[0]}.map")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_named(built, record, cachegram, mode):
+    result, db = record(MODES[mode][0], [built / "jit_map", MODES[mode][1]])
+    written = map_of(db)
+    try:
+        assert result.status == 0, result.err
+        rows = {row["function"]: row for row in hotspots(cachegram, db)}
+        far, near = rows["walk_far /src/app.js:12"], rows["walk_near:<8 KB>"]
+        assert far["module"] == near["module"] == str(written)
+        assert float(far["miss_share"]) > 0.95 and float(far["miss_ratio"]) > (0.9 if mode != "burst" else 0.4)
+        assert float(near["miss_ratio"]) < 0.05 and float(near["refs_share"]) > 0.1
+        assert "removed again" not in rows
+        # Another machine has no map: the names are in the profile.
+        written.unlink()
+        assert hotspots(cachegram, db)[0]["function"] == "walk_far /src/app.js:12"
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def test_kept_apart_without_names(built, record, cachegram):
+    result, db = record(FULL, [built / "jit_map", 40, "no-map"])
+    assert result.status == 0
+    rows = [row for row in hotspots(cachegram, db, "--by", "insn") if row["module"] == "[jit]" and float(row["refs_share"]) > 0.1]
+    assert len(rows) == 2 and len({row["offset"] for row in rows}) == 2
+    assert sorted(round(float(row["miss_ratio"])) for row in rows) == [0, 1]
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_node(record, cachegram, tmp_path):
+    """A real JIT compiler: the function of the script is named with its file."""
+    script = tmp_path / "app.js"
+    script.write_text("""
+function shuffled(table, steps) {
+  let at = 0, sum = 0;
+  for (let i = 0; i < steps; i++) { at = (at * 1103515245 + 12345) & (table.length - 1); sum += table[at]; }
+  return sum;
+}
+const table = new Int32Array(1 << 22);
+let sum = 0;
+for (let k = 0; k < 60; k++) sum += shuffled(table, 1000000);
+console.log(sum);
+""")
+    result, db = record(["--overhead", "50"], ["node", "--perf-basic-prof", script], cwd=tmp_path)
+    assert (result.status, result.out) == (0, b"0\n"), result.err
+    try:
+        first = hotspots(cachegram, db)[0]
+        assert re.search(r"shuffled .*app\.js:2", first["function"]), first
+    finally:
+        map_of(db).unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted programs with bad layouts: the report names function, line and object in the first place, with the cause and
+the remedy; after the remedy the misses are gone.
+"""
+import csv
+import io
+import json
+import re
+import sqlite3
+
+import pytest
+
+from conftest import MODES, ROOT, TARGETS, build_target, run
+
+OPTIONS = {"full": MODES["full"], "default": ["--allowance", "30s"], "burst": MODES["burst"]}
+# An allowance that lasts for the whole run: by default, these runs are too short for findings from bursts.
+# Program, arguments, rounds (in bursts more), function, mark of the line, object, remedy.
+PLANTED = {
+    "columns": ("hot_layout.c", ["columns"], (2, 40), "by_columns", "columns", "matrix", "order"),
+    "fields": ("hot_layout.c", ["fields"], (60, 8000), "sum_fields", "fields", "records", "pack"),
+    "new": ("hot_layout.c", ["new"], (40, 400), "fill_new", "new", "blocks of fill_new hot_layout.c:{allocated}", "stream"),
+    "list": ("hot_list.c", [], (6, 60), "follow", "misses", "blocks of shuffled hot_list.c:15", "pack"),
+    "hash": ("hot_hash.c", [], (10, 100), "look_up", "misses", "table", "pack"),
+    "c++": ("hot_cloud.cpp", [], (60, 8000), "model::cloud::sum_charges", "charge", "blocks of model::cloud::cloud hot_cloud.cpp:{particles}",
+            "pack"),
+    "c++ columns": ("hot_inlined.cpp", [], (2, 40), "grid::Solver<double>::sum_columns", "misses",
+                    "blocks of grid::Matrix<double>::Matrix hot_inlined.cpp:{data}", "order"),
+    "rust": ("hot_rust.rs", ["mass"], (60, 8000), "hot_rust::bodies::total_mass", "mass",
+             "blocks of hot_rust::bodies::make hot_rust.rs:{bodies}", "pack"),
+    "rust columns": ("hot_rust.rs", ["columns"], (2, 40), "<hot_rust::grid::Matrix<f64>>::sum_columns", "columns",
+                     "blocks of <hot_rust::grid::Matrix<f64>>::new hot_rust.rs:{cells}", "order"),
+    "fortran": ("hot_fields.f90", [], (60, 8000), "hot_fields", "misses", "bodies::all_bodies", "pack"),
+    "fortran rows": ("hot_fortran.f90", [], (2, 40), "hot_fortran", "misses", "grid::field", "order"),
+}
+FIELDS = {"fields": "hot", "list": "next", "hash": "key", "c++": "charge", "fortran": "mass"}
+USED = {what: 8 for what in PLANTED if what != "new"}
+
+
+def marked_line(source, mark):
+    """Number of the line of a target's source that ends with the comment."""
+    for i, line in enumerate((TARGETS / source).read_text().splitlines(), 1):
+        if re.search(rf"(/[/*]|!) {mark}( \*/)?$", line):
+            return i
+    raise AssertionError(mark)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("layout")
+    return {source: build_target(TARGETS / source, folder) for source in {row[0] for row in PLANTED.values()}}
+
+
+def findings(cachegram, options, db, argv):
+    result = run([cachegram, "record", *options, "-o", db, "--", *argv])
+    assert result.status == 0, result.err
+    data = json.loads(run([cachegram, "report", "--format", "json", db]).out)
+    assert (data["conflicts"], data["false_sharing"]) == ([], [])  # what they miss does not fit into the cache
+    return data["findings"]
+
+
+@pytest.mark.parametrize("mode", OPTIONS)
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted(what, mode, programs, cachegram, tmp_path):
+    source, args, rounds, function, mark, name, remedy = PLANTED[what]
+    db = tmp_path / "p.db"
+    first = findings(cachegram, OPTIONS[mode], db, [programs[source], *args, rounds[mode == "burst"]])[0]
+    assert (first["function"], first["line"]) == (function, marked_line(source, mark))
+    assert first["size_bytes"] == 32768
+    if mode != "full" and remedy == "stream" and first["cold_share"] is None:  # too few watched lines
+        assert first["remedy"] is None
+        assert "is not known, as too few were watched" in run([cachegram, "report", db]).out.decode()
+        return
+    assert first["remedy"] == remedy
+    if name:
+        if "{" in name:
+            name = re.sub(r"{(\w+)}", lambda found: str(marked_line(source, found[1])), name)
+        assert first["object"] == name
+    assert first.get("field") == FIELDS.get(what)
+    if what in USED:
+        assert first["used_bytes_per_line"] == pytest.approx(USED[what], abs=1)
+    if what == "columns":
+        assert first["stride_bytes"] == 8192
+    for by in ("line", "line,object"):  # the same in the columns of the tables
+        rows = csv.DictReader(io.StringIO(run([cachegram, "hotspots", "--size", "32K", "--by", by, "--format", "csv", db]).out.decode()))
+        row = max(rows, key=lambda row: float(row["miss_share"]))
+        assert float(row["line_used_share"]) == pytest.approx(USED.get(what, 64) / 64, abs=0.02)
+        rows = list(csv.DictReader(io.StringIO(run([cachegram, "causes", "--size", "32K", "--by", by, "--format", "csv", db]).out.decode())))
+        if mode == "full":  # streams are cold; all others push out their own lines
+            assert rows[0]["evictor"] == ("(cold)" if remedy == "stream" else rows[0]["victim"])
+            assert str(first["line"]) in rows[0]["victim"]
+        if what in ("columns", "new"):
+            assert row["stride_bytes"] in ({"columns": ("8192",), "new": ("8", "16", "32", "64")}[what])
+    if mode == "full":  # others may have too few watched lines to tell
+        assert (first["cold_share"] > 0.9) == (remedy == "stream")
+    if mode == "full":  # 8 MB or 1 MB of lines are used, and some more
+        assert first["gone_at_bytes"] in {"columns": (8 << 20, 32 << 20), "fields": (2 << 20,), "c++": (2 << 20,),
+                                          "new": (None,)}.get(what, (first["gone_at_bytes"],))
+    text = run([cachegram, "report", db]).out.decode()
+    sentence = {"order": "exchange the loops", "pack": "bytes of a line are used", "stream": "never touched before"}[remedy]
+    assert re.search(rf"% of the misses in a cache of 32K.* are in {re.escape(function)} \({source}:{first['line']}\).*{sentence}", text)
+
+
+@pytest.mark.parametrize("bad,good,size", [("columns", "rows", "32K"), ("fields", "packed", "256K")])
+def test_remedy(bad, good, size, programs, cachegram, tmp_path):
+    """The program with the remedy misses less: by the factor of the bytes that a line wastes."""
+    ratio = {}
+    for what in (bad, good):
+        db = tmp_path / f"{what}.db"
+        findings(cachegram, OPTIONS["full"], db, [programs["hot_layout.c"], what, 8 if bad == "columns" else 100])
+        out = run([cachegram, "mrc", "--sizes", size, "--format", "csv", db]).out.decode().splitlines()
+        ratio[what] = float(out[1].split(",")[1])
+    assert ratio[good] < ratio[bad] / 4
+
+
+def test_tables(programs, cachegram, tmp_path):
+    """line_use and stride in the profile, of the column walk; a profile without them still has a report."""
+    db = tmp_path / "p.db"
+    findings(cachegram, OPTIONS["full"], db, [programs["hot_layout.c"], "columns", 4])
+    with sqlite3.connect(db) as connection:
+        function = "JOIN site s ON s.id = x.site JOIN frame f ON f.id = s.outer_frame AND f.function = 'by_columns'"
+        lines, used = connection.execute(
+            f"SELECT sum(x.lines), sum(x.bytes) FROM line_use x {function} JOIN object o ON o.id = x.object "
+            "WHERE o.name = 'matrix'").fetchone()
+        assert lines > 10000 and used == pytest.approx(8 * lines, rel=0.01)
+        stride, refs, same = connection.execute(
+            f"SELECT x.bytes, x.refs, x.same FROM stride x {function} ORDER BY x.refs DESC").fetchone()
+        assert stride == 8192 and refs > 10000 and same > 0.95 * refs
+        text = run([cachegram, "hotspots", "--size", "32K", "--by", "line", db]).out.decode().splitlines()
+        assert "refs  used    stride  line" in text[3] and "   12%      8192  by_columns" in text[4]
+        connection.execute("DROP TABLE line_use")
+        connection.execute("DROP TABLE stride")
+    first = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]
+    assert (first["function"], first["remedy"], first["used_bytes_per_line"]) == ("by_columns", "block", None)
+    assert run([cachegram, "hotspots", "--size", "32K", "--by", "line", db]).out.decode().splitlines()[3].endswith("refs  line")
+
+
+def test_the_readme(programs, cachegram, tmp_path):
+    """Its example prints what it says: the line, the object, the cause, the remedy, and the effect of the remedy."""
+    readme = (ROOT / "README.md").read_text()
+    section = " ".join(readme.split("## From misses to", 1)[1].split("\n## ", 1)[0].split())
+    program = programs["hot_layout.c"]
+    sizes = r"\d+% of the misses in a cache of 32K and \d+% at 1M are in "
+    for argv in re.findall(r"^    \$ cachegram (record .*)$", readme, re.M):
+        if "./layout" in argv:
+            assert run([cachegram, *argv.replace("./layout", str(program)).split()], cwd=tmp_path).status == 0
+    report = run([cachegram, "report"], cwd=tmp_path).out.decode()
+    finding = next(line for line in report.splitlines() if "of the misses in a cache of 32K" in line)
+    for text in (section, finding):
+        assert re.search(sizes + rf"by_columns \(hot_layout\.c:{marked_line('hot_layout.c', 'columns')}\), on matrix\.", text)
+    assert finding.split(", on matrix.")[1].split("Each step")[1] in section
+    rows = run([cachegram, "causes", "--size", "32K"], cwd=tmp_path).out.decode().splitlines()
+    first = next(i for i, row in enumerate(rows) if "pushed out by" in row)
+    assert " ".join(rows[first].split()) in section
+    for row, evictor in zip(rows[first + 1:], ("matrix", "(cold)")):
+        share, victim, other = row.split()[:3]
+        assert (victim, other) == ("matrix", evictor) and f"matrix {evictor}" in section
+    change = run([cachegram, "diff", "--sizes", "32K", "cachegram.db", "after.db"], cwd=tmp_path).out.decode()
+    before, after = map(float, re.search(r"32K +([\d.]+)% +([\d.]+)%.*fewer misses", change).groups())
+    told = list(map(float, re.search(r"32K ([\d.]+)% ([\d.]+)%.*fewer misses", section).groups()))
+    assert [before, after] == pytest.approx(told, abs=1)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows and phases: `timeline`, `phases`, `mrc --phase`, the heat map, on a program with known phases."""
+import collections
+import csv
+import io
+import itertools
+import json
+import math
+import os
+import re
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import FULL, run, run_keys
+
+MILLION = 1000000
+SEQUENCE = "ABACABAD"  # of tests/targets/phases.c
+KB, MB = 1 << 10, 1 << 20
+
+
+def call(cachegram, *args, **more):
+    return subprocess.run([cachegram, *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **more)
+
+
+def table(cachegram, *args):
+    result = call(cachegram, *args, "--format", "csv")
+    assert result.returncode == 0, result.stderr
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def windows_of(rows):
+    """One dictionary for each window, with its miss ratios by size; None: its phase had no burst."""
+    windows = {}
+    for row in rows:
+        w = windows.setdefault(int(row["window"]), {**row, "ratios": {}})
+        w["ratios"][int(row["size_bytes"])] = float(row["miss_ratio"]) if row["miss_ratio"] else None
+    return list(windows.values())
+
+
+def runs(phases, least):
+    """The phases in order, without what lasts for fewer windows than `least`."""
+    long = [phase for phase, group in itertools.groupby(phases) if len(list(group)) >= least]
+    return [phase for phase, _ in itertools.groupby(long)]
+
+
+def letters(found):
+    """The phase that each letter of the sequence is, if the last eight found are that sequence."""
+    last = found[-len(SEQUENCE):]
+    assert len(last) == len(SEQUENCE), found
+    names = dict(zip(SEQUENCE, last))
+    assert [names[c] for c in SEQUENCE] == last and len(set(names.values())) == 4, found
+    return names
+
+
+@pytest.fixture(scope="module")
+def full(cachegram, built, tmp_path_factory):
+    db = tmp_path_factory.mktemp("timeline") / "full.db"
+    result = run([cachegram, "record", "-o", db, *FULL, "--", built / "phases", 4])
+    assert result.status == 0, result.err
+    return db
+
+
+def test_exact_windows(cachegram, full):
+    with sqlite3.connect(f"file:{full}?mode=ro", uri=True) as db:
+        refs, cold, kinds = db.execute("select sum(refs), sum(cold), group_concat(distinct kind) from time_window").fetchone()
+    keys = run_keys(full)
+    assert kinds == "exact" and refs == int(keys["references"]) and cold == int(keys["cold"])
+    windows = windows_of(table(cachegram, "timeline", full, "--sizes", "1K..8M"))
+    sums = collections.Counter()
+    for w in windows:
+        for size, ratio in w["ratios"].items():
+            sums[size] += int(w["refs"]) * ratio / refs
+    for row in table(cachegram, "mrc", full, "--sizes", "1K..8M"):
+        # Hardly any reference straddles two lines, which would be two touches.
+        assert math.isclose(sums[int(row["size_bytes"])], float(row["miss_ratio"]), abs_tol=1e-5)
+    before = 0
+    for w in windows:
+        assert int(w["start_refs"]) == before and w["exact"] == "1"
+        before += int(w["refs"])
+
+
+def test_known_phases(cachegram, full):
+    windows = windows_of(table(cachegram, "timeline", full, "--sizes", "4K,8K,256K,1M"))
+    phases = letters(runs([w["phase"] for w in windows], 2))
+    # Four phases, and the loader, the filling of arrays, and the linking of nodes.
+    assert len({w["phase"] for w in windows}) <= 7
+    expected = {"A": (0.75, 0.5, 0, 0), "B": (1, 1, 1, 1), "C": (1, 0, 0, 0), "D": (1, 1, 1, 0)}
+    of_phase = collections.defaultdict(dict)
+    for row in table(cachegram, "phases", full, "--sizes", "4K,8K,256K,1M"):
+        of_phase[row["phase"]][int(row["size_bytes"])] = float(row["miss_ratio"])
+    for name, ratios in expected.items():
+        for size, ratio in zip((4 * KB, 8 * KB, 256 * KB, MB), ratios):
+            # Windows on the boundary contain up to half of another phase: of 16, and two boundaries.
+            assert abs(of_phase[phases[name]][size] - ratio) < 0.07, (name, size)
+    # Boundaries: each phase makes four million loads, and the program ends after the last one.
+    end = int(windows[-1]["start_refs"]) + int(windows[-1]["refs"])
+    begins = [end - (len(SEQUENCE) - i) * 4 * MILLION for i in range(len(SEQUENCE))]
+    for w in windows:
+        start, stop = int(w["start_refs"]), int(w["start_refs"]) + int(w["refs"])
+        inside = [c for c, begin in zip(SEQUENCE, begins) if begin <= start and stop <= begin + 4 * MILLION]
+        if inside:
+            assert w["phase"] == phases[inside[0]], w
+
+
+def test_curve_of_a_phase(cachegram, full):
+    rows = {(r["phase"], r["size_bytes"]): r for r in table(cachegram, "phases", full, "--sizes", "1K,8K,64K,1M")}
+    numbers = sorted({phase for phase, _ in rows})
+    for phase in numbers:
+        for point in table(cachegram, "mrc", full, "--phase", phase, "--sizes", "1K,8K,64K,1M"):
+            other = float(rows[phase, point["size_bytes"]]["miss_ratio"])
+            assert math.isclose(float(point["miss_ratio"]), other, abs_tol=1e-4)
+            assert point["ci_low"] == point["ci_high"] == point["miss_ratio"]
+    more = call(cachegram, "mrc", full, "--phase", len(numbers) + 1)
+    assert more.returncode == 1 and f"no phase {len(numbers) + 1}; it has {len(numbers)}" in more.stderr
+    for wrong in (["--phase", "0"], ["--phase", "x"], ["--phase", "1", "--model", "random"], ["--phase", "1", "--ways", "8"]):
+        assert call(cachegram, "mrc", full, *wrong).returncode == 2
+
+
+def test_corun_by_phases(cachegram, full):
+    """What phases change, and that it can be turned off; the model has unit tests against simulation."""
+    def corun(*options):
+        return table(cachegram, "corun", full, full, "--llc", "768K", *options)
+    by_phase, mean = corun(), corun("--no-phases")
+    for phased, whole in zip(by_phase, mean):
+        assert int(phased["phases"]) > 3 and whole["phases"] == "1" and whole["mean_cpi"] == ""
+        assert phased["mean_miss_ratio"] == whole["shared_miss_ratio"] and phased["mean_cpi"] == whole["shared_cpi"]
+        assert float(phased["solo_cpi"]) == pytest.approx(float(whole["solo_cpi"]), rel=0.02)
+        # 512 KB of one program and 8 or 16 KB of the other fit into the cache; twice 512 KB do not, half of it neither.
+        assert float(phased["shared_miss_ratio"]) < 0.9 * float(whole["shared_miss_ratio"])
+    text = call(cachegram, "corun", full, full, "--llc", "768K").stdout
+    assert "Solved for each combination of phases" in text
+    assert f"slowdown {float(mean[0]['slowdown']):.3f}, miss ratio {100 * float(mean[0]['shared_miss_ratio']):.3f}%" in text
+    assert "phases" not in call(cachegram, "corun", full, full, "--no-phases").stdout
+
+
+def test_place_by_phases(cachegram, full):
+    def place(*options):
+        done = call(cachegram, "place", "-n", "2", full, "--caches", "768K:2", "--format", "json", *options)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    phased, mean = place(), place("--no-phases")
+    assert phased["total_slowdown_without_phases"] == mean["total_slowdown"] > phased["total_slowdown"]
+    assert mean["total_slowdown_without_phases"] is None
+    pair = table(cachegram, "corun", full, full, "--llc", "768K")
+    assert phased["total_slowdown"] == pytest.approx(sum(float(p["slowdown"]) for p in pair), rel=1e-6)
+    text = call(cachegram, "place", "-n", "2", full, "--caches", "768K:2").stdout
+    assert f"would be {mean['total_slowdown']:.3f}; the assignment would be the same." in text
+
+
+def test_formats_agree(cachegram, full):
+    rows = table(cachegram, "timeline", full, "--sizes", "32K,1M")
+    data = json.loads(call(cachegram, "timeline", full, "--sizes", "32K,1M", "--format", "json").stdout)
+    assert data["sizes"] == [32 * KB, MB] and data["exact_windows"] == len(data["windows"])
+    assert [float(r["miss_ratio"]) for r in rows] == [m for w in data["windows"] for m in w["miss_ratio"]]
+    assert [int(r["phase"]) for r in rows[::2]] == [w["phase"] for w in data["windows"]]
+    of_phases = json.loads(call(cachegram, "phases", full, "--sizes", "32K,1M", "--format", "json").stdout)
+    assert of_phases["phases"] == data["phases"]
+    assert sum(p["refs"] for p in data["phases"]) == sum(w["refs"] for w in data["windows"])
+
+
+def picture(text):
+    """The rows of a heat map by label."""
+    return {m[1]: m[2] for m in re.finditer(r"^ *(phase|\d+[KM])  (.*)$", text.split("┴")[0].split("+--")[0], re.M)}
+
+
+@pytest.mark.parametrize("command", ["timeline", "report"])
+def test_heat_map(cachegram, full, command):
+    environment = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR")}
+    plain = call(cachegram, command, full, env={**environment, "COLUMNS": "100"}).stdout
+    rows = picture(plain)
+    assert "\033" not in plain and len(rows) == 18 and len(set(map(len, (rows["1K"], rows["64M"], rows["phase"])))) == 1
+    # The phases' working sets: 8 KB, 16 KB, 512 KB, 4 MB.
+    last = rows["phase"][-1]
+    assert rows["256K"][-5:] == "█████" and rows["1M"][-5:] == "     " and rows["phase"][-5:] == 5 * last
+    for line in ("4K", "8K", "16K", "32K", "1M"):
+        assert set(rows[line]) <= set(" ░▒▓█")
+    ascii_only = call(cachegram, command, full, env={**environment, "COLUMNS": "100", "LC_ALL": "C"}).stdout
+    shades = str.maketrans("░▒▓█", ".+%@")
+    drawn = picture(ascii_only)
+    assert drawn["256K"] == rows["256K"].translate(shades) and drawn["phase"] == rows["phase"]
+    colored = call(cachegram, command, full, "--color=always", env={**environment, "COLUMNS": "100"}).stdout
+    assert re.search(r"256K  (\033\[48;5;\d+m ){91}\033\[0m$", colored, re.M)
+
+
+def test_sampled(cachegram, built, record):
+    """Bursts and ticks find the same phases. No time is needed for that: windows are of CPU time."""
+    result, db = record(["--gap-us", "8000", "--seed", "5"], [built / "phases", 200])
+    assert result.status == 0, result.err
+    windows = windows_of(table(cachegram, "timeline", db, "--sizes", "4K,64K,256K"))
+    assert all(w["exact"] == "0" for w in windows)
+    phases = letters(runs([w["phase"] for w in windows], 2))
+    numbers = collections.Counter(w["phase"] for w in windows)
+    assert sum(numbers[p] for p in set(phases.values())) > 0.9 * len(windows)
+    of_phase = collections.defaultdict(dict)
+    for row in table(cachegram, "phases", db, "--sizes", "4K,64K,256K"):
+        of_phase[row["phase"]][int(row["size_bytes"])] = row["miss_ratio"]
+    # At 4 KB all distances are inside bursts; C and D are the same code.
+    for name, at_4k, at_64k in (("A", 0.75, 0), ("B", 1, 1), ("C", 1, 0), ("D", 1, 1)):
+        assert abs(float(of_phase[phases[name]][4 * KB]) - at_4k) < 0.05
+        assert abs(float(of_phase[phases[name]][64 * KB]) - at_64k) < 0.2  # by watched lines
+    # A window's bursts are those that began in it.
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        bursts, = con.execute("select count(*) from burst").fetchone()
+        in_windows, = con.execute("select count(*) from burst b join time_window w on w.process = b.process and w.tid = b.tid"
+                                  " and b.start_ns >= w.start_ns and b.start_ns < w.end_ns").fetchone()
+    assert in_windows >= bursts - 2
+    assert sum(int(w["bursts"]) for w in windows) == bursts
+
+
+def test_phase_without_burst(cachegram, built, full, record):
+    """Nothing is known of such a phase, and all outputs say so."""
+    result, db = record(["--gap-us", "60000", "--seed", "5", "--allowance", "0"], [built / "phases", 60])
+    assert result.status == 0, result.err
+    burstless = [r["window"] for r in table(cachegram, "timeline", db, "--sizes", "4K") if r["bursts"] == "0"]
+    with sqlite3.connect(db) as con:
+        con.execute("update time_window set phase = 1")
+        con.executemany("update time_window set phase = 7 where id = ?", [(w,) for w in burstless])
+    assert burstless
+    rows = [r for r in table(cachegram, "phases", db, "--sizes", "4K,1M") if r["phase"] == "7"]
+    assert [r["miss_ratio"] for r in rows] == ["", ""] and rows[0]["bursts"] == "0"
+    rows = [r for r in table(cachegram, "timeline", db, "--sizes", "4K,1M") if r["phase"] == "7"]
+    assert [r["miss_ratio"] for r in rows] == 2 * len(burstless) * [""]
+    data = json.loads(call(cachegram, "timeline", db, "--sizes", "4K", "--format", "json").stdout)
+    assert [p["miss_ratio"] for p in data["phases"] if p["phase"] == 7] == [[None]]
+    for command in ("phases", "timeline"):
+        assert "\nPhase 7 had no burst: its miss ratios are not known.\n" in call(cachegram, command, db).stdout
+    failed = call(cachegram, "mrc", db, "--phase", "7")
+    assert failed.returncode == 1 and "holds no bursts of phase 7" in failed.stderr
+    compared = json.loads(call(cachegram, "verify", "--format", "json", db, full).stdout)
+    assert compared["unknown_parts"] > 0 and compared["cdf_error"] > 0
+    assert "of these parts have no burst" in call(cachegram, "verify", db, full).stdout
+
+
+def test_after_full_mode(cachegram, built, record):
+    """A run with an allowance: first exact windows, then sampled ones."""
+    result, db = record(["--allowance", "300ms"], [built / "phases", 40])
+    assert result.status == 0, result.err
+    kinds = [w["exact"] for w in windows_of(table(cachegram, "timeline", db, "--sizes", "64K"))]
+    assert kinds == sorted(kinds, reverse=True) and {"0", "1"} == set(kinds)
+    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
+        refs, = con.execute("select sum(refs) from time_window where kind = 'exact'").fetchone()
+    assert refs == int(run_keys(db)["full_references"])
+
+
+def test_threads_and_processes(cachegram, built, record):
+    result, db = record(FULL, ["sh", "-c", f"{built / 'threads'} & {built / 'phases'} 1; wait"])
+    assert result.status == 0, result.err
+    by_thread = collections.defaultdict(list)
+    for w in windows_of(table(cachegram, "timeline", db, "--sizes", "64K")):
+        by_thread[w["process"], w["tid"]].append(w)
+    assert len({process for process, _ in by_thread}) >= 3 and len(by_thread) > len({p for p, _ in by_thread})
+    for windows in by_thread.values():
+        before, end = 0, 0
+        for w in windows:
+            assert int(w["start_refs"]) == before and int(w["start_ns"]) >= end
+            before, end = before + int(w["refs"]), int(w["end_ns"])
+    assert sum(int(w["refs"]) for ws in by_thread.values() for w in ws) == int(run_keys(db)["references"])
+
+
+def test_verify_over_time(cachegram, built, full, record):
+    """A profile compared with itself has no error; with another program, as much as the two differ."""
+    same = json.loads(call(cachegram, "verify", "--format", "json", full, full).stdout)
+    assert same["cdf_error"] == 0 and [t["size_bytes"] for t in same["times"]] == [KB << i for i in range(12)]
+    result, other = record(FULL, [built / "phases", 2])
+    assert result.status == 0, result.err
+    twice = json.loads(call(cachegram, "verify", "--format", "json", other, full).stdout)
+    assert 0 < twice["cdf_error"] < 0.05 and twice["parts"] > 60  # the same phases, but for the start
+    text = call(cachegram, "verify", other, full).stdout
+    assert f"{100 * twice['cdf_error']:.4f}" in text and "CDF" in text
+
+
+def test_without_windows(cachegram, built, record):
+    result, db = record([*FULL, "--lines", "1/4"], [built / "phases", 1])
+    assert result.status == 0, result.err
+    for command in (["timeline"], ["phases"], ["mrc", "--phase", "1"]):
+        failed = call(cachegram, *command, db)
+        assert failed.returncode == 1 and failed.stderr.count("\n") == 1 and failed.stdout == ""
+    assert call(cachegram, "report", db).returncode == 0

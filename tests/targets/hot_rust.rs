@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix whose columns are summed one after the other, and the mass of bodies of 128 bytes in a random order.
+mod grid {
+    pub struct Matrix<T> {
+        rows: usize,
+        columns: usize,
+        cells: Vec<T>,
+    }
+
+    impl<T: Copy + Into<f64>> Matrix<T> {
+        pub fn new(rows: usize, columns: usize, value: T) -> Matrix<T> {
+            Matrix { rows, columns, cells: vec![value; rows * columns] } // cells
+        }
+
+        #[inline(never)]
+        pub fn sum_columns(&self) -> f64 {
+            let mut sum = 0.0;
+            for column in 0..self.columns {
+                for row in 0..self.rows {
+                    sum += self.cells[row * self.columns + column].into(); // columns
+                }
+            }
+            sum
+        }
+    }
+}
+
+mod bodies {
+    pub struct Body {
+        pub place: [f64; 8],
+        pub mass: f64,
+        pub speed: [f64; 7],
+    }
+
+    pub fn make(n: usize) -> Vec<Body> {
+        let mut all = Vec::with_capacity(n); // bodies
+        for i in 0..n {
+            all.push(Body { place: [0.0; 8], mass: i as f64, speed: [1.0; 7] });
+        }
+        all
+    }
+
+    #[inline(never)]
+    pub fn total_mass(all: &[Body]) -> f64 {
+        let (mut total, mut at) = (0.0, 0);
+        for _ in 0..all.len() {
+            total += all[at].mass; // mass
+            at = (at * 5 + 12345) % all.len();
+        }
+        total
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let rounds: usize = arguments[2].parse().unwrap();
+    let mut total = 0.0;
+    if arguments[1] == "columns" {
+        let matrix = grid::Matrix::new(1024, 1024, 1.5f64);
+        for _ in 0..rounds {
+            total += matrix.sum_columns();
+        }
+    } else {
+        let all = bodies::make(16384);
+        for _ in 0..rounds {
+            total += bodies::total_mass(&all);
+        }
+        total += all[0].place[1] + all[1].speed[1];
+    }
+    println!("{}", total);
+}

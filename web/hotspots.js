@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which code misses on which data, for the size chosen with the slider.
+import { el, percent, shown, sizeText } from "./base.js";
+import { chart, colors, scale, tip, tipLines } from "./charts.js";
+
+const titles = { "function": "function", "line": "line", "object": "data object", "function,object": "function and data object" };
+const baseName = path => path.slice(path.lastIndexOf("/") + 1);
+
+function codeName(row) {
+    const [at, ...callers] = row.frames ?? [];
+    return shown(row.function ?? "") + (at?.file ? ` ${shown(baseName(at.file))}:${at.line}` : "") + callers.map(f => ` < ${shown(f.function ?? "")}`).join("");
+}
+
+function rowName(by, row) {
+    const parts = [];
+    if (by !== "object")
+        parts.push(codeName(row));
+    if (by.includes("object"))
+        parts.push(shown(row.object ?? "[unknown]"));
+    return parts.join(" \u00b7 ");
+}
+
+/** A table with rows that have names, from rows of numbers. */
+function named(table, names) {
+    return {
+        ...table,
+        rows: table.rows.map(([name, miss_share, miss_share_low, miss_share_high, miss_ratio, refs_share]) =>
+            ({ ...names[name], miss_share, miss_share_low, miss_share_high, miss_ratio, refs_share, enough_samples: miss_share_low !== null })),
+    };
+}
+
+/** Functions, and in each the objects it misses on, by share of the misses. */
+function tree(table, by, c) {
+    const most = Math.max(...table.rows.map(r => r.miss_ratio ?? 0), 1e-12), functions = new Map();
+    for (const row of table.rows) {
+        if (!(row.miss_share > 0))
+            continue;
+        const name = by === "object" ? shown(row.object ?? "[unknown]") : codeName(row);
+        const group = functions.get(name) ?? { name, row: null, value: 0, children: [] };
+        functions.set(name, group);
+        const { color, on } = scale((row.miss_ratio ?? most) / most);
+        const leaf = { name: by === "function,object" ? shown(row.object ?? "[unknown]") : name, row, value: row.miss_share, itemStyle: { color }, label: { color: on } };
+        group.value += row.miss_share;
+        group.children.push(leaf);
+    }
+    const groups = [...functions.values()];
+    for (const g of groups)
+        g.upperLabel = { color: c.text };
+    return by === "function,object" ? groups : groups.flatMap(g => g.children);
+}
+
+function treemapOptions(table, by) {
+    const c = colors();
+    return {
+        tooltip: {
+            ...tip(c), formatter: item => {
+                const { name, value, data } = item;
+                if (!data || !name)
+                    return "";
+                const lines = [data.row ? rowName(by, data.row) : name, `${percent(value, 2)} of the misses`];
+                if (data.row)
+                    lines.push(`miss ratio ${percent(data.row.miss_ratio)}`, `${percent(data.row.refs_share, 2)} of the references`);
+                return tipLines(...lines);
+            },
+        },
+        series: [{
+            type: "treemap", roam: false, nodeClick: false, breadcrumb: { show: false }, left: 0, right: 0, top: 0, bottom: 0, visibleMin: 30,
+            label: { formatter: p => `${p.name}\n${percent(p.value, 1)}`, fontSize: 12, lineHeight: 16, overflow: "truncate" },
+            upperLabel: { show: by === "function,object", height: 22, formatter: p => p.name, backgroundColor: "transparent" },
+            itemStyle: { borderColor: c.back, borderWidth: 1, gapWidth: 1 },
+            levels: [{ itemStyle: { borderWidth: 0, gapWidth: 3 }, upperLabel: { show: false } }, { itemStyle: { borderColor: c.rule, borderWidth: 2, gapWidth: 1 } }],
+            data: tree(table, by, c),
+        }],
+    };
+}
+
+export function hotspotsSection(data) {
+    const kinds = data.hotspots.filter(h => h.tables.length);
+    if (!kinds.length)
+        return data.no_hotspots ? { element: el("section", {}, el("h2", {}, "Hotspots"), el("p", {}, "No hotspots: ", shown(data.no_hotspots))) } : null;
+    const treeKind = kinds.find(k => k.by === "function,object") ?? kinds[0];
+    let sort = "miss_share", ascending = false, drawn;
+    const size = el("input", { type: "range", id: "size", min: 0, max: data.sizes.length - 1, step: 1, value: data.chosen });
+    const sizeShown = el("output", { for: "size", id: "size-text" });
+    const by = el("select", { id: "by" }, ...kinds.map(k => el("option", { value: k.by }, titles[k.by])));
+    const filter = el("input", { type: "search", id: "filter", placeholder: "name", spellcheck: "false" });
+    const ratio = el("p", { class: "dim", id: "hotspots-total", "aria-live": "polite" });
+    const body = el("tbody", {}), more = el("p", { class: "dim" });
+    const box = el("div", { class: "chart treemap", id: "treemap", role: "img", "aria-label": "The shares of the misses as areas; they are in the table below, too." });
+    const note = el("p", { class: "dim", id: "hotspots-phase", "aria-live": "polite" });
+    let phase = null, ofPhase = null;
+    // The run's, if none of the phase is there.
+    const tableOf = kind => named(ofPhase?.sizes[size.value]?.[kind.by] ?? kind.tables[size.value], data.names);
+    const kind = () => kinds.find(k => k.by === by.value);
+    const columns = [["miss_share", "misses"], ["miss_share_low", "low to high"], ["miss_ratio", "miss ratio"], ["refs_share", "references"], ["name", "where"]];
+    const heads = columns.map(([key, text]) => el("th", { scope: "col", class: key === "name" ? null : "number", "data-key": key },
+        el("button", {
+            type: "button", onclick: () => {
+                ascending = sort === key ? !ascending : key === "name";
+                sort = key;
+                fill();
+            },
+        }, text)));
+
+    function fill() {
+        const table = tableOf(kind()), words = filter.value.toLowerCase();
+        const rows = table.rows.map(row => ({ row, name: rowName(by.value, row) })).filter(r => r.name.toLowerCase().includes(words));
+        const key = r => sort === "name" ? r.name : r.row[sort] ?? -1;
+        rows.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (ascending ? 1 : -1));
+        body.replaceChildren(...rows.map(({ row, name }) => el("tr", {},
+            el("td", { class: "number bar", "data-column": "miss_share", style: `--part: ${(100 * row.miss_share).toFixed(2)}%` }, percent(row.miss_share, 2)),
+            el("td", { class: "number dim" }, row.enough_samples === false ? "few samples" : row.miss_share_low === null || table.mode === "full" ? "" : `${percent(row.miss_share_low, 2)} to ${percent(row.miss_share_high, 2)}`),
+            el("td", { class: "number", "data-column": "miss_ratio" }, percent(row.miss_ratio)),
+            el("td", { class: "number", "data-column": "refs_share" }, percent(row.refs_share, 2)),
+            el("td", { class: "name" }, name))));
+        for (const th of heads) {
+            th.removeAttribute("aria-sort");
+            if (th.dataset.key === sort)
+                th.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+        }
+        more.textContent = table.rows_left_out ? `${table.rows_left_out} more with fewer misses are not on this page: cachegram hotspots --by ${by.value}${ofPhase ? ` --phase ${phase}` : ""} --size ${sizeText(data.sizes[size.value])} --limit 0` : "";
+    }
+
+    function resized() {
+        const bytes = data.sizes[size.value], table = tableOf(treeKind);
+        sizeShown.textContent = sizeText(bytes);
+        size.setAttribute("aria-valuetext", sizeText(bytes));
+        ratio.textContent = `Miss ratio${ofPhase ? ` of phase ${phase}` : ""} in an LRU cache of ${sizeText(bytes)}: ${percent(table.miss_ratio)}${table.mode === "full" ? "" : ", of the references whose code is known"}.`;
+        fill();
+        drawn?.draw();
+        document.dispatchEvent(new CustomEvent("size", { detail: Number(size.value) }));
+    }
+
+    function choosePhase(e) {
+        phase = e.detail ? e.detail.phase : null;
+        const found = data.phase_hotspots.find(p => p.phase === phase);
+        ofPhase = found && !found.why ? found : null;
+        const lead = phase === null ? "" : phase ? `Phase ${phase}` : "Windows whose phase is not known";
+        note.textContent = phase === null ? "" : ofPhase ? `${lead}${ofPhase.part ? ": what was sampled of it. Where everything was recorded, code is not counted by phase" : ""}.`
+            : `${lead}: these hotspots are of the whole run, since ${found ? found.why : "this page has those of the phases with most references only"}.`;
+        resized();
+    }
+
+    document.addEventListener("phase", choosePhase);
+    size.addEventListener("input", resized);
+    by.addEventListener("change", fill);
+    filter.addEventListener("input", fill);
+    const element = el("section", { id: "hotspots", "aria-label": "Hotspots" }, el("h2", {}, "Hotspots: where the misses are"),
+        el("div", { class: "tools" }, el("label", {}, "cache size", size, sizeShown)),
+        note, ratio,
+        el("figure", {}, box, el("figcaption", {}, `Area: share of the misses by ${titles[treeKind.by]}. Colour: miss ratio, from dark (none) to bright (the highest here).`)),
+        el("div", { class: "tools" }, el("label", {}, "by", by), el("label", {}, "only names with", filter)),
+        el("div", { class: "scroll rows", tabindex: "0", role: "group", "aria-label": "Table of hotspots" }, el("table", { id: "hotspots-table" }, el("thead", {}, el("tr", {}, ...heads)), body)), more);
+    return {
+        element, draw: () => {
+            drawn = chart(box, () => treemapOptions(tableOf(treeKind), treeKind.by));
+            drawn.instance.on("click", item => {
+                if (item.data?.name) {
+                    filter.value = filter.value === item.data.name ? "" : item.data.name;
+                    fill();
+                }
+            });
+            resized();
+        },
+    };
+}

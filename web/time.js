@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Miss ratio over time and cache size, with the phases as a ribbon; and the choice of a phase.
+import { el, percent, sizeAbout } from "./base.js";
+import { chart, colors, scale, tip, tipLines } from "./charts.js";
+
+// Of Okabe and Ito; a phase beyond them has the colour of an earlier one, and its number.
+const ribbon = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
+const phaseColor = phase => phase ? ribbon[(phase - 1) % ribbon.length] : "#bbbbbb";
+const seconds = ns => `${Number((ns / 1e9).toPrecision(4))} s`;
+
+function options(data, chosen) {
+    const c = colors(), { grid } = data.timeline, columns = grid.columns.length;
+    const known = grid.columns.flatMap(column => column.miss_ratio).filter(v => v !== null);
+    const most = Math.max(...known, 1e-9);
+    const cells = [];
+    grid.columns.forEach((column, i) => column.miss_ratio.forEach((value, k) => {
+        if (value !== null)
+            cells.push([i, k, value]);
+    }));
+    const faded = i => chosen !== null && grid.columns[i].phase !== chosen;
+    const share = i => `${(100 * i / columns).toFixed(0)}%`;
+    const rect = (params, api, low, high) => {
+        const [x0, y0] = api.coord([api.value(0), low]), [x1, y1] = api.coord([api.value(0) + 1, high]);
+        const area = params.coordSys, left = Math.max(x0, area.x), right = Math.min(x1, area.x + area.width);
+        // On whole pixels, or else there are seams.
+        const x = Math.round(left), y = Math.round(Math.min(y0, y1));
+        return right <= left ? null : { x, y, width: Math.max(Math.round(right) - x, 1), height: Math.round(Math.max(y0, y1)) - y };
+    };
+    const axis = index => ({
+        type: "value", gridIndex: index, min: 0, max: columns, axisLine: { lineStyle: { color: c.dim } }, splitLine: { show: false },
+        axisLabel: { show: index === 1, color: c.text, formatter: v => share(v) }, axisTick: { show: index === 1 },
+        ...index === 1 ? { name: "share of the run's work", nameLocation: "middle", nameGap: 26, nameTextStyle: { color: c.text } } : {},
+    });
+    return {
+        textStyle: { color: c.text },
+        grid: [{ left: 60, right: 20, top: 8, height: 22 }, { left: 60, right: 20, top: 38, bottom: 92 }],
+        xAxis: [axis(0), axis(1)],
+        yAxis: [{ type: "value", gridIndex: 0, min: 0, max: 1, show: false }, {
+            type: "value", gridIndex: 1, min: 0, max: grid.sizes.length, interval: 4, splitLine: { show: false }, name: "", axisLine: { lineStyle: { color: c.dim } },
+            axisLabel: { color: c.text, formatter: v => grid.sizes[v] ? sizeAbout(grid.sizes[v]) : "" },
+        }],
+        dataZoom: [{ type: "slider", xAxisIndex: [0, 1], bottom: 10, height: 22, textStyle: { color: c.text }, labelFormatter: v => share(v), filterMode: "none" },
+            { type: "inside", xAxisIndex: [0, 1], zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, filterMode: "none" }],
+        tooltip: {
+            ...tip(c), formatter: item => {
+                const column = grid.columns[item.value[0]];
+                const lines = [item.seriesIndex === 0 ? `Phase ${column.phase || "not known"}` : `Cache of ${sizeAbout(grid.sizes[item.value[1]])}: ${percent(item.value[2])}`];
+                if (item.seriesIndex === 1)
+                    lines.push(`phase ${column.phase || "not known"}`);
+                lines.push(`${share(item.value[0])} of the work, until ${seconds(column.end_ns)}`);
+                return tipLines(...lines);
+            },
+        },
+        series: [{
+            type: "custom", progressive: 0, xAxisIndex: 0, yAxisIndex: 0, data: grid.columns.map((column, i) => [i, column.phase]), encode: { x: 0 },
+            renderItem: (params, api) => {
+                const shape = rect(params, api, 0, 1), i = api.value(0);
+                return shape && { type: "rect", shape, style: { fill: phaseColor(api.value(1)), opacity: faded(i) ? 0.25 : 1 } };
+            },
+        }, {
+            type: "custom", progressive: 0, xAxisIndex: 1, yAxisIndex: 1, data: cells, encode: { x: 0, y: 1 },
+            renderItem: (params, api) => {
+                const shape = rect(params, api, api.value(1), api.value(1) + 1);
+                return shape && { type: "rect", shape, style: { fill: scale(api.value(2) / most).color, opacity: faded(api.value(0)) ? 0.25 : 1 } };
+            },
+        }],
+    };
+}
+
+export function timeSection(data) {
+    if (!data.timeline)
+        return null;
+    const { grid, phases } = data.timeline;
+    const most = Math.max(...grid.columns.flatMap(column => column.miss_ratio).filter(v => v !== null), 0);
+    const box = el("div", { class: "chart time", id: "heatmap", role: "img", "aria-label": "Miss ratio by time and cache size; the phases are in the table below, too." });
+    const all = phases.phases.reduce((sum, p) => sum + p.refs, 0);
+    let chosen = null, drawn;
+    const choose = phase => {
+        chosen = chosen === phase ? null : phase;
+        for (const button of body.querySelectorAll("button"))
+            button.setAttribute("aria-pressed", String(Number(button.dataset.phase) === chosen));
+        drawn.draw();
+        document.dispatchEvent(new CustomEvent("phase", { detail: phases.phases.find(p => p.phase === chosen && chosen !== null) ?? null }));
+    };
+    const shown = [1 << 15, 1 << 18, 1 << 20, 1 << 23].map(bytes => phases.sizes.indexOf(bytes)).filter(k => k >= 0);
+    const body = el("tbody", {}, ...[...phases.phases].sort((a, b) => b.refs - a.refs).slice(0, 20).map(p => el("tr", {},
+        el("td", {}, el("button", { type: "button", "data-phase": p.phase, "aria-pressed": "false", style: `border-left: 0.8rem solid ${phaseColor(p.phase)}`, onclick: () => choose(p.phase) }, p.phase ? `phase ${p.phase}` : "not known")),
+        el("td", { class: "number" }, all > 0 ? percent(p.refs / all, 2) : ""), el("td", { class: "number" }, String(p.windows)),
+        ...shown.map(k => el("td", { class: "number", "data-phase": p.phase, "data-size": phases.sizes[k] }, percent(p.miss_ratio[k]))))));
+    const element = el("section", { id: "time", "aria-label": "Over time" }, el("h2", {}, "Over time: miss ratio and phases"),
+        el("figure", {}, box, el("figcaption", {}, `Colour: miss ratio, from dark (0%) to bright (${percent(most, 1)}). Above: the phases. A click on a phase, here or in the table, shows its curve above and its hotspots below; the bar at the bottom zooms.`)),
+        el("div", { class: "scroll" }, el("table", { id: "phases" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "phase"),
+            ...["references", "windows", ...shown.map(k => sizeAbout(phases.sizes[k]))].map(t => el("th", { scope: "col", class: "number" }, t)))), body)));
+    return {
+        element, draw: () => {
+            drawn = chart(box, () => options(data, chosen), "canvas");
+            drawn.instance.on("click", item => item.value && choose(grid.columns[item.value[0]].phase));
+        },
+    };
+}
