@@ -57,7 +57,7 @@ struct wide {
     uint32_t *head, *tail; /* by set: newest and oldest way */
     uint64_t *tree;        /* PLRU: ways / 64 words a set, at least one; bit n: node n of the tree */
     uint8_t *state;        /* by slot */
-    uint32_t *count;       /* by set: Nehalem, accessed ways */
+    uint32_t *count;       /* by set; always there; Nehalem: accessed ways, Ice Lake: not the oldest */
 };
 #define WIDE_END UINT32_MAX
 
@@ -81,7 +81,8 @@ struct policy {
     const struct cache_ops *(*narrow)(uint32_t ways); /* ways <= NARROW_WAYS */
     const struct wide_policy *wide;
 };
-extern const struct policy policy_lru, policy_random, policy_fifo, policy_plru, policy_nehalem, policy_rrip;
+extern const struct policy policy_lru, policy_random, policy_fifo, policy_plru, policy_nehalem, policy_rrip,
+    policy_icelake;
 
 struct cache {
     const struct cache_ops *ops;

@@ -7,8 +7,9 @@
 #include "sim/cache-internal.h"
 
 static const struct policy *const policies[SIM_POLICIES] = {
-    [SIM_LRU] = &policy_lru,   [SIM_RANDOM] = &policy_random,   [SIM_FIFO] = &policy_fifo,
-    [SIM_PLRU] = &policy_plru, [SIM_NEHALEM] = &policy_nehalem, [SIM_RRIP] = &policy_rrip,
+    [SIM_LRU] = &policy_lru,         [SIM_RANDOM] = &policy_random,   [SIM_FIFO] = &policy_fifo,
+    [SIM_PLRU] = &policy_plru,       [SIM_NEHALEM] = &policy_nehalem, [SIM_RRIP] = &policy_rrip,
+    [SIM_ICELAKE] = &policy_icelake,
 };
 
 const char *sim_policy_name(enum sim_policy policy)

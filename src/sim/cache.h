@@ -26,7 +26,7 @@
 #define SIM_CORES 64u
 #define SIM_LINES (UINT64_C(1) << 30) /* most lines of one cache */
 
-enum sim_policy { SIM_LRU, SIM_RANDOM, SIM_FIFO, SIM_PLRU, SIM_NEHALEM, SIM_RRIP, SIM_POLICIES };
+enum sim_policy { SIM_LRU, SIM_RANDOM, SIM_FIFO, SIM_PLRU, SIM_NEHALEM, SIM_RRIP, SIM_ICELAKE, SIM_POLICIES };
 enum sim_inclusion { SIM_NON_INCLUSIVE, SIM_INCLUSIVE, SIM_EXCLUSIVE };
 
 struct sim_level {

@@ -84,7 +84,7 @@ int sim_spec_parse(const char *text, uint32_t *level, struct sim_level *cache, s
         } else if (parse_word(field, &parsed, &seen) != 0) {
             return error_set(
                 err, -EINVAL,
-                "'%s': '%s' is no policy (lru, random, fifo, plru, nehalem, rrip), nor inclusive, "
+                "'%s': '%s' is no policy (lru, random, fifo, plru, nehalem, rrip, icelake), nor inclusive, "
                 "exclusive, non-inclusive, shared, private; or is given twice",
                 text, field);
         }

@@ -17,7 +17,7 @@ import unicodedata
 
 import pytest
 
-from conftest import need, run
+from conftest import ROOT, need, run
 from test_harmless import text
 
 ONE = "L1:4K:4:lru"
@@ -175,6 +175,22 @@ def test_bursts_as_samples(cachegram, tmp_path):
     got = rows(cachegram, tmp_path / "t.csv", "--cache", ONE, "--time-sample", "bursts")[0]
     assert (got["accesses"], got["misses"], got["unknown"]) == ("200", "0", "16")
     assert got["ci_low"] == "0" and float(got["miss_ratio"]) == 8 / 200
+
+
+# --- policies ---
+
+def test_policies_are_listed(cachegram, tmp_path):
+    """Each file policy-NAME.c is a policy that can be used and that the message, --help and the man page name."""
+    policies = {path.stem.removeprefix("policy-") for path in (ROOT / "src" / "sim").glob("policy-*.c")}
+    trace = write_trace(tmp_path / "t.csv", [(0, 8, "l", 1)])
+    wrong = sim(cachegram, trace, "--cache", "L1:4K:4:none", status=2).err.decode()
+    assert set(re.search(r"no policy \(([^)]*)\)", wrong)[1].split(", ")) == policies
+    usage = sim(cachegram, "--help").out.decode()
+    assert set(re.split(r",\s+", re.search(r"Policies: ([^.]*)\.", usage)[1])) == policies
+    man = (ROOT / "man" / "cachegram-sim.1").read_text()
+    assert set(re.search(r"^\.It Cm (lru .*)$", man, re.M)[1].split(" | ")) == policies
+    for policy in policies:
+        assert rows(cachegram, trace, "--cache", f"L1:4K:4:{policy}")[0]["policy"] == policy
 
 
 # --- output, bad input ---

@@ -316,6 +316,44 @@ static void nehalem_invariants(void **state)
     }
 }
 
+/* By hand, 4 ways: at each access the line that is replaced, and the ages after it. LRU differs from g on. */
+static void icelake_example(void **state)
+{
+    static const struct {
+        char line, replaced;
+    } steps[] = {
+        {'a', 0},   {'b', 0},   {'c', 0}, {'d', 0}, /* a3 b3 c3 d1 */
+        {'e', 'a'},                                 /* e1 b3 c3 d1 */
+        {'b', 0},                                   /* e1 b0 c3 d1 */
+        {'f', 'c'},                                 /* e3 b2 f1 d3 */
+        {'g', 'e'},                                 /* g1 b2 f1 d3 */
+        {'h', 'd'},                                 /* g2 b3 f2 h1 */
+        {'a', 'b'},                                 /* g3 a1 f3 h2 */
+        {'f', 0},                                   /* g3 a1 f0 h2 */
+        {'b', 'g'},                                 /* b1 a2 f1 h3 */
+        {'c', 'h'}, {'d', 'a'},                     /* b2 a3 f2 c1, b3 d1 f3 c2 */
+    };
+    struct sim_config config = {.levels = 1,
+                                .cores = 1,
+                                .line_bytes = 64,
+                                .level[0] = {4 * 64, 4, SIM_ICELAKE, SIM_NON_INCLUSIVE, 0}};
+    struct sim *sim = make(&config);
+    struct error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        char replaced = 0;
+        int held[128] = {0};
+        for (uint64_t line = 'a'; line <= 'h'; line++)
+            held[line] = sim_holds(sim, 0, 0, line);
+        sim_access(sim, 0, (uint64_t)steps[i].line << SIM_LINE_SHIFT, &err);
+        for (char line = 'a'; line <= 'h'; line++)
+            if (held[(int)line] && !sim_holds(sim, 0, 0, (uint64_t)line))
+                replaced = line;
+        assert_int_equal(replaced, steps[i].replaced);
+    }
+    sim_free(sim);
+}
+
 /* What cachegrind's manual and output describe, written down plainly: two levels, LRU, straddling as one. */
 struct grind {
     uint64_t line[64][4], used[64][4], now;
@@ -460,6 +498,7 @@ int main(void)
         cmocka_unit_test(uniform),
         cmocka_unit_test(nehalem_sweep),
         cmocka_unit_test(nehalem_invariants),
+        cmocka_unit_test(icelake_example),
         cmocka_unit_test(straddling_as_one),
         cmocka_unit_test(packing),
         cmocka_unit_test(nonsense),

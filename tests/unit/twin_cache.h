@@ -23,7 +23,7 @@
 #define TWIN_CORES 4u
 
 struct twin_way {
-    int valid, dirty, accessed, rrpv;
+    int valid, dirty, accessed, rrpv, age;
     uint64_t line, used, arrived;
 };
 
@@ -87,6 +87,18 @@ static inline struct twin_way *twin_find(struct twin_cache *c, uint64_t line)
     return NULL;
 }
 
+/* Adds to the ages of all ways but one, so that the oldest of them is 3. Empty ways are of age 3. */
+static inline void twin_grow_old(struct twin_way *ways, uint32_t n, uint32_t but)
+{
+    int oldest = 0;
+    for (uint32_t w = 0; w < n; w++)
+        if (w != but && (!ways[w].valid || ways[w].age > oldest))
+            oldest = ways[w].valid ? ways[w].age : 3;
+    for (uint32_t w = 0; w < n; w++)
+        if (w != but)
+            ways[w].age += 3 - oldest;
+}
+
 static inline void twin_use(struct twin_cache *c, struct twin_way *way, int arrives)
 {
     uint32_t set = (uint32_t)(way->line % c->sets);
@@ -97,6 +109,8 @@ static inline void twin_use(struct twin_cache *c, struct twin_way *way, int arri
         way->arrived = c->clock;
     way->rrpv = arrives ? 2 : 0;
     way->accessed = 1;
+    way->age = arrives ? 1 : 0;
+    twin_grow_old(ways, c->ways, own);
     for (uint32_t w = 0; w < c->ways; w++)
         unset += !ways[w].accessed;
     if (unset == 0 && c->ways > 1)
@@ -141,6 +155,10 @@ static inline struct twin_way *twin_victim(struct twin_cache *c, uint64_t line)
         break;
     case SIM_NEHALEM:
         while (c->ways > 1 && ways[best].accessed)
+            best++;
+        break;
+    case SIM_ICELAKE:
+        while (c->ways > 1 && ways[best].age != 3)
             best++;
         break;
     default:
