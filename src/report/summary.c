@@ -101,9 +101,16 @@ static void put_overhead(FILE *out, const struct analysis_summary *s, int with_a
 static void put_ends(FILE *out, const struct analysis_summary *s)
 {
     static const char *const words[] = {
-        "in the next buffer",      "at full length", "at a system call", "at an unknown instruction",
-        "at code that may change", "at a fault",     "at a signal",      "at the thread's end",
+        "in the next buffer",
+        "at full length",
+        "at a system call",
+        "at an unknown instruction",
+        "at code that may change",
+        "at a fault",
+        "at a signal",
+        "at the thread's end",
         "with a full code cache",
+        "at a restartable sequence",
     };
     const char *separator = "";
     fputs("  bursts end  ", out);

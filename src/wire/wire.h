@@ -63,6 +63,7 @@ enum wire_end {
     WIRE_END_SIGNAL,      /* a signal for the target arrived (end_detail: signal) */
     WIRE_END_EXIT,        /* thread or process ended */
     WIRE_END_SPACE,       /* no room for more translations */
+    WIRE_END_SEQUENCE,    /* a restartable sequence of the target's */
     WIRE_END_COUNT
 };
 

@@ -21,7 +21,8 @@ struct thread;
 int burst_enter(struct thread *t, ucontext_t *uc); /* nonzero: entered */
 int burst_signal_pending(const ucontext_t *uc);    /* a signal is pending that the target must handle first */
 void burst_reenter(struct thread *t, ucontext_t *uc); /* after a single step */
-/* The context is already the target's. Ends the burst and hands the buffer over. */
+/* Ends the burst and hands the buffer over. The context is already the target's. Records end at end_of_words;
+ * of the last one, last_insns instructions were executed (UINT32_MAX: all). detail: see enum wire_end. */
 void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *end_of_words,
                uint32_t last_insns);
 /* The thread is native, but its burst was not ended: libc jumped out of a system call that was made in it. */

@@ -388,7 +388,7 @@ int translate_possible(struct thread *t, uint64_t pc)
     if (rseq_learn((uint64_t)__builtin_thread_pointer()))
         regions_mark_stale(); /* the beginning of the sequence may have been translated */
     if (rseq_inside(pc, &t->translation.abort_pc))
-        return not_translated(t, WIRE_END_CODE, 0) != NULL;
+        return not_translated(t, WIRE_END_SEQUENCE, 0) != NULL;
     if (!cache_has_room())
         return not_translated(t, WIRE_END_SPACE, 0) != NULL;
     return 1;
