@@ -57,8 +57,8 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
     }
     if (code == -ENOENT)
         error_set(err, code,
-                  "the profile '%s' holds no distances yet: the program ended, or the recording was "
-                  "killed, too early",
+                  "the profile '%s' holds no distances: the program ended, or the recording was killed, too "
+                  "early; record again",
                   curve->profile);
     if (code == 0) {
         curve->references = h->total + cold;
@@ -110,7 +110,8 @@ static int compute_lines(struct profile *p, enum analysis_model model, struct an
         group->count[HIST_BINS - 1] = 0;
     }
     if (code == -ENOENT)
-        error_set(err, code, "the profile '%s' holds no distances yet: the recording was killed too early",
+        error_set(err, code,
+                  "the profile '%s' holds no distances: the recording was killed too early; record again",
                   curve->profile);
     if (code == 0 && !(touches >= 1 && touches < 0x1p63))
         code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);

@@ -187,7 +187,7 @@ static int read_counts(struct reading *r, uint64_t process, const uint8_t *bytes
         return error_set(err, code, "out of memory for the hotspots");
     if (code < 0)
         return error_set(err, code,
-                         "the profile '%s' is damaged (counts of sites): record again, or use a copy",
+                         "the profile '%s' is damaged (counts of sites): record again, or use a backup",
                          r->h->profile);
     return 0;
 }

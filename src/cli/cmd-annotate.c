@@ -95,7 +95,8 @@ static int take_operands(int argc, char **argv, struct arguments *a)
 {
     int n = argc - optind;
     if (n > 2)
-        return cli_misuse("annotate", "there are %d operands: a profile, and a function or source file", n);
+        return cli_misuse("annotate",
+                          "too many operands (%d): a profile and a function or source file are enough", n);
     a->profile = CLI_DEFAULT_PROFILE;
     if (n == 2 || (n == 1 && is_profile(argv[optind])))
         a->profile = argv[optind++];

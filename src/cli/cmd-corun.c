@@ -373,7 +373,7 @@ int cmd_corun(int argc, char **argv)
         return status;
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)
-        return cli_misuse("corun", "profiles expected");
+        return cli_misuse("corun", "no profile given");
     if (n * o.copies > STATCC_PROGRAMS)
         return cli_misuse("corun", "at most %u programs", STATCC_PROGRAMS);
     return run(&o, argv + optind, (uint32_t)n);

@@ -130,7 +130,7 @@ static int take_option(int opt, const char *value, struct arguments *a)
         a->by_function = strcmp(value, "function") == 0;
         a->by_phase = strcmp(value, "phase") == 0;
         if (!a->by_function && !a->by_phase)
-            return cli_misuse("diff", "'%s' is not what rows can be: function or phase", value);
+            return cli_misuse("diff", "--by %s: must be function or phase", value);
         return 0;
     case OPT_SIZE:
         a->sized = 1;
@@ -138,13 +138,13 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_LIMIT:
         a->limited = 1;
         return cli_parse_whole(value, UINT32_MAX, &a->limit) != 0
-                   ? cli_misuse("diff", "'%s' is not a number of rows", value)
+                   ? cli_misuse("diff", "--limit %s: must be a number of rows; 0: all", value)
                    : 0;
     default:
         if (a->nconditions == CONDITIONS_MAX)
-            return cli_misuse("diff", "more than %u conditions", CONDITIONS_MAX);
+            return cli_misuse("diff", "--fail-if: at most %u conditions", CONDITIONS_MAX);
         return parse_condition(value, &a->conditions[a->nconditions++]) != 0
-                   ? cli_misuse("diff", "'%s' is not a condition such as 'mr@1M > +0.5%%'", value)
+                   ? cli_misuse("diff", "--fail-if %s: must be a condition such as 'mr@1M > +0.5%%'", value)
                    : 0;
     }
 }

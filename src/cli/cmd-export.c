@@ -105,7 +105,7 @@ int cmd_export(int argc, char **argv)
     if (!o.input)
         return 2;
     if (!o.to)
-        return cli_misuse("export", "output format expected: use --to");
+        return cli_misuse("export", "no output format given: use --to");
     if (strcmp(o.to, "usf") == 0 && export_is_profile(o.input))
         return export_samples(o.input, o.output);
     return convert(&o);

@@ -128,30 +128,30 @@ static int take_option(int opt, const char *value, struct arguments *a)
         return 0;
     case OPT_SORT:
         if ((word = find_word(value, sort)) < 0)
-            return cli_misuse("hotspots", "'%s' is not an order: misses, ratio, refs, name or stall", value);
+            return cli_misuse("hotspots", "--sort %s: must be misses, ratio, refs, name or stall", value);
         a->view.sort = (enum report_hotspots_sort)word;
         return 0;
     case OPT_LIMIT:
         if (cli_parse_whole(value, UINT32_MAX, &number) != 0)
-            return cli_misuse("hotspots", "'%s' is not a number of rows", value);
+            return cli_misuse("hotspots", "--limit %s: must be a number of rows; 0: all", value);
         a->view.limit = (size_t)number;
         a->limited = 1;
         return 0;
     case OPT_PERCENT:
         if (parse_percent(value, &a->view.least_percent) != 0)
-            return cli_misuse("hotspots", "'%s' is not a percentage from 0 to 100", value);
+            return cli_misuse("hotspots", "--percent-limit %s: must be a percentage from 0 to 100", value);
         return 0;
     case OPT_COMM:
         a->question.comm = value;
         return 0;
     case OPT_TID:
         if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
-            return cli_misuse("hotspots", "'%s' is not a thread's number", value);
+            return cli_misuse("hotspots", "--tid %s: must be the number of a thread", value);
         a->question.tid = (uint32_t)number;
         return 0;
     case OPT_PHASE:
         if (cli_parse_whole(value, UINT32_MAX, &number) != 0 || number == 0)
-            return cli_misuse("hotspots", "'%s' is not a phase's number", value);
+            return cli_misuse("hotspots", "--phase %s: must be the number of a phase", value);
         a->question.phase = (uint32_t)number;
         return 0;
     case OPT_MACHINE:

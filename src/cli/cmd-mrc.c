@@ -130,18 +130,18 @@ int cmd_mrc(int argc, char **argv)
         switch (opt) {
         case OPT_MODEL:
             if (parse_model(optarg, &question.model) != 0)
-                return cli_misuse("mrc", "'%s' is not a model: lru, random or statstack", optarg);
+                return cli_misuse("mrc", "--model %s: must be lru, random or statstack", optarg);
             break;
         case OPT_SIZES:
             sizes = optarg;
             break;
         case OPT_THREAD:
             if (parse_number(optarg, UINT32_MAX, &question.tid) != 0)
-                return cli_misuse("mrc", "'%s' is not a thread's number", optarg);
+                return cli_misuse("mrc", "--thread %s: must be the number of a thread", optarg);
             break;
         case OPT_PHASE:
             if (parse_number(optarg, UINT32_MAX, &question.phase) != 0)
-                return cli_misuse("mrc", "'%s' is not a phase's number", optarg);
+                return cli_misuse("mrc", "--phase %s: must be the number of a phase", optarg);
             break;
         case OPT_FUNCTION:
             curve.function = optarg;
@@ -151,7 +151,7 @@ int cmd_mrc(int argc, char **argv)
             break;
         case OPT_WAYS:
             if (parse_number(optarg, CURVE_SETS_WAYS, &question.ways) != 0)
-                return cli_misuse("mrc", "'%s' is not a number of ways from 1 to %u", optarg,
+                return cli_misuse("mrc", "--ways %s: must be a whole number from 1 to %u", optarg,
                                   CURVE_SETS_WAYS);
             break;
         case 'h':

@@ -64,9 +64,9 @@ static int parse_caches(const char *text, struct place_options *o)
     for (o->ncaches = 0; *text; o->ncaches++) {
         size_t length = strcspn(text, ",");
         if (o->ncaches == ASSIGNMENT_CACHES)
-            return cli_misuse("place", "--caches: at most %u", ASSIGNMENT_CACHES);
+            return cli_misuse("place", "--caches: at most %u caches", ASSIGNMENT_CACHES);
         if (length == 0 || length >= sizeof part)
-            return cli_misuse("place", "--caches: an item is SIZE:CORES, such as 8M:4");
+            return cli_misuse("place", "--caches: each item must be SIZE:CORES, such as 8M:4");
         memcpy(part, text, length);
         part[length] = '\0';
         char *colon = strchr(part, ':');
@@ -79,7 +79,7 @@ static int parse_caches(const char *text, struct place_options *o)
         o->cache[o->ncaches].cores = (uint32_t)cores;
         text += length + (text[length] == ',');
     }
-    return o->ncaches ? 0 : cli_misuse("place", "--caches: expected, such as 8M:4");
+    return o->ncaches ? 0 : cli_misuse("place", "--caches: must list the caches, such as 8M:4,8M:4");
 }
 
 static int parse_option(int opt, const char *value, void *ctx)
@@ -241,7 +241,7 @@ int cmd_place(int argc, char **argv)
         return status;
     uint64_t n = (uint64_t)(argc - optind);
     if (n == 0)
-        return cli_misuse("place", "profiles expected");
+        return cli_misuse("place", "no profile given");
     if (n * o.copies > ASSIGNMENT_PROGRAMS)
         return cli_misuse("place", "at most %u programs", ASSIGNMENT_PROGRAMS);
     return run(&o, argv + optind, (uint32_t)n);

@@ -314,7 +314,7 @@ int cmd_sample(int argc, char **argv)
     if (status != 0)
         return status;
     if (argc - optind != 1)
-        return argc == optind ? cli_misuse("sample", "trace expected")
+        return argc == optind ? cli_misuse("sample", "no trace given")
                               : cli_misuse("sample", "one trace at a time, but '%s' follows '%s'",
                                            argv[optind + 1], argv[optind]);
     o.trace = argv[optind];

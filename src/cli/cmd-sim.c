@@ -162,9 +162,9 @@ static int parse_option(int opt, const char *value, struct sim_options *o)
 static int check_options(struct sim_options *o, size_t ntraces)
 {
     if (ntraces == 0)
-        return cli_misuse("sim", "trace expected");
+        return cli_misuse("sim", "no trace given");
     if (o->nconfigs == 0)
-        return cli_misuse("sim", "caches expected: use --cache");
+        return cli_misuse("sim", "no caches given: use --cache");
     o->time = o->bursts || o->period > 0;
     if (o->bursts && o->period > 0)
         return cli_misuse("sim", "--time-sample: either bursts or LENGTH:PERIOD");

@@ -92,7 +92,7 @@ const char *cli_one_trace(const char *command, int argc, char **argv)
     if (argc - optind == 1)
         return argv[optind];
     if (argc == optind)
-        cli_misuse(command, "trace expected");
+        cli_misuse(command, "no trace given");
     else
         cli_misuse(command, "one trace at a time, but '%s' follows '%s'", argv[optind + 1], argv[optind]);
     return NULL;
@@ -254,8 +254,8 @@ int cli_by_option(const char *command, const char *value, struct analysis_hotspo
             question->by = (enum analysis_by)found;
         else
             return cli_misuse(command,
-                              "'%s' is not a kind of row: function, line, module, insn, object or field, or "
-                              "one of the first four and object or field, such as function,object",
+                              "--by %s: must be function, line, module, insn, object or field, or one of the "
+                              "first four with object or field, such as function,object",
                               value);
         text += length;
         if (*text == '\0')

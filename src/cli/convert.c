@@ -89,8 +89,9 @@ static void print_amount(const struct convert_options *o, const struct trace_rea
 /* Checks after copying whether the input was complete: 0, or the exit status after a message. */
 static int check_input_end(const struct convert_options *o, const struct trace_reader *r, uint64_t references)
 {
-    const char *kept = o->partial ? "the references before were kept"
-                                  : "nothing was written; --partial keeps the references before";
+    const char *kept = o->partial
+                           ? "the references before that were kept"
+                           : "nothing was written; with --partial, the references before that are kept";
     struct error err;
     if (cli_interrupted()) {
         fprintf(stderr, "cachegram: interrupted after %" PRIu64 " references; %s\n", references, kept);

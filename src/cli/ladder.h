@@ -4,16 +4,15 @@
 #ifndef CACHEGRAM_CLI_LADDER_H
 #define CACHEGRAM_CLI_LADDER_H
 
-#define CLI_LADDER                                                                                        \
-    "Ways to record, from cheap to exact. Error: of the curve, in points of miss ratio, the median (and " \
-    "the\n"                                                                                               \
-    "largest) of seven programs of 1 to 2 s at cache sizes of 1K-16K and of 32K-8M:\n"                    \
-    "\n"                                                                                                  \
-    "                              CPU time              1K-16K        32K-8M\n"                          \
-    "  (default)                   5% more, and 1 s      0.24 (1.8)    0.04 (2.6)\n"                      \
-    "  --overhead 20               20% more, and 1 s     0.13 (2.1)    0.03 (2.0)\n"                      \
-    "  --mode count                1.3 to 4 times        0.07 (0.5)    0.11 (9.6)\n"                      \
-    "  --mode full --lines 1/16    10 to 45 times        0.42 (1.8)    0.04 (0.4)\n"                      \
+#define CLI_LADDER                                                                                          \
+    "Ways to record, from cheap to exact. Error: of the curve, in percentage points, the median (and the\n" \
+    "largest) of seven programs of 1 to 2 s at cache sizes of 1K-16K and of 32K-8M:\n"                      \
+    "\n"                                                                                                    \
+    "                              CPU time              1K-16K        32K-8M\n"                            \
+    "  (default)                   5% more, and 1 s      0.24 (1.8)    0.04 (2.6)\n"                        \
+    "  --overhead 20               20% more, and 1 s     0.13 (2.1)    0.03 (2.0)\n"                        \
+    "  --mode count                1.3 to 4 times        0.07 (0.5)    0.11 (9.6)\n"                        \
+    "  --mode full --lines 1/16    10 to 45 times        0.42 (1.8)    0.04 (0.4)\n"                        \
     "  --mode full                 25 to 60 times        exact\n"
 
 #endif

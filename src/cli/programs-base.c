@@ -109,7 +109,7 @@ static void fit_profile(const struct home *home, const struct cli_programs *prog
     char error[32] = "with unknown error";
     const struct cli_solo measured = {.cpi = {p->ns_per_instruction * home->hz * 1e-9}};
     if (!why && fit(&home->machine, &measured, programs, i, speed, &err) != 0)
-        why = "the measured time leaves no time for its references";
+        why = "the measured time is shorter than its references take";
     if (why) {
         snprintf(speed->why, sizeof speed->why, "default: %s", why);
         return;

@@ -347,7 +347,7 @@ int cmd_sample_bursts(int argc, char **argv)
             opt == '?' || opt == ':' ? cli_misuse_option("sample", opt, argv) : parse_option(opt, optarg, &o);
     }
     if (status == 0 && argc - optind != 1)
-        status = argc == optind ? cli_misuse("sample", "trace expected")
+        status = argc == optind ? cli_misuse("sample", "no trace given")
                                 : cli_misuse("sample", "one trace at a time, but '%s' follows '%s'",
                                              argv[optind + 1], argv[optind]);
     if (status == 0 && strcmp(argv[optind], "-") == 0)

@@ -615,7 +615,8 @@ static void warn_few_bursts(struct run *r, struct error *err)
     } else if (t->bursts == 0 && result->warning[0] == '\0' && drain_trouble(r->drain) == NULL) {
         double gap = (double)r->session.map->gap_ns * 1e-9;
         snprintf(result->nothing, sizeof(result->nothing), "%s, it took %.0f ms of CPU time; try --mode full",
-                 cpu < COLLECT_SHORT_GAPS * gap ? "too short to be sampled" : "no trigger fired in it",
+                 cpu < COLLECT_SHORT_GAPS * gap ? "too short to be sampled"
+                                                : "no burst happened to begin in it",
                  cpu * 1e3);
     }
 }
@@ -660,7 +661,7 @@ static void name_code(struct run *r)
     code.files = object_table_files(reduce_objects(r->reducer), &code.nfiles);
     reduce_describe(r->reducer, &code);
     if (profile_commit(r->profile, &err) < 0 || symbols_name(r->profile, &code, &err) < 0)
-        warn(r->result, "code was not named: %s", err.text);
+        warn(r->result, "functions and lines were not named: %s", err.text);
 }
 
 static void finish(struct run *r, int exit_status, double recorder_seconds)

@@ -170,7 +170,7 @@ int bandwidth_measure(struct machine *machine, uint32_t level, unsigned cores, d
                              (unsigned long long)into->size_bytes);
         char *memory = mmap(NULL, bytes * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED)
-            return error_set(err, -ENOMEM, "no memory for %u buffers of %zu bytes", n, bytes);
+            return error_set(err, -ENOMEM, "out of memory for %u buffers of %zu bytes", n, bytes);
         madvise(memory, bytes * n, MADV_HUGEPAGE);
         memset(memory, 1, bytes * n); /* otherwise all pages would map the zero page */
         for (unsigned i = 0; i < n; i++)

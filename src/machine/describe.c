@@ -225,8 +225,9 @@ int machine_read(const char *path, struct machine *machine, struct error *err)
     char *json = read_all(path, &size, err);
     if (!json)
         return errno == ENOENT ? -ENOENT : -EINVAL;
-    int code =
-        sqlite3_open(":memory:", &r.db) == SQLITE_OK ? 0 : error_set(err, -ENOMEM, "no memory for SQLite");
+    int code = sqlite3_open(":memory:", &r.db) == SQLITE_OK
+                   ? 0
+                   : error_set(err, -ENOMEM, "out of memory for SQLite");
     sqlite3_stmt *put = NULL;
     if (code == 0 &&
         (sqlite3_exec(r.db, "CREATE TABLE d(j)", NULL, NULL, NULL) != SQLITE_OK ||

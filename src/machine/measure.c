@@ -167,7 +167,8 @@ static int measure_latency(struct machine *m, const struct machine_probe *probe,
     uint32_t *order = malloc(largest / m->line_bytes * sizeof *order);
     int code = 0;
     if (buffer == MAP_FAILED || !order) {
-        code = error_set(err, -ENOMEM, "no memory for a buffer of %llu bytes", (unsigned long long)largest);
+        code =
+            error_set(err, -ENOMEM, "out of memory for a buffer of %llu bytes", (unsigned long long)largest);
     } else {
         madvise(buffer, largest, MADV_HUGEPAGE); /* if refused, the curve includes the TLB */
         random_seed(&random, 1);

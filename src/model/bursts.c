@@ -170,7 +170,7 @@ int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line
     }
     struct work *w = work_new(n, nbursts);
     if (!w)
-        return error_set(err, -ENOMEM, "no memory for the curve of %zu bursts", nbursts);
+        return error_set(err, -ENOMEM, "out of memory for the curve of %zu bursts", nbursts);
 
     model_rising_sizes(points, n, line_bytes, w->sizes, w->lines);
     reduce(w, bursts, nbursts, n);

@@ -40,7 +40,7 @@ int curve_bursts_statcache(const struct curve_burst *bursts, size_t nbursts, uns
         return code;
     struct work *w = calloc(1, sizeof *w);
     if (!w)
-        return error_set(err, -ENOMEM, "no memory for the StatCache curve of %zu bursts", nbursts);
+        return error_set(err, -ENOMEM, "out of memory for the StatCache curve of %zu bursts", nbursts);
 
     for (size_t b = 0; b < nbursts; b++) {
         if (bursts[b].references == 0 || bursts[b].weight <= 0)

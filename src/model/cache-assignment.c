@@ -63,7 +63,7 @@ static int grow(struct groups *g, struct error *err)
     larger.capacity = g->capacity ? 2 * g->capacity : 1024;
     larger.known = calloc(larger.capacity, sizeof *larger.known);
     if (!larger.known)
-        return error_set(err, -ENOMEM, "no memory for the costs of groups of programs");
+        return error_set(err, -ENOMEM, "out of memory for the costs of groups of programs");
     for (size_t i = 0; i < g->capacity; i++)
         if (g->known[i].used)
             *find(&larger, g->known[i].set, g->known[i].kind) = g->known[i];
@@ -132,7 +132,7 @@ static int solve_exact(struct groups *g, uint64_t *sets, struct error *err)
     const size_t size = (size_t)all + 1;
     double *best = malloc((p->ncaches + 1) * size * sizeof *best);
     uint32_t *taken = malloc(p->ncaches * size * sizeof *taken);
-    int code = best && taken ? 0 : error_set(err, -ENOMEM, "no memory for %zu assignments", size);
+    int code = best && taken ? 0 : error_set(err, -ENOMEM, "out of memory for %zu assignments", size);
     for (size_t set = 0; set < size && code == 0; set++)
         best[set] = set ? INFINITY : 0;
     for (uint32_t m = 0; m < p->ncaches && code == 0; m++) {

@@ -187,5 +187,5 @@ int watched_distances(const struct curve_burst *bursts, size_t nbursts, double *
     if (p)
         path_clear(p);
     free(p);
-    return code < 0 ? error_set(err, code, "no memory for the watched lines of %zu bursts", nbursts) : 0;
+    return code < 0 ? error_set(err, code, "out of memory for the watched lines of %zu bursts", nbursts) : 0;
 }

@@ -70,7 +70,7 @@ int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_b
     spectrum.distance = malloc(HIST_BINS * sizeof *spectrum.distance);
     spectrum.share = malloc(HIST_BINS * sizeof *spectrum.share);
     if (!spectrum.distance || !spectrum.share) {
-        code = error_set(err, -ENOMEM, "no memory for the StatCache model");
+        code = error_set(err, -ENOMEM, "out of memory for the StatCache model");
         goto out;
     }
     for (uint32_t bin = 0; bin < HIST_BINS; bin++) {

@@ -30,7 +30,7 @@ int statcc_curve_statstack(const struct hist *reuse, uint64_t dangling, struct s
         return error_set(err, -ENODATA, "no reuse distances to model");
     struct model_expectation *e = malloc(sizeof *e);
     if (!e)
-        return error_set(err, -ENOMEM, "no memory for the StatStack model");
+        return error_set(err, -ENOMEM, "out of memory for the StatStack model");
     model_expectation_fill(e, reuse, dangling);
     long double total = (long double)reuse->total + (long double)dangling;
     for (uint32_t b = 0; b <= HIST_BINS; b++) {

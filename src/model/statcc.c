@@ -343,7 +343,7 @@ int statcc_fit(const struct statcc_machine *machine, double measured_cpi, double
     }
     if (!(measured_cpi > least_base))
         return error_set(err, -ERANGE,
-                         "the measured %.3f cycles per instruction leave no time for its references",
+                         "the measured %.3f cycles per instruction are fewer than its references take",
                          measured_cpi);
     program->cpi_base = least_base;
     program->overlap = references / (measured_cpi - least_base);
@@ -364,7 +364,9 @@ int statcc_fit_two(const struct statcc_machine *machine, const double shared_lin
                          "the measured CPI does not rise with the miss ratio: the model cannot be fitted");
     double overlap = fmax(1, explained / measured), base = measured_cpi[0] - references[0] / overlap;
     if (!(base >= 0))
-        return error_set(err, -ERANGE, "the measured CPIs leave %.3f cycles for the instructions themselves",
+        return error_set(err, -ERANGE,
+                         "the measured CPIs leave %.3f cycles for the instructions without their misses: the "
+                         "model cannot be fitted",
                          base);
     program->overlap = overlap;
     program->cpi_base = base;

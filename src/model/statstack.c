@@ -93,7 +93,7 @@ int curve_statstack(const struct hist *reuse, uint64_t dangling, unsigned line_b
         return code;
     e = malloc(sizeof *e);
     if (!e)
-        return error_set(err, -ENOMEM, "no memory for the StatStack model");
+        return error_set(err, -ENOMEM, "out of memory for the StatStack model");
     model_expectation_fill(e, reuse, dangling);
     for (size_t i = 0; i < n; i++) {
         long double refs, goal = (long double)model_lines(&points[i], line_bytes) * total;

@@ -265,5 +265,6 @@ int curve_watched_statcache(const struct curve_burst *bursts, size_t nbursts, un
         allow_unobserved(w, bursts, nbursts, line_bytes, points, n);
     }
     work_free(w);
-    return code < 0 ? error_set(err, code, "no memory for the StatCache model of %zu bursts", nbursts) : 0;
+    return code < 0 ? error_set(err, code, "out of memory for the StatCache model of %zu bursts", nbursts)
+                    : 0;
 }

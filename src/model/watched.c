@@ -334,7 +334,7 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
         code = estimate_all(w, line_bytes, seed, points, n);
     }
     work_free(w);
-    return code < 0 ? error_set(err, code, "no memory for the curve of %zu watched bursts", nbursts) : 0;
+    return code < 0 ? error_set(err, code, "out of memory for the curve of %zu watched bursts", nbursts) : 0;
 }
 
 /* What each watched line contributes to Kaplan-Meier's estimate of the share that reaches `lines`: the step
@@ -370,7 +370,7 @@ int curve_watched_find_distances(const struct curve_burst *bursts, size_t nburst
     for (size_t b = 0; b < nbursts; b++)
         watches += bursts[b].nwatches;
     if (!(*distances = calloc(watches + 1, sizeof **distances)))
-        return error_set(err, -ENOMEM, "no memory for the curve of %zu watched bursts", nbursts);
+        return error_set(err, -ENOMEM, "out of memory for the curve of %zu watched bursts", nbursts);
     code = watched_distances(bursts, nbursts, *distances, err);
     if (code < 0) {
         free(*distances);
@@ -392,7 +392,7 @@ int curve_watched_far_by(const struct curve_burst *bursts, size_t nbursts, const
         return code;
     struct work *w = work_new(bursts, nbursts, 1);
     if (!w)
-        return error_set(err, -ENOMEM, "no memory for the curve of %zu watched bursts", nbursts);
+        return error_set(err, -ENOMEM, "out of memory for the curve of %zu watched bursts", nbursts);
     for (size_t b = 0; b < nbursts; b++)
         watches += bursts[b].nwatches;
     if (watches > 0)
@@ -498,5 +498,5 @@ int curve_watched_each(const struct curve_burst *bursts, const uint32_t *group, 
     }
     work_free(w);
     free(all);
-    return code < 0 ? error_set(err, code, "no memory for the curves of %zu bursts", nbursts) : 0;
+    return code < 0 ? error_set(err, code, "out of memory for the curves of %zu bursts", nbursts) : 0;
 }

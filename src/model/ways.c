@@ -176,7 +176,7 @@ int curve_ways(const struct curve_burst *bursts, size_t nbursts, unsigned line_b
     double survivors;
     struct seen *seen = list_seen(bursts, nbursts, &nseen, &survivors);
     if (!seen)
-        return error_set(err, -ENOMEM, "no memory for the curve of %zu bursts", nbursts);
+        return error_set(err, -ENOMEM, "out of memory for the curve of %zu bursts", nbursts);
     for (size_t i = 0; i < n; i++) {
         double lines = model_lines(&points[i], line_bytes);
         int level = level_of(lines, ways);

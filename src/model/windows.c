@@ -42,13 +42,13 @@ int curve_windows(const struct curve_window *windows, size_t nwindows, enum curv
     struct curve_point *own = calloc(n ? n : 1, sizeof *own);
     struct sums *sums = calloc(n ? n : 1, sizeof *sums);
     double w = 0, ww = 0, used = 0;
-    int code = h && own && sums ? 0 : error_set(err, -ENOMEM, "no memory for the windows' curves");
+    int code = h && own && sums ? 0 : error_set(err, -ENOMEM, "out of memory for the windows' curves");
     if (code == 0)
         memcpy(own, points, n * sizeof *own);
     for (size_t i = 0; i < nwindows && code == 0; i++) {
         const struct curve_window *window = &windows[i];
         if (!(window->weight >= 0) || !isfinite(window->weight)) {
-            code = error_set(err, -EINVAL, "a window has the weight %g", window->weight);
+            code = error_set(err, -EINVAL, "a window has weight %g: it must be 0 or more", window->weight);
             break;
         }
         if (window->n + window->dangling == 0 || window->weight == 0)

@@ -330,7 +330,7 @@ int pirate_new(const struct llc *llc, unsigned threads, uint64_t largest_bytes, 
         mmap(NULL, p->memory_bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int code = 0;
     if (mapped == MAP_FAILED) {
-        code = error_set(err, -ENOMEM, "no memory for a Pirate of %llu bytes",
+        code = error_set(err, -ENOMEM, "out of memory for a Pirate of %llu bytes",
                          (unsigned long long)largest_bytes);
     } else {
         uint64_t skip = (HUGE_BYTES - (uintptr_t)mapped % HUGE_BYTES) % HUGE_BYTES;

@@ -286,7 +286,7 @@ int pirating_intervals(struct pirating *p, struct meter *meter, struct error *er
     measure_span(&s);
     if (s.cannot_stop)
         pirating_note(p, "the program could not be stopped (another user's rights, or a debugger): it ran "
-                         "while the Pirate fetched its set");
+                         "while the Pirate fetched its data");
     pirating_take(p, 0, 0, NULL);
     target_end_hold(&s.target); /* still held if it could not be measured */
     if (o->argv) {

@@ -120,8 +120,8 @@ static int set_up_pirate(struct pirating *p, struct error *err)
     r->ticks_per_ns = pirate_ticks_per_ns(p->pirate);
     r->huge_pages = pirate_has_huge_pages(p->pirate);
     if (!r->huge_pages)
-        pirating_note(p, "no huge pages: the Pirate's set may be distributed unevenly over the cache's sets, "
-                         "and occupy less of it");
+        pirating_note(p, "no huge pages: the Pirate's data may be distributed unevenly over the cache's "
+                         "sets, and occupy less of it");
     return 0;
 }
 

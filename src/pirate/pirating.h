@@ -56,7 +56,7 @@ struct pirating_result {
                        reports */
     uint64_t
         disturbed; /* likewise, since the program, or we, had been stopped (Ctrl-Z) or continued meanwhile */
-    double stopped_share;   /* of the time: the program was held while the Pirate fetched its set; NaN: whole
+    double stopped_share;   /* of the time: the program was held while the Pirate fetched its data; NaN: whole
                                runs */
     double cachegram_share; /* likewise: this process, without the Pirate, ran on a CPU that the program could
                          have used */

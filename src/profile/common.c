@@ -68,7 +68,7 @@ int profile_fail(const struct profile *p, struct error *err)
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy",
+        return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a backup",
                          p->path, why);
     case SQLITE_FULL:
         return error_set(err, -ENOSPC,
@@ -101,7 +101,7 @@ int profile_fail(const struct profile *p, struct error *err)
     default:
         /* While reading, this is a missing table or column. */
         if (!p->writing)
-            return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a copy",
+            return error_set(err, -EINVAL, "the profile '%s' is damaged (%s): record again, or use a backup",
                              p->path, why);
         return error_set(err, -EIO, "cannot write the profile '%s' (%s)", p->path, why);
     }

@@ -79,7 +79,7 @@ static int check_header(struct profile *p, struct error *err)
                          "'%s' is not a cachegram profile: name a file made by 'cachegram record'", p->path);
     if (size < HEADER_BYTES)
         return error_set(err, -EINVAL,
-                         "the profile '%s' is truncated (%lld bytes): record again, or use a copy", p->path,
+                         "the profile '%s' is truncated (%lld bytes): record again, or use a backup", p->path,
                          size);
     if (big_endian(header + HEADER_APPLICATION_ID) != PROFILE_APPLICATION_ID)
         return error_set(err, -EINVAL,
@@ -94,7 +94,7 @@ static int check_header(struct profile *p, struct error *err)
                          p->path, version, PROFILE_SCHEMA_VERSION);
     if (version == 0)
         return error_set(err, -EINVAL,
-                         "the profile '%s' is damaged (no format version): record again, or use a copy",
+                         "the profile '%s' is damaged (no format version): record again, or use a backup",
                          p->path);
     if (version < PROFILE_SCHEMA_VERSION)
         return error_set(err, -EPROTO,
@@ -133,7 +133,7 @@ static int check_whole(struct profile *p, struct error *err)
     /* SQLite rounds the size up to pages, so that it would not notice a truncated last page. */
     if (size < pages * page_bytes)
         return error_set(err, -EINVAL,
-                         "the profile '%s' is truncated (%lld bytes of %lld): record again, or use a copy",
+                         "the profile '%s' is truncated (%lld bytes of %lld): record again, or use a backup",
                          p->path, size, pages * page_bytes);
 
     sqlite3_stmt *s = NULL;
@@ -145,8 +145,8 @@ static int check_whole(struct profile *p, struct error *err)
         const char *text = (const char *)sqlite3_column_text(s, 0);
         if (!text || strcmp(text, "ok") != 0) {
             /* The result may span lines ("*** in database main ***", then the finding). */
-            code =
-                error_set(err, -EINVAL, "the profile '%s' is damaged: record again, or use a copy", p->path);
+            code = error_set(err, -EINVAL, "the profile '%s' is damaged: record again, or use a backup",
+                             p->path);
         }
     }
     sqlite3_finalize(s);
@@ -473,7 +473,7 @@ static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct 
         if (hist_blob_decode(bytes, (size_t)sqlite3_column_bytes(s, 1), h) != 0 || h->total != total)
             code = error_set(err, -EINVAL,
                              "the profile '%s' is damaged (the '%s' histogram of burst %" PRIu64
-                             "): record again, or use a copy",
+                             "): record again, or use a backup",
                              p->path, kind, burst);
     }
     sqlite3_reset(s);

@@ -118,7 +118,7 @@ int profile_time_window_stack(struct profile *p, uint64_t id, struct hist *stack
     else if (hist_blob_decode(sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0), stack) != 0)
         code = error_set(err, -EINVAL,
                          "the profile '%s' is damaged (the distances of window %" PRIu64
-                         "): record again, or use a copy",
+                         "): record again, or use a backup",
                          p->path, id);
     sqlite3_reset(s);
     return code;

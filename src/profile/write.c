@@ -432,7 +432,7 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
     sqlite3_bind_int64(s, 8, (sqlite3_int64)watch->id);
     int code = step_done(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)
-        code = error_set(err, -ENOENT, "the profile '%s' holds no watch %llu", p->path,
+        code = error_set(err, -ENOENT, "the profile '%s' holds no watched line %llu", p->path,
                          (unsigned long long)watch->id);
     return code;
 }

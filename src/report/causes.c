@@ -127,7 +127,8 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
     if (n < c->n)
         fprintf(out, "and %zu more (--limit, --percent-limit)\n", c->n - n);
     if (usual)
-        fputs("\n~: few reuses were sampled; evictors are taken to be those that miss, in proportion.\n",
+        fputs("\n~: too few reuses were sampled; these misses are divided among all data in proportion to "
+              "its own misses.\n",
               out);
     put_conflicts_text(out, c);
 }

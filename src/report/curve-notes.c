@@ -38,7 +38,8 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
 {
     double unseen = 100 * curve_unseen_share(curve->bursts);
     if (curve->bursts == 0 && curve->full_references)
-        fprintf(out, "%sno burst fell into what came after the first references: that part is missing\n",
+        fprintf(out,
+                "%sno burst was recorded after the first references: the curve lacks the rest of the run\n",
                 lead);
     if (curve->bursts == 0)
         return;
@@ -61,11 +62,13 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
     }
     if (part(curve->unwatched, curve->watches) >= MANY_UNWATCHED)
         fprintf(out,
-                "%s%.0f%% of the lines chosen could not be watched; they are assumed to be like the others\n",
+                "%s%.0f%% of the lines chosen could not be watched; they are assumed to be reused like the "
+                "others\n",
                 lead, 100 * part(curve->unwatched, curve->watches));
     if (part(curve->censored, curve->watches) >= MANY_CENSORED)
         fprintf(out,
-                "%s%.0f%% of the watched lines were censored: estimates for large caches are less precise\n",
+                "%s%.0f%% of the watched lines were censored (not observed until their next touch): "
+                "estimates for large caches are less precise\n",
                 lead, 100 * part(curve->censored, curve->watches));
     if (curve->clock_error > LARGE_CLOCK_ERROR)
         fprintf(out, "%sthe reference clock may be wrong by %.0f%%, and so may long reuse distances\n", lead,

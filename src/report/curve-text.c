@@ -83,7 +83,8 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         if (!curve->full)
             fputs("\nWithout an interval: too few misses were seen for one.\n", out);
     } else if (unknown && curve->lines_rate < 1)
-        fputs("\nNot enough samples: these sizes are fewer than eight lines of the sample.\n", out);
+        fputs("\nNot enough samples: caches of these sizes hold fewer than eight lines of the sample.\n",
+              out);
     else if (unknown)
         fputs("\nNot enough samples: neither bursts nor watched lines reach these sizes; only the bounds are "
               "known.\n",

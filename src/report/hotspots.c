@@ -377,7 +377,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             "not\ncounted by phase.\n",
             out);
     if (h->own_malloc)
-        fputs("\nNote: a program has a malloc of its own: its blocks are not known.\n", out);
+        fputs("\nNote: a program has its own malloc, whose blocks are not known.\n", out);
     if (h->other_bursts)
         fprintf(out, "\nNote: %zu more bursts have no counts of their code, to keep the profile small.\n",
                 h->other_bursts);

@@ -30,11 +30,11 @@ static const struct {
     const char *name, *meaning;
     double least_share; /* share of all triggers from which on it is reported; 0: always */
 } trouble_counters[] = {
-    {"skipped_buffer", "triggers ignored, as the recorder had no free buffer: record with fewer bursts",
-     0.02},
+    {"skipped_buffer",
+     "triggers ignored, as the recorder had no free buffer: record with a smaller --overhead", 0.02},
     {"skipped_code", "triggers ignored, in code that cannot be translated", 0.02},
     {"skipped_busy", "triggers ignored, at moments when a burst could not begin safely", 0.05},
-    {"skipped_gs", "triggers ignored, in threads that use the GS base themselves", 0},
+    {"skipped_gs", "triggers ignored, in threads that use the GS register themselves", 0},
     {"flushes",
      "times that all translated code was discarded, as code was mapped or unmapped or the code cache was "
      "full",
@@ -119,7 +119,7 @@ static void put_ends(FILE *out, const struct analysis_summary *s)
             continue;
         double share = 100 * (double)s->end[code] / (double)s->bursts;
         fprintf(out, share >= 1 ? "%s%.0f%% %s" : "%s%.1f%% %s", separator, share,
-                code < sizeof words / sizeof words[0] ? words[code] : "ended otherwise");
+                code < sizeof words / sizeof words[0] ? words[code] : "for another reason");
         separator = ", ";
     }
     putc('\n', out);
@@ -194,7 +194,7 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
         fprintf(out, "  time        %.3f s of CPU time, %.3f s elapsed\n", s->cpu_seconds, s->wall_seconds);
     put_overhead(out, s, curve->full_references != 0);
     if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
-        fprintf(out, "  starts      %.3f s of CPU time were the agent's start in %zu process%s\n",
+        fprintf(out, "  starts      %.3f s of CPU time to load the agent into %zu process%s\n",
                 s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
     if (s->memory_bytes > 0 && verbose)
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));

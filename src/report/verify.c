@@ -149,7 +149,7 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
     }
     putc('\n', out);
     if (e.estimated == 0)
-        fputs("No point has an estimate: not enough samples.\n", out);
+        fputs("No size has an estimate: not enough samples.\n", out);
     else
         fprintf(out,
                 "Mean absolute error %.3f percentage points over %zu sizes, largest %.3f at %s; the interval "

@@ -79,7 +79,7 @@ struct setdist *setdist_new(struct error *err)
         return s;
     }
     setdist_free(s);
-    error_set(err, -ENOMEM, "no memory for the distances within sets");
+    error_set(err, -ENOMEM, "out of memory for the distances within sets");
     return NULL;
 }
 

@@ -37,7 +37,7 @@ int setsample_new(const struct sim_config *config, double share, struct setsampl
 {
     struct sim *sim = NULL;
     if (!(share > 0 && share <= 1))
-        return error_set(err, -EINVAL, "the share of sets is above 0 and at most 1");
+        return error_set(err, -EINVAL, "the share of sets must be above 0 and at most 1");
     if (config->straddle_once)
         return error_set(err, -EINVAL, "with a sample of sets, straddling references cannot be one access");
     int code = sim_new(config, &sim, err);
@@ -61,7 +61,7 @@ int setsample_new(const struct sim_config *config, double share, struct setsampl
     if (!s || !s->groups) {
         free(s);
         sim_free(sim);
-        return error_set(err, -ENOMEM, "no memory for sampling");
+        return error_set(err, -ENOMEM, "out of memory for sampling");
     }
     s->sim = sim;
     s->ngroups = common;

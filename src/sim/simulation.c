@@ -15,7 +15,7 @@ static int check_level(const struct sim_config *config, uint32_t l, struct error
         return error_set(err, -EINVAL, "level %u: the size is not a multiple of the line size, %u bytes",
                          l + 1, config->line_bytes);
     if (lines > SIM_LINES)
-        return error_set(err, -EINVAL, "level %u: a cache has at most 2^30 lines", l + 1);
+        return error_set(err, -EINVAL, "level %u: a cache must have at most 2^30 lines", l + 1);
     uint64_t ways = level->ways ? level->ways : lines;
     if (ways > lines || lines % ways)
         return error_set(err, -EINVAL, "level %u: %llu lines cannot be divided into sets of %llu ways", l + 1,
@@ -38,11 +38,11 @@ static int check_level(const struct sim_config *config, uint32_t l, struct error
 static int check(const struct sim_config *config, struct error *err)
 {
     if (config->levels < 1 || config->levels > SIM_LEVELS)
-        return error_set(err, -EINVAL, "a hierarchy has 1 to %u levels", SIM_LEVELS);
+        return error_set(err, -EINVAL, "a hierarchy must have 1 to %u levels", SIM_LEVELS);
     if (config->cores < 1 || config->cores > SIM_CORES)
-        return error_set(err, -EINVAL, "there are 1 to %u cores", SIM_CORES);
+        return error_set(err, -EINVAL, "there must be 1 to %u cores", SIM_CORES);
     if (config->line_bytes < 16 || config->line_bytes > 4096 || config->line_bytes & (config->line_bytes - 1))
-        return error_set(err, -EINVAL, "the line size is a power of two from 16 to 4096 bytes");
+        return error_set(err, -EINVAL, "the line size must be a power of two from 16 to 4096 bytes");
     if (config->straddle_once && config->cores > 1 && !config->incoherent)
         return error_set(err, -EINVAL, "between coherent cores straddling references cannot be one access");
     for (uint32_t l = 0; l < config->levels; l++) {
@@ -71,7 +71,7 @@ int sim_new(const struct sim_config *config, struct sim **result, struct error *
         return code;
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)
-        return error_set(err, -ENOMEM, "no memory for the simulation");
+        return error_set(err, -ENOMEM, "out of memory for the simulation");
     sim->config = *config;
     while (sim->private_levels < config->levels && !config->level[sim->private_levels].shared)
         sim->private_levels++;
@@ -79,7 +79,7 @@ int sim_new(const struct sim_config *config, struct sim **result, struct error *
     for (uint32_t l = sim->private_levels; l < config->levels; l++) {
         if (make_cache(sim, &sim->shared_cache[l], l, 0) != 0) {
             sim_free(sim);
-            return error_set(err, -ENOMEM, "no memory for a simulated cache of level %u", l + 1);
+            return error_set(err, -ENOMEM, "out of memory for a simulated cache of level %u", l + 1);
         }
     }
     *result = sim;
@@ -114,7 +114,7 @@ static int add_core(struct sim *sim, uint32_t core, struct error *err)
             for (uint32_t l = 0; caches && l < sim->private_levels; l++)
                 cache_clear(&caches[l]);
             free(caches);
-            return error_set(err, code, "no memory for the caches of core %u", core);
+            return error_set(err, code, "out of memory for the caches of core %u", core);
         }
         sim->private_cache[core] = caches;
     }

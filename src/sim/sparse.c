@@ -100,7 +100,7 @@ static void measure_window(struct sampler *s, uint64_t now)
 static int check(const struct sparse_config *config, struct error *err)
 {
     if (config->window < 1 || config->window > FAR / 4)
-        return error_set(err, -EINVAL, "a window has at least one reference");
+        return error_set(err, -EINVAL, "a window must have at least one reference");
     if (!(config->hibernate >= 0 && config->hibernate < 0x1p62))
         return error_set(err, -EINVAL, "hibernation must not be negative");
     if (!(config->samples > 0 && config->samples <= (double)config->window))
@@ -139,7 +139,7 @@ static void find_next_event(struct sparse *s)
 
 int sparse_new_set(const struct sparse_config *configs, size_t n, struct sparse **result, struct error *err)
 {
-    int code = n >= 1 && n < UINT32_MAX ? 0 : error_set(err, -EINVAL, "at least one sampler");
+    int code = n >= 1 && n < UINT32_MAX ? 0 : error_set(err, -EINVAL, "there must be at least one sampler");
     for (size_t i = 0; i < n && code == 0; i++)
         code = check(&configs[i], err);
     if (code != 0)
@@ -157,7 +157,7 @@ int sparse_new_set(const struct sparse_config *configs, size_t n, struct sparse 
         code = begin(&s->samplers[i], &configs[i]);
     if (code != 0) {
         sparse_free(s);
-        return error_set(err, code, "no memory for the sampler");
+        return error_set(err, code, "out of memory for the sampler");
     }
     find_next_event(s);
     *result = s;
@@ -367,7 +367,7 @@ int sparse_run(struct sparse *s, const uint64_t *accesses, size_t n, struct erro
     }
     for (size_t i = 0; i < s->nsamplers; i++)
         measure_window(&s->samplers[i], s->now);
-    return code == 0 ? 0 : error_set(err, code, "no memory for more samples");
+    return code == 0 ? 0 : error_set(err, code, "out of memory for more samples");
 }
 
 const struct sparse_sample *sparse_samples_of(const struct sparse *s, size_t which, size_t *n)

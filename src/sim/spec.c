@@ -80,13 +80,13 @@ int sim_spec_parse(const char *text, uint32_t *level, struct sim_level *cache, s
                 return error_set(err, code, "'%.64s': %.512s", text, why.text);
         } else if (i == 2) {
             if (parse_ways(field, &parsed.ways) != 0)
-                return error_set(err, -EINVAL, "'%s': '%s' is not a number of ways, nor 'full'", text, field);
+                return error_set(err, -EINVAL, "'%s': '%s' is not a number of ways or 'full'", text, field);
         } else if (parse_word(field, &parsed, &seen) != 0) {
-            return error_set(
-                err, -EINVAL,
-                "'%s': '%s' is no policy (lru, random, fifo, plru, nehalem, rrip, icelake), nor inclusive, "
-                "exclusive, non-inclusive, shared, private; or is given twice",
-                text, field);
+            return error_set(err, -EINVAL,
+                             "'%s': '%s' is not a policy (lru, random, fifo, plru, nehalem, rrip, icelake) "
+                             "or one of inclusive, exclusive, non-inclusive, shared, private, or a word of "
+                             "the same kind came before it",
+                             text, field);
         }
     }
     *level = number;

@@ -120,7 +120,7 @@ struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err)
     }
 fail:
     stackdist_free(sd);
-    error_set(err, -ENOMEM, "no memory for the stack distances of %llu lines",
+    error_set(err, -ENOMEM, "out of memory for the stack distances of %llu lines",
               (unsigned long long)expected_lines);
     return NULL;
 }

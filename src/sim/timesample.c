@@ -59,7 +59,8 @@ int timesample_new(const struct timesample_config *config, struct timesample **r
     struct sim *sim;
     if ((config->period || config->length) &&
         (config->length < 1 || config->length > config->period || config->period > UINT64_MAX / 4))
-        return error_set(err, -EINVAL, "a sample is at least 1 access long and not longer than the period");
+        return error_set(err, -EINVAL,
+                         "a sample must be at least 1 access long and not longer than the period");
     int code = sim_new(&cache, &sim, err); /* checks the geometry */
     if (code != 0)
         return code;
@@ -73,7 +74,7 @@ int timesample_new(const struct timesample_config *config, struct timesample **r
     }
     if (!t || !t->life) {
         timesample_free(t);
-        return error_set(err, -ENOMEM, "no memory for sampling");
+        return error_set(err, -ENOMEM, "out of memory for sampling");
     }
     if (config->period)
         draw_place(t);
@@ -96,7 +97,7 @@ static int begin_sample(struct timesample *t, struct error *err)
     cache_clear(&t->cache);
     memset(&t->cache, 0, sizeof t->cache);
     if (cache_init(&t->cache, &level, t->config.line_bytes, 0) != 0)
-        return error_set(err, -ENOMEM, "no memory for a cache to sample with");
+        return error_set(err, -ENOMEM, "out of memory for a cache to sample with");
     t->open = 1;
     t->count.samples++;
     t->at_begin = t->count;

@@ -33,7 +33,7 @@ static int map_file(struct disassembler *d, const char *path, struct error *err)
     if (fstat(fd, &st) != 0)
         code = cannot_read(path, -errno, err);
     else if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof d->header)
-        code = error_set(err, -EINVAL, "'%s' is no program or library", path);
+        code = error_set(err, -EINVAL, "'%s' is not a program or library", path);
     if (code == 0) {
         d->size = (size_t)st.st_size;
         void *bytes = mmap(NULL, d->size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -67,9 +67,9 @@ struct disassembler *disassembler_open(const char *path, struct error *err)
         memcpy(&d->header, d->bytes, sizeof d->header);
         if (memcmp(d->header.e_ident, ELFMAG, SELFMAG) != 0 || d->header.e_ident[EI_CLASS] != ELFCLASS64 ||
             d->header.e_machine != EM_X86_64)
-            code = error_set(err, -EINVAL, "'%s' is no x86-64 program or library", path);
+            code = error_set(err, -EINVAL, "'%s' is not an x86-64 program or library", path);
         else if (!start(d))
-            code = error_set(err, -EINVAL, "the disassembler does not start");
+            code = error_set(err, -EINVAL, "the disassembler cannot be started");
     }
     if (code == 0)
         return d;

@@ -46,10 +46,11 @@ static int read_header(struct trace_reader *r, struct error *err)
     if (have < 0)
         return (int)have;
     if ((size_t)have < sizeof(header))
-        return error_set(err, -EBADMSG, "%s is cut off in its header", r->in.path);
+        return error_set(err, -EBADMSG, "%s is truncated in its header", r->in.path);
     memcpy(&header, r->in.buffer + r->in.at, sizeof(header));
     if (header.version > CGTRACE_VERSION)
-        return error_set(err, -EPROTO, "%s is of version %u of the format, this program reads up to %u",
+        return error_set(err, -EPROTO,
+                         "%s is of version %u of the format, this program reads up to %u: update cachegram",
                          r->in.path, header.version, CGTRACE_VERSION);
     if (header.source_bytes > CGTRACE_SOURCE_MAX)
         return error_set(err, -EBADMSG, "%s is damaged in its header", r->in.path);
@@ -239,7 +240,7 @@ static int begin_block(struct trace_reader *r, struct error *err)
     if (have < 0)
         return (int)have;
     if (have == 0)
-        return trace_damaged(r, "cut off after reference %llu: its recording did not complete",
+        return trace_damaged(r, "truncated after reference %llu: its recording did not complete",
                              (unsigned long long)o->next);
     if ((size_t)have >= sizeof(uint32_t) &&
         memcmp(r->in.buffer + r->in.at, &(uint32_t){CGTRACE_INDEX}, 4) == 0)
@@ -248,7 +249,7 @@ static int begin_block(struct trace_reader *r, struct error *err)
     if (have < 0)
         return (int)have;
     if ((size_t)have < sizeof(b))
-        return trace_damaged(r, "cut off at byte %llu, after reference %llu", offset,
+        return trace_damaged(r, "truncated at byte %llu, after reference %llu", offset,
                              (unsigned long long)o->next);
     memcpy(&b, r->in.buffer + r->in.at, sizeof(b));
     if (!block_is_sound(&b) || b.first != o->next)
@@ -259,7 +260,7 @@ static int begin_block(struct trace_reader *r, struct error *err)
     if (have < 0)
         return (int)have;
     if ((size_t)have < n)
-        return trace_damaged(r, "cut off at byte %llu, after reference %llu", offset,
+        return trace_damaged(r, "truncated at byte %llu, after reference %llu", offset,
                              (unsigned long long)o->next);
     int status = expand(r, &b, streams);
     if (status == -ENOMEM)

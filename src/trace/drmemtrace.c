@@ -125,7 +125,7 @@ static int next(struct trace_reader *r, struct error *err)
         if (have == 0)
             break;
         if (have < (int64_t)RECORD_BYTES) {
-            trace_damaged(r, "cut off at byte %llu", offset);
+            trace_damaged(r, "truncated at byte %llu", offset);
             break;
         }
         struct record record = get(r->in.buffer + r->in.at);

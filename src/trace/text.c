@@ -49,7 +49,7 @@ int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *
             for (size_t i = 0; i < length; i++)
                 shown[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
             shown[length] = '\0';
-            trace_damaged(r, "line %llu is not of the format: '%s'", (unsigned long long)*line_number, shown);
+            trace_damaged(r, "line %llu cannot be read: '%s'", (unsigned long long)*line_number, shown);
             return r->arrays->n > 0;
         }
         r->info.skipped += used == 0;

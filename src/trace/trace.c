@@ -61,7 +61,9 @@ static int open_reader(struct trace_reader *r, const char *path, const char *for
 {
     if (format != NULL && ((r->format = find_format(format)) == NULL || r->format->next == NULL)) {
         r->format = NULL;
-        return error_set(err, -EINVAL, "'%s' is not a format that can be read", format);
+        return error_set(err, -EINVAL,
+                         "'%s' is not a format that can be read; 'cachegram import --help' lists them",
+                         format);
     }
     int status = trace_input_open(&r->in, path, err);
     if (status < 0)
@@ -201,7 +203,9 @@ struct trace_writer *trace_create(const char *path, const struct trace_create_op
 {
     const struct trace_format *format = find_format(options->format != NULL ? options->format : "cachegram");
     if (format == NULL || format->write == NULL) {
-        error_set(err, -EINVAL, "'%s' is not a format that can be written", options->format);
+        error_set(err, -EINVAL,
+                  "'%s' is not a format that can be written; 'cachegram export --help' lists them",
+                  options->format);
         return NULL;
     }
     struct trace_writer *w = calloc(1, sizeof(*w));

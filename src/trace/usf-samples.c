@@ -57,7 +57,7 @@ static int get_number(struct trace_reader *r, size_t bytes, uint64_t *number, st
     if (have < 0)
         return (int)have;
     if ((size_t)have < bytes)
-        return trace_damaged(r, "cut off at byte %llu", offset);
+        return trace_damaged(r, "truncated at byte %llu", offset);
     *number = 0;
     memcpy(number, r->in.buffer + r->in.at, bytes);
     r->in.at += bytes;

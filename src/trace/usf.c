@@ -63,19 +63,20 @@ static int open_read(struct trace_reader *r, struct error *err)
     memcpy(&length, at + USF_MAGIC_BYTES, sizeof(length));
     size_t whole = USF_MAGIC_BYTES + sizeof(length) + (size_t)length;
     if (length < USF_HEADER_BYTES || length > USF_HEADER_MAX)
-        return error_set(err, -EBADMSG, "%s is damaged in its header, or of a machine of another byte order",
+        return error_set(err, -EBADMSG,
+                         "%s is damaged in its header, or comes from a machine of another byte order",
                          r->in.path);
     have = trace_input_need(&r->in, whole, err);
     if (have < 0)
         return (int)have;
     if ((size_t)have < whole)
-        return error_set(err, -EBADMSG, "%s is cut off in its header", r->in.path);
+        return error_set(err, -EBADMSG, "%s is truncated in its header", r->in.path);
     at = r->in.buffer + r->in.at + USF_MAGIC_BYTES + sizeof(length);
     memcpy(&version, at, 2);
     memcpy(&compression, at + 2, 2);
     memcpy(&u->flags, at + 4, 4);
     if ((u->flags & USF_FLAG_NATIVE_ENDIAN) == 0)
-        return error_set(err, -EBADMSG, "%s is of a machine of another byte order", r->in.path);
+        return error_set(err, -EBADMSG, "%s comes from a machine of another byte order", r->in.path);
     if (version != USF_VERSION)
         return error_set(err, -EPROTO, "%s is of version %u of the format, this program reads 0.2",
                          r->in.path, version);
@@ -137,7 +138,7 @@ int usf_get_access(struct trace_reader *r, struct error *err)
     if (have == 0 && (u->flags & USF_FLAG_TRACE) != 0)
         return 0;
     if ((size_t)have < n)
-        return trace_damaged(r, "cut off at byte %llu", offset);
+        return trace_damaged(r, "truncated at byte %llu", offset);
     const uint8_t *at = r->in.buffer + r->in.at;
     if ((u->flags & USF_FLAG_DELTA) != 0) {
         get_delta(&u->last, at);
@@ -177,7 +178,7 @@ static int get_event(struct trace_reader *r, struct error *err)
         if (have < 0)
             return (int)have;
         if (have < 8)
-            return trace_damaged(r, "cut off at byte %llu", offset);
+            return trace_damaged(r, "truncated at byte %llu", offset);
         r->in.at += 8; /* the time */
         u->burst = 1;
     }

@@ -60,7 +60,7 @@ static int prepare(struct experiment *x, struct error *err)
     struct stackset_options options = {.line_bytes = line_bytes, .nlines = 1, .rate = 1, .workers = 1};
     size_t n = 2 * (size_t)x->repeats + 1, at = 0;
     struct sparse_config *configs = calloc(n, sizeof *configs);
-    int code = configs ? 0 : error_set(err, -ENOMEM, "no memory for %zu samplers", n);
+    int code = configs ? 0 : error_set(err, -ENOMEM, "out of memory for %zu samplers", n);
     for (int setting = 0; setting < SETTINGS && code == 0; setting++) {
         for (uint64_t i = 0; i < repeats_of(x, setting); i++, at++) {
             configs[at] = config_of(setting);
@@ -70,7 +70,7 @@ static int prepare(struct experiment *x, struct error *err)
     if (code == 0)
         code = size_parse_list(SIZES, &x->sizes, &x->nsizes, err);
     if (code == 0 && !(x->points = calloc(x->nsizes, sizeof *x->points)))
-        code = error_set(err, -ENOMEM, "no memory for a curve");
+        code = error_set(err, -ENOMEM, "out of memory for a curve");
     for (size_t i = 0; i < x->nsizes && code == 0; i++)
         x->points[i].size_bytes = (double)x->sizes[i];
     if (code == 0)
@@ -162,7 +162,7 @@ static int print_sampler(struct experiment *x, size_t which, struct error *err)
     const struct sparse_window *windows = sparse_windows_of(x->sparse, which, &nwindows);
     struct curve_window *curves = calloc(nwindows + 1, sizeof *curves);
     uint64_t *distances = calloc(nsamples + 1, sizeof *distances), awake = 0;
-    int code = curves && distances ? 0 : error_set(err, -ENOMEM, "no memory for the samples");
+    int code = curves && distances ? 0 : error_set(err, -ENOMEM, "out of memory for the samples");
     for (size_t w = 0; w < nwindows && code == 0; w++) {
         curves[w] =
             (struct curve_window){.distances = distances + finite, .weight = (double)windows[w].length};

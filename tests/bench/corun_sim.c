@@ -179,7 +179,7 @@ int corun_run(const struct corun_config *config, const struct corun_stream *stre
     run.cores = calloc(n, sizeof *run.cores);
     if (!run.cores) {
         sim_free(run.sim);
-        return error_set(err, -ENOMEM, "no memory for %u cores", n);
+        return error_set(err, -ENOMEM, "out of memory for %u cores", n);
     }
     for (uint32_t i = 0; i < n; i++) {
         run.cores[i].stream = &streams[i];

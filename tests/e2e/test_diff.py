@@ -109,7 +109,7 @@ def test_condition_without_samples(burst):
 @pytest.mark.parametrize("condition", ["", "mr", "mr@", "mr@1M", "mr@1M >", "mr@1M > x", "mr@1M > +", "mr@1M => 3", "mr@0 > 1",
                                        "mr@1M > 5% x", "mr@1M > nan", "ipc@1M > 1"])
 def test_wrong_condition(full, condition):
-    assert "is not a condition" in one_line(cachegram("diff", "--fail-if", condition, full, full), 2)
+    assert "must be a condition" in one_line(cachegram("diff", "--fail-if", condition, full, full), 2)
 
 
 def test_wrong_usage(full, tmp_path):

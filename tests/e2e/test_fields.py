@@ -148,7 +148,7 @@ def test_debug_information(way, cachegram, tmp_path):
 def test_wrong_usage(wrong, cachegram):
     for command in ("hotspots", "causes"):
         result = run([cachegram, command, "--by", wrong])
-        assert (result.status, result.out) == (2, b"") and b"is not a kind of row" in result.err
+        assert (result.status, result.out) == (2, b"") and b"must be function, line" in result.err
 
 
 def test_damaged(program, cachegram, tmp_path):

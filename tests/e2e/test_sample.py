@@ -164,7 +164,7 @@ def test_damaged_usf_samples(cachegram, tmp_path):
     for length, samples in ((len(BURSTS) - 1, 3), (100, 1), (40, None)):
         profile = tmp_path / f"{length}.db"
         result = run([cachegram, "sample", "-o", profile, usf_file(tmp_path / "s.usf", BURSTS[:length])])
-        assert result.status == 1 and b"cut off" in result.err and result.err.count(b"cachegram: ") >= 1
+        assert result.status == 1 and b"truncated" in result.err and result.err.count(b"cachegram: ") >= 1
         assert profile.exists() == (samples is not None)
         if samples:
             assert len(rows(profile, "select * from reuse_sample")) == samples

@@ -184,7 +184,7 @@ def test_policies_are_listed(cachegram, tmp_path):
     policies = {path.stem.removeprefix("policy-") for path in (ROOT / "src" / "sim").glob("policy-*.c")}
     trace = write_trace(tmp_path / "t.csv", [(0, 8, "l", 1)])
     wrong = sim(cachegram, trace, "--cache", "L1:4K:4:none", status=2).err.decode()
-    assert set(re.search(r"no policy \(([^)]*)\)", wrong)[1].split(", ")) == policies
+    assert set(re.search(r"not a policy \(([^)]*)\)", wrong)[1].split(", ")) == policies
     usage = sim(cachegram, "--help").out.decode()
     assert set(re.split(r",\s+", re.search(r"Policies: ([^.]*)\.", usage)[1])) == policies
     man = (ROOT / "man" / "cachegram-sim.1").read_text()
@@ -210,8 +210,8 @@ def test_formats(cachegram, tmp_path):
 
 
 WRONG_USAGE = [
-    ([], "trace expected"),
-    (["T"], "caches expected"),
+    ([], "no trace given"),
+    (["T"], "no caches given"),
     (["T", "--cache", "L1"], "LEVEL:SIZE:WAYS"),
     (["T", "--cache", "L9:4K:4"], "L9"),
     (["T", "--cache", "L1:4K:four"], "four"),

@@ -167,7 +167,7 @@ def test_nothing_before_the_damage(cachegram, traced, tmp_path):
     cut = tmp_path / "cut.trace"
     cut.write_bytes(trace.read_bytes()[:1000])
     result = run([cachegram, "stack", cut])
-    assert result.status == 1 and result.out == b"" and result.err.count(b"\n") == 1 and b"cut off" in result.err
+    assert result.status == 1 and result.out == b"" and result.err.count(b"\n") == 1 and b"truncated" in result.err
     result = run([cachegram, "import", "--partial", "-o", tmp_path / "out", cut])
     assert result.status == 1 and not (tmp_path / "out").exists()
 
@@ -189,7 +189,7 @@ def test_damage(cachegram, traced, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, status, says", [
-    (["stack"], 2, b"trace expected"),
+    (["stack"], 2, b"no trace given"),
     (["stack", "a", "b"], 2, b"one trace at a time"),
     (["stack", "--line", "48", "t"], 2, b"powers of two"),
     (["stack", "--shards", "0", "t"], 2, b"above 0"),
@@ -201,12 +201,12 @@ def test_damage(cachegram, traced, tmp_path):
     (["stack", "/dev/null"], 1, b"empty"),
     (["stack", "--from", "nonsense", "/dev/null"], 1, b"nonsense"),
     (["stack", "/bin/sh"], 1, b"not a trace"),
-    (["import"], 2, b"trace expected"),
+    (["import"], 2, b"no trace given"),
     (["import", "/bin/sh"], 1, b"not a trace"),
     (["import", "--from", "csv", "/bin/sh"], 1, b"header line"),
     (["import", "--nonsense", "t"], 2, b"--nonsense"),
     (["export", "t"], 2, b"--to"),
-    (["export", "--to", "din"], 2, b"trace expected"),
+    (["export", "--to", "din"], 2, b"no trace given"),
     (["export", "--to", "csv"], 2, b"a folder is needed"),
     (["export", "--to", "csv", "--line", "7", "t"], 2, b"power of two"),
     (["record", "--trace", "-", "true"], 2, b"--trace"),

@@ -59,7 +59,7 @@ static void lackey(void **state)
           STORE(0x25747C, 0x25747B, 1));
     /* Cut off inside a number: what came before is used. */
     list = read_bytes(text, sizeof(text) - 4, "lackey", damage);
-    assert_non_null(strstr(damage, "line 9 is not of the format: ' M 0025747C'"));
+    assert_non_null(strstr(damage, "line 9 cannot be read: ' M 0025747C'"));
     assert_int_equal(list.n, 2);
     free_list(&list);
 }
@@ -135,7 +135,7 @@ static void drmemtrace(void **state)
           {.address = 0x1000, .pc = 0x400000, .pid = 70, .tid = 71, .size = 8, .rw = TRACE_STORE},
           {.address = 0x2000, .pc = 0x400010, .pid = 70, .tid = 72, .size = 4, .rw = TRACE_LOAD, .burst = 1});
     list = read_bytes(data, n - 20, "drmemtrace", damage);
-    assert_non_null(strstr(damage, "cut off at byte 156"));
+    assert_non_null(strstr(damage, "truncated at byte 156"));
     assert_int_equal(list.n, 2);
     free_list(&list);
     data[8 * 12] = 0xff;
@@ -185,7 +185,7 @@ static void usf(void **state)
           {.address = 0x1008, .pc = 0x404, .tid = 1, .size = 1, .rw = TRACE_LOAD},
           {.address = 0x1008, .pc = 0x404, .tid = 1, .size = 1, .rw = TRACE_STORE});
     list = read_bytes(data, n - 30, "usf", damage);
-    assert_non_null(strstr(damage, "cut off at byte 73"));
+    assert_non_null(strstr(damage, "truncated at byte 73"));
     assert_int_equal(list.n, 1);
     free_list(&list);
 
