@@ -27,6 +27,7 @@ struct analysis_missed {
 };
 
 struct analysis_weights {
+    double size_bytes;            /* input: of the cache */
     uint32_t phase;               /* input: only bursts of this phase have a weight; 0: all */
     struct analysis_weight *list; /* by burst; malloc'ed */
     size_t n;
@@ -47,8 +48,9 @@ struct analysis_sample;
 int analysis_sample_load(struct profile *p, const char *name, unsigned line_bytes,
                          struct analysis_sample **sample, struct error *err);
 void analysis_sample_free(struct analysis_sample *sample); /* NULL is allowed */
-int analysis_burst_weights(struct profile *p, struct analysis_sample *sample, double size_bytes,
+int analysis_burst_weights(struct profile *p, struct analysis_sample *sample,
                            struct analysis_weights *weights, struct error *err);
+void analysis_weights_free(struct analysis_weights *weights); /* NULL is allowed */
 
 /* A burst by itself. */
 struct analysis_burst {

@@ -683,8 +683,7 @@ struct analysis_sample {
 };
 
 /* Keeps those of the watched lines that missed. */
-static int take_missed(const struct analysis_sample *s, double size_bytes, struct analysis_weights *weights,
-                       struct error *err)
+static int take_missed(const struct analysis_sample *s, struct analysis_weights *weights, struct error *err)
 {
     size_t watches = s->curve.watches, used = 0;
     double *missed = calloc(watches + 1, sizeof *missed);
@@ -694,7 +693,7 @@ static int take_missed(const struct analysis_sample *s, double size_bytes, struc
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     }
     int code = curve_watched_far_by(s->loaded.bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
-                                    size_bytes, &weights->far, missed, err);
+                                    weights->size_bytes, &weights->far, missed, err);
     for (size_t i = 0; i < watches && code == 0; i++) {
         weights->missed[used] = s->loaded.sites[i];
         weights->missed[used].weight = missed[i];
@@ -766,20 +765,24 @@ void analysis_sample_free(struct analysis_sample *s)
 }
 
 /* Leaves weights only to the bursts of the phase. */
-static int weigh_phase(struct profile *p, struct analysis_sample *s, double size_bytes,
-                       struct analysis_weights *weights, struct error *err)
+static int weigh_phase(struct profile *p, struct analysis_sample *s, struct analysis_weights *weights,
+                       struct error *err)
 {
     struct analysis_curve curve = s->curve;
-    int code = curve_watched_far_by(s->loaded.bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
-                                    size_bytes, &weights->far, NULL, err);
-    if (code == 0)
-        code = select_phase(p, weights->phase, &s->loaded, &curve, err);
+    int code = select_phase(p, weights->phase, &s->loaded, &curve, err);
     weights->phase_bursts = code > 0 ? (size_t)code : 0;
     return code < 0 ? code : 0;
 }
 
-int analysis_burst_weights(struct profile *p, struct analysis_sample *s, double size_bytes,
-                           struct analysis_weights *weights, struct error *err)
+/* The weights of the whole run. */
+static void weigh_all(struct analysis_sample *s)
+{
+    for (size_t i = 0; i < s->curve.bursts; i++)
+        s->loaded.bursts[i].weight = s->weights[i];
+}
+
+int analysis_burst_weights(struct profile *p, struct analysis_sample *s, struct analysis_weights *weights,
+                           struct error *err)
 {
     struct loaded *l = &s->loaded;
     int code = 0;
@@ -789,15 +792,11 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s, double 
     weights->exact = l->parts > 0;
     weights->exact_left = s->exact_left;
     weights->far = (struct curve_far){NAN, 0, 1};
-    for (size_t i = 0; i < s->curve.bursts; i++)
-        l->bursts[i].weight = s->weights[i];
+    weigh_all(s);
     if (weights->phase && s->curve.bursts > 0)
-        code = weigh_phase(p, s, size_bytes, weights, err);
-    const struct curve_far of_run = weights->far;
+        code = weigh_phase(p, s, weights, err);
     if (code == 0 && s->curve.bursts > 0)
-        code = take_missed(s, size_bytes, weights, err);
-    if (weights->phase && isnan(weights->far.share))
-        weights->far = of_run;
+        code = take_missed(s, weights, err);
     if (code == 0 && !(weights->list = calloc(s->curve.bursts + 1, sizeof *weights->list)))
         code = error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     for (size_t i = 0; code == 0 && i < l->nlist; i++) {
@@ -810,7 +809,21 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s, double 
                                      .tid = l->list[i].tid,
                                      .weight = b->references > 0 ? b->weight / (double)b->references : 0};
     }
+    if (code == 0 && weights->phase && s->curve.bursts > 0 && isnan(weights->far.share)) {
+        weigh_all(s);
+        code = curve_watched_far_by(l->bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
+                                    weights->size_bytes, &weights->far, NULL, err);
+    }
     return code;
+}
+
+void analysis_weights_free(struct analysis_weights *weights)
+{
+    if (!weights)
+        return;
+    free(weights->list);
+    free(weights->missed);
+    free(weights);
 }
 
 /* Weights in references of the run. */

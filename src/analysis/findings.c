@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/hotspots.h"
+#include "analysis/recorded.h"
 
 /* As large as first-level caches, and private second-level ones. */
 static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
@@ -143,46 +144,30 @@ static int has_site(const struct analysis_hotspots *h, const struct profile_site
 
 /* How the function uses lines: of all that it touched first, and the stride of the instruction that touched
  * most of them. */
-static void add_use(const struct analysis_hotspots *h, const struct profile_site *sites, size_t nsites,
-                    const struct profile_line_use *uses, size_t nuses, const struct profile_stride *strides,
-                    size_t nstrides, struct analysis_finding *f)
+static void add_use(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
+    const struct analysis_recorded *r = h->recorded;
     double lines = 0, bytes = 0, most = 0;
     uint64_t first = 0;
-    for (size_t i = 0, at = 0; i < nuses; i++) {
-        while (at < nsites && sites[at].id < uses[i].site)
+    f->used_bytes = NAN;
+    for (size_t i = 0, at = 0; i < r->nuses; i++) {
+        const struct profile_line_use *use = &r->uses[i];
+        while (at < r->nsites && r->sites[at].id < use->site)
             at++;
-        if (at == nsites || sites[at].id != uses[i].site || !has_site(h, &sites[at], f))
+        if (at == r->nsites || r->sites[at].id != use->site || !has_site(h, &r->sites[at], f))
             continue;
-        lines += (double)uses[i].lines;
-        bytes += (double)uses[i].bytes;
-        if ((double)uses[i].lines > most) {
-            most = (double)uses[i].lines;
-            first = uses[i].site;
+        lines += (double)use->lines;
+        bytes += (double)use->bytes;
+        if ((double)use->lines > most) {
+            most = (double)use->lines;
+            first = use->site;
         }
     }
     if (lines >= ANALYSIS_LEAST_LINES)
         f->used_bytes = bytes / lines;
-    for (size_t i = 0; i < nstrides; i++)
-        if (strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)
-            f->stride = strides[i].bytes;
-}
-
-static void find_use(struct profile *p, const struct analysis_hotspots *h, struct analysis_finding *f)
-{
-    struct profile_site *sites = NULL;
-    struct profile_line_use *uses = NULL;
-    struct profile_stride *strides = NULL;
-    size_t nsites, nuses, nstrides;
-    struct error ignored;
-    f->used_bytes = NAN;
-    if (profile_sites(p, &sites, &nsites, &ignored) == 0 &&
-        profile_line_uses(p, &uses, &nuses, &ignored) == 0 &&
-        profile_strides(p, &strides, &nstrides, &ignored) == 0)
-        add_use(h, sites, nsites, uses, nuses, strides, nstrides, f);
-    free(sites);
-    free(uses);
-    free(strides);
+    for (size_t i = 0; i < r->nstrides; i++)
+        if (r->strides[i].site == first && lines >= ANALYSIS_LEAST_LINES)
+            f->stride = r->strides[i].bytes;
 }
 
 static enum analysis_remedy remedy_of(const struct analysis_finding *f)
@@ -220,7 +205,7 @@ static int find(struct profile *p, const char *name, double size_bytes, struct a
     question.by = ANALYSIS_BY_LINE;
     if (analysis_hotspots(p, name, &question, &h, &ignored) == 0) {
         find_line(&h, f);
-        find_use(p, &h, f);
+        add_use(&h, f);
         analysis_hotspots_clear(&h);
     }
     question.by = ANALYSIS_BY_FUNCTION;
@@ -244,6 +229,6 @@ void analysis_findings(struct profile *p, const char *name, struct analysis_find
     findings->nmisses = 0;
     for (size_t i = 0; i < FINDINGS_MOST; i++)
         findings->nmisses += (size_t)find(p, name, sizes[i], &findings->misses[findings->nmisses]);
-    findings->nshared = analysis_shared(p, findings->shared);
-    findings->nconflicts = analysis_conflicts(p, findings->conflicts);
+    findings->nshared = analysis_shared(p, name, findings->shared);
+    findings->nconflicts = analysis_conflicts(p, name, findings->conflicts);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hotspots-fields.h - the field of an object's structures that an instruction fetches. Used by hotspots.c and
+/* hotspots-fields.h - the field of an object's structures that an instruction fetches. Used by recorded.c and
  * hotspots-groups.c only. */
 #ifndef CACHEGRAM_ANALYSIS_HOTSPOTS_FIELDS_H
 #define CACHEGRAM_ANALYSIS_HOTSPOTS_FIELDS_H

@@ -140,11 +140,10 @@ void analysis_groups_clear(struct analysis_groups *groups)
     free(groups->of_site);
     free(groups->groups);
     free(groups->pairs);
-    analysis_fields_free(groups->fields);
     *groups = (struct analysis_groups){0};
 }
 
-static uint32_t group_of(const struct analysis_groups *groups, uint32_t site)
+uint32_t analysis_groups_of(const struct analysis_groups *groups, uint64_t site)
 {
     return site <= groups->most_site ? groups->of_site[site] : ANALYSIS_NO_GROUP;
 }
@@ -181,10 +180,29 @@ static int grow(struct analysis_hotspots *h, struct analysis_groups *groups)
     return 0;
 }
 
+int analysis_groups_copy(const struct analysis_groups *from, const struct analysis_hotspot *rows, size_t n,
+                         struct analysis_hotspots *h, struct analysis_groups *groups)
+{
+    size_t most = from->capacity / 2 > n ? from->capacity / 2 : n; /* as `grow` makes it */
+    struct analysis_pair *pairs = calloc(from->capacity + 1, sizeof *pairs);
+    h->rows = calloc(most + 1, sizeof *h->rows);
+    if (!pairs || !h->rows) {
+        free(pairs);
+        return -ENOMEM;
+    }
+    memcpy(h->rows, rows, n * sizeof *rows);
+    if (from->capacity > 0)
+        memcpy(pairs, from->pairs, from->capacity * sizeof *pairs);
+    h->n = n;
+    *groups = *from;
+    groups->pairs = pairs;
+    return 0;
+}
+
 int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *groups, uint32_t site,
                         uint32_t object)
 {
-    uint32_t group = group_of(groups, site);
+    uint32_t group = analysis_groups_of(groups, site);
     if (group == ANALYSIS_NO_GROUP)
         return 0;
     const struct profile_object *known = object_of(h, object);
@@ -205,7 +223,7 @@ int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *gro
 uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct analysis_groups *groups,
                              uint32_t site, uint32_t object)
 {
-    uint32_t group = group_of(groups, site);
+    uint32_t group = analysis_groups_of(groups, site);
     if (!h->objects || group == ANALYSIS_NO_GROUP)
         return group;
     if (groups->capacity == 0)

@@ -21,7 +21,7 @@ struct analysis_groups {
     size_t n;
     uint32_t *of_site; /* by id: number of its group; the largest id is most_site */
     uint64_t most_site;
-    struct analysis_fields *fields; /* NULL: not asked for */
+    const struct analysis_fields *fields; /* the caller's; NULL: not asked for */
     /* With objects, rows are pairs of these groups and an object, or a field of it. */
     struct analysis_hotspot *groups; /* as they are without object */
     struct analysis_pair *pairs;     /* open addressing */
@@ -37,6 +37,12 @@ void analysis_groups_clear(struct analysis_groups *groups);
  * -ENOMEM. */
 int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *groups, uint32_t site,
                         uint32_t object);
+/* A copy of a table's rows, in h->rows, and of its groups, to which rows can be added. Of the latter only the
+ * pairs are copied, which the caller frees. 0 or -ENOMEM. */
+int analysis_groups_copy(const struct analysis_groups *from, const struct analysis_hotspot *rows, size_t n,
+                         struct analysis_hotspots *h, struct analysis_groups *groups);
+/* Number of the site's group, or ANALYSIS_NO_GROUP. */
+uint32_t analysis_groups_of(const struct analysis_groups *groups, uint64_t site);
 /* Number of the row, or ANALYSIS_NO_GROUP. Without objects, the object plays no part. */
 uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct analysis_groups *groups,
                              uint32_t site, uint32_t object);

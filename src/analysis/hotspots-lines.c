@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "profile/sites.h"
+#include "analysis/recorded.h"
 
 /* Sums of a row. */
 struct sums {
@@ -33,48 +33,36 @@ int analysis_lines_read(struct profile *p, struct analysis_hotspots *h, const st
                         struct error *err)
 {
     struct sums *sums = calloc(h->n + 1, sizeof *sums);
-    struct profile_line_use *uses = NULL;
-    struct profile_stride *strides = NULL;
-    struct profile_conflict *conflicts = NULL;
-    size_t nuses = 0, nstrides = 0, nconflicts = 0;
+    const struct analysis_recorded *r = h->recorded;
     double looked_at;
     int code = sums ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
     if (profile_get_number(p, "conflict_refs", &looked_at, NULL) != 0 || !(looked_at > 0))
         looked_at = NAN;
-    if (code == 0)
-        code = profile_line_uses(p, &uses, &nuses, err);
-    if (code == 0)
-        code = profile_strides(p, &strides, &nstrides, err);
-    if (code == 0)
-        code = profile_conflicts(p, &conflicts, &nconflicts, err);
-    for (size_t i = 0; i < nuses && code == 0; i++) {
-        struct sums *s = sums_of(sums, h, groups, uses[i].site, uses[i].object);
+    for (size_t i = 0; i < r->nuses && code == 0; i++) {
+        struct sums *s = sums_of(sums, h, groups, r->uses[i].site, r->uses[i].object);
         if (!s)
             continue;
-        s->lines += (double)uses[i].lines;
-        s->bytes += (double)uses[i].bytes;
-        if (uses[i].lines > s->most_lines) {
-            s->most_lines = uses[i].lines;
-            s->most_site = uses[i].site;
+        s->lines += (double)r->uses[i].lines;
+        s->bytes += (double)r->uses[i].bytes;
+        if (r->uses[i].lines > s->most_lines) {
+            s->most_lines = r->uses[i].lines;
+            s->most_site = r->uses[i].site;
         }
     }
-    for (size_t i = 0; i < nconflicts && code == 0; i++) {
-        struct sums *s = sums_of(sums, h, groups, conflicts[i].site, conflicts[i].object);
+    for (size_t i = 0; i < r->nconflicts && code == 0; i++) {
+        struct sums *s = sums_of(sums, h, groups, r->conflicts[i].site, r->conflicts[i].object);
         if (s)
-            s->conflicts += (double)conflicts[i].references;
+            s->conflicts += (double)r->conflicts[i].references;
     }
     for (size_t i = 0; i < h->n && code == 0; i++) {
         int enough = sums[i].lines >= ANALYSIS_LEAST_LINES;
         const struct profile_stride *stride = NULL;
-        if (enough && nstrides > 0)
-            stride = bsearch(&sums[i].most_site, strides, nstrides, sizeof *strides, compare);
+        if (enough && r->nstrides > 0)
+            stride = bsearch(&sums[i].most_site, r->strides, r->nstrides, sizeof *r->strides, compare);
         h->rows[i].used_share = enough ? sums[i].bytes / (sums[i].lines * h->line_bytes) : NAN;
         h->rows[i].stride = stride ? stride->bytes : 0;
         h->rows[i].conflicts = sums[i].conflicts / looked_at;
     }
     free(sums);
-    free(uses);
-    free(strides);
-    free(conflicts);
     return code;
 }

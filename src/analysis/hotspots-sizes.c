@@ -4,25 +4,16 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analysis/burst-weights.h"
 #include "base/octaves.h"
 
-/* The table for one size; sample: of the profile. The caller clears *h. */
+/* The table for one size. The caller clears *h. */
 static int table_of(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
-                    struct analysis_sample *sample, double size_bytes, struct analysis_hotspots *h,
-                    struct error *err)
+                    double size_bytes, struct analysis_hotspots *h, struct error *err)
 {
     struct analysis_hotspots_question q = *question;
-    struct analysis_weights *weights;
     q.size_bytes = size_bytes;
     q.causes = 0;
-    int code = analysis_hotspots_weights(p, sample, size_bytes, q.phase, &weights, err);
-    if (code != 0)
-        return code;
-    q.weights = weights;
-    code = analysis_hotspots(p, name, &q, h, err);
-    analysis_hotspots_weights_free(weights);
-    return code;
+    return analysis_hotspots(p, name, &q, h, err);
 }
 
 /* The intervals of several rows are taken to be independent of each other. */
@@ -59,9 +50,8 @@ int analysis_hotspots_curve(struct profile *p, const char *name,
                             void *ctx, struct curve_point *points, size_t n, uint64_t *recorded,
                             struct error *err)
 {
-    struct analysis_sample *sample;
     double line_bytes = 64;
-    int code = analysis_hotspots_sample(p, name, &sample, err);
+    int code = 0;
     *recorded = 0;
     profile_get_number(p, "line_bytes", &line_bytes, NULL); /* older profiles do not say: 64 */
     for (size_t i = 0; i < n && code == 0; i++) {
@@ -69,12 +59,11 @@ int analysis_hotspots_curve(struct profile *p, const char *name,
         points[i].miss_ratio = points[i].low = points[i].high = NAN;
         if (floor(points[i].size_bytes / line_bytes) < (double)OCTAVES_LEAST)
             continue;
-        if ((code = table_of(p, name, question, sample, points[i].size_bytes, &h, err)) != 0)
+        if ((code = table_of(p, name, question, points[i].size_bytes, &h, err)) != 0)
             break;
         add_up(&h, selects, ctx, &points[i], recorded);
         analysis_hotspots_clear(&h);
     }
-    analysis_sample_free(sample);
     if (code == 0 && *recorded == 0)
         code = error_set(
             err, -ENODATA,
@@ -97,14 +86,13 @@ int analysis_hotspots_stall(struct profile *p, const struct analysis_hotspots_qu
                             const struct analysis_level *levels, size_t n, struct analysis_hotspots *h,
                             struct error *err)
 {
-    struct analysis_sample *sample;
     double all = 0;
-    int code = analysis_hotspots_sample(p, h->profile, &sample, err);
+    int code = 0;
     for (size_t i = 0; i < h->n; i++)
         h->rows[i].stall = 0;
     for (size_t l = 0; l < n && code == 0; l++) {
         struct analysis_hotspots level;
-        if ((code = table_of(p, h->profile, question, sample, levels[l].size_bytes, &level, err)) != 0)
+        if ((code = table_of(p, h->profile, question, levels[l].size_bytes, &level, err)) != 0)
             break;
         all += level.total.misses * levels[l].cycles;
         for (size_t i = 0, at = 0; i < level.n; i++) {
@@ -119,7 +107,6 @@ int analysis_hotspots_stall(struct profile *p, const struct analysis_hotspots_qu
         }
         analysis_hotspots_clear(&level);
     }
-    analysis_sample_free(sample);
     for (size_t i = 0; i < h->n; i++)
         h->rows[i].stall = code == 0 && all > 0 ? h->rows[i].stall / all : NAN;
     return code;

@@ -9,10 +9,9 @@
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
 #include "analysis/hotspots-causes.h"
-#include "analysis/hotspots-fields.h"
 #include "analysis/hotspots-groups.h"
 #include "analysis/hotspots-lines.h"
-#include "analysis/hotspots-objects.h"
+#include "analysis/recorded.h"
 #include "profile/site-counts.h"
 
 #define DEFAULT_LINE_BYTES 64
@@ -23,21 +22,21 @@
 struct reading {
     const struct analysis_hotspots_question *question;
     struct analysis_hotspots *h;
-    struct analysis_weights weights; /* of bursts */
-    size_t next;                     /* in weights */
+    const struct analysis_recorded *recorded;
+    const struct recorded_rows *rows;       /* without those that only watched lines or causes have */
+    const struct analysis_weights *weights; /* of bursts; NULL in full mode */
+    size_t next;                            /* in weights */
     struct analysis_groups groups;
-    struct site_map *map;
     struct shares *shares;
-    struct far_shares *far_shares;    /* NULL in full mode */
-    struct far_share *far;            /* of each row */
-    struct analysis_groups functions; /* if rows are parts of functions */
-    uint64_t *processes;              /* the selected ones */
+    struct far_shares *far_shares;           /* NULL in full mode */
+    struct far_share *far;                   /* of each row */
+    const struct analysis_groups *functions; /* NULL: rows are no parts of functions */
+    uint64_t *processes;                     /* the selected ones */
     size_t nprocesses;
     double lines;                 /* of the cache */
     double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */
     double scale;                 /* of weights: what all bursts represent, by those with counts */
     int exact;                    /* the current row is of a part that was recorded completely */
-    uint64_t process;             /* of the current row */
     double weight;                /* likewise */
     /* With objects: references of the row at hand; what of them is estimated, by row of the table. */
     double references, estimated;
@@ -47,7 +46,6 @@ struct reading {
     } * estimates;
     size_t nestimates, estimates_capacity;
     struct causes_reading *causes; /* NULL: not asked for */
-    int pairing;                   /* nonzero: rows of the table are made, nothing is added up yet */
 };
 
 static int get_line_bytes(struct profile *p, unsigned *line_bytes)
@@ -89,23 +87,9 @@ static int is_selected(const struct reading *r, uint64_t process, uint32_t tid)
 
 /* --- counts --- */
 
-/* References of a site, all of them. */
-static void add_references(struct reading *r, uint32_t site, double references)
+/* By a sample of them, references of a row. */
+static int add_estimate(struct reading *r, uint32_t row, double references)
 {
-    if (site > r->groups.most_site || r->groups.of_site[site] == ANALYSIS_NO_GROUP)
-        return;
-    if (r->h->objects)
-        r->references += references;
-    else
-        shares_add(r->shares, r->groups.of_site[site], references, 0, 0);
-}
-
-/* By a sample of them, references of a site and an object. */
-static int add_estimate(struct reading *r, uint32_t site, uint32_t object, double references)
-{
-    uint32_t row = analysis_groups_row(r->h, &r->groups, site, object);
-    if (row == ANALYSIS_NO_GROUP)
-        return 0;
     if (r->nestimates == r->estimates_capacity) {
         size_t capacity = 2 * r->estimates_capacity + 1024;
         void *grown = reallocarray(r->estimates, capacity, sizeof *r->estimates);
@@ -130,99 +114,65 @@ static void settle_estimates(struct reading *r)
     r->references = r->estimated = 0;
 }
 
-static int take_block(void *ctx, uint32_t block, uint64_t executions)
+static int add_count(struct reading *r, const struct recorded_count *c, uint32_t row)
 {
-    struct reading *r = ctx;
-    const uint32_t *sites;
-    uint32_t n = r->pairing ? 0 : site_map_block(r->map, r->process, block, &sites);
-    for (uint32_t i = 0; i < n; i++)
-        add_references(r, sites[i], (double)executions);
-    return 0;
-}
-
-static int take_entry(void *ctx, uint32_t block, uint32_t reference, uint32_t what, uint32_t object,
-                      uint64_t count)
-{
-    struct reading *r = ctx;
-    const uint32_t *sites;
-    double n = (double)count;
-    if (reference >= site_map_block(r->map, r->process, block, &sites))
-        return 0;
-    if (r->pairing)
-        return what != SITE_COUNT_MORE ? analysis_groups_add(r->h, &r->groups, sites[reference], object) : 0;
-    if (what == SITE_COUNT_MORE) {
-        add_references(r, sites[reference], n);
-        return 0;
-    }
-    if (what == SITE_COUNT_OBJECT)
-        return r->h->objects ? add_estimate(r, sites[reference], object, n) : 0;
-    uint32_t row = analysis_groups_row(r->h, &r->groups, sites[reference], object);
+    double n = (double)c->count;
     if (row == ANALYSIS_NO_GROUP)
         return 0;
-    int first = what >= SITE_COUNT_FIRST;
-    uint32_t bin = what - (first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
+    if (c->what == SITE_COUNT_MORE) {
+        if (r->h->objects)
+            r->references += n;
+        else
+            shares_add(r->shares, row, n, 0, 0);
+        return 0;
+    }
+    if (c->what == SITE_COUNT_OBJECT)
+        return r->h->objects ? add_estimate(r, row, n) : 0;
+    int first = c->what >= SITE_COUNT_FIRST;
+    uint32_t bin = c->what - (uint32_t)(first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
     /* Where every reference was recorded, a first touch is the first of the run, and misses. */
-    double certain = r->decided[bin];
-    if (first && r->exact)
-        certain = fmax(certain, 1 - (r->h->full ? 0 : r->weights.exact_left));
+    double certain = r->decided[bin], cold = r->exact ? 1 - (r->h->full ? 0 : r->weights->exact_left) : 0;
+    if (first)
+        certain = fmax(certain, cold);
     shares_add(r->shares, row, 0, certain * n, first ? (1 - certain) * n : 0);
     if (r->causes)
-        analysis_causes_touches(r->causes, row, object, r->weight * n,
-                                !first     ? r->weight * certain * n
-                                : r->exact ? n * (1 - (r->h->full ? 0 : r->weights.exact_left))
-                                           : 0,
-                                first);
+        analysis_causes_touches(r->causes, row, c->object, r->weight * n,
+                                !first ? r->weight * certain * n : n * cold, first);
     if (r->far_shares && !r->exact)
         (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, row, bin, r->weight * n);
     return 0;
 }
 
-static int read_counts(struct reading *r, uint64_t process, const uint8_t *bytes, size_t size,
-                       struct error *err)
+static int add_counts(struct reading *r, const struct recorded_counts *counts, struct error *err)
 {
-    const struct site_counts_reader reader = {take_block, take_entry, r};
-    r->process = process;
-    int code = site_counts_read(bytes, size, &reader);
-    if (code == -ENOMEM)
-        return error_set(err, code, "out of memory for the hotspots");
-    if (code < 0)
-        return error_set(err, code,
-                         "the profile '%s' is damaged (counts of sites): record again, or use a backup",
-                         r->h->profile);
+    for (size_t i = counts->first; i < counts->first + counts->n; i++)
+        if (add_count(r, &r->recorded->list[i], r->rows->of_count[i]) < 0)
+            return error_set(err, -ENOMEM, "out of memory for the hotspots");
     return 0;
 }
 
-static int take_pairs(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
-                      struct error *err)
+/* Adds the counts of a burst and process, if they are selected. */
+static int add_row(struct reading *r, const struct recorded_counts *counts, struct error *err)
 {
-    (void)burst;
-    return read_counts(ctx, process, bytes, size, err);
-}
-
-static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
-                    struct error *err)
-{
-    struct reading *r = ctx;
+    const struct analysis_weights *w = r->weights;
     double weight = 1;
     uint32_t tid = 0;
-    r->exact = r->h->full || (burst == 0 && r->weights.exact && !r->question->tid && !r->question->phase);
+    r->exact = r->h->full || (counts->burst == 0 && w->exact && !r->question->tid && !r->question->phase);
     if (!r->exact) {
-        while (r->next < r->weights.n && r->weights.list[r->next].burst < burst) {
-            const struct analysis_weight *w = &r->weights.list[r->next++];
-            r->h->other_bursts +=
-                is_selected(r, w->process, w->tid) && (!r->question->phase || w->weight > 0);
-        }
-        if (r->next == r->weights.n || r->weights.list[r->next].burst != burst)
+        for (; r->next < w->n && w->list[r->next].burst < counts->burst; r->next++)
+            r->h->other_bursts += is_selected(r, w->list[r->next].process, w->list[r->next].tid) &&
+                                  (!r->question->phase || w->list[r->next].weight > 0);
+        if (r->next == w->n || w->list[r->next].burst != counts->burst)
             return 0;
-        weight = r->weights.list[r->next].weight * r->scale;
-        tid = r->weights.list[r->next++].tid;
+        weight = w->list[r->next].weight * r->scale;
+        tid = w->list[r->next++].tid;
         if (r->question->phase && weight == 0)
             return 0;
     }
-    if (!is_selected(r, process, tid))
+    if (!is_selected(r, counts->process, tid))
         return 0;
     r->weight = weight;
-    int code = read_counts(r, process, bytes, size, err);
+    int code = add_counts(r, counts, err);
     if (code < 0)
         return code;
     settle_estimates(r);
@@ -234,55 +184,30 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     return 0;
 }
 
-static int take_weight(void *ctx, uint64_t burst, uint64_t process, const uint8_t *bytes, size_t size,
-                       struct error *err)
-{
-    struct reading *r = ctx;
-    (void)process, (void)bytes, (void)size, (void)err;
-    while (r->next < r->weights.n && r->weights.list[r->next].burst < burst)
-        r->next++;
-    if (r->next < r->weights.n && r->weights.list[r->next].burst == burst)
-        r->scale += r->weights.list[r->next++].weight;
-    return 0;
-}
-
 /* Beside a part that was recorded completely, the bursts with counts represent those without, too. */
-static int find_scale(struct profile *p, struct reading *r, struct error *err)
+static void find_scale(struct reading *r)
 {
-    double all = 0;
-    int code = 0;
-    if (r->weights.exact) {
-        for (size_t i = 0; i < r->weights.n; i++)
-            all += r->weights.list[i].weight;
-        r->scale = 0;
-        code = profile_each_site_counts(p, take_weight, r, err);
+    const struct analysis_weights *w = r->weights;
+    double all = 0, counted = 0;
+    if (!w->exact)
+        return;
+    for (size_t i = 0; i < w->n; i++)
+        all += w->list[i].weight;
+    for (size_t i = 0, next = 0; i < r->recorded->ncounts; i++) {
+        uint64_t burst = r->recorded->counts[i].burst;
+        while (next < w->n && w->list[next].burst < burst)
+            next++;
+        if (next < w->n && w->list[next].burst == burst)
+            counted += w->list[next++].weight;
     }
-    r->scale = all > 0 && r->scale > 0 ? all / r->scale : 1;
-    r->next = 0;
-    return code;
+    r->scale = all > 0 && counted > 0 ? all / counted : 1;
 }
 
 /* --- misses that bursts do not decide --- */
 
-/* Of each site the function, by id. */
-static int find_functions(struct reading *r, const struct profile_site *sites, size_t nsites,
-                          struct error *err)
-{
-    struct analysis_hotspots functions = *r->h;
-    functions.by = ANALYSIS_BY_FUNCTION;
-    functions.rows = NULL;
-    functions.objects = 0;
-    if (r->h->full || r->h->by == ANALYSIS_BY_NOTHING || r->h->by == ANALYSIS_BY_MODULE)
-        return 0;
-    int code = analysis_groups_make(&functions, sites, nsites, &r->functions, err);
-    free(functions.rows);
-    return code;
-}
-
 static uint32_t function_of(const struct reading *r, uint64_t site)
 {
-    return r->functions.of_site && site <= r->functions.most_site ? r->functions.of_site[site]
-                                                                  : ANALYSIS_NO_GROUP;
+    return r->functions ? analysis_groups_of(r->functions, site) : ANALYSIS_NO_GROUP;
 }
 
 /* Of each row the number of its function; NULL with code 0: rows are no parts of functions. */
@@ -291,7 +216,7 @@ static uint32_t *functions_of_rows(const struct reading *r, int *code)
     const struct analysis_groups *g = &r->groups;
     uint32_t *of_group, *of_row;
     *code = 0;
-    if (!r->functions.of_site)
+    if (!r->functions)
         return NULL;
     of_group = calloc(g->n + 1, sizeof *of_group);
     of_row = calloc(r->h->n + 1, sizeof *of_row);
@@ -333,8 +258,8 @@ static int make_far_shares(struct reading *r, struct error *err)
         return 0;
     uint32_t *functions = functions_of_rows(r, &code);
     if (code == 0)
-        r->far_shares =
-            far_shares_new(r->h->n, r->lines, mean_weight(&r->weights), functions, r->functions.n);
+        r->far_shares = far_shares_new(r->h->n, r->lines, mean_weight(r->weights), functions,
+                                       r->functions ? r->functions->n : 0);
     free(functions);
     r->far = calloc(r->h->n + 1, sizeof *r->far);
     return r->far_shares && r->far ? 0 : error_set(err, -ENOMEM, "out of memory for the hotspots");
@@ -365,8 +290,10 @@ static int has_row(const struct reading *r, const struct analysis_missed *m, uin
 static int add_rows_of_missed(struct reading *r, struct error *err)
 {
     int code = 0;
-    for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
-        const struct analysis_missed *m = &r->weights.missed[i];
+    if (!r->weights)
+        return 0;
+    for (size_t i = 0; i < r->weights->nmissed && code == 0; i++) {
+        const struct analysis_missed *m = &r->weights->missed[i];
         uint32_t site;
         if (m->weight > 0 && has_row(r, m, &site))
             code = analysis_groups_add(r->h, &r->groups, site, (uint32_t)m->object);
@@ -380,8 +307,8 @@ static int find_far_shares(struct reading *r, struct error *err)
     int code = 0;
     if (!r->far_shares)
         return 0;
-    for (size_t i = 0; i < r->weights.nmissed && code == 0; i++) {
-        const struct analysis_missed *m = &r->weights.missed[i];
+    for (size_t i = 0; i < r->weights->nmissed && code == 0; i++) {
+        const struct analysis_missed *m = &r->weights->missed[i];
         uint32_t row = ANALYSIS_NO_GROUP, function = m->site ? function_of(r, m->site) : ANALYSIS_NO_GROUP,
                  site;
         if (has_row(r, m, &site))
@@ -401,31 +328,31 @@ static int find_far_shares(struct reading *r, struct error *err)
 
 /* --- all of it --- */
 
-static int load_names(struct profile *p, struct reading *r, struct error *err)
+/* Makes the rows. */
+static int make_rows(struct profile *p, struct reading *r, struct error *err)
 {
-    struct profile_site *sites = NULL;
-    size_t nsites = 0;
-    int code = profile_images(p, &r->h->images, &r->h->nimages, err);
+    struct analysis_hotspots *h = r->h;
+    const struct recorded_rows *functions = NULL;
+    int code = analysis_recorded_lend(h->recorded, p, h, err);
     if (code == 0)
-        code = profile_frames(p, &r->h->frames, &r->h->nframes, err);
-    if (code == 0)
-        code = profile_sites(p, &sites, &nsites, err);
-    if (code == 0 && r->h->objects)
-        code = analysis_objects_load(p, r->h, r->question->wrappers, err);
-    if (code == 0)
-        code = analysis_groups_make(r->h, sites, nsites, &r->groups, err);
-    if (code == 0)
-        code = find_functions(r, sites, nsites, err);
-    if (code == 0 && r->h->fields && !(r->groups.fields = analysis_fields_load(p, r->h, err)))
-        code = -EINVAL;
-    free(sites);
-    if (code == 0 && r->groups.n == 0)
-        code = error_set(err, -ENODATA,
+        code = analysis_recorded_rows(h->recorded, h, h->by, h->objects, &r->rows, err);
+    if (code == 0 && !h->full && h->by != ANALYSIS_BY_NOTHING && h->by != ANALYSIS_BY_MODULE)
+        code = analysis_recorded_rows(h->recorded, h, ANALYSIS_BY_FUNCTION, 0, &functions, err);
+    if (code != 0)
+        return code;
+    if (functions)
+        r->functions = &functions->groups;
+    if (r->rows->groups.n == 0)
+        return error_set(err, -ENODATA,
                          "the profile '%s' holds no code: nothing was recorded, or the recording was killed "
                          "before its code was named",
-                         r->h->profile);
-    if (code == 0 && !(r->map = site_map_load(p, err)))
-        code = -EINVAL;
+                         h->profile);
+    if (analysis_groups_copy(&r->rows->groups, r->rows->rows, r->rows->n, h, &r->groups) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the hotspots");
+    if (h->objects)
+        code = add_rows_of_missed(r, err);
+    if (code == 0 && h->objects && r->causes)
+        code = analysis_causes_add_rows(r->causes, h, &r->groups, err);
     return code;
 }
 
@@ -469,60 +396,41 @@ static int finish_rows(struct reading *r, struct error *err)
     return code == 0 ? 0 : error_set(err, code, "out of memory for the causes of misses");
 }
 
-static int find_weights(struct profile *p, struct reading *r, struct error *err)
-{
-    struct analysis_sample *sample;
-    int code = analysis_sample_load(p, r->h->profile, r->h->line_bytes, &sample, err);
-    if (code == 0)
-        code = analysis_burst_weights(p, sample, r->h->size_bytes, &r->weights, err);
-    analysis_sample_free(sample);
-    return code;
-}
-
 static int compute(struct profile *p, struct reading *r, struct error *err)
 {
     struct analysis_hotspots *h = r->h;
-    int code = 0;
-    if (!h->full) {
-        r->weights.phase = r->question->phase;
-        if (r->question->weights)
-            r->weights = *r->question->weights;
-        else
-            code = find_weights(p, r, err);
-        h->far = r->weights.far.share;
-        if (code == 0 && h->phase && r->weights.phase_bursts == 0)
-            code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of phase %u%s", h->profile,
-                             h->phase, r->weights.exact ? WHOLE_RUN_ONLY : "");
-        h->part_left_out = h->phase && r->weights.exact;
-        if (code == 0)
-            code = find_scale(p, r, err);
+    const struct analysis_weights *w = NULL;
+    int code = analysis_recorded_get(p, h->profile, r->question->wrappers, &h->recorded, err);
+    r->recorded = h->recorded;
+    if (code == 0 && !h->full) {
+        code = analysis_recorded_weights(h->recorded, p, h, &w, err);
+        if (code != 0)
+            return code;
+        r->weights = w;
+        h->far = w->far.share;
+        if (h->phase && w->phase_bursts == 0)
+            return error_set(err, -ENODATA, "the profile '%s' holds no bursts of phase %u%s", h->profile,
+                             h->phase, w->exact ? WHOLE_RUN_ONLY : "");
+        h->part_left_out = h->phase && w->exact;
+        find_scale(r);
     }
-    if (code == 0)
-        code = load_names(p, r, err);
     if (code == 0 && r->question->comm)
         code = profile_processes(p, take_process, r, err);
-    if (code == 0 && h->objects) {
-        r->pairing = 1;
-        code = profile_each_site_counts(p, take_pairs, r, err);
-        r->pairing = 0;
-        if (code == 0)
-            code = add_rows_of_missed(r, err);
-        if (code == 0 && r->causes)
-            code = analysis_causes_add_rows(r->causes, h, &r->groups, err);
-    }
+    if (code == 0)
+        code = make_rows(p, r, err);
     if (code != 0)
         return code;
-    double far = h->full ? 0 : isnan(h->far) ? 0.5 : h->far;
-    r->shares = shares_new(h->n, far, h->full ? 0 : r->weights.far.low, h->full ? 0 : r->weights.far.high);
+    r->shares = h->full ? shares_new(h->n, 0, 0, 0)
+                        : shares_new(h->n, isnan(h->far) ? 0.5 : h->far, w->far.low, w->far.high);
     if (!r->shares)
         return error_set(err, -ENOMEM, "out of memory for the hotspots");
     for (uint32_t bin = 0; bin < OCTAVES_BINS; bin++)
         r->decided[bin] = far_shares_part_above(bin, r->lines);
     code = make_far_shares(r, err);
     if (code == 0 && r->causes)
-        code = analysis_causes_begin(r->causes, h, &r->groups, r->weights.missed, r->weights.nmissed, err);
-    if (code == 0)
-        code = profile_each_site_counts(p, take_row, r, err);
+        code = analysis_causes_begin(r->causes, h, &r->groups, w ? w->missed : NULL, w ? w->nmissed : 0, err);
+    for (size_t i = 0; i < r->recorded->ncounts && code == 0; i++)
+        code = add_row(r, &r->recorded->counts[i], err);
     if (code == 0)
         code = find_far_shares(r, err);
     if (code == 0)
@@ -576,83 +484,29 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
         return -ENOMEM;
     code = compute(p, &r, err);
     analysis_causes_free(r.causes);
-    if (!question->weights) {
-        free(r.weights.list);
-        free(r.weights.missed);
-    }
     far_shares_free(r.far_shares);
     free(r.far);
-    analysis_groups_clear(&r.functions);
-    analysis_groups_clear(&r.groups);
+    free(r.groups.pairs);
     free(r.estimates);
     free(r.processes);
-    site_map_free(r.map);
     shares_free(r.shares);
     if (code != 0)
         analysis_hotspots_clear(h);
     return code;
 }
 
-int analysis_hotspots_sample(struct profile *p, const char *name, struct analysis_sample **sample,
-                             struct error *err)
-{
-    char mode[16] = "";
-    unsigned line_bytes;
-    *sample = NULL;
-    int code = profile_get(p, "mode", mode, sizeof mode, err);
-    if (code != 0 && code != -ENOENT)
-        return code;
-    if (strcmp(mode, "full") == 0)
-        return 0;
-    if (get_line_bytes(p, &line_bytes) < 0)
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is not valid", name);
-    return analysis_sample_load(p, name, line_bytes, sample, err);
-}
-
-int analysis_hotspots_weights(struct profile *p, struct analysis_sample *sample, double size_bytes,
-                              uint32_t phase, struct analysis_weights **weights, struct error *err)
-{
-    *weights = NULL;
-    if (!sample)
-        return 0;
-    struct analysis_weights *w = calloc(1, sizeof *w);
-    if (!w)
-        return error_set(err, -ENOMEM, "out of memory for the hotspots");
-    w->phase = phase;
-    int code = analysis_burst_weights(p, sample, size_bytes, w, err);
-    if (code == 0)
-        *weights = w;
-    else
-        analysis_hotspots_weights_free(w);
-    return code;
-}
-
-void analysis_hotspots_weights_free(struct analysis_weights *weights)
-{
-    if (!weights)
-        return;
-    free(weights->list);
-    free(weights->missed);
-    free(weights);
-}
-
 void analysis_hotspots_clear(struct analysis_hotspots *h)
 {
-    profile_images_free(h->images, h->nimages);
-    profile_frames_free(h->frames, h->nframes);
-    profile_objects_free(h->data, h->ndata);
-    profile_fields_free(h->parts, h->nparts);
-    free(h->same);
+    analysis_recorded_release(h->recorded);
     free(h->rows);
     free(h->evictions);
+    h->recorded = NULL;
+    h->rows = NULL;
     h->evictions = NULL;
-    h->nevictions = 0;
-    h->same = NULL;
     h->images = NULL;
     h->frames = NULL;
-    h->rows = NULL;
     h->data = NULL;
+    h->same = NULL;
     h->parts = NULL;
-    h->nparts = 0;
-    h->n = h->nimages = h->nframes = h->ndata = 0;
+    h->n = h->nevictions = h->nimages = h->nframes = h->ndata = h->nparts = 0;
 }

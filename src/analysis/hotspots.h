@@ -29,8 +29,7 @@ enum analysis_by {
     ANALYSIS_BY_NOTHING /* only with objects */
 };
 
-struct analysis_weights;
-struct analysis_sample; /* analysis/burst-weights.h */
+struct analysis_recorded; /* analysis/recorded.h */
 
 struct analysis_hotspots_question {
     double size_bytes;
@@ -44,9 +43,6 @@ struct analysis_hotspots_question {
     uint32_t phase;   /* only bursts in windows of this phase; 0: the whole run */
     const char *comm; /* only processes whose executable has that base name; NULL: all */
     int causes;       /* nonzero: also the causes of misses */
-    /* What analysis_hotspots_weights found, for the same size and phase: several tables need it once. NULL:
-     * found for this table. */
-    const struct analysis_weights *weights;
 };
 
 /* A function, line, module or instruction, a data object, or a pair of these. Pointers are into struct
@@ -102,7 +98,8 @@ struct analysis_hotspots {
     double
         cold_samples; /* effective number of samples from which their part was estimated; infinite: exact */
     double sample_reuses; /* fewest that a sampled reuse represents */
-    /* referenced by the rows */
+    /* referenced by the rows; of `recorded` */
+    struct analysis_recorded *recorded;
     struct profile_image *images;
     size_t nimages;
     struct profile_frame *frames;
@@ -115,19 +112,11 @@ struct analysis_hotspots {
     uint32_t *same; /* of each of data the first one that is the same in a table */
 };
 
-/* 0, or negative with err: -ENODATA if the profile has no code, or none that was selected. */
+/* The first table of a profile that is open takes longest: most of what it reads is kept with the profile.
+ * 0, or negative with err: -ENODATA if the profile has no code, or none that was selected. */
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err);
 void analysis_hotspots_clear(struct analysis_hotspots *h);
-/* From which weights are found for any size and phase. NULL with code 0: the profile is of full mode, and
- * needs none; or negative with err. analysis_sample_free */
-int analysis_hotspots_sample(struct profile *p, const char *name, struct analysis_sample **sample,
-                             struct error *err);
-/* sample NULL: *weights is NULL, too. The caller frees them with the function below. 0, or negative with err.
- */
-int analysis_hotspots_weights(struct profile *p, struct analysis_sample *sample, double size_bytes,
-                              uint32_t phase, struct analysis_weights **weights, struct error *err);
-void analysis_hotspots_weights_free(struct analysis_weights *weights); /* NULL is allowed */
 /* The frame into which this one is inlined; NULL: none. */
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/hotspots-objects.h"
 #include "analysis/hotspots.h"
+#include "analysis/recorded.h"
 
 #define DEFAULT_LINE_BYTES 64
 /* Part of the references that is worth a sentence: each may wait for the line some 50 to 100 ns, which a
@@ -178,42 +178,38 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
 }
 
 /* What fails is no finding: the rest of the report says what is wrong with the profile. */
-static size_t load_and_find(struct profile *p, const char *key, double least,
+static size_t load_and_find(struct profile *p, const char *name, const char *key, double least,
                             const struct profile_sharing *list, size_t n,
                             struct analysis_place places[PLACES_MOST])
 {
-    struct analysis_hotspots h = {0};
-    struct profile_site *sites = NULL;
+    struct analysis_hotspots h = {.objects = 1};
     struct entry *entries = NULL;
     struct sum *sums = NULL;
-    size_t nsites = 0, found = 0;
+    size_t found = 0;
     struct error ignored;
-    if (n > 0 && profile_images(p, &h.images, &h.nimages, &ignored) == 0 &&
-        profile_frames(p, &h.frames, &h.nframes, &ignored) == 0 &&
-        analysis_objects_load(p, &h, NULL, &ignored) == 0 &&
-        profile_sites(p, &sites, &nsites, &ignored) == 0 && (entries = calloc(n, sizeof *entries)) &&
+    if (n > 0 && analysis_recorded_get(p, name, NULL, &h.recorded, &ignored) == 0 &&
+        analysis_recorded_lend(h.recorded, p, &h, &ignored) == 0 && (entries = calloc(n, sizeof *entries)) &&
         (sums = calloc(n, sizeof *sums)))
-        found =
-            find(p, &h, key, least, entries, sums, make_entries(&h, sites, nsites, list, n, entries), places);
+        found = find(p, &h, key, least, entries, sums,
+                     make_entries(&h, h.recorded->sites, h.recorded->nsites, list, n, entries), places);
     analysis_hotspots_clear(&h);
-    free(sites);
     free(entries);
     free(sums);
     return found;
 }
 
-size_t analysis_shared(struct profile *p, struct analysis_place places[PLACES_MOST])
+size_t analysis_shared(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST])
 {
     struct profile_sharing *list = NULL;
     struct error ignored;
     size_t n = 0, found = 0;
     if (profile_sharings(p, &list, &n, &ignored) == 0)
-        found = load_and_find(p, "sharing_refs", LEAST_SHARED, list, n, places);
+        found = load_and_find(p, name, "sharing_refs", LEAST_SHARED, list, n, places);
     free(list);
     return found;
 }
 
-size_t analysis_conflicts(struct profile *p, struct analysis_place places[PLACES_MOST])
+size_t analysis_conflicts(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST])
 {
     struct profile_conflict *list = NULL;
     struct profile_sharing *entries = NULL;
@@ -222,7 +218,7 @@ size_t analysis_conflicts(struct profile *p, struct analysis_place places[PLACES
     if (profile_conflicts(p, &list, &n, &ignored) == 0 && (entries = calloc(n + 1, sizeof *entries))) {
         for (size_t i = 0; i < n; i++)
             entries[i] = (struct profile_sharing){list[i].site, list[i].object, list[i].references, 0};
-        found = load_and_find(p, "conflict_refs", LEAST_CONFLICTS, entries, n, places);
+        found = load_and_find(p, name, "conflict_refs", LEAST_CONFLICTS, entries, n, places);
     }
     free(list);
     free(entries);

@@ -20,10 +20,10 @@ struct analysis_place {
     unsigned line_bytes;
 };
 
-/* Only where the share is significant, largest first. Their number. References to lines while another thread
- * writes other bytes there: */
-size_t analysis_shared(struct profile *p, struct analysis_place places[PLACES_MOST]);
+/* Only where the share is significant, largest first. name: the profile's file, for messages. Their number.
+ * References to lines while another thread writes other bytes there: */
+size_t analysis_shared(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST]);
 /* Those that miss in a cache of 64 sets of 8 lines, although one without sets would have the line. */
-size_t analysis_conflicts(struct profile *p, struct analysis_place places[PLACES_MOST]);
+size_t analysis_conflicts(struct profile *p, const char *name, struct analysis_place places[PLACES_MOST]);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/burst-weights.h"
 #include "cli/cli.h"
 #include "cli/this-machine.h"
 #include "report/annotate.h"
@@ -44,12 +43,9 @@ struct making {
     struct cli_machines machines;
     double sizes[PAGE_DATA_SIZES];
     size_t nsizes;
-    struct analysis_sample *sample; /* of a profile of bursts; NULL: none is needed, or none known */
     struct report_page_names names;
     uint32_t phases[MOST_PHASES]; /* those with most references, that first */
     size_t nphases;
-    struct analysis_weights
-        *weights[PAGE_DATA_SIZES]; /* of each size; NULL: none are needed, or none known */
 };
 
 /* --- sizes of the slider --- */
@@ -260,10 +256,8 @@ static int put_table(struct making *m, const struct analysis_hotspots_question *
 
 static struct analysis_hotspots_question question_of(const struct making *m, size_t kind, size_t size)
 {
-    return (struct analysis_hotspots_question){.size_bytes = m->sizes[size],
-                                               .by = kinds[kind].by,
-                                               .objects = kinds[kind].objects,
-                                               .weights = m->weights[size]};
+    return (struct analysis_hotspots_question){
+        .size_bytes = m->sizes[size], .by = kinds[kind].by, .objects = kinds[kind].objects};
 }
 
 /* A profile without code, or without objects, has a page without them, which says why. */
@@ -271,10 +265,6 @@ static int put_hotspots(struct making *m, struct error *err)
 {
     struct error why = {""};
     int part;
-    analysis_hotspots_sample(m->p, m->args->profile, &m->sample, &why);
-    for (size_t i = 0; i < m->nsizes; i++) /* what is wrong is said by the first table */
-        analysis_hotspots_weights(m->p, m->sample, m->sizes[i], 0, &m->weights[i], &why);
-    why.text[0] = '\0';
     fputs(",\n\"hotspots\": [", m->json);
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         int code = 0;
@@ -296,20 +286,17 @@ static int put_hotspots(struct making *m, struct error *err)
 /* {"function": TABLE, ...}; *part: the phase has a part in which code is not counted by phase. */
 static int put_phase_tables(struct making *m, uint32_t phase, size_t size, int *part, struct error *err)
 {
-    struct analysis_weights *weights;
-    int n = 0, code = analysis_hotspots_weights(m->p, m->sample, m->sizes[size], phase, &weights, err);
+    int n = 0, code = 0;
     putc('{', m->json);
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0] && code == 0; kind++) {
         struct analysis_hotspots_question question = question_of(m, kind, size);
         question.phase = phase;
-        question.weights = weights;
         fprintf(m->json, "%s\"%s\": ", n++ ? ",\n" : "", kinds[kind].name);
         code = put_table(m, &question, MOST_PHASE_ROWS, part, err);
         if (code != 0)
             fputs("null", m->json);
     }
     putc('}', m->json);
-    analysis_hotspots_weights_free(weights);
     return code;
 }
 
@@ -347,7 +334,7 @@ static int put_causes(const struct making *m, struct error *err)
     fputs(",\n\"causes\": [", m->json);
     for (size_t i = 0; i < m->nsizes; i++) {
         const struct analysis_hotspots_question question = {
-            .size_bytes = m->sizes[i], .by = ANALYSIS_BY_NOTHING, .objects = 1, .weights = m->weights[i]};
+            .size_bytes = m->sizes[i], .by = ANALYSIS_BY_NOTHING, .objects = 1};
         struct analysis_causes causes;
         struct error why;
         int code = analysis_causes(m->p, m->args->profile, &question, &causes, i ? err : &why);
@@ -482,9 +469,6 @@ static int make(struct making *m, struct error *err)
         report_page_names(m->json, &m->names);
     }
     fputs("}\n", m->json);
-    for (size_t i = 0; i < m->nsizes; i++)
-        analysis_hotspots_weights_free(m->weights[i]);
-    analysis_sample_free(m->sample);
     return code;
 }
 

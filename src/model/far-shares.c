@@ -179,8 +179,11 @@ static double expected_misses(const struct far_shares *f, const double *firsts, 
     double further = 1, sum = 0; /* further: from the end of the current bin up to `lines` */
     for (uint32_t bin = f->nbins; bin-- > 0;) {
         double below = 1 - far_shares_part_above(bin, f->lines);
-        sum += firsts[bin] * below * further * pow(1 - hazard[bin], below / 2);
-        further *= pow(1 - hazard[bin], below);
+        if (below == 0)
+            continue;
+        if (firsts[bin] > 0) /* most have none: pow takes long */
+            sum += firsts[bin] * below * further * pow(1 - hazard[bin], below / 2);
+        further *= below < 1 ? pow(1 - hazard[bin], below) : 1 - hazard[bin];
     }
     return sum;
 }

@@ -136,6 +136,19 @@ char *profile_column_text(sqlite3_stmt *s, int column)
     return strdup(text ? (const char *)text : "");
 }
 
+void profile_set_kept(struct profile *p, void *kept, void (*release)(void *kept))
+{
+    if (p->kept)
+        p->release(p->kept);
+    p->kept = kept;
+    p->release = release;
+}
+
+void *profile_kept(const struct profile *p)
+{
+    return p->kept;
+}
+
 void profile_free(struct profile *p)
 {
     if (!p)
@@ -143,6 +156,7 @@ void profile_free(struct profile *p)
     for (int i = 0; i < STMT_COUNT; i++)
         sqlite3_finalize(p->stmt[i]);
     sqlite3_close(p->db);
+    profile_set_kept(p, NULL, NULL);
     moves_keep(&p->moves);
     free(p->journal);
     free(p->path);

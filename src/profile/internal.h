@@ -55,6 +55,8 @@ struct profile {
     int made;                       /* we created the file */
     struct moves moves;             /* existing files that were renamed */
     sqlite3_stmt *stmt[STMT_COUNT]; /* prepared on first use */
+    void *kept;                     /* profile_set_kept */
+    void (*release)(void *kept);
 };
 
 /* Converts SQLite's last error of p into a sentence and a negative errno value. */

@@ -196,6 +196,10 @@ int profile_get_sets(struct profile *p, uint64_t burst, unsigned sets, struct hi
 /* Calls each(ctx, ...) for every counter, summed over processes. */
 int profile_counters(struct profile *p, void (*each)(void *ctx, const char *name, uint64_t value), void *ctx,
                      struct error *err);
+/* What readers keep as long as a profile that is only read is open: one pointer, NULL at first. release is
+ * called by profile_close, and for the previous pointer. */
+void profile_set_kept(struct profile *p, void *kept, void (*release)(void *kept));
+void *profile_kept(const struct profile *p);
 /* Calls each for every process. */
 int profile_processes(struct profile *p,
                       void (*each)(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import pathlib
 import shutil
 import sqlite3
 import subprocess
@@ -392,6 +393,16 @@ def test_large_profile(chromium, tmp_path, record_property):
     for step, ms in open_and_use(chromium, out).items():
         record_property(f"milliseconds: {step}", round(ms))
     assert chromium.complaints() == []
+
+
+def test_profile_is_read_once(cachegram, phased_bursts, tmp_path):
+    """The page has some hundred tables; what they are made from is read once, not for each of them."""
+    process = subprocess.Popen([cachegram, "html", "-o", tmp_path / "page.html", phased_bursts])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    counts = dict(line.split(": ") for line in pathlib.Path(f"/proc/{process.pid}/io").read_text().splitlines())
+    assert process.wait() == 0
+    # The curves, the findings and the phases read parts of it again, and programs read their libraries.
+    assert int(counts["rchar"]) < 8 * phased_bursts.stat().st_size + 2 ** 21
 
 
 def place_profile(path, name):
