@@ -8,7 +8,7 @@
 /* In the order of enum wire_end. The profile does not include wire.h, so the codes are repeated here; they
  * are part of the file format and never change. */
 static const char *const end_names[] = {"more",  "full",   "syscall", "instruction", "code",
-                                        "fault", "signal", "exit",    "space",       "sequence"};
+                                        "fault", "signal", "exit",    "space",       "rseq"};
 
 const char *profile_end_name(uint32_t end)
 {

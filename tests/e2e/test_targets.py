@@ -114,7 +114,7 @@ def test_restartable_sequences(built, record, kind, mode):
     assert b"missing 0" in native.out or b"no rseq" in native.out
     if mode == "full" and b"missing 0" in native.out:  # each of the six threads begins in translated code
         _, db = record(FULL, argv)
-        assert ends(db).get("sequence", 0) >= 6
+        assert ends(db).get("rseq", 0) >= 6
 
 
 @pytest.mark.parametrize("mode", MODES)
