@@ -121,24 +121,30 @@ export function hotspotsSection(data) {
         more.textContent = table.rows_left_out ? `${table.rows_left_out} more with fewer misses are not on this page: cachegram hotspots --by ${by.value}${ofPhase ? ` --phase ${phase}` : ""} --size ${sizeText(data.sizes[size.value])} --limit 0` : "";
     }
 
-    function resized() {
+    function show() {
         const bytes = data.sizes[size.value], table = tableOf(treeKind);
         sizeShown.textContent = sizeText(bytes);
         size.setAttribute("aria-valuetext", sizeText(bytes));
         ratio.textContent = `Miss ratio${ofPhase ? ` of phase ${phase}` : ""} in an LRU cache of ${sizeText(bytes)}: ${percent(table.miss_ratio)}${table.mode === "full" ? "" : ", of the references whose code is known"}.`;
         fill();
         drawn?.draw();
+    }
+
+    function resized() {
+        show();
         document.dispatchEvent(new CustomEvent("size", { detail: Number(size.value) }));
     }
 
     function choosePhase(e) {
+        const before = ofPhase;
         phase = e.detail ? e.detail.phase : null;
         const found = data.phase_hotspots.find(p => p.phase === phase);
         ofPhase = found && !found.why ? found : null;
         const lead = phase === null ? "" : phase ? `Phase ${phase}` : "Windows whose phase is not known";
         note.textContent = phase === null ? "" : ofPhase ? `${lead}${ofPhase.part ? ": what was sampled of it. Where everything was recorded, code is not counted by phase" : ""}.`
             : `${lead}: these hotspots are of the whole run, since ${found ? found.why : "this page has those of the phases with most references only"}.`;
-        resized();
+        if (ofPhase !== before)
+            show();
     }
 
     document.addEventListener("phase", choosePhase);

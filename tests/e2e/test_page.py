@@ -155,6 +155,45 @@ def colors_of(b, y):
     }})()""")
 
 
+def veiled(b):
+    """The columns of the heat map whose middle is under a veil, by their numbers; and those of other phases than the one chosen."""
+    return b.evaluate("""(() => {
+        const box = document.getElementById('heatmap').getBoundingClientRect();
+        const columns = JSON.parse(document.getElementById('data').textContent).timeline.grid.columns;
+        const veils = [...document.querySelectorAll('#heatmap .veil')].map(v => v.getBoundingClientRect());
+        const chosen = Number(document.querySelector('#phases button[aria-pressed=true]')?.dataset.phase);
+        const middle = i => box.x + 60 + (box.width - 80) * (i + 0.5) / columns.length;
+        const all = columns.map((column, i) => i);
+        return [all.filter(i => veils.some(v => v.left <= middle(i) && middle(i) < v.right)), all.filter(i => !(columns[i].phase === chosen))];
+    })()""")
+
+
+def test_other_phases_fade(phased, chromium):
+    """Under veils: to choose a phase does not draw the cells of the map again."""
+    chromium.open(page(phased, "--sizes", "32K,1M"))
+    assert veiled(chromium)[0] == []
+    chromium.evaluate("""window.filled = 0; for (const name of ['fill', 'fillRect']) {
+        const old = CanvasRenderingContext2D.prototype[name];
+        CanvasRenderingContext2D.prototype[name] = function (...args) { window.filled++; return old.apply(this, args); };
+    }""")
+    for phase in phase_numbers(phased)[:2]:
+        click(chromium, f"#phases button[data-phase='{phase}']")
+        under, others = veiled(chromium)
+        assert under == others and 0 < len(under) < 300
+    assert chromium.evaluate("window.filled") < 300
+    # Half of the run in the whole width: the veils go with it.
+    chromium.evaluate("document.getElementById('heatmap').scrollIntoView()")
+    box = chromium.evaluate("(r => [r.x, r.y, r.width, r.height])(document.getElementById('heatmap').getBoundingClientRect())")
+    right, bar = box[0] + box[2] - 20, box[1] + box[3] - 21
+    chromium.mouse(right, bar, "mouseMoved", "mousePressed")
+    chromium.drag(right, bar, box[0] + box[2] / 2, bar)
+    assert chromium.evaluate("window.filled") > 300
+    zoomed = veiled(chromium)[0]
+    assert zoomed and zoomed != under
+    click(chromium, f"#phases button[data-phase='{phase}']")
+    assert veiled(chromium)[0] == [] and chromium.complaints() == []
+
+
 def test_over_time(phased, chromium):
     chromium.open(page(phased, "--sizes", "32K,1M"))
     chromium.media(prefers_color_scheme="light")
