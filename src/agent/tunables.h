@@ -12,7 +12,7 @@
 #define TIME_EVERY 16
 /* Private data of the translator, some 150 bytes a block. */
 #define ARENA_BYTES (48u << 20)
-/* Addresses that the agent maps for a few threads; and how many times that a process with a limit must have
+/* About what the agent maps without an allowance; and how many times that a process with a limit must have
  * left, so that it does not reach its limit because of the agent. */
 #define AGENT_ADDRESS_BYTES (192ull << 20)
 #define ROOM_TIMES 4u

@@ -31,7 +31,7 @@ static const struct command commands[] = {
     {"mrc", cmd_mrc, CHECK_STDOUT, "miss ratio as a function of cache size"},
     {"timeline", cmd_timeline, CHECK_STDOUT, "miss ratio over time and cache size, with phases"},
     {"phases", cmd_phases, CHECK_STDOUT, "the phases of a run and their miss ratios"},
-    {"hotspots", cmd_hotspots, CHECK_STDOUT, "misses by function, source line, module or instruction"},
+    {"hotspots", cmd_hotspots, CHECK_STDOUT, "misses by function, source line, instruction or data object"},
     {"causes", cmd_causes, CHECK_STDOUT, "cold misses, and which data pushed out what others miss on"},
     {"annotate", cmd_annotate, CHECK_STDOUT, "source code with misses beside the lines"},
     /* Its exit status also says whether a condition holds. */
