@@ -129,12 +129,26 @@ static int try(const struct counters *c, struct error *err)
         fd[n] = (int)syscall(SYS_perf_event_open, &attr, 0, -1, n > 0 ? fd[0] : -1, PERF_FLAG_FD_CLOEXEC);
         if (fd[n] < 0)
             status = error_set(err, -ENODEV, "the counter %s cannot be used: %s", c->event[n].name,
-                               strerror(errno));
+                               counters_why(errno));
     }
     for (unsigned i = 0; i < n; i++)
         if (fd[i] >= 0)
             close(fd[i]);
     return status;
+}
+
+const char *counters_why(int code)
+{
+    switch (code) {
+    case ENOENT:
+    case EOPNOTSUPP:
+        return "this CPU, or the virtual machine, does not provide them";
+    case EACCES:
+    case EPERM:
+        return "the kernel does not permit it (kernel.perf_event_paranoid, or a container)";
+    default:
+        return strerror(code);
+    }
 }
 
 /* Fast, and fails in most virtual machines: checked before the library is loaded. */
@@ -147,7 +161,7 @@ static int any_counters(struct error *err)
                                    .exclude_hv = 1};
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
-        return error_set(err, -ENODEV, "no hardware counters are available: %s", strerror(errno));
+        return error_set(err, -ENODEV, "no hardware counters are available: %s", counters_why(errno));
     close(fd);
     return 0;
 }

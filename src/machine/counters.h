@@ -32,5 +32,8 @@ struct counters {
  * or counters that may not be used. Tests each by counting with it. *c is unchanged on failure.
  */
 int counters_find(struct counters *c, struct error *err);
+/* Why perf_event_open failed, in words: strerror says "No such file or directory" of an event that is not
+ * there. */
+const char *counters_why(int code);
 
 #endif

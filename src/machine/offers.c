@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "machine/counters.h"
+
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
@@ -48,7 +50,7 @@ static void try_event(struct offer *o, struct perf_event_attr *attr, const char 
 {
     int fd = open_event(attr);
     o->state = fd >= 0 ? OFFER_YES : OFFER_NO;
-    snprintf(o->found, sizeof(o->found), "%s", fd >= 0 ? found : strerror(errno));
+    snprintf(o->found, sizeof(o->found), "%s", fd >= 0 ? found : counters_why(errno));
     if (fd >= 0)
         close(fd);
 }
@@ -98,7 +100,7 @@ static void find_breakpoints(struct offer *o)
         if ((fd[n] = open_event(&attr)) < 0)
             break;
     o->state = n > 0 ? OFFER_YES : OFFER_NO;
-    snprintf(o->found, sizeof(o->found), "%d at a time%s%s", n, n ? "" : ": ", n ? "" : strerror(errno));
+    snprintf(o->found, sizeof(o->found), "%d at a time%s%s", n, n ? "" : ": ", n ? "" : counters_why(errno));
     for (int i = 0; i < n; i++)
         close(fd[i]);
 }

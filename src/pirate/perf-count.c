@@ -76,7 +76,7 @@ int perf_count_possible(enum perf_event_kind kind, struct error *err)
     int fd = open_one(NULL, 0, kind);
     if (fd < 0)
         return error_set(err, -ENODEV, "%s cannot be counted on this machine: %s (see cachegram doctor)",
-                         kinds[kind].name, strerror(errno));
+                         kinds[kind].name, counters_why(errno));
     close(fd);
     return 0;
 }
@@ -97,7 +97,7 @@ static int open_thread(struct perf_count *c, pid_t tid, enum perf_event_kind wan
                 c->missing[kind] = 1;
                 if (kind == wanted && code == 0)
                     code = error_set(err, -ENODEV, "%s cannot be counted: %s", kinds[kind].name,
-                                     strerror(errno));
+                                     counters_why(errno));
             }
         }
         c->fd[c->n++] = fd;

@@ -32,6 +32,7 @@ def test_machine(cachegram):
     # What is there needs no advice; what is not there has some.
     for row in reported.values():
         assert (row["advice"] != "") == (row["state"] != "yes"), row
+        assert "No such file" not in row["found"], row
 
 
 def test_program(cachegram, tmp_path):
