@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ladder.h - the ways to record, from cheap to exact, as `record --help` and `doctor` print them. The numbers
- * are those of docs/accuracy.md, "The ladder". */
+ * are those of docs/accuracy-short.md, "The ladder". */
 #ifndef CACHEGRAM_CLI_LADDER_H
 #define CACHEGRAM_CLI_LADDER_H
 
