@@ -236,14 +236,15 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
         return error_set(err, -EINVAL,
                          "a profile of --mode full does not distinguish threads: record in burst mode");
     if (question->ways && question->model != ANALYSIS_MODEL_LRU)
-        return error_set(err, -EINVAL, "cache sets are for the lru model only");
+        return error_set(err, -EINVAL, "set-associative caches can be computed for the lru model only");
     if (question->ways && (curve->full || curve->lines_rate < 1 || strcmp(mode, "sparse") == 0))
         return error_set(err, -EINVAL,
                          "the profile '%s' does not hold distances within cache sets: record in burst mode",
                          curve->profile);
     if (question->phase && (question->model != ANALYSIS_MODEL_LRU || question->tid || question->ways))
         return error_set(err, -EINVAL,
-                         "the curve of a phase is that of the lru model, of all threads, without sets");
+                         "the curve of a phase can be computed for the lru model only, for all threads "
+                         "together, without sets");
     if (question->phase && curve->full)
         return analysis_curve_phase_exact(p, question->phase, curve, err);
     if (question->phase && (strcmp(mode, "sparse") == 0 || curve->lines_rate < 1))

@@ -74,7 +74,8 @@ int cli_output_option(const char *command, int result, const char *value, struct
             output->color = (enum report_color)i;
         return 1;
     }
-    cli_misuse(command, "'%s' is not one of %s, %s, %s", value, names[0], names[1], names[2]);
+    cli_misuse(command, "--%s %s: must be %s, %s or %s", result == CLI_OPT_FORMAT ? "format" : "color", value,
+               names[0], names[1], names[2]);
     return -1;
 }
 
