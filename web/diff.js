@@ -105,14 +105,28 @@ function functionsSection(diff) {
 function phasesSection(diff) {
     if (!diff.phases)
         return diff.no_phases ? { element: el("section", {}, el("h2", {}, "Phases"), el("p", {}, "No phases: ", shown(diff.no_phases))) } : null;
+    const { pairs, phases_before: before, phases_after: after } = diff.phases;
+    const find = (list, number) => list.find(p => p.phase === number);
+    const both = pairs.map(pair => ({ ...pair, before: find(before, pair.phase_before), after: find(after, pair.phase_after) }));
+    const mark = c => c.significant ? c.delta_low > 0 ? " \u25b2" : " \u25bc" : "";
+    const change = c => `${percent(c.before)} \u2192 ${percent(c.after)}${mark(c)}`;
+    const pairColumns = [["phase", true, p => `${p.phase_before} \u2192 ${p.phase_after}`], ["same code", true, p => percent(p.alike, 0)],
+        ["references", true, p => `${percent(p.before.refs_share, 2)} \u2192 ${percent(p.after.refs_share, 2)}`],
+        ...diff.sizes.map((bytes, k) => [sizeText(bytes), true, p => change(p.points[k])])];
     const columns = [["phase", true, p => String(p.phase)], ["references", true, p => percent(p.refs_share, 2)], ["windows", true, p => String(p.windows)],
         ...diff.sizes.map((bytes, k) => [sizeText(bytes), true, p => percent(p.points[k].miss_ratio)])];
-    const left = n => n ? ` ${n} more with fewer references are not on this page.` : "";
+    const single = (id, title, list, taken, left) => {
+        const rows = list.filter(p => !taken.has(p.phase)), unknown = rows.filter(p => !p.code_known).length;
+        const text = [`${title}, without counterpart.`, unknown ? `Of ${unknown}, the code is not known: no burst began in them.` : "",
+            left ? `${left} more with fewer references are not on this page.` : ""].filter(t => t).join(" ");
+        return rows.length || left ? table(id, text, columns, rows) : null;
+    };
     return {
         element: el("section", { id: "phases", "aria-label": "Phases" }, el("h2", {}, "Phases"),
-            el("p", { class: "dim" }, "Miss ratio of each phase by cache size. Phases of two runs have no common numbers: compare their shares of the references and their miss ratios."),
-            table("phases-before", `Before.${left(diff.phases.left_out_before)}`, columns, diff.phases.phases_before),
-            table("phases-after", `After.${left(diff.phases.left_out_after)}`, columns, diff.phases.phases_after)),
+            el("p", { class: "dim" }, "Phases of both runs, paired by the code that makes their references; their miss ratios by cache size, before and after. \u25b2, \u25bc: significantly more, fewer misses."),
+            pairs.length ? table("phases-pairs", "Pairs, those with most references before first.", pairColumns, both) : null,
+            single("phases-before", "Before", before, new Set(pairs.map(p => p.phase_before)), diff.phases.left_out_before),
+            single("phases-after", "After", after, new Set(pairs.map(p => p.phase_after)), diff.phases.left_out_after)),
     };
 }
 

@@ -35,8 +35,16 @@ static int find_curve(struct profile *p, const char *name, size_t npoints, struc
     return code;
 }
 
-int analysis_phase_rows(struct profile *p, const char *name, const struct curve_point *points, size_t npoints,
-                        size_t most, struct analysis_phase_rows *rows, struct error *err)
+static void clear_rows(struct analysis_phase_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        free(rows->list[i].points);
+    free(rows->list);
+    *rows = (struct analysis_phase_rows){0};
+}
+
+static int find_rows(struct profile *p, const char *name, const struct curve_point *points, size_t npoints,
+                     size_t most, struct analysis_phase_rows *rows, struct error *err)
 {
     struct analysis_timeline timeline = {.profile = name};
     double all = 0;
@@ -71,14 +79,31 @@ int analysis_phase_rows(struct profile *p, const char *name, const struct curve_
     }
     analysis_timeline_clear(&timeline);
     if (code != 0)
-        analysis_phase_rows_clear(rows);
+        clear_rows(rows);
     return code;
 }
 
-void analysis_phase_rows_clear(struct analysis_phase_rows *rows)
+int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2],
+                              const struct curve_point *points, size_t npoints, size_t most,
+                              struct analysis_phase_difference *d, struct error *err)
 {
-    for (size_t i = 0; i < rows->n; i++)
-        free(rows->list[i].points);
-    free(rows->list);
-    *rows = (struct analysis_phase_rows){0};
+    int code = 0;
+    *d = (struct analysis_phase_difference){0};
+    for (int side = 0; side < 2 && code == 0; side++)
+        code = find_rows(profiles[side], names[side], points, npoints, most, &d->rows[side], err);
+    if (code == 0)
+        code = analysis_phase_pairs(profiles, names, npoints, d, err);
+    if (code != 0)
+        analysis_phase_difference_clear(d);
+    return code;
+}
+
+void analysis_phase_difference_clear(struct analysis_phase_difference *d)
+{
+    for (size_t i = 0; i < d->npairs; i++)
+        free(d->pairs[i].changes);
+    free(d->pairs);
+    clear_rows(&d->rows[0]);
+    clear_rows(&d->rows[1]);
+    *d = (struct analysis_phase_difference){0};
 }

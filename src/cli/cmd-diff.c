@@ -44,9 +44,9 @@ static const char usage[] =
     "whether that is significant: whether the 95% interval of the change does not contain 0.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
-    "  --by function|phase     instead: misses per 1000 references by function, at one cache size; or the "
-    "phases\n"
-    "                          of both, by cache size (default " PHASE_SIZES ")\n"
+    "  --by function|phase     instead: misses per 1000 references by function, at one cache size; or the\n"
+    "                          phases of both, paired by their code, by cache size (default\n"
+    "                          " PHASE_SIZES ")\n"
     "  --size SIZE             with --by function: that size (default 1M)\n"
     "  --limit N               with --by function: at most so many rows in text; 0: all (default 20)\n"
     "  --fail-if CONDITION     exit status 3 if it holds; can be repeated. 'mr@1M > 5%' is about the miss\n"
@@ -59,8 +59,9 @@ static const char usage[] =
     "\n"
     "CSV columns: size_bytes,before,after,delta,significant,delta_low,delta_high; with --by function:\n"
     "function,module and the same; with --by phase:\n"
-    "profile,phase,windows,refs_share,size_bytes,miss_ratio,ci_low,ci_high,bursts. Empty: not enough "
-    "samples.\n";
+    "phase_before,phase_after,alike,refs_share_before,refs_share_after and the same. Empty: not enough "
+    "samples,\n"
+    "or the phase has no counterpart.\n";
 
 struct condition {
     const char *text;
@@ -277,30 +278,25 @@ static int print_functions(char **files, const struct arguments *a, struct error
     return code;
 }
 
-static int read_phases(const char *file, const struct report_phases *view, struct analysis_phase_rows *rows,
-                       struct error *err)
-{
-    struct profile *p;
-    int code = profile_open(file, &p, err);
-    if (code != 0)
-        return code;
-    code = analysis_phase_rows(p, file, view->points, view->npoints, MOST_PHASES, rows, err);
-    profile_close(p, 0, NULL);
-    return code;
-}
-
 static int print_phases(char **files, const struct arguments *a, struct error *err)
 {
-    struct report_phases view = {.before = files[0], .after = files[1]};
+    struct profile *profiles[2] = {NULL, NULL};
+    struct analysis_phase_difference difference = {0};
+    struct report_phases view = {.before = files[0], .after = files[1], .difference = &difference};
     struct curve_point *points = cli_points(a->sizes ? a->sizes : PHASE_SIZES, &view.npoints, err);
     view.points = points;
     int code = points ? 0 : -EINVAL;
     for (int i = 0; i < 2 && code == 0; i++)
-        code = read_phases(files[i], &view, &view.rows[i], err);
+        code = profile_open(files[i], &profiles[i], err);
+    if (code == 0)
+        code = analysis_phase_difference(profiles, (const char *const[]){files[0], files[1]}, points,
+                                         view.npoints, MOST_PHASES, &difference, err);
     if (code == 0)
         report_phase_difference(stdout, &view, a->output.format);
+    analysis_phase_difference_clear(&difference);
     for (int i = 0; i < 2; i++)
-        analysis_phase_rows_clear(&view.rows[i]);
+        if (profiles[i])
+            profile_close(profiles[i], 0, NULL);
     free(points);
     return code;
 }

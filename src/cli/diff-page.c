@@ -69,21 +69,23 @@ static int put_hotspots(FILE *json, struct profile *profiles[2], const struct re
 static int put_phases(FILE *json, struct profile *profiles[2], const struct report_curves *d,
                       const struct curve_point *points, size_t n, struct error *err)
 {
-    struct report_phases view = {
-        .before = d->before->profile, .after = d->after->profile, .points = points, .npoints = n};
+    struct analysis_phase_difference difference;
+    const struct report_phases view = {.before = d->before->profile,
+                                       .after = d->after->profile,
+                                       .points = points,
+                                       .npoints = n,
+                                       .difference = &difference};
     struct error why = {""};
     fputs(",\n\"phases\": ", json);
-    int code = analysis_phase_rows(profiles[0], view.before, points, n, MOST_PHASES, &view.rows[0], &why);
-    if (code == 0)
-        code = analysis_phase_rows(profiles[1], view.after, points, n, MOST_PHASES, &view.rows[1], &why);
+    int code = analysis_phase_difference(profiles, (const char *const[]){view.before, view.after}, points, n,
+                                         MOST_PHASES, &difference, &why);
     if (code == 0)
         report_phase_difference(json, &view, REPORT_JSON);
     else
         fputs("null", json);
     fputs(",\n\"no_phases\": ", json);
     report_json_string(json, why.text);
-    analysis_phase_rows_clear(&view.rows[0]);
-    analysis_phase_rows_clear(&view.rows[1]);
+    analysis_phase_difference_clear(&difference);
     if (code == -ENOMEM)
         *err = why;
     return code == -ENOMEM ? code : 0;

@@ -30,7 +30,7 @@ struct report_phases {
     const char *before, *after;       /* file names */
     const struct curve_point *points; /* sizes */
     size_t npoints;
-    struct analysis_phase_rows rows[2]; /* before and after */
+    const struct analysis_phase_difference *difference;
 };
 void report_phase_difference(FILE *out, const struct report_phases *phases, enum report_format format);
 

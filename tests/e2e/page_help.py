@@ -54,6 +54,48 @@ def many_windows(path, n, phases=8):
     db.close()
 
 
+def sampled_phases(path, exe, phases, rounds=4, bursts=5):
+    """A profile of bursts, with phases that take turns. Each is (code, bin, reuses): the executions of functions of the file
+    exe in each burst, by name, and how many of its 1000 references reuse a line at a stack distance in that bin; 20
+    are far in any case."""
+    db = make(path, "burst", command=exe)
+    db.executescript("""
+    CREATE TABLE image(id INTEGER PRIMARY KEY, path TEXT, build_id TEXT);
+    CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER);
+    CREATE TABLE site(id INTEGER PRIMARY KEY, image, offset, frame, outer_frame, refs, first_touches);
+    CREATE TABLE block(process INTEGER PRIMARY KEY, sites BLOB);
+    CREATE TABLE burst_site(burst, process, counts BLOB, PRIMARY KEY(burst, process));
+    CREATE TABLE time_window(id INTEGER PRIMARY KEY, process, tid, kind TEXT, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase, stack BLOB);
+    CREATE TABLE phase(id INTEGER PRIMARY KEY, windows, refs, cpu_ns, first_window);""")
+    db.execute("INSERT INTO process VALUES(1, 1, 0, ?, 0)", (exe,))
+    db.execute("INSERT INTO image VALUES(1, ?, '')", (exe,))
+    names = sorted({name for code, _, _ in phases for name in code})
+    for i, name in enumerate(names, 1):
+        db.execute("INSERT INTO frame VALUES(?,?,'/src/a.c',?,0,0)", (i, name, i))
+        db.execute("INSERT INTO site VALUES(?,1,?,?,?,100,1)", (i, 16 * i, i, i))
+    db.execute("INSERT INTO block VALUES(1, ?)", (b"".join(leb128(1) + leb128(1) + zigzag(1) for _ in names),))
+    burst = 0
+    for window in range(rounds * len(phases)):
+        code, bin, reuses = phases[window % len(phases)]
+        db.execute("INSERT INTO time_window VALUES(?,1,1,'sampled',?,?,1000000,NULL,NULL,10,?,?,NULL)",
+                   (window + 1, window * 1000000, (window + 1) * 1000000, bursts, window % len(phases) + 1))
+        for i in range(bursts):
+            burst += 1
+            db.execute("INSERT INTO burst(id, process, tid, start_ns, end_ns, refs, loads, stores, end_code, end_reason, weight) "
+                       "VALUES(?,1,1,?,?,1000,1000,0,1,'full',1000)", (burst, window * 1000000 + i * 1000, window * 1000000 + i * 1000 + 500))
+            for kind in ("stack", "reuse"):
+                put(db, burst, kind, {0: 980 - reuses, bin: reuses, 2000: 20})
+            counts, last = b"", 0
+            for number, name in enumerate(names, 1):
+                if name in code:
+                    counts += zigzag(number - last) + leb128(code[name]) + leb128(0)
+                    last = number
+            db.execute("INSERT INTO burst_site VALUES(?, 1, ?)", (burst, counts))
+    db.execute("INSERT INTO phase SELECT phase, count(*), NULL, sum(cpu_ns), min(id) FROM time_window GROUP BY phase")
+    db.commit()
+    db.close()
+
+
 def open_and_use(b, path):
     """Opens a page and uses it; the milliseconds of CPU time of the page's own thread for each step."""
     def task_ms():

@@ -9,7 +9,7 @@ import pytest
 
 from browser import browser
 from conftest import FULL, TARGETS, build_target, run
-from page_help import HOSTILE, many_sites
+from page_help import HOSTILE, many_sites, sampled_phases
 from test_cli import cachegram as command, full, one_line  # noqa: F401 (fixtures)
 from test_page import csv_of, texts
 
@@ -37,6 +37,22 @@ def rows_of(b, table):
 
 def minus(text):
     return text.replace("\u2212", "-")
+
+
+def check_phases(b, files):
+    """The page's tables of phases have the values of the command."""
+    rows = csv_of("diff", "--by", "phase", *files)
+    of = lambda size, before, after: [r for r in rows if r["size_bytes"] == size and bool(r["phase_before"]) == before and bool(r["phase_after"]) == after]
+    share = lambda r, side: f"{100 * float(r['refs_share_' + side]):.2f}%"
+    ratio = lambda text: f"{100 * float(text):.3f}%" if text else "\u2013"
+    for size, column in (("32768", 3), ("1048576", 5)):
+        mark = lambda r: "" if r["significant"] == "0" else " \u25b2" if float(r["delta_low"]) > 0 else " \u25bc"
+        assert [(r[0], r[1], r[2], r[column]) for r in rows_of(b, "phases-pairs")] == \
+            [(f"{r['phase_before']} \u2192 {r['phase_after']}", f"{100 * float(r['alike']):.0f}%", f"{share(r, 'before')} \u2192 {share(r, 'after')}",
+              f"{ratio(r['before'])} \u2192 {ratio(r['after'])}{mark(r)}") for r in of(size, True, True)]
+        for side in ("before", "after"):
+            assert [(r[0], r[1], r[column]) for r in rows_of(b, f"phases-{side}")] == \
+                [(r[f"phase_{side}"], share(r, side), ratio(r[side])) for r in of(size, side == "before", side == "after")]
 
 
 def test_page(two, chromium, tmp_path):
@@ -70,11 +86,7 @@ def test_page(two, chromium, tmp_path):
             assert cells[:2] == [f"{float(row[k]):.3f}" for k in ("before", "after")] and minus(cells[2]) == f"{float(row['delta']):+.3f}"
             assert cells[5].startswith(row["function"] or "[no names]") and (cells[4] != "not significant") == (row["significant"] == "1")
         assert len(shown) == min(len(expected), 50) + 1
-    phases = csv_of("diff", "--by", "phase", *two)
-    for side in ("before", "after"):
-        for size, column in (("32768", 3), ("1048576", 5)):
-            assert [(r[0], r[2], r[column]) for r in rows_of(chromium, f"phases-{side}")] == \
-                [(r["phase"], r["windows"], f"{100 * float(r['miss_ratio']):.3f}%") for r in phases if r["profile"] == side and r["size_bytes"] == size]
+    check_phases(chromium, two)
     assert chromium.complaints() == []
 
 
@@ -132,25 +144,84 @@ def test_hostile_names_are_shown(chromium, tmp_path):
 
 
 def test_phases(two):
+    """Where everything was recorded, the code of phases is not known, and they are not paired."""
     sizes = ["--sizes", "32K,1M"]
     rows = csv_of("diff", "--by", "phase", *sizes, *two)
-    assert list(rows[0]) == ["profile", "phase", "windows", "refs_share", "size_bytes", "miss_ratio", "ci_low", "ci_high", "bursts"]
-    for side, file in zip(("before", "after"), two):
-        own = [row for row in rows if row["profile"] == side]
+    assert list(rows[0]) == ["phase_before", "phase_after", "alike", "refs_share_before", "refs_share_after", "size_bytes", "before", "after",
+                             "delta", "significant", "delta_low", "delta_high"]
+    data = json.loads(command("diff", "--by", "phase", "--format", "json", *sizes, *two).stdout)
+    assert data["pairs"] == []
+    for side, other, file in (("before", "after", two[0]), ("after", "before", two[1])):
+        own = [row for row in rows if row[f"phase_{side}"]]
         expected = {(r["phase"], r["size_bytes"]): r for r in csv_of("phases", file, *sizes)}
         all_refs = sum(float(r["refs"]) for r in expected.values()) / 2
-        assert {(r["phase"], r["size_bytes"]) for r in own} == {key for key in expected if key[0]}
-        shares = [float(r["refs_share"]) for r in own]
+        assert {(r[f"phase_{side}"], r["size_bytes"]) for r in own} == {key for key in expected if key[0]}
+        shares = [float(r[f"refs_share_{side}"]) for r in own]
         assert shares == sorted(shares, reverse=True)
         for r in own:
-            other = expected[r["phase"], r["size_bytes"]]
-            assert float(r["miss_ratio"]) == pytest.approx(float(other["miss_ratio"]), abs=1e-4)
-            assert float(r["refs_share"]) == pytest.approx(float(other["refs"]) / all_refs) and r["windows"] == other["windows"]
-    data = json.loads(command("diff", "--by", "phase", "--format", "json", *sizes, *two).stdout)
-    assert [(str(p["phase"]), [q["miss_ratio"] for q in p["points"]]) for p in data["phases_before"]] == \
-        [(a["phase"], [pytest.approx(float(a["miss_ratio"])), pytest.approx(float(b["miss_ratio"]))]) for a, b in zip(rows[::2], rows[1::2]) if a["profile"] == "before"]
+            same = expected[r[f"phase_{side}"], r["size_bytes"]]
+            assert float(r[side]) == pytest.approx(float(same["miss_ratio"]), abs=1e-4)
+            assert float(r[f"refs_share_{side}"]) == pytest.approx(float(same["refs"]) / all_refs)
+            assert r["significant"] == "0" and not any(r[key] for key in ("alike", "delta", "delta_low", "delta_high", other, f"phase_{other}"))
+        assert [(str(p["phase"]), [q["miss_ratio"] for q in p["points"]]) for p in data[f"phases_{side}"]] == \
+            [(a[f"phase_{side}"], [pytest.approx(float(a[side])), pytest.approx(float(b[side]))]) for a, b in zip(own[::2], own[1::2])]
+        assert not any(p["code_known"] for p in data[f"phases_{side}"])
     text = command("diff", "--by", "phase", *sizes, *two).stdout
     assert text.count("\nbefore  ") == len(data["phases_before"]) and text.count("\n after  ") == len(data["phases_after"])
+    assert f"Of {len(data['phases_before']) + len(data['phases_after'])}, the code is not known" in text
+
+
+# Bins of stack distances: 6 KB, 48 KB, and 362 KB.
+NEAR, MIDDLE, FAR = 96, 768, 1024 + 2 * 256 + 128
+
+
+def test_phases_are_paired_by_code(chromium, tmp_path):
+    """Also when the program has another name, and the order of its phases is another one."""
+    files = tmp_path / "before.db", tmp_path / "after.db"
+    sampled_phases(files[0], "/bin/slow", [({"a": 900, "main": 100}, NEAR, 500), ({"b": 1000}, FAR, 300), ({"c": 1000}, NEAR, 500),
+                                           ({"c": 1000}, FAR, 900), ({"a": 300, "old": 700}, FAR, 100)])
+    sampled_phases(files[1], "/bin/fast", [({"b": 800, "inlined": 200}, FAR, 300), ({"c": 1000}, MIDDLE, 900), ({"a": 300, "new": 700}, FAR, 100),
+                                           ({"c": 1000}, NEAR, 500), ({"a": 900, "main": 100}, FAR, 500)])
+    sizes = ["--sizes", "32K,256K"]
+    rows = csv_of("diff", "--by", "phase", *sizes, *files)
+    # c on little data and c on much data, of which there is less after; a misses more; the last phases are other code.
+    assert {(r["phase_before"], r["phase_after"]) for r in rows} == {("1", "5"), ("2", "1"), ("3", "4"), ("4", "2"), ("5", ""), ("", "3")}
+    found = {(r["phase_before"], r["size_bytes"]): (round(float(r["alike"] or "nan"), 6), r["delta"] and round(float(r["delta"]), 2), r["significant"]) for r in rows}
+    assert found["1", "32768"] == (1, 0.5, "1") and found["2", "32768"] == (0.8, 0, "0") and found["3", "32768"] == (1, 0, "0")
+    assert found["4", "32768"] == (1, 0, "0") and found["4", "262144"] == (1, -0.9, "1")
+    data = json.loads(command("diff", "--by", "phase", "--format", "json", *sizes, *files).stdout)
+    paired = [r for r in rows if r["alike"]]
+    assert [(str(p["phase_before"]), str(p["phase_after"]), str(q["size_bytes"]), q["delta"], q["significant"]) for p in data["pairs"] for q in p["points"]] == \
+        [(r["phase_before"], r["phase_after"], r["size_bytes"], pytest.approx(float(r["delta"])), r["significant"] == "1") for r in paired]
+    assert all(p["code_known"] for p in data["phases_before"] + data["phases_after"])
+    text = command("diff", "--by", "phase", *sizes, *files).stdout
+    pairs, single = text.split("Without counterpart:\n")
+    assert [line.split()[1] for line in pairs.splitlines() if line.startswith("change ")] == [f"{100 * float(r['alike']):.0f}%" for r in paired[::2]]
+    assert pairs.count("*") - 1 == sum(r["significant"] == "1" for r in paired)
+    assert [line.split()[:2] for line in single.splitlines()] == [["before", "5"], ["after", "3"]]
+    out = tmp_path / "diff.html"
+    assert command("diff", "--format", "html", "-o", out, *files).returncode == 0
+    chromium.open(out)
+    check_phases(chromium, files)
+    assert chromium.complaints() == []
+    # What has the same name is taken together: before, main is a second a, in another file of the same name.
+    for file in files:
+        db = sqlite3.connect(file)
+        db.execute("INSERT INTO image VALUES(2, ?, '')", ("/old/slow" if file == files[0] else "/lib/unused.so",))
+        db.execute("UPDATE site SET image = ? WHERE id IN (SELECT id FROM frame WHERE function = 'main')", (2 if file == files[0] else 1,))
+        db.execute("UPDATE frame SET function = 'a' WHERE function = 'main'")
+        db.commit()
+        db.close()
+    assert {float(r["alike"]) for r in csv_of("diff", "--by", "phase", *sizes, *files) if r["phase_before"] == "1"} == {1}
+    # A function of another library is another one.
+    for file, libraries in zip(files, (("/lib/one.so", "/lib/two.so"), ("/lib/two.so", "/lib/one.so"))):
+        db = sqlite3.connect(file)
+        db.executemany("INSERT INTO image VALUES(?, ?, '')", enumerate(libraries, 3))
+        db.execute("UPDATE site SET image = 3 WHERE id IN (SELECT id FROM frame WHERE function = 'c')")
+        db.commit()
+        db.close()
+    assert {(r["phase_before"], r["phase_after"]) for r in csv_of("diff", "--by", "phase", *sizes, *files)} == \
+        {("1", "5"), ("2", "1"), ("3", ""), ("4", ""), ("5", ""), ("", "2"), ("", "3"), ("", "4")}
 
 
 def test_wrong_usage(full, two):
