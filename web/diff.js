@@ -109,7 +109,7 @@ function phasesSection(diff) {
     const find = (list, number) => list.find(p => p.phase === number);
     const both = pairs.map(pair => ({ ...pair, before: find(before, pair.phase_before), after: find(after, pair.phase_after) }));
     const mark = c => c.significant ? c.delta_low > 0 ? " \u25b2" : " \u25bc" : "";
-    const change = c => `${percent(c.before)} \u2192 ${percent(c.after)}${mark(c)}`;
+    const change = c => `${percent(c.before, 2)} \u2192 ${percent(c.after, 2)}${mark(c)}`;
     const pairColumns = [["phase", true, p => `${p.phase_before} \u2192 ${p.phase_after}`], ["same code", true, p => percent(p.alike, 0)],
         ["references", true, p => `${percent(p.before.refs_share, 2)} \u2192 ${percent(p.after.refs_share, 2)}`],
         ...diff.sizes.map((bytes, k) => [sizeText(bytes), true, p => change(p.points[k])])];

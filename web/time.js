@@ -7,6 +7,8 @@ import { chart, colors, scale, tip, tipLines } from "./charts.js";
 const ribbon = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
 const phaseColor = phase => phase ? ribbon[(phase - 1) % ribbon.length] : "#bbbbbb";
 const sides = { left: 60, right: 20 };
+/** To whole pixels of the screen, or else there are seams. */
+const snap = at => Math.round(at * Math.max(devicePixelRatio, 1)) / Math.max(devicePixelRatio, 1);
 const seconds = ns => `${Number((ns / 1e9).toPrecision(4))} s`;
 
 function options(data) {
@@ -22,9 +24,8 @@ function options(data) {
     const rect = (params, api, low, high) => {
         const [x0, y0] = api.coord([api.value(0), low]), [x1, y1] = api.coord([api.value(0) + 1, high]);
         const area = params.coordSys, left = Math.max(x0, area.x), right = Math.min(x1, area.x + area.width);
-        // On whole pixels, or else there are seams.
-        const x = Math.round(left), y = Math.round(Math.min(y0, y1));
-        return right <= left ? null : { x, y, width: Math.max(Math.round(right) - x, 1), height: Math.round(Math.max(y0, y1)) - y };
+        const x = snap(left), y = snap(Math.min(y0, y1));
+        return right <= left ? null : { x, y, width: Math.max(snap(right) - x, 1), height: snap(Math.max(y0, y1)) - y };
     };
     const axis = index => ({
         type: "value", gridIndex: index, min: 0, max: columns, axisLine: { lineStyle: { color: c.dim } }, splitLine: { show: false },
@@ -84,7 +85,7 @@ function others(columns, chosen) {
 /** Fades the columns of other phases by veils before the chart. To draw its 10,000 cells again takes four fifths of the time. */
 function veil(box, instance, columns, chosen) {
     const left = instance.convertToPixel({ xAxisIndex: 1 }, 0), each = (instance.convertToPixel({ xAxisIndex: 1 }, columns.length) - left) / columns.length;
-    const at = i => Math.round(Math.min(Math.max(left + each * i, sides.left), instance.getWidth() - sides.right));
+    const at = i => snap(Math.min(Math.max(left + each * i, sides.left), instance.getWidth() - sides.right));
     const state = [chosen, left, each, instance.getWidth()].join();
     if (box.dataset.veiled === state)
         return;

@@ -44,7 +44,7 @@ def check_phases(b, files):
     rows = csv_of("diff", "--by", "phase", *files)
     of = lambda size, before, after: [r for r in rows if r["size_bytes"] == size and bool(r["phase_before"]) == before and bool(r["phase_after"]) == after]
     share = lambda r, side: f"{100 * float(r['refs_share_' + side]):.2f}%"
-    ratio = lambda text: f"{100 * float(text):.3f}%" if text else "\u2013"
+    ratio = lambda text, digits=2: f"{100 * float(text):.{digits}f}%" if text else "\u2013"
     for size, column in (("32768", 3), ("1048576", 5)):
         mark = lambda r: "" if r["significant"] == "0" else " \u25b2" if float(r["delta_low"]) > 0 else " \u25bc"
         assert [(r[0], r[1], r[2], r[column]) for r in rows_of(b, "phases-pairs")] == \
@@ -52,7 +52,7 @@ def check_phases(b, files):
               f"{ratio(r['before'])} \u2192 {ratio(r['after'])}{mark(r)}") for r in of(size, True, True)]
         for side in ("before", "after"):
             assert [(r[0], r[1], r[column]) for r in rows_of(b, f"phases-{side}")] == \
-                [(r[f"phase_{side}"], share(r, side), ratio(r[side])) for r in of(size, side == "before", side == "after")]
+                [(r[f"phase_{side}"], share(r, side), ratio(r[side], 3)) for r in of(size, side == "before", side == "after")]
 
 
 def test_page(two, chromium, tmp_path):
