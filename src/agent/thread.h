@@ -239,7 +239,7 @@ struct divert_state {
 struct burst_state {
     uint64_t *buffer_start;
     uint64_t number;
-    uint64_t pc, start_ns, cpu_start_ns, fs_base, blocks_before, heap_start;
+    uint64_t pc, start_ns, cpu_start_ns, fs_base, blocks_before, heap_start, stack_words;
     int step_trap_blocked; /* the target blocks SIGTRAP, which stepping needs unblocked */
     int step_executes; /* the stepped call executes a program: the thread does not come back if it succeeds */
     int step_makes_thread; /* the stepped call creates a thread, which inherits the trap flag */

@@ -8,6 +8,7 @@
 
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
+#include "analysis/hotspots-calls.h"
 #include "analysis/hotspots-causes.h"
 #include "analysis/hotspots-groups.h"
 #include "analysis/hotspots-lines.h"
@@ -437,6 +438,8 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         code = analysis_lines_read(p, h, &r->groups, err);
     if (code == 0)
         code = finish_rows(r, err);
+    if (code == 0 && r->question->calls)
+        code = analysis_calls_find(p, h, &r->groups, r->lines, err);
     if (code == 0 && h->n == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no references of that process or thread",
                          h->profile);
@@ -454,6 +457,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
                                     .objects = question->objects,
                                     .fields = question->objects && question->fields,
                                     .phase = question->phase,
+                                    .with_calls = question->calls,
                                     .far = NAN};
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code != 0 && code != -ENOENT)
@@ -500,13 +504,15 @@ void analysis_hotspots_clear(struct analysis_hotspots *h)
     analysis_recorded_release(h->recorded);
     free(h->rows);
     free(h->evictions);
+    free(h->calls);
     h->recorded = NULL;
     h->rows = NULL;
+    h->calls = NULL;
     h->evictions = NULL;
     h->images = NULL;
     h->frames = NULL;
     h->data = NULL;
     h->same = NULL;
     h->parts = NULL;
-    h->n = h->nevictions = h->nimages = h->nframes = h->ndata = h->nparts = 0;
+    h->n = h->nevictions = h->ncalls = h->nimages = h->nframes = h->ndata = h->nparts = 0;
 }

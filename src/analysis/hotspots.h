@@ -43,6 +43,19 @@ struct analysis_hotspots_question {
     uint32_t phase;   /* only bursts in windows of this phase; 0: the whole run */
     const char *comm; /* only processes whose executable has that base name; NULL: all */
     int causes;       /* nonzero: also the causes of misses */
+    int calls;        /* nonzero: also by which calls the code of a row was reached, if rows are code */
+};
+
+#define ANALYSIS_MOST_CALLS 128u /* of a path */
+
+/* A call on the way to a row's code. The nodes of a row are a tree in preorder: what follows a node with a
+ * larger depth are the callers of the function that contains its call, by share, largest first. */
+struct analysis_call {
+    const struct profile_image *image; /* NULL: not known */
+    uint64_t offset;                   /* in the file */
+    const struct profile_frame *frame; /* innermost one; NULL: the code has no names */
+    unsigned depth;                    /* 0: calls the row's code; below ANALYSIS_MOST_CALLS */
+    double share;                      /* of the row's misses, 0 to 1 */
 };
 
 /* A function, line, module or instruction, a data object, or a pair of these. Pointers are into struct
@@ -63,8 +76,9 @@ struct analysis_hotspot {
         used_share; /* of the bytes of a line, those that are touched while it is at hand; NaN: not known */
     int64_t
         stride; /* between successive addresses of the instruction that fetches most of the lines; 0: none */
-    double conflicts; /* part of the run's references that miss in 64 sets of 8 lines, but not in as many
-                         lines without sets; NaN: not known */
+    double conflicts;    /* part of the run's references that miss in 64 sets of 8 lines, but not in as many
+                            lines without sets; NaN: not known */
+    size_t call, ncalls; /* its nodes in struct analysis_hotspots.calls */
     double stall; /* its part of the cycles that misses cost (hotspots-sizes.h), 0 to 1; NaN: not asked for */
     struct shares_result shares;
 };
@@ -95,6 +109,9 @@ struct analysis_hotspots {
     size_t n;
     struct analysis_evictions *evictions; /* with causes: in no order */
     size_t nevictions;
+    int with_calls;              /* they were asked for */
+    struct analysis_call *calls; /* of all rows; none if the profile holds no call paths */
+    size_t ncalls;
     double
         cold_samples; /* effective number of samples from which their part was estimated; infinite: exact */
     double sample_reuses; /* fewest that a sampled reuse represents */

@@ -130,7 +130,7 @@ static int belongs(const struct listing *l, uint64_t offset, uint32_t *line)
 {
     const struct annotated *part = l->part->part;
     struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
-    unsigned n = symbols_image_frames(l->image, offset, frames);
+    unsigned n = symbols_image_frames(l->image, offset, 1, frames);
     *line = 0;
     for (unsigned i = 0; i < n; i++) {
         int named = part->function && frames[i].function && strcmp(frames[i].function, part->function) == 0;

@@ -27,7 +27,8 @@ enum {
     OPT_WRAPPERS,
     OPT_DSO,
     OPT_PHASE,
-    OPT_MACHINE
+    OPT_MACHINE,
+    OPT_CALL_GRAPH
 };
 
 static const struct option options[] = {
@@ -42,6 +43,7 @@ static const struct option options[] = {
     {"dso", required_argument, NULL, OPT_DSO},
     {"phase", required_argument, NULL, OPT_PHASE},
     {"machine", required_argument, NULL, OPT_MACHINE},
+    {"call-graph", no_argument, NULL, OPT_CALL_GRAPH},
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -72,15 +74,19 @@ static const char usage[] =
     "  --machine NAME|FILE     also estimate each row's share of the time that misses cost on that machine:\n"
     "                          misses of each of its caches, times the cycles that the next one takes\n"
     "                          longer (cachegram machine --list, --output)\n"
+    "  --call-graph            also by which calls the code of each row was reached when it missed\n"
     "  --dso FILE              only code (--by object: data) of this executable or library\n" CLI_OUTPUT_HELP
     "  --format collapsed      collapsed stacks for flame graphs, by line unless --by says otherwise:\n"
-    "                          module;function;inlined function;file:line and millionths of all misses\n"
+    "                          module;function;inlined function;file:line and millionths of all misses;\n"
+    "                          with --call-graph the callers come first, instead of the module\n"
     "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,\n"
     "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size,field,field_type,\n"
     "line_used_share,stride_bytes,conflict_share. stall_share: only with --machine; what --by does\n"
-    "not ask for is empty.\n";
+    "not ask for is empty. With --call-graph, a row has one line for each path of calls, innermost first, "
+    "and\n"
+    "columns call_path, call_share (of the row's misses).\n";
 
 /* Index of the word in a list that ends with NULL; -1: not found. */
 static int find_word(const char *text, const char *const *words)
@@ -157,6 +163,9 @@ static int take_option(int opt, const char *value, struct arguments *a)
     case OPT_MACHINE:
         a->machine = value;
         return 0;
+    case OPT_CALL_GRAPH:
+        a->question.calls = 1;
+        return 0;
     case OPT_WRAPPERS:
         a->question.wrappers = value;
         return 0;
@@ -214,7 +223,7 @@ int cmd_hotspots(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-        if (opt < OPT_SIZE || opt > OPT_MACHINE)
+        if (opt < OPT_SIZE || opt > OPT_CALL_GRAPH)
             return cli_misuse_option("hotspots", opt, argv);
         if (take_option(opt, optarg, &a) != 0)
             return 2;
@@ -223,6 +232,8 @@ int cmd_hotspots(int argc, char **argv)
         a.question.by = ANALYSIS_BY_LINE;
     if (a.view.sort == REPORT_SORT_STALL && !a.machine)
         return cli_misuse("hotspots", "--sort stall needs --machine, which says what misses cost");
+    if (a.question.calls && a.question.by == ANALYSIS_BY_NOTHING)
+        return cli_misuse("hotspots", "--call-graph needs rows of code, such as --by function,object");
     const char *file = cli_one_file("hotspots", argc, argv);
     if (!file)
         return 2;
@@ -241,6 +252,12 @@ int cmd_hotspots(int argc, char **argv)
     }
     if (code != 0)
         return cli_fail(&err);
+    if (a.question.calls && hotspots.ncalls == 0) {
+        error_set(&err, -ENODATA, "the profile '%s' holds no call paths: record without --no-call-graph",
+                  file);
+        analysis_hotspots_clear(&hotspots);
+        return cli_fail(&err);
+    }
     size_t all = hotspots.n;
     if (!a.limited && a.output.format == REPORT_TEXT && !a.collapsed)
         a.view.limit = DEFAULT_ROWS;

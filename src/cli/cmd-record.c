@@ -58,6 +58,7 @@ static const char usage_text[] =
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
     "      --no-follow     do not profile the command's children\n"
     "      --no-objects    do not identify data objects (hotspots --by object)\n"
+    "      --no-call-graph  do not record call paths (hotspots --call-graph)\n"
     "      --help          this text\n"
     "\n" CLI_LADDER "\n"
     "Exit status: the command's own, 128+N if signal N killed it; 125 if recording could not be started,\n"
@@ -79,6 +80,7 @@ enum {
     OPTION_SWITCH_MS,
     OPTION_NO_FOLLOW,
     OPTION_NO_OBJECTS,
+    OPTION_NO_CALL_GRAPH,
     OPTION_REDUCE,
     OPTION_CLOCK,
     OPTION_HELP
@@ -101,6 +103,7 @@ static const struct option options_table[] = {
     {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"no-objects", no_argument, NULL, OPTION_NO_OBJECTS},
+    {"no-call-graph", no_argument, NULL, OPTION_NO_CALL_GRAPH},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -233,6 +236,9 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_NO_OBJECTS:
         o->objects = 0;
         return 0;
+    case OPTION_NO_CALL_GRAPH:
+        o->call_graph = 0;
+        return 0;
     case OPTION_REDUCE: /* for benchmarks: in the man page only */
         for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++)
             if (strcmp(value, reductions[i]) == 0) {
@@ -343,6 +349,7 @@ int cmd_record(int argc, char **argv)
         .lines_rate = 1,
         .follow = 1,
         .objects = 1,
+        .call_graph = 1,
         .reduce = COLLECT_REDUCE_DISTANCES,
     };
     if (getrandom(&o.seed, sizeof(o.seed), GRND_NONBLOCK) != sizeof(o.seed))

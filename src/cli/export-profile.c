@@ -18,7 +18,7 @@ struct text {
 static int put_hotspots(FILE *out, const char *file, double size_bytes, enum analysis_by by,
                         struct error *err)
 {
-    const struct analysis_hotspots_question question = {.size_bytes = size_bytes, .by = by};
+    const struct analysis_hotspots_question question = {.size_bytes = size_bytes, .by = by, .calls = 1};
     struct analysis_hotspots h;
     struct profile *p;
     int code = profile_open(file, &p, err);

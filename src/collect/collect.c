@@ -252,7 +252,9 @@ static int prepare(struct run *r, struct error *err)
     if (r->clock == COLLECT_CLOCK_PMU)
         r->session.map->perf = WIRE_EVENTS_OF_COUNTERS;
     r->session.map->line_bytes = o->line_bytes;
-    r->session.map->heap = o->objects && o->reduce == COLLECT_REDUCE_DISTANCES && o->lines_rate == 1;
+    int sites = o->reduce == COLLECT_REDUCE_DISTANCES && o->lines_rate == 1;
+    r->session.map->heap = o->objects && sites;
+    r->session.map->stacks = o->call_graph && sites;
     r->session.map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
     r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
     r->start_ns = monotonic_ns();

@@ -49,6 +49,7 @@ struct collect_options {
     unsigned switch_ms;    /* for tests: mean time between switches of full mode and bursts; 0: none */
     int follow;            /* children too */
     int objects;           /* data objects are identified, and allocations sampled */
+    int call_graph;        /* call paths are recorded */
     enum collect_reduce reduce;
     enum collect_clock clock; /* of bursts */
     char **argv;              /* the command, NULL-terminated */

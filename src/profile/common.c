@@ -48,6 +48,9 @@ static const char *const stmt_text[STMT_COUNT] = {
     [STMT_FIELD] = "INSERT INTO field(id, object, name, type) VALUES(?, ?, ?, ?)",
     [STMT_SITE_FIELD] = "INSERT INTO site_field(site, object, field, lines) VALUES(?, ?, ?, ?)",
     [STMT_SHARING] = "INSERT INTO sharing(site, object, apart, same) VALUES(?, ?, ?, ?)",
+    [STMT_PATH] = "INSERT INTO call_path(id, caller, image, offset, frame) "
+                  "VALUES(?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0))",
+    [STMT_SITE_PATH] = "INSERT INTO site_path(site, path, kind, lines, refs) VALUES(?, ?, ?, ?, ?)",
     [STMT_CONFLICT] = "INSERT INTO conflict(site, object, refs) VALUES(?, ?, ?)",
     [STMT_OBJECT_FRAME] = "INSERT INTO object_frame(object, depth, module, offset, frame) "
                           "VALUES(?, ?, ?, ?, ?)",
@@ -186,4 +189,14 @@ int profile_has_table(struct profile *p, const char *table, struct error *err)
     int rc = sqlite3_step(s);
     sqlite3_finalize(s);
     return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : profile_fail(p, err);
+}
+
+int profile_read_table(struct profile *p, const char *table, const char *sql, size_t size,
+                       void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n,
+                       struct error *err)
+{
+    int code = profile_has_table(p, table, err);
+    *list = NULL;
+    *n = 0;
+    return code <= 0 ? code : profile_read_all(p, sql, size, take, list, n, err);
 }

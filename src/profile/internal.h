@@ -42,6 +42,8 @@ enum profile_stmt {
     STMT_SITE_FIELD,
     STMT_SHARING,
     STMT_CONFLICT,
+    STMT_PATH,
+    STMT_SITE_PATH,
     STMT_GET,
     STMT_GET_HIST,
     STMT_COUNT
@@ -71,6 +73,10 @@ int profile_read_all(struct profile *p, const char *sql, size_t size,
                      void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err);
 /* 1 if the profile has that table: it may be missing (docs/format.md). 0, or a negative code. */
 int profile_has_table(struct profile *p, const char *table, struct error *err);
+/* The same for a table that may be missing: then there are no rows. */
+int profile_read_table(struct profile *p, const char *table, const char *sql, size_t size,
+                       void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n,
+                       struct error *err);
 /* Executes a statement without result rows, and resets it. 0 or a negative code. */
 int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err);
 /* A malloc'ed copy of the column's text, "" if it is NULL. NULL when memory is short. */

@@ -240,22 +240,12 @@ static void take_stride(sqlite3_stmt *s, void *element)
                                 .same = (uint64_t)sqlite3_column_int64(s, 3)};
 }
 
-/* All rows of a table that may be missing. */
-static int read_table(struct profile *p, const char *table, const char *sql, size_t size,
-                      void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err)
-{
-    int code = profile_has_table(p, table, err);
-    *list = NULL;
-    *n = 0;
-    return code <= 0 ? code : profile_read_all(p, sql, size, take, list, n, err);
-}
-
 int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t *n, struct error *err)
 {
     void *list;
-    int code =
-        read_table(p, "line_use", "SELECT site, object, lines, bytes FROM line_use ORDER BY site, object",
-                   sizeof **uses, take_line_use, &list, n, err);
+    int code = profile_read_table(p, "line_use",
+                                  "SELECT site, object, lines, bytes FROM line_use ORDER BY site, object",
+                                  sizeof **uses, take_line_use, &list, n, err);
     *uses = list;
     return code;
 }
@@ -263,8 +253,8 @@ int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t 
 int profile_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err)
 {
     void *list;
-    int code = read_table(p, "stride", "SELECT site, bytes, refs, same FROM stride ORDER BY site",
-                          sizeof **strides, take_stride, &list, n, err);
+    int code = profile_read_table(p, "stride", "SELECT site, bytes, refs, same FROM stride ORDER BY site",
+                                  sizeof **strides, take_stride, &list, n, err);
     *strides = list;
     return code;
 }
@@ -281,8 +271,9 @@ static void take_sharing(sqlite3_stmt *s, void *element)
 int profile_sharings(struct profile *p, struct profile_sharing **sharings, size_t *n, struct error *err)
 {
     void *list;
-    int code = read_table(p, "sharing", "SELECT site, object, apart, same FROM sharing ORDER BY site, object",
-                          sizeof **sharings, take_sharing, &list, n, err);
+    int code = profile_read_table(p, "sharing",
+                                  "SELECT site, object, apart, same FROM sharing ORDER BY site, object",
+                                  sizeof **sharings, take_sharing, &list, n, err);
     *sharings = list;
     return code;
 }
@@ -298,8 +289,9 @@ static void take_conflict(sqlite3_stmt *s, void *element)
 int profile_conflicts(struct profile *p, struct profile_conflict **conflicts, size_t *n, struct error *err)
 {
     void *list;
-    int code = read_table(p, "conflict", "SELECT site, object, refs FROM conflict ORDER BY site, object",
-                          sizeof **conflicts, take_conflict, &list, n, err);
+    int code =
+        profile_read_table(p, "conflict", "SELECT site, object, refs FROM conflict ORDER BY site, object",
+                           sizeof **conflicts, take_conflict, &list, n, err);
     *conflicts = list;
     return code;
 }
@@ -318,9 +310,9 @@ static void take_cause(sqlite3_stmt *s, void *element)
 int profile_causes(struct profile *p, struct profile_cause **causes, size_t *n, struct error *err)
 {
     void *list;
-    int code =
-        read_table(p, "cause", "SELECT victim_site, victim_object, site, object, lines, refs FROM cause",
-                   sizeof **causes, take_cause, &list, n, err);
+    int code = profile_read_table(p, "cause",
+                                  "SELECT victim_site, victim_object, site, object, lines, refs FROM cause",
+                                  sizeof **causes, take_cause, &list, n, err);
     *causes = list;
     return code;
 }

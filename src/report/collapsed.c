@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collapsed.c - a table of hotspots as collapsed stacks: "module;function;inlined;a.c:7 1234", as
- * flamegraph.pl and speedscope read them. */
+/*
+ * collapsed.c - a table of hotspots as collapsed stacks: "module;function;inlined;a.c:7 1234", with calls
+ * "main;caller;function;inlined;a.c:7 1234", as flamegraph.pl and speedscope read them.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "report/calls.h"
 #include "report/hotspots.h"
 #include "report/report.h"
 
@@ -18,62 +21,80 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+struct stack {
+    FILE *out;
+    size_t n; /* frames so far */
+};
+
 /* One frame: without what separates frames. */
-static void put_name(FILE *out, const char *name)
+static void put_frame(struct stack *s, const char *name)
 {
     char text[1024];
     snprintf(text, sizeof text, "%s", name);
     for (char *at = text; (at = strchr(at, ';')) != NULL;)
         *at = ':';
-    report_plain(out, text);
+    if (s->n++ > 0)
+        putc(';', s->out);
+    report_plain(s->out, text);
 }
 
-/* From the outermost to the innermost one; of more than that, which only a damaged profile has, the
+/* A frame, after those into which it is inlined: of more than that, which only a damaged profile has, the
  * innermost. */
-static void put_frames(FILE *out, const struct analysis_hotspots *h, const struct profile_frame *frame)
+static void put_frames(struct stack *s, const struct analysis_hotspots *h, const struct profile_frame *frame)
 {
     const struct profile_frame *frames[MOST_FRAMES];
     size_t n = 0;
     for (; frame && n < MOST_FRAMES; frame = analysis_caller(h, frame))
         frames[n++] = frame;
-    while (n-- > 0) {
-        putc(';', out);
-        put_name(out, *frames[n]->function ? frames[n]->function : "[unknown]");
-    }
+    while (n-- > 0)
+        put_frame(s, *frames[n]->function ? frames[n]->function : "[unknown]");
 }
 
-static void put_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+static void put_module(struct stack *s, const struct profile_image *image)
 {
-    char object[1024];
-    const char *separator = "";
-    if (row->image) {
-        put_name(out, *row->image->path ? base_name(row->image->path) : "[unknown]");
-        separator = ";";
+    put_frame(s, image && *image->path ? base_name(image->path) : "[unknown]");
+}
+
+/* What of a row was reached by that path. */
+static void put_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                    const struct report_call_path *path)
+{
+    char text[1024];
+    struct stack s = {.out = out};
+    const struct profile_frame *frame = row->frame ? row->frame : row->outer;
+    for (size_t i = path->n; i > 0; i--) {
+        if (path->calls[i - 1]->frame)
+            put_frames(&s, h, path->calls[i - 1]->frame);
+        else
+            put_module(&s, path->calls[i - 1]->image);
     }
+    if (row->image && (!h->with_calls || row->rest || !frame))
+        put_module(&s, row->image);
     if (row->rest)
-        fputs(";[rest]", out);
-    else if (row->frame)
-        put_frames(out, h, row->frame);
-    else if (row->outer)
-        put_frames(out, h, row->outer);
+        put_frame(&s, "[rest]");
+    else
+        put_frames(&s, h, frame);
     if (row->frame && *row->frame->file) {
-        putc(';', out);
-        put_name(out, base_name(row->frame->file));
-        fprintf(out, ":%" PRIu32, row->frame->line);
+        snprintf(text, sizeof text, "%s:%" PRIu32, base_name(row->frame->file), row->frame->line);
+        put_frame(&s, text);
     }
-    if (row->offset != PROFILE_SITE_REST)
-        fprintf(out, ";+0x%" PRIx64, row->offset);
+    if (row->offset != PROFILE_SITE_REST) {
+        snprintf(text, sizeof text, "+0x%" PRIx64, row->offset);
+        put_frame(&s, text);
+    }
     if (h->objects) {
-        report_object_name(row->object, object, sizeof object);
-        fputs(separator, out);
-        put_name(out, object);
+        report_object_name(row->object, text, sizeof text);
+        put_frame(&s, text);
     }
-    fprintf(out, " %.0f\n", round(MISSES * row->shares.misses_share));
+    fprintf(out, " %.0f\n", round(MISSES * row->shares.misses_share * path->share));
 }
 
 void report_hotspots_collapsed(FILE *out, const struct analysis_hotspots *h)
 {
-    for (size_t i = 0; i < h->n; i++)
-        if (round(MISSES * h->rows[i].shares.misses_share) > 0)
-            put_row(out, h, &h->rows[i]);
+    for (size_t i = 0; i < h->n; i++) {
+        struct report_call_path path;
+        for (size_t next = 0; report_next_path(h, &h->rows[i], &next, &path);)
+            if (round(MISSES * h->rows[i].shares.misses_share * path.share) > 0)
+                put_row(out, h, &h->rows[i], &path);
+    }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "report/calls.h"
 
 #define NAME_ROOM 1024
 
@@ -305,7 +306,7 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
 static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out)
 {
     char size[SIZE_TEXT], rows[32];
-    int few = 0, guessed = 0, used = 0, stall = h->n && !isnan(h->rows[0].stall),
+    int few = 0, guessed = 0, used = 0, calls = 0, stall = h->n && !isnan(h->rows[0].stall),
         with_stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN;
     for (size_t i = 0; i < h->n; i++)
         used |= !isnan(h->rows[i].used_share);
@@ -356,11 +357,18 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             put_use(out, row, with_stride);
         put_row_name(out, h, row);
         putc('\n', out);
+        report_calls_text(out, h, row);
+        calls |= row->ncalls > 0;
         few |= !s->enough;
         guessed |= row->frame && row->frame->guessed;
     }
     if (left_out)
         fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
+    if (calls)
+        fputs(
+            "\n<: called by. The percentage is of the row's misses, from a sample. Calls below 5%, and rows "
+            "below 1%\nof all misses, are left out.\n",
+            out);
     if (few)
         fputs("\nFew samples: not enough misses were seen for an interval.\n", out);
     if (guessed)
@@ -404,71 +412,93 @@ static void put_csv_use(FILE *out, const struct analysis_hotspot *row)
         fprintf(out, "%" PRId64, row->stride);
     putc(',', out);
     report_csv_number(out, row->conflicts);
+}
+
+/* The rest of a line: what of the row was reached by a path of calls. */
+static void put_csv_path(FILE *out, const struct analysis_hotspots *h, const struct report_call_path *path)
+{
+    char text[NAME_ROOM];
+    if (h->with_calls) {
+        report_path_text(h, path, text, sizeof text);
+        putc(',', out);
+        report_csv_plain(out, text);
+        putc(',', out);
+        report_csv_number(out, path->share);
+    }
     putc('\n', out);
+}
+
+static void put_csv_row(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    char text[NAME_ROOM];
+    const struct shares_result *s = &row->shares;
+    const struct profile_frame *frame = h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame;
+    const struct profile_object *object = row->object;
+    text[0] = '\0';
+    if (h->by != ANALYSIS_BY_MODULE && h->by != ANALYSIS_BY_NOTHING)
+        put_function(row, frame, text);
+    report_csv_plain(out, text);
+    putc(',', out);
+    if (h->by != ANALYSIS_BY_FUNCTION && frame && *frame->file) {
+        report_csv_plain(out, frame->file);
+        fprintf(out, ",%" PRIu32, frame->line);
+    } else {
+        putc(',', out);
+    }
+    putc(',', out);
+    if (h->objects)
+        put_object(object, text);
+    report_csv_plain(out, h->objects ? text : "");
+    putc(',', out);
+    report_csv_number(out, s->references_share);
+    fprintf(out, ",%.0f,", h->size_bytes);
+    report_csv_number(out, s->miss_ratio);
+    putc(',', out);
+    report_csv_number(out, s->misses_share);
+    putc(',', out);
+    report_csv_number(out, row->stall);
+    putc(',', out);
+    report_csv_plain(out, row->image ? row->image->path : "");
+    putc(',', out);
+    if (row->offset != PROFILE_SITE_REST)
+        fprintf(out, "%" PRIu64, row->offset);
+    putc(',', out);
+    put_callers(h, h->by == ANALYSIS_BY_FUNCTION ? NULL : frame, text);
+    report_csv_plain(out, text);
+    putc(',', out);
+    report_csv_number(out, h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
+    fprintf(out, ",%" PRIu64 ",", s->recorded);
+    const double ends[] = {s->share_low, s->share_high, s->ratio_low, s->ratio_high};
+    for (size_t k = 0; k < 4; k++) {
+        report_csv_number(out, s->enough ? ends[k] : NAN);
+        putc(',', out);
+    }
+    fprintf(out, "%d,%s,", s->enough, object ? profile_object_kind(object->kind) : "");
+    report_csv_plain(out, object ? object->module : "");
+    if (object && has_place(object))
+        fprintf(out, ",%" PRIu64 ",", object->offset);
+    else
+        fputs(",,", out);
+    if (object && object->size)
+        fprintf(out, "%" PRIu64, object->size);
+    put_csv_use(out, row);
 }
 
 static void put_csv(FILE *out, const struct analysis_hotspots *h)
 {
-    char text[NAME_ROOM];
     fputs(
         "function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,offset,"
         "inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,"
         "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size,field,field_type,"
-        "line_used_share,stride_bytes,conflict_share\n",
+        "line_used_share,stride_bytes,conflict_share",
         out);
+    fputs(h->with_calls ? ",call_path,call_share\n" : "\n", out);
     for (size_t i = 0; i < h->n; i++) {
-        const struct analysis_hotspot *row = &h->rows[i];
-        const struct shares_result *s = &row->shares;
-        const struct profile_frame *frame = h->by == ANALYSIS_BY_FUNCTION ? row->outer : row->frame;
-        const struct profile_object *object = row->object;
-        text[0] = '\0';
-        if (h->by != ANALYSIS_BY_MODULE && h->by != ANALYSIS_BY_NOTHING)
-            put_function(row, frame, text);
-        report_csv_plain(out, text);
-        putc(',', out);
-        if (h->by != ANALYSIS_BY_FUNCTION && frame && *frame->file) {
-            report_csv_plain(out, frame->file);
-            fprintf(out, ",%" PRIu32, frame->line);
-        } else {
-            putc(',', out);
+        struct report_call_path path;
+        for (size_t next = 0; report_next_path(h, &h->rows[i], &next, &path);) {
+            put_csv_row(out, h, &h->rows[i]);
+            put_csv_path(out, h, &path);
         }
-        putc(',', out);
-        if (h->objects)
-            put_object(object, text);
-        report_csv_plain(out, h->objects ? text : "");
-        putc(',', out);
-        report_csv_number(out, s->references_share);
-        fprintf(out, ",%.0f,", h->size_bytes);
-        report_csv_number(out, s->miss_ratio);
-        putc(',', out);
-        report_csv_number(out, s->misses_share);
-        putc(',', out);
-        report_csv_number(out, row->stall);
-        putc(',', out);
-        report_csv_plain(out, row->image ? row->image->path : "");
-        putc(',', out);
-        if (row->offset != PROFILE_SITE_REST)
-            fprintf(out, "%" PRIu64, row->offset);
-        putc(',', out);
-        put_callers(h, h->by == ANALYSIS_BY_FUNCTION ? NULL : frame, text);
-        report_csv_plain(out, text);
-        putc(',', out);
-        report_csv_number(out, h->total.references > 0 ? 1000 * s->misses / h->total.references : NAN);
-        fprintf(out, ",%" PRIu64 ",", s->recorded);
-        const double ends[] = {s->share_low, s->share_high, s->ratio_low, s->ratio_high};
-        for (size_t k = 0; k < 4; k++) {
-            report_csv_number(out, s->enough ? ends[k] : NAN);
-            putc(',', out);
-        }
-        fprintf(out, "%d,%s,", s->enough, object ? profile_object_kind(object->kind) : "");
-        report_csv_plain(out, object ? object->module : "");
-        if (object && has_place(object))
-            fprintf(out, ",%" PRIu64 ",", object->offset);
-        else
-            fputs(",,", out);
-        if (object && object->size)
-            fprintf(out, "%" PRIu64, object->size);
-        put_csv_use(out, row);
     }
 }
 
@@ -576,8 +606,13 @@ static void put_json_row(FILE *out, const struct analysis_hotspots *h, const str
     put_json_number(out, "line_used_share", row->used_share);
     put_json_number(out, "stride_bytes", row->stride ? (double)row->stride : NAN);
     put_json_number(out, "conflict_share", row->conflicts);
-    fprintf(out, ", \"recorded_refs\": %" PRIu64 ", \"enough_samples\": %s}", s->recorded,
+    fprintf(out, ", \"recorded_refs\": %" PRIu64 ", \"enough_samples\": %s", s->recorded,
             s->enough ? "true" : "false");
+    if (row->ncalls > 0) {
+        fputs(", \"calls\": ", out);
+        report_calls_json(out, h, row);
+    }
+    putc('}', out);
 }
 
 static void put_json(FILE *out, const struct analysis_hotspots *h, size_t left_out)

@@ -6,6 +6,7 @@
  * length and so many bytes. Order does not matter. Nested messages are written to a buffer first, as their
  * length comes before them.
  */
+#include "report/calls.h"
 #include "report/export.h"
 
 #include <errno.h>
@@ -129,29 +130,40 @@ static void add_frames(struct writing *w)
     }
 }
 
-/* Location and sample of a row; the location's id is the row's number, from 1. */
-static void add_row(struct writing *w, size_t i, double scale)
+static void add_location(struct writing *w, uint64_t id, const struct profile_image *image, uint64_t offset,
+                         const struct profile_frame *frame)
 {
-    const struct analysis_hotspot *row = &w->h->rows[i];
-    const struct profile_frame *frame = row->frame ? row->frame : row->outer;
     size_t most = w->h->nframes; /* of a damaged profile frames may form a circle */
-    put_number(&w->message, 1, i + 1);
-    if (row->image)
-        put_number(&w->message, 2, (uint64_t)(row->image - w->h->images) + 1);
-    if (row->offset != PROFILE_SITE_REST)
-        put_number(&w->message, 3, row->offset);
+    put_number(&w->message, 1, id);
+    if (image)
+        put_number(&w->message, 2, (uint64_t)(image - w->h->images) + 1);
+    if (offset != PROFILE_SITE_REST)
+        put_number(&w->message, 3, offset);
     for (; frame && most > 0; frame = analysis_caller(w->h, frame), most--) {
         put_number(&w->inner, 1, (uint64_t)(frame - w->h->frames) + 1);
         put_number(&w->inner, 2, frame->line);
         put_message(&w->message, 4, &w->inner);
     }
     put_message(&w->all, 4, &w->message);
-    put_varint(&w->inner, i + 1);
-    put_message(&w->message, 1, &w->inner);
-    put_varint(&w->inner, (uint64_t)round(row->shares.misses * scale));
-    put_varint(&w->inner, (uint64_t)round(row->shares.references * scale));
-    put_message(&w->message, 2, &w->inner);
-    put_message(&w->all, 2, &w->message);
+}
+
+/* Locations are the rows, then the calls, from 1. A row has a sample for each path of calls; its references
+ * are divided like its misses. */
+static void add_row(struct writing *w, size_t i, double scale)
+{
+    const struct analysis_hotspot *row = &w->h->rows[i];
+    struct report_call_path path;
+    add_location(w, i + 1, row->image, row->offset, row->frame ? row->frame : row->outer);
+    for (size_t next = 0; report_next_path(w->h, row, &next, &path);) {
+        put_varint(&w->inner, i + 1);
+        for (size_t k = 0; k < path.n; k++)
+            put_varint(&w->inner, w->h->n + 1 + (uint64_t)(path.calls[k] - w->h->calls));
+        put_message(&w->message, 1, &w->inner);
+        put_varint(&w->inner, (uint64_t)round(row->shares.misses * scale * path.share));
+        put_varint(&w->inner, (uint64_t)round(row->shares.references * scale * path.share));
+        put_message(&w->message, 2, &w->inner);
+        put_message(&w->all, 2, &w->message);
+    }
 }
 
 int report_pprof(FILE *out, const struct analysis_hotspots *h)
@@ -166,6 +178,8 @@ int report_pprof(FILE *out, const struct analysis_hotspots *h)
     add_frames(&w);
     for (size_t i = 0; i < h->n; i++)
         add_row(&w, i, scale);
+    for (size_t i = 0; i < h->ncalls; i++)
+        add_location(&w, h->n + 1 + i, h->calls[i].image, h->calls[i].offset, h->calls[i].frame);
     put_number(&w.all, 14, add_string(&w, "misses"));
     int failed = w.all.failed;
     if (!failed)

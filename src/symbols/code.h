@@ -17,12 +17,31 @@ struct symbols_site {
  * of the process' translated blocks: 256 * block + reference. */
 struct symbols_cause {
     uint64_t process;       /* id in the profile */
-    uint64_t reuses;        /* represented ones */
     uint32_t victim_site;   /* it touched the line again */
     uint32_t victim_object; /* number; 0: not known */
     uint32_t site, object;  /* of the other line: what touched it last, and its own */
     uint32_t bin;           /* of the stack distance (base/octaves.h) */
+    uint32_t zero;
+    uint64_t reuses; /* represented ones */
 };
+#define SYMBOLS_CAUSE_KEY offsetof(struct symbols_cause, reuses)
+
+/* A call path: the call at a site, in the function that the caller's path has called. Path 0 is the root. */
+struct symbols_path {
+    uint32_t caller; /* a path with a smaller number */
+    uint32_t site;   /* number, or: */
+};
+#define SYMBOLS_NO_SITE UINT32_MAX
+
+/* Touches at large distances by a site (as in symbols_cause) that was reached by that path. */
+struct symbols_call {
+    uint64_t process;    /* id in the profile */
+    uint32_t site, path; /* path: number */
+    uint32_t what;       /* SITE_COUNT_STACK or SITE_COUNT_FIRST, + bin (profile/site-counts.h) */
+    uint32_t zero;
+    uint64_t touches; /* represented ones */
+};
+#define SYMBOLS_CALL_KEY offsetof(struct symbols_call, touches)
 
 /* How lines are used that an instruction touched first: of an object's lines, so many bytes in all. */
 struct symbols_use {
@@ -70,6 +89,10 @@ struct symbols_code {
     size_t nfiles;
     const struct symbols_cause *causes;
     size_t ncauses;
+    const struct symbols_path *paths; /* by number */
+    size_t npaths;
+    const struct symbols_call *calls;
+    size_t ncalls;
     const struct symbols_use *uses;
     size_t nuses;
     const struct symbols_offset *offsets;

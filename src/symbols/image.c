@@ -63,6 +63,7 @@ struct symbols_image {
     struct name *names;
     struct symbol *symbols; /* by low */
     size_t nsymbols;
+    int units_tried, symbols_tried; /* each is read when it is needed: much of it may be compressed */
 };
 
 static char *debuginfo_path; /* NULL: the default */
@@ -110,6 +111,11 @@ static int compare_ranges(const void *a, const void *b)
 static void find_units(struct symbols_image *image)
 {
     Dwarf_Addr bias;
+    if (image->units_tried || image->module == NULL)
+        return;
+    image->units_tried = 1;
+    if (dwfl_module_getdwarf(image->module, &image->debug_bias) == NULL)
+        return;
     for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(image->module, die, &bias)) != NULL;) {
         Dwarf_Addr base, low, high;
         if (image->nunits == image->units_capacity) {
@@ -140,6 +146,9 @@ static int compare_symbols(const void *a, const void *b)
 /* Functions of the symbol table, and of the dynamic one. libdwfl's own look-up walks through all of them. */
 static void find_symbols(struct symbols_image *image)
 {
+    if (image->symbols_tried || image->module == NULL)
+        return;
+    image->symbols_tried = 1;
     int n = dwfl_module_getsymtab(image->module);
     if (n <= 0 || (image->symbols = calloc((size_t)n, sizeof *image->symbols)) == NULL)
         return;
@@ -211,9 +220,6 @@ struct symbols_image *symbols_image_open(const char *path)
         return NULL;
     }
     note_build_id(image);
-    find_symbols(image);
-    if (dwfl_module_getdwarf(image->module, &image->debug_bias) != NULL)
-        find_units(image);
     return image;
 }
 
@@ -403,6 +409,7 @@ static const char *symbol_of(struct symbols_image *image, uint64_t address)
 {
     if (image->module == NULL)
         return vdso_symbol(image->elf, address);
+    find_symbols(image);
     size_t low = 0, high = image->nsymbols;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -434,10 +441,12 @@ static const char *place_of(struct symbols_image *image, uint64_t address)
     return keep(image, strdup(text));
 }
 
-unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
+unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int lines,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES])
 {
     uint64_t address;
+    if (lines)
+        find_units(image);
     if (image->jit != NULL) {
         frames[0] = (struct symbols_frame){.function = symbols_jit_map_find(image->jit, offset)};
         return frames[0].function != NULL;
@@ -446,7 +455,7 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
     if (address_of(elf, offset, &address) != 0)
         return 0;
     address += image->bias;
-    unsigned n = image->nunits > 0 ? debug_frames(image, address - image->debug_bias, frames) : 0;
+    unsigned n = lines && image->nunits > 0 ? debug_frames(image, address - image->debug_bias, frames) : 0;
     if (n > 0 && frames[n - 1].function != NULL)
         return n;
     if (n == 0)
@@ -461,6 +470,7 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
 const struct scopes *symbols_image_scopes(struct symbols_image *image, uint64_t offset, uint64_t *address)
 {
     Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;
+    find_units(image);
     if (image->nunits == 0 || address_of(elf, offset, address) != 0)
         return NULL;
     *address += image->bias - image->debug_bias;
@@ -475,6 +485,7 @@ int symbols_image_function(struct symbols_image *image, uint64_t offset, uint64_
     if (image->module == NULL || address_of(elf, offset, &address) != 0)
         return 0;
     address += image->bias;
+    find_symbols(image);
     for (size_t i = 0; i < image->nsymbols; i++) {
         const struct symbol *s = &image->symbols[i];
         if (s->low > address)

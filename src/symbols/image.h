@@ -31,9 +31,10 @@ void symbols_image_close(struct symbols_image *image); /* NULL is allowed */
 const char *symbols_image_build_id(const struct symbols_image *image);
 /*
  * Names the code at an offset of the file: innermost frame first, the compiled function last. Returns their
- * number; 0: nothing is known.
+ * number; 0: nothing is known. lines 0: the compiled function only, without its line; that does not read
+ * debug information.
  */
-unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset,
+unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int lines,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES]);
 struct scopes;
 /* Those of the unit of debug information that has an offset of the file, and its address there. NULL: there

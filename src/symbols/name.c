@@ -10,42 +10,10 @@
 #include "symbols/fields.h"
 #include "symbols/image.h"
 #include "symbols/jit-map.h"
-#include "symbols/tally.h"
+#include "symbols/naming.h"
 
 /* Share of the references, and of those at large distances, whose sites share one row. */
 #define REST_SHARE 0.001
-
-/* A frame that has a row; open addressing. */
-struct known_frame {
-    char *function, *file;
-    uint32_t line, guessed, id; /* 0: empty */
-    uint64_t caller;
-};
-
-struct naming {
-    struct profile *profile;
-    const struct symbols_code *code;
-    struct site_map *map;
-    struct error *err;
-    uint64_t *references, *far; /* of each site of the code */
-    uint64_t *order;            /* sites by references, most first */
-    uint32_t *ids;              /* of each site: its row's; 0: made no references */
-    /* of each row, from 1 */
-    uint32_t nrows;
-    uint32_t *image;  /* index */
-    uint64_t *offset; /* or PROFILE_SITE_REST */
-    uint64_t *row_references, *row_firsts;
-    struct tally counts;                         /* by row */
-    uint64_t *object_references, *object_firsts; /* of each object; [0]: of none */
-    char *object_used;                           /* likewise: something was counted */
-    struct known_frame *frames;
-    size_t nframes, frames_capacity;
-    /* of the row that is read */
-    uint64_t process;
-    int second; /* pass */
-    struct profile_hit *hits;
-    size_t nhits;
-};
 
 /* What is counted of a site: in the first pass by site of the code, in the second by row. 0 or -ENOMEM. */
 static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object, uint64_t count)
@@ -234,12 +202,11 @@ static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t 
                              n->err);
 }
 
-/* The frames at an offset of the file: the rows of the innermost and the outermost one; 0: none. */
-static int name_place(struct naming *n, struct symbols_image *image, uint64_t offset, uint64_t *inner,
-                      uint64_t *outer)
+int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, int lines, uint64_t *inner,
+                 uint64_t *outer)
 {
     struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
-    unsigned nframes = image != NULL ? symbols_image_frames(image, offset, frames) : 0;
+    unsigned nframes = image != NULL ? symbols_image_frames(image, offset, lines, frames) : 0;
     int code = 0;
     *inner = *outer = 0;
     for (unsigned i = nframes; i > 0 && code == 0; i--) {
@@ -259,7 +226,7 @@ static int store_site(struct naming *n, struct symbols_image *image, uint32_t ro
                                 .firsts = n->row_firsts[row]};
     int code = 0;
     if (site.offset != PROFILE_SITE_REST)
-        code = name_place(n, image, site.offset, &site.frame, &site.outer);
+        code = naming_place(n, image, site.offset, 1, &site.frame, &site.outer);
     return code == 0 ? profile_add_site(n->profile, &site, n->err) : code;
 }
 
@@ -311,7 +278,7 @@ static int store_path(struct naming *n, struct images *images, const struct prof
             break;
         frame.offset = strtoull(end, &end, 16);
         frame.module = (char *)(file < n->code->nfiles ? n->code->files[file] : "");
-        code = name_place(n, image_of(n, images, file), frame.offset, &frame.frame, &outer);
+        code = naming_place(n, image_of(n, images, file), frame.offset, 1, &frame.frame, &outer);
         if (code == 0)
             code = profile_add_object_frame(n->profile, &frame, n->err);
         at = end + (*end == ' ');
@@ -355,19 +322,24 @@ static int store_image(struct naming *n, uint32_t index, struct symbols_image *i
         n->err);
 }
 
-/* Rows by image: each file is opened once, and closed before the next. */
+/* Rows and call paths by image: each file is opened once, and closed before the next. */
 static int store_rows(struct naming *n)
 {
     int code = 0;
     for (uint32_t index = 0; index < n->code->nimages && code == 0; index++) {
         struct symbols_image *image = symbols_image_open(n->code->images[index]);
+        int named = 0; /* a row: then the debug information is read anyway */
         code = store_image(n, index, image);
         for (uint32_t row = 1; row <= n->nrows && code == 0; row++)
-            if (n->image[row] == index)
+            if (n->image[row] == index) {
                 code = store_site(n, image, row);
+                named |= n->offset[row] != PROFILE_SITE_REST;
+            }
+        if (code == 0)
+            code = naming_paths(n, image, index, named);
         symbols_image_close(image);
     }
-    return code;
+    return code == 0 ? naming_paths(n, NULL, (uint32_t)n->code->nimages, 0) : code;
 }
 
 static int store_hits(struct naming *n)
@@ -378,201 +350,6 @@ static int store_hits(struct naming *n)
         code = profile_set_hit_site(n->profile, n->hits[i].watch,
                                     site < n->code->nsites ? n->ids[site] : PROFILE_SITE_NONE, n->err);
     }
-    return code;
-}
-
-/* --- causes --- */
-
-static uint32_t row_of(const struct naming *n, uint64_t process, uint32_t site)
-{
-    const uint32_t *sites;
-    if (site % 256 >= site_map_block(n->map, process, site / 256, &sites))
-        return 0;
-    return sites[site % 256] < n->code->nsites ? n->ids[sites[site % 256]] : 0;
-}
-
-static int compare_causes(const void *a, const void *b)
-{
-    const struct profile_cause *x = a, *y = b;
-    const uint64_t keys[][2] = {{x->victim_site, y->victim_site},
-                                {x->victim_object, y->victim_object},
-                                {x->site, y->site},
-                                {x->object, y->object},
-                                {x->lines, y->lines}};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (keys[i][0] != keys[i][1])
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-    return 0;
-}
-
-/* Several sites may have one row, and several processes the same sites. */
-static int store_causes(struct naming *n)
-{
-    size_t ncauses = n->code->ncauses;
-    struct profile_cause *causes = calloc(ncauses + 1, sizeof *causes);
-    int code = 0;
-    if (causes == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the causes of misses");
-    for (size_t i = 0; i < ncauses; i++) {
-        const struct symbols_cause *c = &n->code->causes[i];
-        causes[i] = (struct profile_cause){.victim_site = row_of(n, c->process, c->victim_site),
-                                           .victim_object = c->victim_object,
-                                           .site = row_of(n, c->process, c->site),
-                                           .object = c->object,
-                                           .lines = octaves_edge(c->bin),
-                                           .reuses = c->reuses};
-        n->object_used[c->victim_object <= n->code->nobjects ? c->victim_object : 0] = 1;
-        n->object_used[c->object <= n->code->nobjects ? c->object : 0] = 1;
-    }
-    qsort(causes, ncauses, sizeof *causes, compare_causes);
-    for (size_t i = 0; i < ncauses && code == 0; i++) {
-        if (i + 1 < ncauses && compare_causes(&causes[i], &causes[i + 1]) == 0)
-            causes[i + 1].reuses += causes[i].reuses;
-        else
-            code = profile_add_cause(n->profile, &causes[i], n->err);
-    }
-    free(causes);
-    return code;
-}
-
-/* --- how lines are used --- */
-
-static int compare_uses(const void *a, const void *b)
-{
-    const struct profile_line_use *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return x->object < y->object ? -1 : x->object > y->object;
-}
-
-static int store_uses(struct naming *n)
-{
-    size_t nuses = 0;
-    struct profile_line_use *uses = calloc(n->code->nuses + 1, sizeof *uses);
-    int code = 0;
-    if (uses == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the use of lines");
-    for (size_t i = 0; i < n->code->nuses; i++) {
-        const struct symbols_use *u = &n->code->uses[i];
-        if (u->site >= n->code->nsites || n->ids[u->site] == 0)
-            continue;
-        uses[nuses++] = (struct profile_line_use){n->ids[u->site], u->object, u->lines, u->bytes};
-        n->object_used[u->object <= n->code->nobjects ? u->object : 0] = 1;
-    }
-    qsort(uses, nuses, sizeof *uses, compare_uses);
-    for (size_t i = 0; i < nuses && code == 0; i++) {
-        if (i + 1 < nuses && compare_uses(&uses[i], &uses[i + 1]) == 0) {
-            uses[i + 1].lines += uses[i].lines;
-            uses[i + 1].bytes += uses[i].bytes;
-        } else {
-            code = profile_add_line_use(n->profile, &uses[i], n->err);
-        }
-    }
-    free(uses);
-    return code;
-}
-
-/* Of several processes, that with most references first. */
-static int compare_strides(const void *a, const void *b)
-{
-    const struct symbols_stride *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return x->all > y->all ? -1 : x->all < y->all;
-}
-
-static int store_strides(struct naming *n)
-{
-    size_t nstrides = n->code->nstrides;
-    struct symbols_stride *strides = calloc(nstrides + 1, sizeof *strides);
-    int code = 0;
-    if (strides == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for strides");
-    for (size_t i = 0; i < nstrides; i++)
-        strides[i] = n->code->strides[i];
-    qsort(strides, nstrides, sizeof *strides, compare_strides);
-    for (size_t i = 0; i < nstrides && code == 0; i++) {
-        const struct symbols_stride *s = &strides[i];
-        uint32_t row = s->site < n->code->nsites ? n->ids[s->site] : 0;
-        int first = i == 0 || strides[i - 1].site != s->site;
-        if (row != 0 && n->offset[row] != PROFILE_SITE_REST && first && 2 * (uint64_t)s->same > s->all)
-            code = profile_add_stride(n->profile, &(struct profile_stride){row, s->bytes, s->all, s->same},
-                                      n->err);
-    }
-    free(strides);
-    return code;
-}
-
-/* --- sharing between threads --- */
-
-static int compare_sharings(const void *a, const void *b)
-{
-    const struct profile_sharing *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return x->object < y->object ? -1 : x->object > y->object;
-}
-
-static int store_sharings(struct naming *n)
-{
-    size_t nsharings = 0;
-    struct profile_sharing *sharings = calloc(n->code->nsharings + 1, sizeof *sharings);
-    int code = 0;
-    if (sharings == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the sharing of lines");
-    for (size_t i = 0; i < n->code->nsharings; i++) {
-        const struct symbols_sharing *s = &n->code->sharings[i];
-        if (s->site >= n->code->nsites || n->ids[s->site] == 0)
-            continue;
-        sharings[nsharings++] = (struct profile_sharing){n->ids[s->site], s->object, s->apart, s->same};
-        n->object_used[s->object <= n->code->nobjects ? s->object : 0] = 1;
-    }
-    qsort(sharings, nsharings, sizeof *sharings, compare_sharings);
-    for (size_t i = 0; i < nsharings && code == 0; i++) {
-        if (i + 1 < nsharings && compare_sharings(&sharings[i], &sharings[i + 1]) == 0) {
-            sharings[i + 1].apart += sharings[i].apart;
-            sharings[i + 1].same += sharings[i].same;
-        } else {
-            code = profile_add_sharing(n->profile, &sharings[i], n->err);
-        }
-    }
-    free(sharings);
-    return code;
-}
-
-/* --- conflicts within sets --- */
-
-static int compare_conflicts(const void *a, const void *b)
-{
-    const struct profile_conflict *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return x->object < y->object ? -1 : x->object > y->object;
-}
-
-static int store_conflicts(struct naming *n)
-{
-    size_t nconflicts = 0;
-    struct profile_conflict *conflicts = calloc(n->code->nconflicts + 1, sizeof *conflicts);
-    int code = 0;
-    if (conflicts == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the conflicts of lines");
-    for (size_t i = 0; i < n->code->nconflicts; i++) {
-        const struct symbols_conflict *s = &n->code->conflicts[i];
-        if (s->site >= n->code->nsites || n->ids[s->site] == 0)
-            continue;
-        conflicts[nconflicts++] = (struct profile_conflict){n->ids[s->site], s->object, s->references};
-        n->object_used[s->object <= n->code->nobjects ? s->object : 0] = 1;
-    }
-    qsort(conflicts, nconflicts, sizeof *conflicts, compare_conflicts);
-    for (size_t i = 0; i < nconflicts && code == 0; i++) {
-        if (i + 1 < nconflicts && compare_conflicts(&conflicts[i], &conflicts[i + 1]) == 0) {
-            conflicts[i + 1].references += conflicts[i].references;
-        } else {
-            code = profile_add_conflict(n->profile, &conflicts[i], n->err);
-        }
-    }
-    free(conflicts);
     return code;
 }
 
@@ -596,6 +373,7 @@ static void naming_clear(struct naming *n)
     free(n->object_references);
     free(n->object_firsts);
     free(n->object_used);
+    free(n->path_used);
     site_map_free(n->map);
 }
 
@@ -610,9 +388,11 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     n.object_references = calloc(code->nobjects + 1, sizeof *n.object_references);
     n.object_firsts = calloc(code->nobjects + 1, sizeof *n.object_firsts);
     n.object_used = calloc(code->nobjects + 1, 1);
+    n.path_used = calloc(code->npaths + 1, 1);
     int status = 0;
     if (n.references == NULL || n.far == NULL || n.order == NULL || n.ids == NULL ||
-        n.object_references == NULL || n.object_firsts == NULL || n.object_used == NULL)
+        n.object_references == NULL || n.object_firsts == NULL || n.object_used == NULL ||
+        n.path_used == NULL)
         status = error_set(err, -ENOMEM, "out of memory for the code of a run");
     else if ((n.map = site_map_load(p, err)) == NULL)
         status = -ENOMEM;
@@ -626,19 +406,13 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     if (status == 0)
         status = profile_each_site_counts(p, take_row, &n, err);
     if (status == 0)
+        status = naming_site_paths(&n);
+    if (status == 0)
         status = store_rows(&n);
     if (status == 0)
         status = store_counts(&n);
     if (status == 0)
-        status = store_causes(&n);
-    if (status == 0)
-        status = store_uses(&n);
-    if (status == 0)
-        status = store_sharings(&n);
-    if (status == 0)
-        status = store_conflicts(&n);
-    if (status == 0)
-        status = store_strides(&n);
+        status = naming_describe(&n);
     if (status == 0)
         status = symbols_fields_store(p, code, n.ids, n.object_used, err);
     if (status == 0)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* DWARF's numbers of registers. */
-enum { RBP = 6, RSP = 7 };
+enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
 
 struct symbols_unwind {
     int fd;
@@ -50,6 +50,9 @@ static int find(Dwarf_Frame *frame, struct symbols_rule *rule)
         (ops[0].number != RBP && ops[0].number != RSP))
         return -1;
     *rule = (struct symbols_rule){.by_rbp = ops[0].number == RBP, .offset = (int64_t)ops[0].number2};
+    /* Undefined: nobody has called it. */
+    if (dwarf_frame_register(frame, RETURN_ADDRESS, memory, &ops, &n) != 0 || (n == 0 && ops == NULL))
+        return -1;
     if (dwarf_frame_register(frame, RBP, memory, &ops, &n) != 0)
         return -1;
     if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst) {

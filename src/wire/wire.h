@@ -29,7 +29,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 17u
+#define WIRE_VERSION 18u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* pages that wire_session.page_ns is the mean of */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -111,6 +111,9 @@ struct wire_ref {
     uint32_t pc_offset; /* of its instruction, from the block's pc */
 };
 
+/* How a block ends. The last reference of a call stores the return address, that of a return loads it. */
+enum wire_block_end { WIRE_BLOCK_OTHER = 0, WIRE_BLOCK_CALL, WIRE_BLOCK_RETURN };
+
 /* A block's template; `nrefs` wire_ref follow it. */
 struct wire_block {
     uint64_t pc;
@@ -120,6 +123,8 @@ struct wire_block {
     uint16_t loads, stores; /* sums of plain references (REP, MASKED, GATHER not counted) */
     uint16_t special;       /* 1 if any reference is not PLAIN */
     uint32_t module;        /* index into wire_proc.module, or UINT32_MAX */
+    uint32_t ends;          /* enum wire_block_end */
+    uint32_t bytes;         /* length of its instructions: what follows a call is at pc + bytes */
     struct wire_ref refs[];
 };
 
@@ -169,6 +174,14 @@ struct wire_desc {
      * destination, however many elements it has. Steps that the thread counted since its last burst; and
      * those elements which are no steps and lie in the same line as the previous element. */
     uint64_t string_steps, string_hits;
+    uint64_t stack_words; /* of wire_proc.stack[]; 0: nothing was copied for this buffer */
+};
+
+/* The top of the thread's stack when a burst began, from which its callers are found. */
+#define WIRE_STACK_WORDS 1022u
+struct wire_stack {
+    uint64_t sp, rbp;
+    uint64_t words[WIRE_STACK_WORDS]; /* from the stack pointer on */
 };
 
 /*
@@ -441,6 +454,7 @@ struct wire_proc {
     uint64_t mapped_at;                   /* address of this struct in the process */
     struct wire_trigger trigger[WIRE_MAX_TRIGGERS];
     struct wire_desc desc[WIRE_MAX_BUFFERS];
+    struct wire_stack stack[WIRE_MAX_BUFFERS]; /* of the burst that begins in the buffer of the same index */
     struct wire_module module[WIRE_MAX_MODULES];
     struct wire_native native[WIRE_MAX_NATIVE];
     struct wire_watching watching;
@@ -481,6 +495,7 @@ struct wire_session {
     uint64_t seed;
     uint32_t follow; /* 0: children are not profiled */
     uint32_t heap;   /* nonzero: data objects are identified, and the agent reports allocations */
+    uint32_t stacks; /* nonzero: call paths are recorded, and the agent copies stacks */
     uint32_t collector_pid;
     uint32_t doorbell;         /* futex: agents increment it when they hand something over */
     uint32_t collector_sleeps; /* nonzero: wake it through the doorbell */

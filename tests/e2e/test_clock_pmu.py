@@ -31,7 +31,8 @@ def bursts(db):
 @pytest.mark.parametrize("events,rate", [("task-clock", 1), ("task-clock,cpu-clock", 2)])
 def test_places(record, events, rate):
     native = run(SPIN)
-    result, db = record(OPTIONS, SPIN, env=with_events(events))
+    # Without what is recorded after bursts, whose references the row of a burst does not have.
+    result, db = record([*OPTIONS, "--watch", "none"], SPIN, env=with_events(events))
     assert (result.status, result.out, result.err) == (native.status, native.out, native.err)
     rows = bursts(db)
     assert len(rows) > 10

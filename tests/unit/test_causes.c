@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "collect/reduce/cause-table.h"
+#include "collect/reduce/sampled-table.h"
 #include "sim/epochs.h"
+#include "symbols/code.h"
 
 #define LINES 20000u
 
@@ -105,7 +106,7 @@ static void the_line_itself_is_not_drawn(void **state)
 static void sums_of_a_full_table(void **state)
 {
     struct error err;
-    struct cause_table *c = cause_table_new(256, 32, &err);
+    struct sampled_table *c = sampled_table_new(256, SYMBOLS_CAUSE_KEY, &err);
     struct random_state random;
     double frequent[8] = {0}, rare = 0, expected_rare = 0, sums[8] = {0};
     size_t n;
@@ -114,13 +115,13 @@ static void sums_of_a_full_table(void **state)
     random_seed(&random, 2);
     for (int i = 0; i < 200000; i++) {
         uint32_t site = (uint32_t)(i % 4 != 0 ? random_below(&random, 8) : 8 + random_below(&random, 5000));
-        cause_table_add(c, &(struct symbols_cause){.process = 1, .victim_site = site, .bin = site % 3});
+        sampled_table_add(c, &(struct symbols_cause){.process = 1, .victim_site = site, .bin = site % 3}, 32);
         if (site < 8)
             frequent[site] += 32;
         else
             expected_rare += 32;
     }
-    const struct symbols_cause *list = cause_table_all(c, &n);
+    const struct symbols_cause *list = sampled_table_all(c, &n);
     assert_true(n <= 256 && n > 64);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(list[i].bin, list[i].victim_site % 3);
@@ -132,7 +133,7 @@ static void sums_of_a_full_table(void **state)
     for (int k = 0; k < 8; k++)
         assert_true(fabs(sums[k] / frequent[k] - 1) < 0.01);
     assert_true(fabs(rare / expected_rare - 1) < 0.25);
-    cause_table_free(c);
+    sampled_table_free(c);
 }
 
 int main(void)

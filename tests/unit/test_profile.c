@@ -387,7 +387,7 @@ static void test_damaged(void **state)
     unsigned refused = 0, seed = 1;
     for (unsigned round = 0; round < 150; round++) {
         unlink(path);
-        make(120); /* most of the file is rows, not empty tables */
+        make(160); /* most of the file is rows, not empty tables */
         struct stat st;
         assert_int_equal(stat(path, &st), 0);
         unsigned char noise[64];

@@ -85,7 +85,7 @@ static void check_inlined(const char *path)
     int found = 0;
     assert_non_null(image);
     for (uint64_t i = 0; i < size; i++) {
-        unsigned n = symbols_image_frames(image, offset + i, frames);
+        unsigned n = symbols_image_frames(image, offset + i, 1, frames);
         assert_in_range(n, 1, 2);
         assert_string_equal(frames[n - 1].function, "outer");
         if (n == 2) {
@@ -138,10 +138,10 @@ static void without_debug_information(void **state)
     assert_int_equal(system(command), 0);
     uint64_t offset = offset_of(path, "outer", &size);
     struct symbols_image *image = symbols_image_open(path);
-    assert_int_equal(symbols_image_frames(image, offset + 1, frames), 1);
+    assert_int_equal(symbols_image_frames(image, offset + 1, 1, frames), 1);
     assert_string_equal(frames[0].function, "outer");
     assert_null(frames[0].file);
-    assert_int_equal(symbols_image_frames(image, UINT64_C(1) << 40, frames), 0); /* not in the file */
+    assert_int_equal(symbols_image_frames(image, UINT64_C(1) << 40, 1, frames), 0); /* not in the file */
     symbols_image_close(image);
 
     /* Local functions without symbols: where they begin. */
@@ -161,7 +161,7 @@ static void without_debug_information(void **state)
     snprintf(path, sizeof path, "%s/libhidden.so", folder);
     image = symbols_image_open(path);
     /* The first segments of libraries that ld makes are at their offsets. */
-    assert_int_equal(symbols_image_frames(image, where + 1, frames), 1);
+    assert_int_equal(symbols_image_frames(image, where + 1, 1, frames), 1);
     snprintf(expected, sizeof expected, "libhidden.so+0x%llx", where);
     assert_string_equal(frames[0].function, expected);
     symbols_image_close(image);
@@ -219,7 +219,7 @@ static void vdso(void **state)
     (void)state;
     assert_non_null(image);
     for (uint64_t offset = 0; offset < 8192; offset += 4)
-        if (symbols_image_frames(image, offset, frames) == 1)
+        if (symbols_image_frames(image, offset, 1, frames) == 1)
             found |= strcmp(frames[0].function, "clock_gettime") == 0;
     assert_true(found);
     symbols_image_close(image);
@@ -301,9 +301,9 @@ static void map_of_a_jit_compiler(void **state)
     symbols_jit_map_close(map);
     struct symbols_image *image = symbols_image_open(path);
     assert_non_null(image);
-    assert_int_equal(symbols_image_frames(image, 0x1001, frames), 1);
+    assert_int_equal(symbols_image_frames(image, 0x1001, 1, frames), 1);
     assert_string_equal(frames[0].function, "first");
-    assert_int_equal(symbols_image_frames(image, 1, frames), 0);
+    assert_int_equal(symbols_image_frames(image, 1, 1, frames), 0);
     assert_string_equal(symbols_image_build_id(image), "");
     symbols_image_close(image);
     unlink(path);

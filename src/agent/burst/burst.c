@@ -99,6 +99,20 @@ static void start_buffer(struct thread *t, int index)
     sys2(SYS_arch_prctl, 0x1003 /* ARCH_GET_FS */, &t->burst.fs_base);
     t->burst.blocks_before = proc->count.blocks;
     t->burst.heap_start = __atomic_load_n(&proc->heap.head, __ATOMIC_RELAXED);
+    t->burst.stack_words = 0;
+}
+
+/* A recorded burst begins in the thread's buffer; the context is the target's own. */
+static void copy_stack(struct thread *t, const ucontext_t *uc)
+{
+    if (!session->stacks)
+        return;
+    struct wire_stack *s = &proc->stack[t->translation.buffer];
+    s->sp = arch_sp(uc);
+    s->rbp = arch_frame_pointer(uc);
+    uint64_t missing =
+        safe_copy(s->words, (const void *)s->sp, sizeof s->words); // NOLINT(performance-no-int-to-ptr)
+    t->burst.stack_words = (sizeof s->words - missing) / sizeof s->words[0];
 }
 
 /* Memory of translations, buffers shared with the collector that were used, and structures of threads. */
@@ -164,7 +178,8 @@ static void hand_over(struct thread *t, enum wire_end end, uint32_t detail, cons
                             .near_refs = t->clock.near_refs,
                             .near_ns = t->clock.near_ns,
                             .count_before = t->clock.total,
-                            .count_gap = t->clock.burst_gap};
+                            .count_gap = t->clock.burst_gap,
+                            .stack_words = t->burst.stack_words};
     ops->describe(t, d);
     count_forget(t);
     uint64_t memory = memory_bytes();
@@ -463,6 +478,7 @@ static void begin_recording(struct thread *t, ucontext_t *uc)
     start_buffer(t, t->translation.buffer);
     uint64_t code = begin_translated(t, arch_pc(uc), agent_records_all());
     if (code) {
+        copy_stack(t, uc);
         arch_set_pc(uc, code);
         return;
     }
@@ -534,6 +550,8 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     arch_mark_inside(t);
     uint64_t code = begin_translated(t, pc, full);
     if (code) {
+        if (!t->translation.counts)
+            copy_stack(t, uc);
         ops->entered(t);
         enter_translated(t, uc, code);
         t->burst.always_translated = full || agent_always_translated();

@@ -10,6 +10,7 @@
 
 uint64_t arch_pc(const ucontext_t *uc);
 uint64_t arch_sp(const ucontext_t *uc);
+uint64_t arch_frame_pointer(const ucontext_t *uc);
 void arch_set_pc(ucontext_t *uc, uint64_t pc);
 /* The third argument of the handler that is about to start. */
 ucontext_t *arch_entry_context(const ucontext_t *uc);

@@ -111,6 +111,9 @@ void drain_adopt(struct drain *d, uint32_t i)
     if (slot->process.decoder != NULL && d->session->map->heap != 0 &&
         reduce_process_objects(d->reducer, &slot->process, proc, pid, &err) < 0)
         drain_set_trouble(d, &err);
+    if (slot->process.decoder != NULL && d->session->map->stacks != 0 &&
+        reduce_process_paths(d->reducer, &slot->process, proc->module, &proc->nmodules, pid, &err) < 0)
+        drain_set_trouble(d, &err);
     if (d->session->map->perf)
         slot->triggers =
             triggers_new(slot->process.clock != NULL ? d->counters : NULL, slot->process.clock, proc->cookie);

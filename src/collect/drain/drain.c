@@ -216,7 +216,8 @@ static void take_buffer(struct drain *d, struct slot *slot, uint32_t i)
         burst.last_insns = UINT32_MAX;
     }
     if (d->reducer != NULL && !d->in_trouble && slot->process.decoder != NULL &&
-        reduce_buffer(d->reducer, &slot->process, &burst, words, records.n, &reduced, &err) < 0) {
+        reduce_buffer(d->reducer, &slot->process, &burst, &proc->stack[i], words, records.n, &reduced, &err) <
+            0) {
         reduced = (struct reduced){0};
         drain_set_trouble(d, &err);
     }

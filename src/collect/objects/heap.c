@@ -2,10 +2,8 @@
 /*
  * heap.c - takes reports of allocations from the agent.
  *
- * The call path of an allocation is found by the unwind information of the files that its code is from, in
- * the piece of the stack that the report holds. What was found for an address is remembered, so that a frame
- * usually costs one look into a table. Functions of the C and C++ libraries that allocate for others are left
- * out at the beginning of the path.
+ * The call path of an allocation is found in the piece of the stack that the report holds (callers.h).
+ * Functions of the C and C++ libraries that allocate for others are left out at the beginning of the path.
  *
  * A block whose end was reported stays known until another one is reported there, for the buffers of records
  * that were filled before.
@@ -17,25 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/pages.h"
+#include "collect/objects/callers.h"
 #include "collect/tunables.h"
-#include "symbols/unwind.h"
 
-#define RULES 16384u /* powers of two */
-#define PATHS 16384u
+#define PATHS 16384u /* a power of two */
 #define MOST_FRAMES 16u
 #define PATH_FRAMES 4u
 #define NEAR_BYTES (UINT64_C(1) << 20)
 #define SMALL_BYTES (UINT64_C(128) << 10)
-
-/* What is known of a return address. */
-struct rule {
-    uint64_t address;
-    struct symbols_rule rule;
-    int known;   /* 0: the path ends there */
-    int library; /* its caller is of interest */
-    uint32_t file;
-    uint64_t offset; /* in the file; file UINT32_MAX: code that is from no file */
-};
 
 struct path {
     uint64_t hash;
@@ -46,9 +33,9 @@ struct heap {
     struct object_table *table;
     struct wire_proc *proc;
     struct blocks *blocks, *maps;
+    struct callers *callers;
     uint64_t counted_ns, counted; /* start of the period in which reports are counted; their number */
     uint32_t live;
-    struct rule rules[RULES];
     struct path paths[PATHS];
 };
 
@@ -58,8 +45,9 @@ struct heap *heap_new(struct object_table *table, struct wire_proc *proc, struct
     if (h != NULL) {
         h->blocks = blocks_new();
         h->maps = blocks_new();
+        h->callers = callers_new(table, proc->module, &proc->nmodules);
     }
-    if (h == NULL || h->blocks == NULL || h->maps == NULL) {
+    if (h == NULL || h->blocks == NULL || h->maps == NULL || h->callers == NULL) {
         heap_free(h);
         error_set(err, -ENOMEM, "out of memory for the allocations of a process");
         return NULL;
@@ -75,6 +63,7 @@ void heap_free(struct heap *h)
         return;
     blocks_free(h->blocks);
     blocks_free(h->maps);
+    callers_free(h->callers);
     pages_sparse_free(h, sizeof(*h));
 }
 
@@ -87,84 +76,27 @@ struct report {
     uint64_t stack[WIRE_HEAP_STACK_WORDS];
 };
 
-static int stack_word(const struct report *r, uint64_t address, uint64_t *word)
-{
-    uint64_t at = address - r->sp;
-    if (at % 8 != 0 || at / 8 >= WIRE_HEAP_STACK_WORDS)
-        return -1;
-    *word = r->stack[at / 8];
-    return 0;
-}
-
-static int is_library(const char *path)
-{
-    static const char *const names[] = {"libc.so",     "libc-2",      "libstdc++",
-                                        "libc++",      "ld-linux",    "libjemalloc",
-                                        "libtcmalloc", "libmimalloc", "libcachegram"};
-    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strncmp(base, names[i], strlen(names[i])) == 0)
-            return 1;
-    return 0;
-}
-
-static void find_rule(struct heap *h, uint64_t address, struct rule *rule)
-{
-    uint32_t n = __atomic_load_n(&h->proc->nmodules, __ATOMIC_ACQUIRE);
-    *rule = (struct rule){.address = address, .file = UINT32_MAX, .offset = 1};
-    for (uint32_t i = n < WIRE_MAX_MODULES ? n : WIRE_MAX_MODULES; i > 0; i--) {
-        struct wire_module m = h->proc->module[i - 1]; /* the target may change its own */
-        if (address < m.start || address >= m.end)
-            continue;
-        uint64_t at;
-        m.path[sizeof(m.path) - 1] = '\0';
-        rule->offset = address - m.start + m.file_offset;
-        rule->file = object_table_file(h->table, m.path);
-        rule->library = is_library(m.path);
-        struct symbols_data *data = object_table_data(h->table, m.path);
-        struct symbols_unwind *unwind = object_table_unwind(h->table, m.path);
-        /* The call is what comes before the return address. */
-        rule->known = data != NULL && unwind != NULL &&
-                      symbols_data_address(data, rule->offset - 1, &at) == 0 &&
-                      symbols_unwind_find(unwind, at, &rule->rule) == 0;
-        return;
-    }
-}
-
-static const struct rule *rule_of(struct heap *h, uint64_t address)
-{
-    struct rule *rule = &h->rules[(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % RULES];
-    if (rule->address != address || address == 0)
-        find_rule(h, address, rule);
-    return rule;
-}
-
 /* Return addresses from the allocation on, each once, without the libraries that come first: if there is
  * nothing else, the first of them. */
 static unsigned find_path(struct heap *h, const struct report *r, uint64_t path[PATH_FRAMES])
 {
-    uint64_t pc = r->pc, sp = r->sp, rbp = r->rbp;
+    const struct callers_stack stack = {r->sp, WIRE_HEAP_STACK_WORDS, r->stack};
+    struct callers_frame frame = {.pc = r->pc, .sp = r->sp, .rbp = r->rbp};
     unsigned n = 0;
     int outside = 0;
     for (unsigned frames = 0; frames < MOST_FRAMES && n < PATH_FRAMES; frames++) {
-        const struct rule *rule = rule_of(h, pc);
         int again = n > 0 && !outside;
-        if (!outside && !rule->library) {
+        if (!outside && !callers_place(h->callers, frame.pc).library) {
             outside = 1;
             again = 0;
             n = 0;
         }
         for (unsigned i = 0; i < n; i++)
-            again |= path[i] == pc;
+            again |= path[i] == frame.pc;
         if (!again)
-            path[n++] = pc;
-        if (!rule->known)
+            path[n++] = frame.pc;
+        if (callers_next(h->callers, &stack, &frame) < 0)
             break;
-        uint64_t cfa = (rule->rule.by_rbp ? rbp : sp) + (uint64_t)rule->rule.offset;
-        if (cfa <= sp || stack_word(r, cfa - 8, &pc) != 0 || pc == 0 ||
-            (rule->rule.rbp_saved && stack_word(r, cfa + (uint64_t)rule->rule.rbp_offset, &rbp) != 0))
-            break;
-        sp = cfa;
     }
     return n;
 }
@@ -175,9 +107,9 @@ static uint32_t make_object(struct heap *h, const uint64_t *path, unsigned n)
     char name[PATH_FRAMES * 32] = "";
     size_t used = 0;
     for (unsigned i = 0; i < n; i++) {
-        const struct rule *rule = rule_of(h, path[i]);
-        used += (size_t)snprintf(name + used, sizeof(name) - used, "%s%x+%llx", i > 0 ? " " : "", rule->file,
-                                 (unsigned long long)rule->offset - 1);
+        struct callers_place place = callers_place(h->callers, path[i]);
+        used += (size_t)snprintf(name + used, sizeof(name) - used, "%s%x+%llx", i > 0 ? " " : "", place.file,
+                                 (unsigned long long)place.offset);
     }
     return object_table_find(
         h->table, &(struct profile_object){.kind = PROFILE_OBJECT_BLOCK, .name = name, .module = (char *)""});

@@ -67,8 +67,8 @@ int decode_make_groups(struct block *b, struct group *first)
         g = &others[groups++ - 1];
         window = p.slot;
         *g = (struct group){.window = p.slot};
-        if (p.last > UINT8_MAX || !add_to_group(g, &p, window, load)) {
-            free(others); /* too large, or too far from its word: decoded one by one */
+        if (p.last > UINT8_MAX || !add_to_group(g, &p, window, load) || groups > GROUP_TURNS) {
+            free(others); /* too large, too far from its word, or too many: decoded one by one */
             return 0;
         }
     }
@@ -76,7 +76,7 @@ int decode_make_groups(struct block *b, struct group *first)
         b->groups = others;
     else
         free(others);
-    group.more = (uint8_t)(groups - 1);
+    group.more = (uint8_t)((groups - 1) | (b->turns ? GROUP_TURNS : 0));
     group.nwords = (uint8_t)b->nwords;
     group.ninsns = (uint8_t)b->ninsns;
     *first = group;
@@ -179,8 +179,11 @@ AVX512_INLINE uint64_t decode_all_groups(struct decoder *d, const uint64_t *word
         instructions += g->ninsns;
         loads += g->loads;
         references += g->n;
-        if (__builtin_expect(g->more != 0, 0))
-            out = put_others(d->blocks[id], g->more, g->n, words + at, fs_base, shift, d->counts, out);
+        if (__builtin_expect((g->more & ~GROUP_TURNS) != 0, 0))
+            out = put_others(d->blocks[id], g->more & ~GROUP_TURNS, g->n, words + at, fs_base, shift,
+                             d->counts, out);
+        if (with_sites && (g->more & GROUP_TURNS) != 0)
+            note_turn(d, d->blocks[id], words + at, fs_base, (size_t)(out.lines - d->batch));
         at += nwords;
     }
     d->used = (size_t)(out.lines - d->batch);

@@ -12,6 +12,7 @@
 #define BATCH_MARGIN 8192u
 /* decode_groups writes whole vectors. */
 #define BATCH_OVERHANG 8u
+#define BATCH_ROOM (BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG)
 /* User addresses; the kernel half and non-canonical values can only be corrupt. */
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
 /* A repeated string instruction with more elements is corrupt. */
@@ -40,12 +41,14 @@ struct group {
     uint8_t n;
     uint8_t loads;
     uint8_t ninsns; /* of the block; 0 in all groups but its first */
-    uint8_t more;   /* number of the block's other groups, in block.groups */
+    uint8_t more;   /* number of the block's other groups, in block.groups; + GROUP_TURNS */
     union {
         uint8_t nwords; /* first group: words of the record, whose start is the window */
         uint8_t window; /* other groups: first word of the window */
     };
 } __attribute__((aligned(64)));
+
+#define GROUP_TURNS 128u /* block.turns */
 
 struct block {
     uint64_t header; /* of its records */
@@ -55,6 +58,8 @@ struct block {
     uint32_t loads, stores; /* if all references are plain */
     uint8_t special;        /* some reference is not plain */
     uint8_t bad;
+    uint8_t turns;    /* it ends with a call or return that is noted */
+    uint64_t returns; /* of a call: the return address */
     uint32_t module;
     uint64_t pc;
     struct wire_ref *refs; /* a copy of the template's: for special blocks and incomplete records */
@@ -73,6 +78,8 @@ struct decoder {
     uint64_t *batch;
     uint32_t *batch_sites; /* of each line, if sites are counted */
     size_t used;
+    struct decode_turn *turns; /* of the batch; NULL: not noted */
+    size_t nturns;
     struct decode_sites *sites; /* NULL: not counted */
     struct decode_sites *noted; /* in this call: sites, if there is a sink */
     uint32_t site;              /* of references written one by one */
@@ -87,6 +94,18 @@ static inline void note_execution(struct decode_sites *sites, uint64_t block)
 {
     sites->executed[sites->nexecuted] = (uint32_t)block;
     sites->nexecuted += sites->executions[block]++ == 0;
+}
+
+/* After a complete record of a block that has turns: `at` touches of the batch, of which one at least is its
+ * own, so that there is space, unless the record is corrupt. */
+static inline void note_turn(struct decoder *d, const struct block *b, const uint64_t *record,
+                             uint64_t fs_base, size_t at)
+{
+    const struct wire_ref *r = &b->refs[b->nrefs - 1];
+    uint64_t slot =
+        (uint64_t)r->disp + (r->slot != 0 ? record[r->slot] : 0) + ((r->flags & WIRE_FS) != 0 ? fs_base : 0);
+    if (d->nturns < BATCH_ROOM)
+        d->turns[d->nturns++] = (struct decode_turn){at, slot & ADDRESS_MASK, b->returns};
 }
 
 /* Whether this machine runs decode_groups. */

@@ -23,7 +23,6 @@
 #include "collect/records/decode-internal.h"
 
 #define BLOCKS_BYTES (WIRE_MAX_BLOCKS * sizeof(struct block *))
-#define BATCH_ROOM (BATCH_LINES + BATCH_MARGIN + BATCH_OVERHANG)
 #define LAST_REFERENCE ((1u << DECODE_SITE_BITS) - 1)
 #define FIRST_BYTES (WIRE_MAX_BLOCKS * sizeof(struct group))
 
@@ -68,6 +67,7 @@ void decoder_free(struct decoder *d)
     pages_sparse_free(d->first, FIRST_BYTES);
     free(d->batch);
     free(d->batch_sites);
+    free(d->turns);
     free(d);
 }
 
@@ -84,6 +84,18 @@ void decoder_note_sites(struct decoder *d, struct decode_sites *sites)
 const uint32_t *decoder_line_sites(const struct decoder *d)
 {
     return d->batch_sites;
+}
+
+int decoder_note_turns(struct decoder *d)
+{
+    d->turns = malloc(BATCH_ROOM * sizeof(*d->turns));
+    return d->turns != NULL ? 0 : -ENOMEM;
+}
+
+const struct decode_turn *decoder_turns(const struct decoder *d, size_t *n)
+{
+    *n = d->nturns;
+    return d->turns;
 }
 
 static uint32_t site_of(uint64_t block, uint32_t reference)
@@ -137,6 +149,16 @@ static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
     default:
         return 0;
     }
+}
+
+/* A block that ends with a call or return, and whose last reference is that of the return address. */
+static int has_turn(const struct wire_block *head, const struct wire_ref *refs)
+{
+    if (head->nrefs == 0 || (head->ends != WIRE_BLOCK_CALL && head->ends != WIRE_BLOCK_RETURN))
+        return 0;
+    const struct wire_ref *last = &refs[head->nrefs - 1];
+    return last->kind == WIRE_REF_PLAIN &&
+           last->rw == (head->ends == WIRE_BLOCK_CALL ? WIRE_STORE : WIRE_LOAD);
 }
 
 /* Checks and copies the template of block `id`. NULL: out of memory. */
@@ -196,6 +218,8 @@ static struct block *compile(struct decoder *d, uint32_t id)
         };
     }
     b->bad = most_lines > BATCH_MARGIN;
+    b->turns = d->turns != NULL && has_turn(&head, refs);
+    b->returns = head.ends == WIRE_BLOCK_CALL ? head.pc + head.bytes : 0;
     if (d->first != NULL && !b->bad && !b->special && decode_make_groups(b, &d->first[id]) < 0) {
         d->blocks[id] = NULL;
         free(b->refs);
@@ -208,11 +232,14 @@ static struct block *compile(struct decoder *d, uint32_t id)
 static int flush(struct decoder *d)
 {
     size_t n = d->used;
+    int status = 0;
     d->used = 0;
-    if (n == 0 || d->sink == NULL)
-        return 0;
-    d->counts->touches += n;
-    return d->sink(d->ctx, d->batch, n);
+    if (n > 0 && d->sink != NULL) {
+        d->counts->touches += n;
+        status = d->sink(d->ctx, d->batch, n);
+    }
+    d->nturns = 0;
+    return status;
 }
 
 /* Writes one line of d->site; the caller has checked the space. */
@@ -506,6 +533,7 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
     d->ctx = ctx;
     d->counts = counts;
     d->used = 0;
+    d->nturns = 0;
     d->noted = sink != NULL ? d->sites : NULL;
     for (uint64_t at = 0; at < n && status >= 0;) {
         if (d->first != NULL && sink != NULL && (at = decode_groups(d, words, at, n, desc->fs_base)) >= n)
@@ -558,6 +586,8 @@ int decode_buffer(struct decoder *d, const struct wire_desc *desc, const uint64_
             counts->loads += b->loads;
             counts->stores += b->stores;
         }
+        if (b->turns && d->noted != NULL && status >= 0)
+            note_turn(d, b, record, desc->fs_base, d->used);
         at += nwords;
     }
     if (status >= 0)

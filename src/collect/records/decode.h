@@ -73,6 +73,17 @@ const uint32_t *decoder_line_sites(const struct decoder *d);
  * there is no such site. */
 int decoder_site_code(const struct decoder *d, uint32_t site, uint64_t *pc, uint32_t *module);
 
+/* A call or a return, in the order of execution. */
+struct decode_turn {
+    size_t at;        /* touches of the batch before it; its own are among them */
+    uint64_t slot;    /* where the return address is on the stack */
+    uint64_t returns; /* of a call: the return address; 0: a return */
+};
+/* From now on these are noted; to be called before the first buffer is decoded. 0 or -ENOMEM. */
+int decoder_note_turns(struct decoder *d);
+/* To be called in the sink: those of the batch. */
+const struct decode_turn *decoder_turns(const struct decoder *d, size_t *n);
+
 /* Words of the whole records within the first `most` of n words; n if there are no more words than that. */
 uint64_t decode_whole_records(const uint64_t *words, uint64_t n, uint64_t most);
 

@@ -26,8 +26,9 @@ struct reducer {
     uint64_t sites_bytes; /* stored so far */
     struct code *code;
     struct object_table *objects;
-    struct cause_table *causes;
-    struct symbols_use *uses; /* of processes that have ended */
+    struct call_tree *paths;      /* NULL: not known */
+    struct sampled_table *causes; /* of struct symbols_cause */
+    struct symbols_use *uses;     /* of processes that have ended */
     struct symbols_offset *offsets;
     size_t noffsets, offsets_capacity;
     struct symbols_stride *strides;
@@ -57,6 +58,7 @@ struct sink {
     struct decoder *decoder;
     struct sites *sites; /* NULL: not counted */
     struct objects *objects;
+    struct call_paths *paths; /* NULL: not known */
     uint64_t process;
     uint64_t cold;
     uint64_t touches_left; /* burst mode: touches that are still analysed */
@@ -78,7 +80,7 @@ struct reducer *reducer_new(enum reduce_mode mode, double lines_rate, int distan
     r->sites_every = 1;
     int failed =
         distances && ((r->code = code_new(err)) == NULL || (r->objects = object_table_new(err)) == NULL ||
-                      (r->causes = cause_table_new(COLLECT_CAUSES, COLLECT_CAUSE_EVERY, err)) == NULL);
+                      (r->causes = sampled_table_new(COLLECT_CAUSES, SYMBOLS_CAUSE_KEY, err)) == NULL);
     if (!failed && mode != REDUCE_FULL && distances)
         failed = (r->burst = burst_new(err)) == NULL || (r->sites = sites_new(1, err)) == NULL;
     if (!failed && r->lines_rate < 1) {
@@ -106,9 +108,10 @@ void reducer_free(struct reducer *r)
     sites_free(r->sites);
     code_free(r->code);
     object_table_free(r->objects);
+    call_tree_free(r->paths);
     windows_free(r->windows);
     shape_piece_free(r->shape_piece);
-    cause_table_free(r->causes);
+    sampled_table_free(r->causes);
     free(r->uses);
     free(r->offsets);
     free(r->strides);
@@ -186,6 +189,19 @@ int reduce_process_objects(struct reducer *r, struct reduce_process *process, st
     return 0;
 }
 
+int reduce_process_paths(struct reducer *r, struct reduce_process *process, const struct wire_module *modules,
+                         const uint32_t *nmodules, uint32_t pid, struct error *err)
+{
+    if (r->objects == NULL || r->sample != NULL) /* then no sites are counted */
+        return 0;
+    if (r->paths == NULL && (r->paths = call_tree_new(r->code, err)) == NULL)
+        return -ENOMEM;
+    process->paths = call_paths_new(r->paths, r->objects, modules, nmodules, pid);
+    if (process->paths == NULL || decoder_note_turns(process->decoder) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the call paths of a process");
+    return 0;
+}
+
 static void close_window(struct reducer *r, struct reduce_window *w)
 {
     curve_statstack_window(&w->reuse, w->cold, &r->hist[PROFILE_HIST_EXPECTED]);
@@ -207,6 +223,7 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     decoder_free(process->decoder);
     sites_free(process->sites);
     objects_free(process->objects);
+    call_paths_free(process->paths);
     free(process->site_blocks);
     windows_code_free(process->places);
     shape_free(process->shape);
@@ -215,6 +232,7 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
     process->sharing = NULL;
     process->places = NULL;
     process->objects = NULL;
+    process->paths = NULL;
     process->sites = NULL;
     process->site_blocks = NULL;
     process->stack = NULL;
@@ -328,6 +346,19 @@ static int add_sharing(struct reducer *r, const struct sharing *sharing, const s
     return 0;
 }
 
+static int take_sites(struct sink *s, const uint64_t *lines, size_t n)
+{
+    if (s->paths != NULL) {
+        size_t nturns;
+        const struct decode_turn *turns = decoder_turns(s->decoder, &nturns);
+        call_paths_batch(s->paths, turns, nturns);
+    }
+    int status = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects, s->paths);
+    if (s->paths != NULL)
+        call_paths_batch_over(s->paths);
+    return status;
+}
+
 static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct sink *s = ctx;
@@ -340,7 +371,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     if (s->stack == NULL) {
         int code = burst_touch_far(s->reducer->burst, lines, n, far);
         if (code == 0 && far != NULL)
-            code = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects);
+            code = take_sites(s, lines, n);
         s->touches_left -= n < s->touches_left ? n : s->touches_left;
         return code == 0 && s->touches_left == 0 ? -ECANCELED : code;
     }
@@ -350,7 +381,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     int status = stackdist_touch_far(s->stack, lines, n, &s->reducer->buffer_stack, &w->reuse,
                                      &h[PROFILE_HIST_FIRST], &cold, far);
     if (status == 0 && far != NULL)
-        status = sites_take(s->sites, lines, decoder_line_sites(s->decoder), n, s->objects);
+        status = take_sites(s, lines, n);
     s->cold += cold;
     w->cold += cold;
     if (w->reuse.total + w->cold >= COLLECT_STATSTACK_WINDOW)
@@ -440,7 +471,8 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
 }
 
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                  const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err)
+                  const struct wire_stack *stack, const uint64_t *words, uint64_t n, struct reduced *reduced,
+                  struct error *err)
 {
     int full = r->mode == REDUCE_FULL || (r->mode == REDUCE_FULL_FIRST && desc->full);
     int in_burst = !full && r->distances, status = 0;
@@ -455,7 +487,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
                         .decoder = process->decoder,
                         .process = process->id,
                         .sites = full ? process->sites : NULL,
-                        .objects = process->objects};
+                        .objects = process->objects,
+                        .paths = process->paths};
     decoder_skip_string_hits(process->decoder, !full);
     sink.touches_left = COLLECT_BURST_WORD_TOUCHES * n + COLLECT_BURST_MORE_TOUCHES;
     if (in_burst)
@@ -470,6 +503,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         sites_note_causes(sink.sites, r->causes, process->id);
     if (process->objects != NULL)
         objects_buffer(process->objects, desc);
+    if (process->paths != NULL && (status = call_paths_buffer(process->paths, desc, stack)) < 0)
+        return error_set(err, status, "out of memory for call paths");
     decoder_note_sites(process->decoder, sink.sites != NULL ? sites_noted(sink.sites) : NULL);
     status =
         decode_buffer(process->decoder, desc, words, n, r->distances ? take_lines : NULL, &sink, &counts);
@@ -596,7 +631,9 @@ const struct code *reduce_code(const struct reducer *r)
 
 void reduce_describe(const struct reducer *r, struct symbols_code *code)
 {
-    code->causes = cause_table_all(r->causes, &code->ncauses);
+    code->causes = sampled_table_all(r->causes, &code->ncauses);
+    if (r->paths != NULL)
+        call_tree_describe(r->paths, code);
     code->uses = r->uses;
     code->nuses = r->nuses;
     code->offsets = r->offsets;

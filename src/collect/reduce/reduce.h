@@ -20,6 +20,7 @@
 #include "collect/objects/objects.h"
 #include "collect/records/decode.h"
 #include "collect/reduce/burst.h"
+#include "collect/reduce/call-paths.h"
 #include "collect/reduce/code.h"
 #include "collect/reduce/shape.h"
 #include "collect/reduce/sharing.h"
@@ -55,6 +56,7 @@ struct reduce_process {
     struct shape *shape;         /* NULL: not looked at; owned */
     struct sharing *sharing;     /* likewise */
     struct objects *objects;     /* NULL: not attributed; owned */
+    struct call_paths *paths;    /* NULL: not known; owned */
     uint8_t *site_blocks;        /* bit: the block's sites occur in stored counts; owned */
     struct windows_code *places; /* of code, for windows; NULL: none; owned */
     uint64_t ended[WIRE_END_COUNT]; /* number of bursts by end reason */
@@ -97,9 +99,11 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
                         const struct code_process *code, struct error *err);
 /* Adds the rest of its data to the run's histograms (full mode), and frees it. */
 void reduce_process_clear(struct reducer *r, struct reduce_process *process);
-/* words: checked to be within the buffer. 0, or -ENOMEM with err. */
+/* stack: the copy that belongs to the buffer. words: checked to be within the buffer. 0, or -ENOMEM with err.
+ */
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
-                  const uint64_t *words, uint64_t n, struct reduced *reduced, struct error *err);
+                  const struct wire_stack *stack, const uint64_t *words, uint64_t n, struct reduced *reduced,
+                  struct error *err);
 /* A thread of the process was at that instruction. 0, or -ENOMEM with err. */
 int reduce_tick(struct reducer *r, struct reduce_process *process, const struct wire_tick *tick,
                 struct error *err);
@@ -116,6 +120,10 @@ struct object_table *reduce_objects(const struct reducer *r);
  */
 int reduce_process_objects(struct reducer *r, struct reduce_process *process, struct wire_proc *proc,
                            uint32_t pid, struct error *err);
+/* From now on it is known by which calls its code is reached, if its sites are counted; before its first
+ * buffer. modules, nmodules: as for reduce_process_init. 0, or -ENOMEM. */
+int reduce_process_paths(struct reducer *r, struct reduce_process *process, const struct wire_module *modules,
+                         const uint32_t *nmodules, uint32_t pid, struct error *err);
 /* Number of a line's data object in the table of all; 0: not looked for. process: a struct reduce_process. */
 uint32_t reduce_object_of(void *process, uint64_t line);
 /* Stores windows, phases, and the run's histograms (full mode). 0, or negative with err. */

@@ -21,6 +21,7 @@
 #include "collect/tunables.h"
 #include "profile/site-counts.h"
 #include "sim/epochs.h"
+#include "symbols/code.h"
 
 #define FIRST_SLOTS 4096u
 
@@ -56,7 +57,7 @@ struct sites {
     uint8_t *bytes;
     size_t bytes_capacity;
     struct epochs *epochs;           /* recent far touches */
-    struct cause_table *causes;      /* NULL: reuses are not sampled */
+    struct sampled_table *causes;    /* NULL: reuses are not sampled */
     uint64_t process;                /* likewise: theirs */
     int64_t reuses_ahead;            /* far touches until the next sampled one */
     uint64_t ahead;                  /* touches until the next one whose object is looked for */
@@ -213,7 +214,7 @@ static int sample_objects(struct sites *s, const uint64_t *lines, const uint32_t
     return status;
 }
 
-void sites_note_causes(struct sites *s, struct cause_table *causes, uint64_t process)
+void sites_note_causes(struct sites *s, struct sampled_table *causes, uint64_t process)
 {
     s->causes = causes;
     s->process = process;
@@ -231,11 +232,11 @@ static void sample_cause(struct sites *s, uint64_t line, struct epochs_touch tou
         return;
     cause.site = between.site;
     cause.object = between.object;
-    cause_table_add(s->causes, &cause);
+    sampled_table_add(s->causes, &cause, COLLECT_CAUSE_EVERY);
 }
 
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
-               struct objects *objects)
+               struct objects *objects, struct call_paths *paths)
 {
     const struct stackdist_far *far = &s->far;
     int status = objects != NULL ? sample_objects(s, lines, line_sites, n, objects) : 0;
@@ -255,6 +256,8 @@ int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_site
             first ? SITE_COUNT_FIRST + octaves_bin(s->lines) : SITE_COUNT_STACK + octaves_bin(far->stack[i]);
         s->lines += (unsigned)first;
         status |= add(s, touch.site, what, touch.object, represented);
+        if (paths != NULL)
+            call_paths_touch(paths, far->at[i], s->process, touch.site, what, represented);
         if (s->causes == NULL)
             continue;
         s->reuses_ahead -= (int64_t)represented;

@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "collect/objects/objects.h"
-#include "collect/reduce/cause-table.h"
+#include "collect/reduce/call-paths.h"
+#include "collect/reduce/sampled-table.h"
 #include "collect/records/decode.h"
 #include "sim/stackdist.h"
 
@@ -25,11 +26,13 @@ struct decode_sites *sites_noted(struct sites *s);
 /* For stackdist_touch_far; with space for n lines in one call. NULL when memory is short. */
 struct stackdist_far *sites_far(struct sites *s, size_t n);
 /* Counts the touches listed there; lines, line_sites: of the call's n touches. objects NULL: data objects are
- * not identified. 0, or -ENOMEM. */
+ * not identified. paths NULL: nor is how their code was called; else call_paths_batch was called. 0, or
+ * -ENOMEM. */
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
-               struct objects *objects);
-/* From now on reuses are sampled, with the lines that were touched in between; process: its id. */
-void sites_note_causes(struct sites *s, struct cause_table *causes, uint64_t process);
+               struct objects *objects, struct call_paths *paths);
+/* The id of the process whose touches follow. From now on reuses are sampled, with the lines that were
+ * touched in between. causes: of struct symbols_cause. */
+void sites_note_causes(struct sites *s, struct sampled_table *causes, uint64_t process);
 /* To be called between two buffers of the same burst, so that counts cannot overflow. */
 void sites_next_buffer(struct sites *s);
 /*

@@ -14,6 +14,12 @@ uint64_t arch_sp(const ucontext_t *uc)
 {
     return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
 }
+
+uint64_t arch_frame_pointer(const ucontext_t *uc)
+{
+    return (uint64_t)uc->uc_mcontext.gregs[REG_RBP];
+}
+
 ucontext_t *arch_entry_context(const ucontext_t *uc)
 {
     return (ucontext_t *)uc->uc_mcontext.gregs[REG_RDX];

@@ -197,7 +197,7 @@ static int is_published(const struct wire_block *as, const struct wire_block *b)
 {
     return as->pc == b->pc && as->nwords == b->nwords && as->nrefs == b->nrefs && as->ninsns == b->ninsns &&
            as->loads == b->loads && as->stores == b->stores && as->special == b->special &&
-           as->module == b->module &&
+           as->module == b->module && as->ends == b->ends && as->bytes == b->bytes &&
            __builtin_memcmp(as->refs, template.refs, b->nrefs * sizeof(struct wire_ref)) == 0;
 }
 
@@ -234,7 +234,7 @@ static void grow_ids(void)
 
 /* Writes the block's template to the template area, unless the same one is there. Returns its id; 0: there is
  * no room, and never will be. */
-static uint32_t publish(uint64_t pc, unsigned ninsns, int records)
+static uint32_t publish(uint64_t pc, unsigned ninsns, int records, enum wire_block_end ends, uint32_t bytes)
 {
     struct wire_block b = {.pc = pc,
                            .nwords = (uint16_t)(records ? template.slots : 0),
@@ -243,7 +243,9 @@ static uint32_t publish(uint64_t pc, unsigned ninsns, int records)
                            .loads = (uint16_t) template.loads,
                            .stores = (uint16_t) template.stores,
                            .special = (uint16_t) template.special,
-                           .module = region_module(pc)};
+                           .module = region_module(pc),
+                           .ends = ends,
+                           .bytes = bytes};
     if (!ids)
         ids = own_map(NULL, CACHE_HASH_SIZE * sizeof *ids, OWN_DATA);
     if (ids && next_id >= ids_size / 2 && ids_size < CACHE_HASH_SIZE)
@@ -252,15 +254,15 @@ static uint32_t publish(uint64_t pc, unsigned ninsns, int records)
     uint32_t *place = ids ? find_id(&b, &found) : NULL;
     if (found)
         return *place;
-    size_t bytes = sizeof b + template.nrefs * sizeof(struct wire_ref);
+    size_t size = sizeof b + template.nrefs * sizeof(struct wire_ref);
     uint64_t at = (proc->template_used + 7) & ~7ull;
-    if (next_id >= WIRE_MAX_BLOCKS || at + bytes > session->template_bytes) {
+    if (next_id >= WIRE_MAX_BLOCKS || at + size > session->template_bytes) {
         templates_full = 1;
         return 0;
     }
     *template_at(at) = b;
     __builtin_memcpy(template_at(at)->refs, template.refs, template.nrefs * sizeof(struct wire_ref));
-    __atomic_store_n(&proc->template_used, at + bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&proc->template_used, at + size, __ATOMIC_RELEASE);
     /* Offset 0 means none: the first template lies at 8. */
     __atomic_store_n(&proc->block_offset[next_id], (uint32_t)at, __ATOMIC_RELEASE);
     if (place)
@@ -394,6 +396,13 @@ int translate_possible(struct thread *t, uint64_t pc)
     return 1;
 }
 
+static enum wire_block_end block_end(const struct insn *last)
+{
+    return last->class == INSN_CALL || last->class == INSN_CALL_INDIRECT ? WIRE_BLOCK_CALL
+           : last->class == INSN_RETURN                                  ? WIRE_BLOCK_RETURN
+                                                                         : WIRE_BLOCK_OTHER;
+}
+
 /* Makes the block. NULL: not possible. */
 static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor)
 {
@@ -427,6 +436,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
     template_init(&template, &cache_out, scratch, cursor);
     nplaces = add_place(nplaces, b, pc, 0);
     uint64_t next = pc;
+    enum wire_block_end ends = WIRE_BLOCK_OTHER;
     for (unsigned i = 0; i < n; i++) {
         const struct insn *d = &insns[i];
         nplaces = add_place(nplaces, b, d->pc, i);
@@ -435,6 +445,8 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         if (d == end) {
             emit_terminator(d, i, scratch, cursor, records, 8 * template.slots);
             count += !insn_is_native(d);
+            ends =
+                is_agent_code ? WIRE_BLOCK_OTHER : block_end(d); /* the agent's own stores are not recorded */
             break;
         }
         if (source_copy(&cache_out, d, scratch)) {
@@ -457,7 +469,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
             break;
         }
     }
-    uint32_t id = publish(pc, is_agent_code ? 0 : count, records);
+    uint32_t id = publish(pc, is_agent_code ? 0 : count, records, ends, b->source_bytes);
     if (!id) {
         cache_out.at = begin;
         return not_translated(t, WIRE_END_SPACE, 0);

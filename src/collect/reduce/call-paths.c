@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * call-paths.c - a shadow stack for each thread.
+ *
+ * An entry of a shadow stack is where a return address lies on the real one, and the node of the path up to
+ * that call. A return from a slot removes all entries whose slot is not above it, and so does a call before
+ * it adds its own: whatever the program has left by longjmp, or by calls in code that is not recorded, is
+ * gone by then. A call on another stack (coroutines) is recognized by its distance; the path begins anew.
+ *
+ * Example: the stack holds main's call at 0x7ff8 and f's call at 0x7fc0. A call in g with slot 0x7f90 adds a
+ * node below f's; a return with slot 0x7fc0 removes both; one with slot 0x7fa0, from a function that was
+ * entered in unrecorded code, removes g's only.
+ */
+#include "collect/reduce/call-paths.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/pages.h"
+#include "base/random.h"
+#include "collect/objects/callers.h"
+#include "collect/reduce/sampled-table.h"
+#include "collect/tunables.h"
+
+#define NODE_SLOTS (2 * COLLECT_PATH_NODES)
+#define PLACES 16384u            /* a power of two */
+#define DEPTH 128u               /* calls of a path at most; deeper ones are ignored */
+#define FAR (UINT64_C(16) << 20) /* bytes from one call's slot to the next on the same stack, at most */
+
+struct call_tree {
+    struct code *code;
+    struct sampled_table *counts; /* of struct symbols_call */
+    struct symbols_path *nodes;   /* [0]: the root */
+    uint32_t n;
+    uint32_t slots[NODE_SLOTS]; /* nodes by caller and site; 0: empty */
+};
+
+struct entry {
+    uint64_t slot;
+    uint32_t node;
+};
+
+struct shadow {
+    struct shadow *next;
+    uint32_t tid, depth;
+    uint64_t burst;
+    struct entry entries[DEPTH];
+};
+
+/* The site of the call before a return address. */
+struct place {
+    uint64_t address;
+    uint32_t site, known;
+};
+
+struct call_paths {
+    struct call_tree *tree;
+    struct callers *callers;
+    struct code_process code; /* nmodules is set when it is used */
+    const uint32_t *nmodules;
+    struct shadow *threads; /* most recently used first */
+    struct shadow *current;
+    const struct decode_turn *turns, *turns_end; /* of the batch: those ahead */
+    uint64_t every; /* one touch in so many is counted; this many until the next one: */
+    uint64_t ahead;
+    struct random_state random;
+    struct place places[PLACES];
+};
+
+/* --- the tree --- */
+
+struct call_tree *call_tree_new(struct code *code, struct error *err)
+{
+    struct call_tree *t = pages_sparse_new(sizeof(*t));
+    if (t != NULL) {
+        t->code = code;
+        t->n = 1;
+        t->nodes = pages_sparse_new(COLLECT_PATH_NODES * sizeof(*t->nodes));
+        t->counts = sampled_table_new(COLLECT_PATH_COUNTS, SYMBOLS_CALL_KEY, err);
+    }
+    if (t != NULL && t->nodes != NULL && t->counts != NULL)
+        return t;
+    call_tree_free(t);
+    error_set(err, -ENOMEM, "out of memory for call paths");
+    return NULL;
+}
+
+void call_tree_free(struct call_tree *t)
+{
+    if (t == NULL)
+        return;
+    pages_sparse_free(t->nodes, COLLECT_PATH_NODES * sizeof(*t->nodes));
+    sampled_table_free(t->counts);
+    pages_sparse_free(t, sizeof(*t));
+}
+
+void call_tree_describe(const struct call_tree *t, struct symbols_code *code)
+{
+    code->paths = t->nodes;
+    code->npaths = t->n;
+    code->calls = sampled_table_all(t->counts, &code->ncalls);
+}
+
+/* The node of a call below another one; a repeated call of a recursive function is the same node. When there
+ * are too many nodes, the path ends there. */
+static uint32_t find_node(struct call_tree *t, uint32_t caller, uint32_t site)
+{
+    if (caller != 0 && t->nodes[caller].site == site)
+        return caller;
+    uint64_t hash = ((uint64_t)caller << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t at = (uint32_t)(hash >> 32) % NODE_SLOTS;
+    for (; t->slots[at] != 0; at = (at + 1) % NODE_SLOTS)
+        if (t->nodes[t->slots[at]].caller == caller && t->nodes[t->slots[at]].site == site)
+            return t->slots[at];
+    if (t->n == COLLECT_PATH_NODES)
+        return caller;
+    t->nodes[t->n] = (struct symbols_path){caller, site};
+    t->slots[at] = t->n;
+    return t->n++;
+}
+
+/* --- a process --- */
+
+struct call_paths *call_paths_new(struct call_tree *tree, struct object_table *files,
+                                  const struct wire_module *modules, const uint32_t *nmodules, uint32_t pid)
+{
+    struct call_paths *p = pages_sparse_new(sizeof(*p));
+    if (p == NULL)
+        return NULL;
+    p->tree = tree;
+    p->code = (struct code_process){.modules = modules, .pid = pid};
+    p->nmodules = nmodules;
+    random_seed(&p->random, 1);
+    if ((p->callers = callers_new(files, modules, nmodules)) != NULL)
+        return p;
+    call_paths_free(p);
+    return NULL;
+}
+
+void call_paths_free(struct call_paths *p)
+{
+    if (p == NULL)
+        return;
+    for (struct shadow *s = p->threads, *next; s != NULL; s = next) {
+        next = s->next;
+        free(s);
+    }
+    callers_free(p->callers);
+    pages_sparse_free(p, sizeof(*p));
+}
+
+/* The node of the call that returns to an address. */
+static uint32_t node_of(struct call_paths *p, uint32_t caller, uint64_t returns)
+{
+    struct place *place = &p->places[(returns * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PLACES];
+    if (place->address != returns || !place->known) {
+        p->code.nmodules = __atomic_load_n(p->nmodules, __ATOMIC_ACQUIRE);
+        int64_t site = code_add_place(p->tree->code, &p->code, returns - 1);
+        *place = (struct place){returns, site >= 0 ? (uint32_t)site : SYMBOLS_NO_SITE, 1};
+    }
+    return find_node(p->tree, caller, place->site);
+}
+
+/* --- shadow stacks --- */
+
+static void leave(struct shadow *s, uint64_t slot)
+{
+    while (s->depth > 0 && s->entries[s->depth - 1].slot <= slot)
+        s->depth--;
+}
+
+static uint32_t top(const struct shadow *s)
+{
+    return s->depth > 0 ? s->entries[s->depth - 1].node : 0;
+}
+
+/* A call; `leave` came before it. */
+static void enter(struct call_paths *p, struct shadow *s, uint64_t slot, uint64_t returns)
+{
+    if (s->depth > 0 && s->entries[s->depth - 1].slot - slot > FAR)
+        s->depth = 0;
+    if (s->depth < DEPTH)
+        s->entries[s->depth] = (struct entry){slot, node_of(p, top(s), returns)};
+    s->depth += s->depth < DEPTH;
+}
+
+static void take_turns(struct call_paths *p, size_t until)
+{
+    for (; p->turns < p->turns_end && p->turns->at <= until; p->turns++) {
+        leave(p->current, p->turns->slot);
+        if (p->turns->returns != 0)
+            enter(p, p->current, p->turns->slot, p->turns->returns);
+    }
+}
+
+/* The thread's, moved to the front; if there are too many, that of the thread that was not seen for longest
+ * is used for it. NULL when memory is short. */
+static struct shadow *find_shadow(struct call_paths *p, uint32_t tid)
+{
+    struct shadow **at = &p->threads, *s;
+    unsigned n = 0;
+    while (*at != NULL && (*at)->tid != tid && (++n < COLLECT_PATH_THREADS || (*at)->next != NULL))
+        at = &(*at)->next;
+    if ((s = *at) != NULL)
+        *at = s->next;
+    else if ((s = malloc(sizeof(*s))) == NULL)
+        return NULL;
+    else
+        s->tid = 0;
+    if (s->tid != tid)
+        s->depth = 0;
+    s->tid = tid;
+    s->next = p->threads;
+    p->threads = s;
+    return s;
+}
+
+static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc *desc,
+                  const struct wire_stack *copy)
+{
+    uint64_t nwords = desc->stack_words < WIRE_STACK_WORDS ? desc->stack_words : WIRE_STACK_WORDS;
+    struct callers_frame frames[DEPTH + 1];
+    frames[0] = (struct callers_frame){.pc = desc->pc + 1, .sp = copy->sp, .rbp = copy->rbp};
+    const struct callers_stack stack = {frames[0].sp, nwords, copy->words};
+    unsigned n = 0;
+    while (n < DEPTH) {
+        frames[n + 1] = frames[n];
+        if (callers_next(p->callers, &stack, &frames[n + 1]) < 0)
+            break;
+        n++;
+    }
+    for (; n > 0; n--)
+        enter(p, s, frames[n].slot, frames[n].pc);
+}
+
+int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const struct wire_stack *stack)
+{
+    struct shadow *s = p->current = find_shadow(p, desc->tid);
+    if (s == NULL)
+        return -ENOMEM;
+    if (s->burst != desc->burst)
+        s->depth = 0;
+    s->burst = desc->burst;
+    p->every = desc->full ? COLLECT_PATH_EVERY_FULL : COLLECT_PATH_EVERY;
+    if (desc->stack_words > 0 && stack != NULL) {
+        s->depth = 0;
+        begin(p, s, desc, stack);
+    }
+    return 0;
+}
+
+/* --- touches --- */
+
+void call_paths_batch(struct call_paths *p, const struct decode_turn *turns, size_t n)
+{
+    p->turns = turns;
+    p->turns_end = turns + n;
+}
+
+void call_paths_touch(struct call_paths *p, size_t at, uint64_t process, uint32_t site, uint32_t what,
+                      uint64_t touches)
+{
+    take_turns(p, at);
+    uint64_t counted = 0;
+    while (p->ahead < touches) {
+        counted += p->every;
+        p->ahead += 1 + random_below(&p->random, 2 * p->every - 1);
+    }
+    p->ahead -= touches;
+    const struct symbols_call call = {
+        .process = process, .site = site, .path = top(p->current), .what = what};
+    if (counted > 0)
+        sampled_table_add(p->tree->counts, &call, counted);
+}
+
+void call_paths_batch_over(struct call_paths *p)
+{
+    take_turns(p, SIZE_MAX);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/calls.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In text: */
+#define LEAST_ROW 0.01   /* of all misses */
+#define LEAST_SHARE 0.05 /* of the row's */
+#define NAME_ROOM 1024
+#define INDENT 20
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Appends "f a.c:7", and what that was inlined into: " < g b.c:9". */
+static void add_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, char *text,
+                          size_t size)
+{
+    size_t used = strlen(text);
+    const char *before = used ? " < " : "";
+    if (!call->frame) {
+        if (call->image && *call->image->path)
+            snprintf(text + used, size - used, "%s[%s]+0x%" PRIx64, before, base_name(call->image->path),
+                     call->offset);
+        else
+            snprintf(text + used, size - used, "%s[unknown]", before);
+        return;
+    }
+    for (const struct profile_frame *f = call->frame; f && used + 1 < size; f = analysis_caller(h, f)) {
+        snprintf(text + used, size - used, "%s%s", before, *f->function ? f->function : "[unknown]");
+        used = strlen(text);
+        if (*f->file)
+            snprintf(text + used, size - used, " %s:%s%" PRIu32, base_name(f->file), f->guessed ? "~" : "",
+                     f->line);
+        used = strlen(text);
+        before = " < ";
+    }
+}
+
+/* Index after the last node below node i, of nodes that end at `end`. */
+static size_t after(const struct analysis_hotspots *h, size_t i, size_t end)
+{
+    size_t next = i + 1;
+    while (next < end && h->calls[next].depth > h->calls[i].depth)
+        next++;
+    return next;
+}
+
+/* --- text --- */
+
+/* What has called main is of no interest. */
+static int is_main(const struct analysis_call *call)
+{
+    return call->frame && strcmp(call->frame->function, "main") == 0;
+}
+
+/* The only caller that is shown, of node i; `end`: there are several, or none. */
+static size_t only_caller(const struct analysis_hotspots *h, size_t i, size_t end)
+{
+    size_t found = end, last = after(h, i, end);
+    for (size_t k = i + 1; k < last; k = after(h, k, last)) {
+        if (h->calls[k].share < LEAST_SHARE)
+            continue;
+        if (found != end)
+            return end;
+        found = k;
+    }
+    return found;
+}
+
+/* Nodes [i, end) and what is below them; a chain of single callers takes one line. */
+static void put_nodes(FILE *out, const struct analysis_hotspots *h, size_t i, size_t end, unsigned indent)
+{
+    for (size_t next; i < end; i = next) {
+        char text[NAME_ROOM] = "";
+        next = after(h, i, end);
+        if (h->calls[i].share < LEAST_SHARE)
+            continue;
+        size_t node = i, caller;
+        add_call_text(h, &h->calls[node], text, sizeof text);
+        /* A part of the misses may have come from a caller that is not known: then the line ends. */
+        while (!is_main(&h->calls[node]) && (caller = only_caller(h, node, next)) != next &&
+               h->calls[caller].share >= (1 - LEAST_SHARE) * h->calls[node].share)
+            add_call_text(h, &h->calls[node = caller], text, sizeof text);
+        fprintf(out, "%*s%6.2f%%  < ", (int)indent, "", 100 * h->calls[i].share);
+        report_plain(out, text);
+        putc('\n', out);
+        if (!is_main(&h->calls[node]))
+            put_nodes(out, h, node + 1, after(h, node, next), indent + 2);
+    }
+}
+
+void report_calls_text(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    if (row->shares.misses_share >= LEAST_ROW)
+        put_nodes(out, h, row->call, row->call + row->ncalls, INDENT);
+}
+
+/* --- json --- */
+
+static void put_json_nodes(FILE *out, const struct analysis_hotspots *h, size_t i, size_t end)
+{
+    putc('[', out);
+    for (size_t next, first = i; i < end; i = next) {
+        const struct analysis_call *call = &h->calls[i];
+        next = after(h, i, end);
+        fputs(i > first ? ", {\"function\": " : "{\"function\": ", out);
+        if (call->frame)
+            report_json_string(out, call->frame->function);
+        else
+            fputs("null", out);
+        if (call->frame && *call->frame->file) {
+            fputs(", \"file\": ", out);
+            report_json_string(out, call->frame->file);
+            fprintf(out, ", \"line\": %" PRIu32, call->frame->line);
+        }
+        if (call->frame && analysis_caller(h, call->frame)) {
+            char text[NAME_ROOM] = "";
+            struct analysis_call inlined = {.frame = analysis_caller(h, call->frame)};
+            add_call_text(h, &inlined, text, sizeof text);
+            fputs(", \"inlined_into\": ", out);
+            report_json_string(out, text);
+        }
+        if (call->image) {
+            fputs(", \"module\": ", out);
+            report_json_string(out, call->image->path);
+            fprintf(out, ", \"offset\": %" PRIu64, call->offset);
+        }
+        fputs(", \"share\": ", out);
+        report_json_number(out, call->share);
+        fputs(", \"callers\": ", out);
+        put_json_nodes(out, h, i + 1, next);
+        putc('}', out);
+    }
+    putc(']', out);
+}
+
+void report_calls_json(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
+{
+    put_json_nodes(out, h, row->call, row->call + row->ncalls);
+}
+
+/* --- paths --- */
+
+/* What is left of node i's share when its callers are taken away: there the path ends. */
+static double share_that_ends(const struct analysis_hotspots *h, size_t i, size_t end)
+{
+    double share = h->calls[i].share;
+    size_t last = after(h, i, end);
+    for (size_t k = i + 1; k < last; k = after(h, k, last))
+        share -= h->calls[k].share;
+    return share;
+}
+
+int report_next_path(const struct analysis_hotspots *h, const struct analysis_hotspot *row, size_t *next,
+                     struct report_call_path *path)
+{
+    const size_t end = row->call + row->ncalls;
+    if (*next == 0) {
+        *path = (struct report_call_path){.share = 1};
+        for (size_t i = row->call; i < end; i = after(h, i, end))
+            path->share -= h->calls[i].share;
+        *next = 1;
+        if (path->share > 1e-9 || row->ncalls == 0)
+            return 1;
+    }
+    for (; *next <= row->ncalls; (*next)++) {
+        size_t i = row->call + *next - 1;
+        double share = share_that_ends(h, i, end);
+        if (!(share > 1e-9))
+            continue;
+        *path = (struct report_call_path){.share = share};
+        unsigned depth = h->calls[i].depth;
+        path->calls[depth] = &h->calls[i];
+        path->n = (size_t)depth + 1;
+        for (size_t k = i; k-- > row->call && depth > 0;)
+            if (h->calls[k].depth + 1 == depth)
+                path->calls[--depth] = &h->calls[k];
+        (*next)++;
+        return 1;
+    }
+    return 0;
+}
+
+void report_path_text(const struct analysis_hotspots *h, const struct report_call_path *path, char *text,
+                      size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < path->n; i++)
+        add_call_text(h, path->calls[i], text, size);
+}

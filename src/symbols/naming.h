@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* naming.h - what name.c and describe.c share: the rows of sites and frames while a profile gets its names.
+ */
+#ifndef CACHEGRAM_SYMBOLS_NAMING_H
+#define CACHEGRAM_SYMBOLS_NAMING_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "profile/sites.h"
+#include "symbols/code.h"
+#include "symbols/image.h"
+#include "symbols/tally.h"
+
+/* A frame that has a row; open addressing. */
+struct known_frame {
+    char *function, *file;
+    uint32_t line, guessed, id; /* 0: empty */
+    uint64_t caller;
+};
+
+struct naming {
+    struct profile *profile;
+    const struct symbols_code *code;
+    struct site_map *map;
+    struct error *err;
+    uint64_t *references, *far; /* of each site of the code */
+    uint64_t *order;            /* sites by references, most first */
+    uint32_t *ids;              /* of each site: its row's; 0: made no references */
+    /* of each row, from 1 */
+    uint32_t nrows;
+    uint32_t *image;  /* index */
+    uint64_t *offset; /* or PROFILE_SITE_REST */
+    uint64_t *row_references, *row_firsts;
+    struct tally counts;                         /* by row */
+    uint64_t *object_references, *object_firsts; /* of each object; [0]: of none */
+    char *object_used;                           /* likewise: something was counted */
+    char *path_used;                             /* of each path, likewise */
+    struct known_frame *frames;
+    size_t nframes, frames_capacity;
+    /* of the row that is read */
+    uint64_t process;
+    int second; /* pass */
+    struct profile_hit *hits;
+    size_t nhits;
+};
+
+/* The frames at an offset of the file: the rows of the innermost and the outermost one; 0: none. 0, or
+ * negative with n->err. */
+int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, int lines, uint64_t *inner,
+                 uint64_t *outer);
+/* Stores by which paths rows were reached, but not yet the paths. Likewise. */
+int naming_site_paths(struct naming *n);
+/* Stores the paths through that image, by number; number nimages: those of which no image is known. lines:
+ * as in symbols_image_frames. Likewise. */
+int naming_paths(struct naming *n, struct symbols_image *image, uint32_t index, int lines);
+/* Stores causes, and how lines are used. Likewise. */
+int naming_describe(struct naming *n);
+
+#endif
