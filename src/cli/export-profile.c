@@ -91,7 +91,7 @@ const char export_profile_help[] =
     "\n"
     "Formats of profiles:\n"
     "  pprof            misses by instruction, for pprof (profile.proto)\n"
-    "  collapsed        misses by line as collapsed stacks, for flame graphs\n"
+    "  collapsed        misses by line and callers as collapsed stacks, for flame graphs\n"
     "  prometheus       the run and its miss ratios, as Prometheus reads them\n"
     "  json             all results: curves, time, hotspots and causes at several sizes, the run\n"
     "  csv              all tables, a file each in the new folder -o FOLDER; or one of them, with --table\n"

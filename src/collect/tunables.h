@@ -92,13 +92,13 @@
  * Call paths (reduce/call-paths.h). One touch in COLLECT_PATH_EVERY of those at a distance of 16 lines or
  * more is counted by path: 2 to 5% of a recording's CPU time (bzip2, perl, python3). In full mode, where that
  * took 8 to 24%, one in COLLECT_PATH_EVERY_FULL. At most so many paths, of a recording, and counts, at about
- * 20 bytes of the profile each; and threads of a process whose stacks are known.
+ * 20 bytes of the profile each; and stacks of a process that are known.
  */
 #define COLLECT_PATH_EVERY 4u
 #define COLLECT_PATH_EVERY_FULL 64u
 #define COLLECT_PATH_NODES 65536u
 #define COLLECT_PATH_COUNTS 65536u
-#define COLLECT_PATH_THREADS 256u
+#define COLLECT_PATH_STACKS 256u
 /* Of so many recorded words in the mean, the first COLLECT_SHAPE_WORDS of a buffer are decoded to complete
  * references, which takes some 50 ns for each (bzip2): 0.8 ns for each reference of the run. */
 #define COLLECT_SHAPE_EVERY_WORDS UINT64_C(262144)

@@ -190,13 +190,3 @@ int profile_has_table(struct profile *p, const char *table, struct error *err)
     sqlite3_finalize(s);
     return rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : profile_fail(p, err);
 }
-
-int profile_read_table(struct profile *p, const char *table, const char *sql, size_t size,
-                       void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n,
-                       struct error *err)
-{
-    int code = profile_has_table(p, table, err);
-    *list = NULL;
-    *n = 0;
-    return code <= 0 ? code : profile_read_all(p, sql, size, take, list, n, err);
-}

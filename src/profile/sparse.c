@@ -75,6 +75,16 @@ int profile_read_all(struct profile *p, const char *sql, size_t size,
     return 0;
 }
 
+int profile_read_table(struct profile *p, const char *table, const char *sql, size_t size,
+                       void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n,
+                       struct error *err)
+{
+    int code = profile_has_table(p, table, err);
+    *list = NULL;
+    *n = 0;
+    return code <= 0 ? code : profile_read_all(p, sql, size, take, list, n, err);
+}
+
 static void take_window(sqlite3_stmt *s, void *element)
 {
     *(struct profile_window *)element =

@@ -68,7 +68,7 @@ static void put_row(FILE *out, const struct analysis_hotspots *h, const struct a
         else
             put_module(&s, path->calls[i - 1]->image);
     }
-    if (row->image && (!h->with_calls || row->rest || !frame))
+    if (row->image && (h->ncalls == 0 || row->rest || !frame))
         put_module(&s, row->image);
     if (row->rest)
         put_frame(&s, "[rest]");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* naming.h - what name.c and describe.c share: the rows of sites and frames while a profile gets its names.
+/* naming.h - what name.c, frames.c and describe.c share: the rows of sites and frames while a profile gets
+ * its names.
  */
 #ifndef CACHEGRAM_SYMBOLS_NAMING_H
 #define CACHEGRAM_SYMBOLS_NAMING_H

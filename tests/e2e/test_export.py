@@ -73,16 +73,18 @@ def test_pprof(profile, cachegram):
         locations[place[1][0]] = (mappings[place[2][0]], place.get(3, [None])[0], lines)
     found = {}
     for sample in map(message, data[2]):
-        (location,), (misses, references) = packed(sample[1][0]), packed(sample[2][0])
+        (location, *callers), (misses, references) = packed(sample[1][0]), packed(sample[2][0])
         image, offset, lines = locations[location]
-        found[image[0], offset] = (misses, references, lines, image[1])
+        before = found.get((image[0], offset), (0, 0, lines, image[1], 0))
+        found[image[0], offset] = (before[0] + misses, before[1] + references, lines, image[1], before[4] + 1)
+        assert all(caller in locations for caller in callers)
     rows = list(csv.DictReader(io.StringIO(exported_rows(cachegram, profile))))
     assert len(rows) == len(found)
     total = sqlite3.connect(profile).execute("select value from run where key = 'touches'").fetchone()[0]
     for row in rows:
-        misses, references, lines, build_id = found[row["module"], int(row["offset"]) if row["offset"] else None]
-        assert references == pytest.approx(float(row["refs_share"]) * total, abs=1)
-        assert misses == pytest.approx(float(row["misses_per_1000_refs"]) * total / 1000, abs=1)
+        misses, references, lines, build_id, paths = found[row["module"], int(row["offset"]) if row["offset"] else None]
+        assert references == pytest.approx(float(row["refs_share"]) * total, abs=paths)
+        assert misses == pytest.approx(float(row["misses_per_1000_refs"]) * total / 1000, abs=paths)
         if row["line"]:
             assert lines[0] == (row["function"], int(row["line"])) and build_id
             assert [name for name, _ in lines[1:]] == [part.rsplit(" ", 1)[0] for part in row["inlined_into"].split(" < ") if part]
@@ -96,7 +98,7 @@ def exported_rows(cachegram, profile):
 
 def test_collapsed(profile, cachegram):
     assert exported(cachegram, "--to", "collapsed", "--size", "32K", profile) == \
-        run([cachegram, "hotspots", "--format", "collapsed", "--size", "32K", profile]).out
+        run([cachegram, "hotspots", "--call-graph", "--format", "collapsed", "--size", "32K", profile]).out
 
 
 def test_prometheus(profile, cachegram, tmp_path):

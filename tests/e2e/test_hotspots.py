@@ -327,7 +327,7 @@ def test_documented_queries(profiles, cachegram, tmp_path):
     assert run([cachegram, "record", *FULL, "-o", sharing, "--", program, "packed", "2000"]).status == 0
     text = re.search(r"```sql\n(.*?)```", (ROOT / "docs" / "format.md").read_text(), re.DOTALL).group(1)
     queries = [query for query in text.split(";") if query.strip()]
-    assert len(queries) == 11
+    assert len(queries) == 12
     for query in queries:
         rows = []
         for path in (profiles["hot_matrix"], profiles["hot_inlined"], sharing):

@@ -102,6 +102,17 @@ static void start_buffer(struct thread *t, int index)
     t->burst.stack_words = 0;
 }
 
+/* Bytes from sp on in pages that are resident, at most `most`. What follows a stack may be memory whose
+ * faults the target handles itself (userfaultfd), or that was never touched. */
+static uint64_t resident_bytes(uint64_t sp, uint64_t most)
+{
+    uint64_t page = (sp & ~(uint64_t)(WIRE_PAGE - 1)) + WIRE_PAGE;
+    uint8_t resident;
+    while (page < sp + most && sys3(SYS_mincore, page, WIRE_PAGE, &resident) == 0 && resident & 1)
+        page += WIRE_PAGE;
+    return page - sp < most ? page - sp : most;
+}
+
 /* A recorded burst begins in the thread's buffer; the context is the target's own. */
 static void copy_stack(struct thread *t, const ucontext_t *uc)
 {
@@ -110,9 +121,9 @@ static void copy_stack(struct thread *t, const ucontext_t *uc)
     struct wire_stack *s = &proc->stack[t->translation.buffer];
     s->sp = arch_sp(uc);
     s->rbp = arch_frame_pointer(uc);
-    uint64_t missing =
-        safe_copy(s->words, (const void *)s->sp, sizeof s->words); // NOLINT(performance-no-int-to-ptr)
-    t->burst.stack_words = (sizeof s->words - missing) / sizeof s->words[0];
+    uint64_t bytes = resident_bytes(s->sp, sizeof s->words);
+    bytes -= safe_copy(s->words, (const void *)s->sp, bytes); // NOLINT(performance-no-int-to-ptr)
+    t->burst.stack_words = bytes / sizeof s->words[0];
 }
 
 /* Memory of translations, buffers shared with the collector that were used, and structures of threads. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call-paths.c - a shadow stack for each thread.
+ * call-paths.c - a shadow stack for each stack of each thread.
  *
  * An entry of a shadow stack is where a return address lies on the real one, and the node of the path up to
  * that call. A return from a slot removes all entries whose slot is not above it, and so does a call before
  * it adds its own: whatever the program has left by longjmp, or by calls in code that is not recorded, is
- * gone by then. A call on another stack (coroutines) is recognized by its distance; the path begins anew.
+ * gone by then. Another stack of the same thread, as coroutines have, is recognized by its distance.
  *
  * Example: the stack holds main's call at 0x7ff8 and f's call at 0x7fc0. A call in g with slot 0x7f90 adds a
  * node below f's; a return with slot 0x7fc0 removes both; one with slot 0x7fa0, from a function that was
@@ -24,7 +24,7 @@
 #define NODE_SLOTS (2 * COLLECT_PATH_NODES)
 #define PLACES 16384u            /* a power of two */
 #define DEPTH 128u               /* calls of a path at most; deeper ones are ignored */
-#define FAR (UINT64_C(16) << 20) /* bytes from one call's slot to the next on the same stack, at most */
+#define FAR (UINT64_C(16) << 20) /* bytes from one slot to the next on the same stack, at most */
 
 struct call_tree {
     struct code *code;
@@ -43,6 +43,7 @@ struct shadow {
     struct shadow *next;
     uint32_t tid, depth;
     uint64_t burst;
+    uint64_t last; /* slot that was used; 0: none */
     struct entry entries[DEPTH];
 };
 
@@ -57,7 +58,7 @@ struct call_paths {
     struct callers *callers;
     struct code_process code; /* nmodules is set when it is used */
     const uint32_t *nmodules;
-    struct shadow *threads; /* most recently used first */
+    struct shadow *stacks; /* most recently used first */
     struct shadow *current;
     const struct decode_turn *turns, *turns_end; /* of the batch: those ahead */
     uint64_t every; /* one touch in so many is counted; this many until the next one: */
@@ -140,7 +141,7 @@ void call_paths_free(struct call_paths *p)
 {
     if (p == NULL)
         return;
-    for (struct shadow *s = p->threads, *next; s != NULL; s = next) {
+    for (struct shadow *s = p->stacks, *next; s != NULL; s = next) {
         next = s->next;
         free(s);
     }
@@ -176,29 +177,29 @@ static uint32_t top(const struct shadow *s)
 /* A call; `leave` came before it. */
 static void enter(struct call_paths *p, struct shadow *s, uint64_t slot, uint64_t returns)
 {
-    if (s->depth > 0 && s->entries[s->depth - 1].slot - slot > FAR)
-        s->depth = 0;
-    if (s->depth < DEPTH)
-        s->entries[s->depth] = (struct entry){slot, node_of(p, top(s), returns)};
-    s->depth += s->depth < DEPTH;
+    if (s->depth == DEPTH)
+        return;
+    s->entries[s->depth] = (struct entry){slot, node_of(p, top(s), returns)};
+    s->depth++;
+    s->last = slot;
 }
 
-static void take_turns(struct call_paths *p, size_t until)
+/* Whether a slot is on another stack than those before. */
+static int is_far(const struct shadow *s, uint64_t slot)
 {
-    for (; p->turns < p->turns_end && p->turns->at <= until; p->turns++) {
-        leave(p->current, p->turns->slot);
-        if (p->turns->returns != 0)
-            enter(p, p->current, p->turns->slot, p->turns->returns);
-    }
+    uint64_t distance = slot > s->last ? slot - s->last : s->last - slot;
+    return s->last != 0 && distance > FAR;
 }
 
-/* The thread's, moved to the front; if there are too many, that of the thread that was not seen for longest
- * is used for it. NULL when memory is short. */
-static struct shadow *find_shadow(struct call_paths *p, uint32_t tid)
+/* The shadow of a thread's stack that has that slot near by; slot 0: of the one it used last. It is moved to
+ * the front. If there are too many, the one that was not used for longest is used for it. NULL when memory is
+ * short. */
+static struct shadow *find_shadow(struct call_paths *p, uint32_t tid, uint64_t slot)
 {
-    struct shadow **at = &p->threads, *s;
+    struct shadow **at = &p->stacks, *s;
     unsigned n = 0;
-    while (*at != NULL && (*at)->tid != tid && (++n < COLLECT_PATH_THREADS || (*at)->next != NULL))
+    while (*at != NULL && !((*at)->tid == tid && (slot == 0 || !is_far(*at, slot))) &&
+           (++n < COLLECT_PATH_STACKS || (*at)->next != NULL))
         at = &(*at)->next;
     if ((s = *at) != NULL)
         *at = s->next;
@@ -206,12 +207,42 @@ static struct shadow *find_shadow(struct call_paths *p, uint32_t tid)
         return NULL;
     else
         s->tid = 0;
-    if (s->tid != tid)
-        s->depth = 0;
+    if (s->tid != tid || (slot != 0 && is_far(s, slot)))
+        s->last = s->depth = 0;
     s->tid = tid;
-    s->next = p->threads;
-    p->threads = s;
+    s->next = p->stacks;
+    p->stacks = s;
     return s;
+}
+
+/* Of a stack that this burst has not used, nothing is known. */
+static void use_in_burst(struct shadow *s, uint64_t burst)
+{
+    if (s->burst != burst)
+        s->last = s->depth = 0;
+    s->burst = burst;
+}
+
+static void take_turn(struct call_paths *p, const struct decode_turn *turn)
+{
+    struct shadow *s = p->current;
+    if (is_far(s, turn->slot)) {
+        uint64_t burst = s->burst;
+        if ((s = find_shadow(p, s->tid, turn->slot)) == NULL)
+            return;
+        use_in_burst(s, burst);
+        p->current = s;
+    }
+    leave(s, turn->slot);
+    s->last = turn->slot;
+    if (turn->returns != 0)
+        enter(p, s, turn->slot, turn->returns);
+}
+
+static void take_turns(struct call_paths *p, size_t until)
+{
+    for (; p->turns < p->turns_end && p->turns->at <= until; p->turns++)
+        take_turn(p, p->turns);
 }
 
 static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc *desc,
@@ -234,15 +265,13 @@ static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc
 
 int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const struct wire_stack *stack)
 {
-    struct shadow *s = p->current = find_shadow(p, desc->tid);
+    struct shadow *s = p->current = find_shadow(p, desc->tid, 0);
     if (s == NULL)
         return -ENOMEM;
-    if (s->burst != desc->burst)
-        s->depth = 0;
-    s->burst = desc->burst;
+    use_in_burst(s, desc->burst);
     p->every = desc->full ? COLLECT_PATH_EVERY_FULL : COLLECT_PATH_EVERY;
     if (desc->stack_words > 0 && stack != NULL) {
-        s->depth = 0;
+        s->last = s->depth = 0;
         begin(p, s, desc, stack);
     }
     return 0;

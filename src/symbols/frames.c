@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frames.c - the table of frames: lines of source, and what they are inlined into, each once. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/naming.h"
+
+static size_t hash_frame(const struct symbols_frame *f, uint64_t caller)
+{
+    uint64_t hash = f->line * UINT64_C(0x9e3779b97f4a7c15) + caller;
+    for (const char *c = f->function != NULL ? f->function : ""; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    for (const char *c = f->file != NULL ? f->file : ""; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32);
+}
+
+static int grow_frames(struct naming *n)
+{
+    size_t capacity = n->frames_capacity != 0 ? 2 * n->frames_capacity : 1024;
+    struct known_frame *grown = calloc(capacity, sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < n->frames_capacity; i++) {
+        const struct known_frame *k = &n->frames[i];
+        if (k->id == 0)
+            continue;
+        size_t at =
+            hash_frame(&(struct symbols_frame){.function = k->function, .file = k->file, .line = k->line},
+                       k->caller) &
+            (capacity - 1);
+        while (grown[at].id != 0)
+            at = (at + 1) & (capacity - 1);
+        grown[at] = *k;
+    }
+    free(n->frames);
+    n->frames = grown;
+    n->frames_capacity = capacity;
+    return 0;
+}
+
+/* The row of that frame in that caller; made if there is none. 0 or negative. */
+static int find_frame(struct naming *n, const struct symbols_frame *f, uint64_t caller, uint64_t *id)
+{
+    const char *function = f->function != NULL ? f->function : "", *file = f->file != NULL ? f->file : "";
+    if (2 * (n->nframes + 1) > n->frames_capacity && grow_frames(n) < 0)
+        return error_set(n->err, -ENOMEM, "out of memory for the names of functions");
+    size_t at = hash_frame(f, caller) & (n->frames_capacity - 1);
+    for (; n->frames[at].id != 0; at = (at + 1) & (n->frames_capacity - 1)) {
+        const struct known_frame *k = &n->frames[at];
+        if (k->line == f->line && k->caller == caller && k->guessed == (uint32_t)f->guessed &&
+            strcmp(k->function, function) == 0 && strcmp(k->file, file) == 0) {
+            *id = k->id;
+            return 0;
+        }
+    }
+    struct known_frame *k = &n->frames[at];
+    *k = (struct known_frame){strdup(function), strdup(file), f->line, (uint32_t)f->guessed, 0, caller};
+    if (k->function == NULL || k->file == NULL) {
+        free(k->function);
+        free(k->file);
+        return error_set(n->err, -ENOMEM, "out of memory for the names of functions");
+    }
+    *id = k->id = (uint32_t)++n->nframes;
+    return profile_add_frame(n->profile,
+                             &(struct profile_frame){.id = k->id,
+                                                     .function = k->function,
+                                                     .file = k->file,
+                                                     .line = k->line,
+                                                     .guessed = f->guessed,
+                                                     .caller = caller},
+                             n->err);
+}
+
+int naming_place(struct naming *n, struct symbols_image *image, uint64_t offset, int lines, uint64_t *inner,
+                 uint64_t *outer)
+{
+    struct symbols_frame frames[SYMBOLS_MOST_FRAMES];
+    unsigned nframes = image != NULL ? symbols_image_frames(image, offset, lines, frames) : 0;
+    int code = 0;
+    *inner = *outer = 0;
+    for (unsigned i = nframes; i > 0 && code == 0; i--) {
+        code = find_frame(n, &frames[i - 1], *inner, inner);
+        if (i == nframes)
+            *outer = *inner;
+    }
+    return code;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls and returns in records, shadow stacks, and what of them is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "collect/reduce/call-paths.h"
+
+#define CODE UINT64_C(0x400000)
+#define STACK UINT64_C(0x7ff000)
+#define MANY 100000u /* touches: of which a sample is counted */
+#define SITE 7u
+
+static struct wire_module modules[] = {{.start = CODE, .end = CODE + 0x10000, .path = "/nowhere/program"}};
+static const uint32_t nmodules = 1;
+
+struct test {
+    struct code *code;
+    struct call_tree *tree;
+    struct object_table *files;
+    struct call_paths *paths;
+};
+
+static struct test make(void)
+{
+    struct error err;
+    struct test t = {.code = code_new(&err), .files = object_table_new(&err)};
+    assert_non_null(t.code);
+    assert_non_null(t.files);
+    t.tree = call_tree_new(t.code, &err);
+    assert_non_null(t.tree);
+    t.paths = call_paths_new(t.tree, t.files, modules, &nmodules, 1);
+    assert_non_null(t.paths);
+    return t;
+}
+
+static void clear(struct test *t)
+{
+    call_paths_free(t->paths);
+    call_tree_free(t->tree);
+    object_table_free(t->files);
+    code_free(t->code);
+}
+
+static void begin(struct test *t, uint32_t tid, uint64_t burst)
+{
+    const struct wire_desc desc = {.tid = tid, .burst = burst};
+    assert_int_equal(call_paths_buffer(t->paths, &desc, NULL), 0);
+}
+
+/* Calls and returns, after which the code touches; `what` tells the touches of different calls apart. */
+static void turns(struct test *t, const struct decode_turn *list, size_t n, uint32_t what)
+{
+    call_paths_batch(t->paths, list, n);
+    call_paths_touch(t->paths, SIZE_MAX, 1, SITE, what, MANY);
+    call_paths_batch_over(t->paths);
+}
+
+/* The offsets of the calls before touches `what`, innermost first; UINT64_MAX: of a call that is not known.
+ */
+static size_t path_of(const struct test *t, uint32_t what, uint64_t offsets[16])
+{
+    struct symbols_code code = code_found(t->code);
+    size_t n = 0, found = 0;
+    call_tree_describe(t->tree, &code);
+    for (size_t i = 0; i < code.ncalls; i++) {
+        const struct symbols_call *call = &code.calls[i];
+        if (call->what != what)
+            continue;
+        assert_int_equal(found++, 0);
+        assert_int_equal(call->site, SITE);
+        assert_true(call->touches > MANY * 9 / 10 && call->touches < MANY * 11 / 10);
+        for (uint32_t path = call->path; path != 0; path = code.paths[path].caller) {
+            assert_true(code.paths[path].caller < path && n < 16);
+            uint32_t site = code.paths[path].site;
+            offsets[n++] = site == SYMBOLS_NO_SITE ? UINT64_MAX : code.sites[site].offset;
+        }
+    }
+    assert_int_equal(found, 1);
+    return n;
+}
+
+static void check(const struct test *t, uint32_t what, const uint64_t *expected, size_t n)
+{
+    uint64_t offsets[16];
+    assert_int_equal(path_of(t, what, offsets), n);
+    for (size_t i = 0; i < n; i++) /* of the last byte of the call */
+        assert_int_equal(offsets[i], expected[i] == UINT64_MAX ? UINT64_MAX : expected[i] - 1);
+}
+
+#define CALL(depth, offset)                        \
+    {                                              \
+        0, STACK - 0x40 * (depth), CODE + (offset) \
+    }
+#define RETURN(depth)                \
+    {                                \
+        0, STACK - 0x40 * (depth), 0 \
+    }
+#define TURNS(t, what, ...)                             \
+    turns(t, (const struct decode_turn[]){__VA_ARGS__}, \
+          sizeof((const struct decode_turn[]){__VA_ARGS__}) / sizeof(struct decode_turn), what)
+#define CHECK(t, what, ...)                         \
+    check(t, what, (const uint64_t[]){__VA_ARGS__}, \
+          sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static void calls_and_returns(void **state)
+{
+    struct test t = make();
+    (void)state;
+    begin(&t, 1, 1);
+    TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20), CALL(3, 0x30));
+    TURNS(&t, 2, RETURN(3));
+    TURNS(&t, 3, CALL(3, 0x38));
+    TURNS(&t, 4, RETURN(3), RETURN(2), CALL(2, 0x28));
+    CHECK(&t, 1, 0x30, 0x20, 0x10);
+    CHECK(&t, 2, 0x20, 0x10);
+    CHECK(&t, 3, 0x38, 0x20, 0x10);
+    CHECK(&t, 4, 0x28, 0x10);
+    clear(&t);
+}
+
+/* A longjmp shows no returns; unknown code returns from what was never called. */
+static void unseen_returns(void **state)
+{
+    struct test t = make();
+    (void)state;
+    begin(&t, 1, 1);
+    TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20), CALL(5, 0x50), CALL(2, 0x28));
+    TURNS(&t, 2, CALL(7, 0x70), RETURN(2));
+    TURNS(&t, 3, RETURN(0), RETURN(9));
+    CHECK(&t, 1, 0x28, 0x10);
+    CHECK(&t, 2, 0x10);
+    check(&t, 3, NULL, 0);
+    clear(&t);
+}
+
+static void recursion(void **state)
+{
+    struct test t = make();
+    (void)state;
+    begin(&t, 1, 1);
+    turns(&t, (const struct decode_turn[]){CALL(1, 0x10)}, 1, 1);
+    for (unsigned depth = 2; depth < 1000; depth++)
+        turns(&t, (const struct decode_turn[]){CALL(depth, 0x20)}, 1, 100 + depth);
+    TURNS(&t, 2, RETURN(1));
+    CHECK(&t, 102, 0x20, 0x10);
+    CHECK(&t, 700, 0x20, 0x10);
+    check(&t, 2, NULL, 0);
+    clear(&t);
+}
+
+/* A coroutine on a stack far away; then the first stack again. */
+static void other_stacks(void **state)
+{
+    struct test t = make();
+    const uint64_t far = UINT64_C(0x7fff00000000);
+    (void)state;
+    begin(&t, 1, 1);
+    TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20));
+    TURNS(&t, 2, {0, far, CODE + 0x60}, {0, far - 64, CODE + 0x70});
+    TURNS(&t, 3, CALL(3, 0x30));
+    TURNS(&t, 4, {0, far - 64, 0});
+    CHECK(&t, 2, 0x70, 0x60);
+    CHECK(&t, 3, 0x30, 0x20, 0x10);
+    CHECK(&t, 4, 0x60);
+    begin(&t, 1, 2); /* what was known of both is out of date */
+    TURNS(&t, 5, CALL(3, 0x38));
+    TURNS(&t, 6, {0, far - 128, CODE + 0x78});
+    CHECK(&t, 5, 0x38);
+    CHECK(&t, 6, 0x78);
+    clear(&t);
+}
+
+/* In full mode buffers of threads alternate. */
+static void threads(void **state)
+{
+    struct test t = make();
+    (void)state;
+    for (uint32_t tid = 1; tid <= 600; tid++) {
+        begin(&t, tid, tid);
+        turns(&t, (const struct decode_turn[]){CALL(1, 0x10 + tid)}, 1, 1000 + tid);
+    }
+    for (uint32_t tid = 590; tid <= 600; tid++) {
+        begin(&t, tid, tid);
+        turns(&t, NULL, 0, 2000 + tid);
+        CHECK(&t, 2000 + tid, 0x10 + tid);
+    }
+    begin(&t, 1, 1); /* forgotten */
+    turns(&t, NULL, 0, 3000);
+    check(&t, 3000, NULL, 0);
+    clear(&t);
+}
+
+static void unknown_code(void **state)
+{
+    struct test t = make();
+    (void)state;
+    begin(&t, 1, 1);
+    TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20000), CALL(3, 0x30));
+    CHECK(&t, 1, 0x30, UINT64_MAX, 0x10);
+    clear(&t);
+}
+
+/* The copy of a stack, of code without unwind information: frame pointers. */
+static void copied_stack(void **state)
+{
+    struct test t = make();
+    static struct wire_stack copy;
+    struct wire_desc desc = {.tid = 1, .burst = 1, .pc = CODE + 0x99};
+    (void)state;
+    copy.sp = STACK;
+    copy.rbp = STACK + 32;
+    copy.words[4] = STACK + 64; /* the caller's rbp, and where it continues */
+    copy.words[5] = CODE + 0x20;
+    copy.words[8] = STACK + 16; /* below: not a frame */
+    copy.words[9] = CODE + 0x10;
+    desc.stack_words = UINT64_MAX; /* the target can write there, too */
+    assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
+    turns(&t, NULL, 0, 1);
+    CHECK(&t, 1, 0x20, 0x10);
+    TURNS(&t, 2, {0, STACK + 40, 0});
+    CHECK(&t, 2, 0x10);
+    desc.burst = 2;
+    desc.stack_words = 9; /* the second return address was not copied */
+    assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
+    turns(&t, NULL, 0, 3);
+    CHECK(&t, 3, 0x20);
+    clear(&t);
+}
+
+/* --- the decoder --- */
+
+enum { RECORDS = 20000, WORDS = 3 * RECORDS };
+
+struct templates {
+    struct wire_block head;
+    struct wire_ref refs[2];
+};
+
+struct seen {
+    struct decoder *decoder;
+    size_t turns, touches;
+    int wrong;
+};
+
+/* Record number i: of a call if i is even; word 1 of it is 64 * i. */
+static int take(void *ctx, const uint64_t *lines, size_t n)
+{
+    struct seen *s = ctx;
+    size_t nturns;
+    const struct decode_turn *list = decoder_turns(s->decoder, &nturns);
+    (void)lines;
+    for (size_t i = 0; i < nturns; i++, s->turns++) {
+        uint64_t record = s->turns;
+        /* Each record makes two touches. */
+        s->wrong += s->touches + list[i].at != 2 * (record + 1) || list[i].slot != 64 * record + 8 ||
+                    list[i].returns != (record % 2 == 0 ? CODE + 0x15 : 0);
+    }
+    s->touches += n;
+    return 0;
+}
+
+static void ignore(void *ctx, uint32_t site, uint64_t touches)
+{
+    (void)ctx, (void)site, (void)touches;
+}
+
+static void from_records(void **state)
+{
+    static _Alignas(8) struct {
+        uint64_t unused;
+        struct templates blocks[2];
+    } area;
+    static uint32_t offsets[WIRE_MAX_BLOCKS];
+    static uint64_t words[WORDS];
+    static uint32_t executions[WIRE_MAX_BLOCKS], executed[WIRE_MAX_BLOCKS + 1];
+    const struct decode_source source = {&area, sizeof(area), offsets};
+    struct decode_sites sites = {.executions = executions, .executed = executed, .more = ignore};
+    struct decode_counts counts = {0};
+    struct error err;
+    (void)state;
+    for (uint32_t b = 0; b < 2; b++) {
+        area.blocks[b] = (struct templates){
+            .head = {.pc = CODE + 0x10,
+                     .nwords = 3,
+                     .nrefs = 2,
+                     .ninsns = 2,
+                     .ends = b == 0 ? WIRE_BLOCK_CALL : WIRE_BLOCK_RETURN,
+                     .bytes = 5},
+            .refs = {{.disp = 0x1000, .size = 8, .rw = WIRE_LOAD, .slot = 2},
+                     {.disp = 8, .size = 8, .rw = b == 0 ? WIRE_STORE : WIRE_LOAD, .slot = 1, .insn = 1}}};
+        offsets[b + 1] = (uint32_t)((char *)&area.blocks[b] - (char *)&area);
+    }
+    for (uint64_t i = 0; i < RECORDS; i++) {
+        words[3 * i] = (1 + i % 2) | UINT64_C(3) << WIRE_ID_BITS;
+        words[3 * i + 1] = 64 * i;
+        words[3 * i + 2] = 128 * i;
+    }
+    struct seen seen = {.decoder = decoder_new(64, &source, &err)};
+    assert_non_null(seen.decoder);
+    assert_int_equal(decoder_note_turns(seen.decoder), 0);
+    decoder_note_sites(seen.decoder, &sites);
+    /* The last one is incomplete: what it does afterwards is not known. */
+    assert_int_equal(
+        decode_buffer(seen.decoder, &(struct wire_desc){.last_insns = 1}, words, WORDS, take, &seen, &counts),
+        0);
+    assert_int_equal(seen.wrong, 0);
+    assert_int_equal(seen.turns, RECORDS - 1);
+    assert_int_equal(seen.touches, 2 * RECORDS - 1);
+    decoder_free(seen.decoder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_and_returns), cmocka_unit_test(unseen_returns), cmocka_unit_test(recursion),
+        cmocka_unit_test(other_stacks),      cmocka_unit_test(threads),        cmocka_unit_test(unknown_code),
+        cmocka_unit_test(copied_stack),      cmocka_unit_test(from_records),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
