@@ -4,7 +4,8 @@
  * Functions that miss, and are reached by several paths: call_graph ROUNDS. Each touch_... is a copy of the
  * same loop; `paths` calls its own from two places, 3 times and once; `deep` from a recursive function;
  * `jump` after a longjmp out of deeper calls; `turns` by turns in a coroutine and outside; `sorts` in a
- * function that libc calls back; `thread` in another thread, most often. Stacks are those of -O2: no frame pointers.
+ * function that libc calls back; `thread` in another thread, most often. Stacks are those of -O2: no frame
+ * pointers.
  */
 #include <pthread.h>
 #include <setjmp.h>
