@@ -54,6 +54,37 @@ static int find_function(const struct analysis_hotspots *h, struct analysis_find
     return 1;
 }
 
+/* Libraries whose functions everybody calls: which function of the program does so is of more interest. */
+static int is_common_library(const struct profile_image *image)
+{
+    static const char *const names[] = {"libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "ld-linux"};
+    const char *slash = image ? strrchr(image->path, '/') : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (slash && strncmp(slash + 1, names[i], strlen(names[i])) == 0)
+            return 1;
+    return 0;
+}
+
+/* The caller with most of the function's misses; outside of common libraries, if it is in one. */
+static void find_caller(const struct analysis_hotspots *h, struct analysis_finding *f)
+{
+    const struct analysis_hotspot *row = &h->rows[0];
+    for (size_t i = row->call; i < row->call + row->ncalls; i++) {
+        const struct analysis_call *call = &h->calls[i];
+        if (call->depth != i - row->call || call->share < MOST_OF_IT)
+            return; /* the other callers of a function have less than the first one */
+        if (is_common_library(call->image) && is_common_library(row->image))
+            continue;
+        if (!call->frame || !*call->frame->function)
+            return;
+        copy(f->caller, sizeof f->caller, call->frame->function);
+        copy(f->caller_file, sizeof f->caller_file, call->frame->file);
+        f->caller_line = call->frame->line;
+        f->caller_share = call->share;
+        return;
+    }
+}
+
 static void find_line(const struct analysis_hotspots *h, struct analysis_finding *f)
 {
     for (size_t i = 0; i < h->n; i++) {
@@ -185,7 +216,7 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
 static int find(struct profile *p, const char *name, double size_bytes, struct analysis_finding *f)
 {
     struct analysis_hotspots_question question = {
-        .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .causes = 1};
+        .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .causes = 1, .calls = 1};
     struct analysis_hotspots h;
     struct error ignored;
     *f = (struct analysis_finding){.size_bytes = size_bytes, .cold = NAN};
@@ -197,8 +228,9 @@ static int find(struct profile *p, const char *name, double size_bytes, struct a
     if (found) {
         f->cold = h.cold_samples >= LEAST_SAMPLES ? h.rows[0].cold : NAN;
         misses = h.rows[0].shares.misses;
+        find_caller(&h, f);
     }
-    question.causes = 0;
+    question.causes = question.calls = 0;
     analysis_hotspots_clear(&h);
     if (!found)
         return 0;

@@ -29,6 +29,11 @@ struct analysis_finding {
     char function[512], module[512];
     char file[512]; /* "": not known, or the function's misses are in many lines */
     uint32_t line;
+    /* The function with the call by which most of these misses were reached; "": not known, or there are
+     * several. caller_share: the part of them. */
+    char caller[512], caller_file[512];
+    uint32_t caller_line;
+    double caller_share;
     char object[512];  /* name of the data that most of these misses are of; "": not known, or several */
     char field[512];   /* of its structures, such as "[].hot"; "": not known, none, or several */
     double cold;       /* part of these misses on lines that were never touched before; NaN: not known */

@@ -26,7 +26,7 @@ static void add_call_text(const struct analysis_hotspots *h, const struct analys
     const char *before = used ? " < " : "";
     if (!call->frame) {
         if (call->image && *call->image->path)
-            snprintf(text + used, size - used, "%s[%s]+0x%" PRIx64, before, base_name(call->image->path),
+            snprintf(text + used, size - used, "%s%s+0x%" PRIx64, before, base_name(call->image->path),
                      call->offset);
         else
             snprintf(text + used, size - used, "%s[unknown]", before);

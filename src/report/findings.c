@@ -22,7 +22,8 @@ static const char *field_name(const char *name)
 static int same_place(const struct analysis_finding *a, const struct analysis_finding *b)
 {
     return strcmp(a->function, b->function) == 0 && strcmp(a->module, b->module) == 0 &&
-           strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->object, b->object) == 0 &&
+           strcmp(a->file, b->file) == 0 && a->line == b->line && strcmp(a->caller, b->caller) == 0 &&
+           a->caller_line == b->caller_line && strcmp(a->object, b->object) == 0 &&
            strcmp(a->field, b->field) == 0 && a->remedy == b->remedy;
 }
 
@@ -147,6 +148,10 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
                     size_format((uint64_t)list[end].size_bytes, size));
         fputs(" are in ", out);
         put_code(out, f->function, f->file, f->line);
+        if (*f->caller && strcmp(f->caller, "main") != 0) {
+            fputs(f->caller_share > 0.9 ? ", called by " : ", mostly called by ", out);
+            put_code(out, f->caller, f->caller_file, f->caller_line);
+        }
         if (*f->object) {
             fputs(", on ", out);
             report_plain(out, f->object);
@@ -220,6 +225,15 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         if (*f->file) {
             put_text(out, "file", f->file);
             fprintf(out, ", \"line\": %" PRIu32, f->line);
+        }
+        if (*f->caller) {
+            put_text(out, "caller", f->caller);
+            if (*f->caller_file) {
+                put_text(out, "caller_file", f->caller_file);
+                fprintf(out, ", \"caller_line\": %" PRIu32, f->caller_line);
+            }
+            fputs(", \"caller_share\": ", out);
+            report_json_number(out, f->caller_share);
         }
         static const char *const remedies[] = {"block", "stream", "order", "pack", NULL};
         fputs(", \"cold_share\": ", out);

@@ -73,6 +73,18 @@ def test_paths(cachegram, profile):
             assert found.get(path, 0) == pytest.approx(share, abs=0.06), (function, found)
 
 
+def test_finding(cachegram, profile):
+    """The report's sentence names the caller of the function with most of the misses."""
+    found = [f for f in json.loads(run([cachegram, "report", "--format", "json", profile]).out)["findings"] if f["function"] == "touch_thread"]
+    for finding in found:
+        assert (finding["caller"], finding["caller_file"].rsplit("/", 1)[1]) == ("thread", "call_graph.c")
+        assert finding["caller_share"] > 0.9
+    text = run([cachegram, "report", profile]).out.decode()
+    assert (", called by thread (call_graph.c:" in text) == bool(found)
+    with sqlite3.connect(profile) as connection:
+        assert found or connection.execute("SELECT value FROM run WHERE key = 'mode'").fetchone() != ("full",)
+
+
 def test_formats(cachegram, profile):
     """The same paths in each format."""
     call = [cachegram, "hotspots", "--call-graph", "--size", "32K"]
