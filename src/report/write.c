@@ -105,10 +105,13 @@ void report_csv_number(FILE *out, double value)
 {
     if (isnan(value))
         return;
-    if (value == floor(value) && fabs(value) < 0x1p63)
-        fprintf(out, "%.0f", value);
-    else
-        fprintf(out, "%.10f", value);
+    char text[400]; /* the largest double has 309 digits */
+    snprintf(text, sizeof text, "%.10f", value);
+    char *point = strchr(text, '.');
+    /* What is rounded to an integer looks like one: readers of numbers could not tell the difference. */
+    if (point && strspn(point + 1, "0") == strlen(point + 1))
+        *point = '\0';
+    fputs(strcmp(text, "-0") == 0 ? "0" : text, out);
 }
 
 void report_json_number(FILE *out, double value)

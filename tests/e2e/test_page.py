@@ -14,7 +14,7 @@ import pytest
 from browser import browser
 from page_help import HOSTILE, many_sites, many_windows, open_and_use
 from conftest import BURST, FULL, ROOT, build_target, TARGETS, run
-from test_cli import cachegram as command, full, burst, make, one_line  # noqa: F401 (fixtures)
+from test_cli import cachegram as command, full, burst, make, one_line, put  # noqa: F401 (fixtures)
 
 SIZES = "32K,256K,1M,4M"
 @pytest.fixture(scope="module")
@@ -69,6 +69,18 @@ def test_values_are_those_of_mrc(opened, profile):
         assert texts(opened, f"#values [data-column={column}]") == [row[column] for row in curve]
     random = csv_of("mrc", profile, "--model", "random")
     assert texts(opened, "#values [data-column=random]") == [row["miss_ratio"] for row in random]
+
+
+def test_values_near_integers(chromium, tmp_path):
+    """A ratio of 1 in 10^11 is 0 with ten digits, on the page and in csv."""
+    db = make(tmp_path / "p.db", "full", references=10 ** 11, cold=0, loads=10 ** 11, stores=0)
+    for kind in ("stack", "reuse"):
+        put(db, 0, kind, {0: 10 ** 11 - 1, 100: 1})
+    db.commit()
+    db.close()
+    chromium.open(page(tmp_path / "p.db"))
+    curve = csv_of("mrc", tmp_path / "p.db")
+    assert texts(chromium, "#values [data-column=miss_ratio]") == [row["miss_ratio"] for row in curve] == ["0"] * len(curve)
 
 
 def test_every_chart_draws(opened, profile):
