@@ -271,7 +271,8 @@ enum wire_unwatched {
     WIRE_UNWATCHED_ASYNC,     /* the kernel may write to the target's memory on its own (io_uring, devices) */
     WIRE_UNWATCHED_DISPATCH,  /* the target uses syscall user dispatch itself */
     WIRE_UNWATCHED_COLLECTOR, /* it did not answer for seconds */
-    WIRE_UNWATCHED_THREADS    /* too many, or created without libc */
+    WIRE_UNWATCHED_THREADS,   /* too many, or created without libc */
+    WIRE_UNWATCHED_GROWS      /* a mapping grows by faults below it, which a protected page would prevent */
 };
 
 /* Full mode, and clock `count-always`: why a thread executed natively. */

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -419,6 +420,22 @@ static void blocked_efault(void)
     }
 }
 
+/* A mapping that grows by accesses below it, which only works while the page above can be accessed. */
+static void grows_down(void)
+{
+    for (int round = 0; round < 60; round++) {
+        volatile uint8_t *top =
+            mmap((void *)0x200000000000, PAGE, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED_NOREPLACE, -1, 0);
+        CHECK(top != MAP_FAILED);
+        for (ptrdiff_t i = 0; i < 16; i++) {
+            top[-i * PAGE] = (uint8_t)i;
+            churn();
+        }
+        CHECK(munmap((void *)(top - 15 * PAGE), 16 * PAGE) == 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -437,7 +454,8 @@ int main(int argc, char **argv)
                   {"forking-threads", forking_threads},
                   {"edited-entries", edited_entries},
                   {"interrupted-maskers", interrupted_maskers},
-                  {"blocked-efault", blocked_efault}};
+                  {"blocked-efault", blocked_efault},
+                  {"grows-down", grows_down}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

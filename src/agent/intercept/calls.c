@@ -78,6 +78,9 @@ static enum effect effect_of(long number, const uint64_t *args, enum wire_unwatc
     case SYS_prctl:
         *why = WIRE_UNWATCHED_DISPATCH;
         return wants_dispatch(number, args) ? ENDS_WATCHING : NO_EFFECT;
+    case SYS_mmap:
+        *why = WIRE_UNWATCHED_GROWS;
+        return args[3] & MAP_GROWSDOWN ? ENDS_WATCHING : NO_EFFECT;
     case SYS_prlimit64: /* see data_is_limited in watch.c */
         return args[2] ? INVALIDATES_WATCHES : NO_EFFECT;
     case SYS_clone:

@@ -116,6 +116,20 @@ static long make_call(long number, const long *a)
     return result;
 }
 
+static void end_watching(struct thread *t, enum wire_unwatched why)
+{
+    watch_block_signals_native(t);
+    watch_disable(t, why);
+    watch_unblock_signals(t);
+}
+
+void calls_mapping_grows(void)
+{
+    struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
+    if (t)
+        end_watching(t, WIRE_UNWATCHED_GROWS);
+}
+
 /* A process that shares the memory without being a thread: its system calls on protected pages would fail. If
  * no page is protected at the moment, this call is not diverted, so it is caught here. */
 EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
@@ -125,11 +139,8 @@ EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument
     void *parent_tid = va_arg(a, void *), *tls = va_arg(a, void *), *child_tid = va_arg(a, void *);
     va_end(a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
-    if (t && (flags & (CLONE_VM | CLONE_THREAD | CLONE_VFORK)) == CLONE_VM) {
-        watch_block_signals_native(t);
-        watch_disable(t, WIRE_UNWATCHED_ASYNC);
-        watch_unblock_signals(t);
-    }
+    if (t && (flags & (CLONE_VM | CLONE_THREAD | CLONE_VFORK)) == CLONE_VM)
+        end_watching(t, WIRE_UNWATCHED_ASYNC);
     if (!next.clone)
         calls_find_next();
     if (!next.clone)

@@ -511,6 +511,8 @@ EXPORT void *any_mmap64(void *address, size_t bytes, int protection, int flags, 
 
 void *any_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
+    if (UNLIKELY(flags & MAP_GROWSDOWN))
+        calls_mapping_grows();
     return filter && (flags & MAP_ANONYMOUS) ? reported_mmap(address, bytes, protection, flags, fd, offset)
                                              : next.mmap(address, bytes, protection, flags, fd, offset);
 }

@@ -28,6 +28,9 @@ int interposed_sigaltstack(struct thread *t, uint64_t sp, const uint64_t *args, 
 /* Executing programs (exec.c). */
 void exec_init(void);
 void calls_find_next(void); /* looks up libc's own functions */
+/* The target is about to make a mapping with MAP_GROWSDOWN: if no page is protected at the moment, its call
+ * is not diverted. */
+void calls_mapping_grows(void);
 void threads_find_next(void);
 /* The allocation functions (heap.c): blocks are reported from heap_init on; in a forked child. */
 void heap_find_next(void);

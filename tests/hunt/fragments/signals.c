@@ -761,7 +761,8 @@ static void in_coroutine(struct run *r, body *in)
 }
 
 /* No signal is queued any more: those below SIGRTMIN come without what they say, others not at all. */
-/* hunt: wrapper claims SIGPENDING not vfork adds noqueue */
+/* The limit is of the whole process: other threads could queue meanwhile. */
+/* hunt: wrapper claims SIGPENDING not vfork,threads adds noqueue */
 static void without_queue(struct run *r, body *in)
 {
     struct rlimit before, none;

@@ -617,7 +617,8 @@ static void beside_workers(struct run *r, body *in, int how /* 5..6 */, int n /*
     beside_threads(r, in, how, n, 0);
 }
 
-/* hunt: wrapper not vfork,handler adds threads,maps */
+/* Not in a constructor, while dlopen holds a lock that a thread needs which loads a library. */
+/* hunt: wrapper not vfork,handler,loading adds threads,maps */
 static void beside_changes(struct run *r, body *in, int how /* 7..10 */, int us /* 1000..10000 */)
 {
     beside_threads(r, in, how, 1, us);
