@@ -57,8 +57,10 @@ static const char usage_text[] =
     "      --seed N        seed of the random gaps (default: a new one every time)\n"
     "      --trace FILE    write the references too: all in full mode, those of the bursts otherwise\n"
     "      --no-follow     do not profile the command's children\n"
-    "      --no-objects    do not identify data objects (hotspots --by object)\n"
-    "      --no-call-graph  do not record call paths (hotspots --call-graph)\n"
+    "      --objects on|off\n"
+    "                      identify data objects (hotspots --by object); default on\n"
+    "      --call-graph on|off\n"
+    "                      record call paths (hotspots --call-graph); default on\n"
     "      --help          this text\n"
     "\n" CLI_LADDER "\n"
     "Exit status: the command's own, 128+N if signal N killed it; 125 if recording could not be started,\n"
@@ -79,8 +81,8 @@ enum {
     OPTION_COUNT_VECTOR,
     OPTION_SWITCH_MS,
     OPTION_NO_FOLLOW,
-    OPTION_NO_OBJECTS,
-    OPTION_NO_CALL_GRAPH,
+    OPTION_OBJECTS,
+    OPTION_CALL_GRAPH,
     OPTION_REDUCE,
     OPTION_CLOCK,
     OPTION_HELP
@@ -102,8 +104,8 @@ static const struct option options_table[] = {
     {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
     {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
-    {"no-objects", no_argument, NULL, OPTION_NO_OBJECTS},
-    {"no-call-graph", no_argument, NULL, OPTION_NO_CALL_GRAPH},
+    {"objects", required_argument, NULL, OPTION_OBJECTS},
+    {"call-graph", required_argument, NULL, OPTION_CALL_GRAPH},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -158,6 +160,15 @@ static int parse_time(const char *option, const char *text, uint64_t *ns)
 }
 
 /* 0, or -1 after a message. */
+static int parse_switch(const char *option, const char *text, int *on)
+{
+    *on = strcmp(text, "on") == 0;
+    if (*on || strcmp(text, "off") == 0)
+        return 0;
+    cli_misuse("record", "%s %s: must be on or off", option, text);
+    return -1;
+}
+
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
     uint64_t number;
@@ -233,12 +244,10 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_NO_FOLLOW:
         o->follow = 0;
         return 0;
-    case OPTION_NO_OBJECTS:
-        o->objects = 0;
-        return 0;
-    case OPTION_NO_CALL_GRAPH:
-        o->call_graph = 0;
-        return 0;
+    case OPTION_OBJECTS:
+        return parse_switch("--objects", value, &o->objects);
+    case OPTION_CALL_GRAPH:
+        return parse_switch("--call-graph", value, &o->call_graph);
     case OPTION_REDUCE: /* for benchmarks: in the man page only */
         for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++)
             if (strcmp(value, reductions[i]) == 0) {

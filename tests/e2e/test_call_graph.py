@@ -125,12 +125,14 @@ def test_pprof(cachegram, profile, tmp_path):
 
 def test_without(cachegram, program, tmp_path):
     db = tmp_path / "p.db"
-    assert run([cachegram, "record", "--no-call-graph", "-o", db, "--", program, "100"]).status == 0
+    assert run([cachegram, "record", "--call-graph", "off", "-o", db, "--", program, "100"]).status == 0
     result = run([cachegram, "hotspots", "--call-graph", db])
     assert result.status == 1 and b"no call paths" in result.err and result.err.count(b"\n") == 1
     with sqlite3.connect(db) as connection:
         assert connection.execute("SELECT count(*) FROM call_path").fetchone() == (0,)
     assert run([cachegram, "hotspots", "--call-graph", "--by", "object", db]).status == 2
+    bad = run([cachegram, "record", "--call-graph", "maybe", "true"])
+    assert bad.status == 2 and b"--call-graph maybe: must be on or off" in bad.err
     collapsed = run([cachegram, "export", "--to", "collapsed", "-o", "-", db])
     assert collapsed.status == 0 and b"call_graph;" in collapsed.out
 

@@ -209,7 +209,7 @@ def test_no_debug_information(blocks, cachegram, tmp_path):
 
 def test_switched_off(blocks, cachegram, tmp_path):
     db = tmp_path / "p.db"
-    assert run([cachegram, "record", *MODES["burst"], "--no-objects", "-o", db, "--", blocks, "malloc", "10000"]).status == 0
+    assert run([cachegram, "record", *MODES["burst"], "--objects", "off", "-o", db, "--", blocks, "malloc", "10000"]).status == 0
     rows = hotspots(cachegram, db, "--by", "object")
     assert {row["object"] for row in rows} == {"[unknown]"}
     assert hotspots(cachegram, db)[0]["function"] == "read_lines"
@@ -230,7 +230,7 @@ def test_cpp(what, allocator, cachegram, tmp_path):
 def test_allocation_is_unchanged(mode, cachegram, tmp_path):
     """Results, errno and contents are those of a native run."""
     program = build_target(TARGETS / "alloc_calls.c", tmp_path)
-    options = MODES["burst"] + ["--no-objects"] if mode == "off" else MODES[mode]
+    options = MODES["burst"] + ["--objects", "off"] if mode == "off" else MODES[mode]
     native = run([program])
     recorded = run([cachegram, "record", *options, "-o", tmp_path / "p.db", "--", program])
     assert (recorded.status, recorded.out) == (native.status, native.out) == (0, native.out)
