@@ -253,8 +253,7 @@ int cmd_hotspots(int argc, char **argv)
     if (code != 0)
         return cli_fail(&err);
     if (a.question.calls && hotspots.ncalls == 0) {
-        error_set(&err, -ENODATA, "the profile '%s' holds no call paths: record with --call-graph on",
-                  file);
+        error_set(&err, -ENODATA, "the profile '%s' holds no call paths: record with --call-graph on", file);
         analysis_hotspots_clear(&hotspots);
         return cli_fail(&err);
     }

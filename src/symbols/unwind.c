@@ -46,10 +46,14 @@ static int find(Dwarf_Frame *frame, struct symbols_rule *rule)
 {
     Dwarf_Op *ops, memory[3];
     size_t n;
-    if (dwarf_frame_cfa(frame, &ops, &n) != 0 || n != 1 || ops[0].atom != DW_OP_bregx ||
-        (ops[0].number != RBP && ops[0].number != RSP))
+    if (dwarf_frame_cfa(frame, &ops, &n) != 0)
         return -1;
-    *rule = (struct symbols_rule){.by_rbp = ops[0].number == RBP, .offset = (int64_t)ops[0].number2};
+    if (n == 2 && ops[0].atom == DW_OP_breg6 && ops[1].atom == DW_OP_deref)
+        *rule = (struct symbols_rule){.by_rbp = 1, .offset = (int64_t)ops[0].number, .in_memory = 1};
+    else if (n == 1 && ops[0].atom == DW_OP_bregx && (ops[0].number == RBP || ops[0].number == RSP))
+        *rule = (struct symbols_rule){.by_rbp = ops[0].number == RBP, .offset = (int64_t)ops[0].number2};
+    else
+        return -1;
     /* Undefined: nobody has called it. */
     if (dwarf_frame_register(frame, RETURN_ADDRESS, memory, &ops, &n) != 0 || (n == 0 && ops == NULL))
         return -1;
@@ -57,6 +61,9 @@ static int find(Dwarf_Frame *frame, struct symbols_rule *rule)
         return -1;
     if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst) {
         rule->rbp_saved = 1;
+        rule->rbp_offset = (int64_t)ops[1].number;
+    } else if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_breg6) {
+        rule->rbp_saved = rule->rbp_by_rbp = 1;
         rule->rbp_offset = (int64_t)ops[1].number;
     } else if (n != 0) {
         return -1;

@@ -11,8 +11,10 @@ struct symbols_unwind;
 struct symbols_rule {
     int by_rbp; /* the CFA is rbp, not the stack pointer, plus: */
     int64_t offset;
+    int in_memory; /* no, it is what lies there: gcc, where it aligns the stack */
     int rbp_saved; /* the caller's rbp lies in memory at the CFA plus: */
     int64_t rbp_offset;
+    int rbp_by_rbp; /* no, at rbp plus that */
 };
 
 /* NULL if the file cannot be read, or says nothing. */

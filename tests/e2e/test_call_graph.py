@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -121,6 +122,25 @@ def test_pprof(cachegram, profile, tmp_path):
         if stack[:1] == ["touch_paths"] and len(stack) > 1:  # of instructions that hardly miss, no path is known
             misses[stack[1]] = misses.get(stack[1], 0) + packed(sample[2][0])[0]
     assert misses["often"] / sum(misses.values()) == pytest.approx(0.75, abs=0.06)
+
+
+@pytest.mark.parametrize("options", [["--mode", "full"], ["--allowance", "0", "--gap-us", "500"]], ids=["full", "burst"])
+def test_replaced_library(cachegram, tmp_path, options):
+    """A library at the place where another one was, again and again: the callers are those of the right one."""
+    libraries = []
+    for name in ("one", "two"):
+        libraries.append(tmp_path / f"lib{name}.so")
+        subprocess.run(["gcc", "-O2", "-g", "-shared", "-fPIC", f"-DNAME(f)=f##_{name}", "-o", libraries[-1], TARGETS / "lib_calls.c"], check=True)
+    program = build_target(TARGETS / "dl_calls.c", tmp_path)
+    native = run([program, *libraries, 200])
+    if b"moved 0 times" not in native.out:
+        pytest.skip("the libraries are not at the same address")
+    result = run([cachegram, "record", *options, "-o", tmp_path / "p.db", "--", program, *libraries, 200])
+    assert (result.status, result.out) == (0, native.out), result.err
+    table = rows(cachegram, tmp_path / "p.db")
+    for name in ("one", "two"):
+        calls = table[f"touch_{name}"]["calls"]
+        assert sum(call["share"] for call in calls if call["function"] == f"call_{name}") > 0.97, calls
 
 
 def test_without(cachegram, program, tmp_path):

@@ -93,6 +93,17 @@ frame_by_rbp(struct place *p)
     room[1] = room[0];
 }
 
+/* gcc keeps in memory where the caller's frame is. */
+static __attribute__((noinline, no_sanitize("address"))) void realigned_frame(struct place *p)
+{
+    volatile char aligned[64] __attribute__((aligned(64)));
+    volatile char *room = __builtin_alloca(p->pc % 64 + 16);
+    aligned[0] = 1;
+    room[0] = aligned[0];
+    HERE(p);
+    room[1] = aligned[0];
+}
+
 /* The mapping of this program that has the address. */
 static void find_module(uint64_t address, struct wire_module *m)
 {
@@ -113,7 +124,7 @@ static void find_module(uint64_t address, struct wire_module *m)
 
 static void rules_lead_to_the_caller(void **state)
 {
-    void (*const functions[])(struct place *) = {plain_frame, frame_by_rbp};
+    void (*const functions[])(struct place *) = {plain_frame, frame_by_rbp, realigned_frame};
     struct symbols_unwind *u = symbols_unwind_open(SELF);
     struct error err;
     struct object_table *table = object_table_new(&err);
@@ -122,7 +133,7 @@ static void rules_lead_to_the_caller(void **state)
     assert_non_null(table);
     struct symbols_data *data = object_table_data(table, SELF);
     assert_non_null(data);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct place p = {0};
         struct wire_module m;
         struct symbols_rule rule;
@@ -132,7 +143,15 @@ static void rules_lead_to_the_caller(void **state)
         assert_int_equal(symbols_data_address(data, p.pc - m.start + m.file_offset, &address), 0);
         assert_int_equal(symbols_unwind_find(u, address, &rule), 0);
         assert_true(rule.by_rbp || i == 0);
-        uint64_t cfa = (rule.by_rbp ? p.rbp : p.sp) + (uint64_t)rule.offset, at = (cfa - 8 - p.sp) / 8;
+        uint64_t cfa = (rule.by_rbp ? p.rbp : p.sp) + (uint64_t)rule.offset;
+#ifdef __OPTIMIZE__ /* clang, and gcc without optimization, do it otherwise */
+        assert_true(rule.in_memory == (i == 2) && rule.rbp_by_rbp == (i == 2));
+#endif
+        if (rule.in_memory) {
+            assert_true(cfa > p.sp && (cfa - p.sp) / 8 < sizeof p.stack / sizeof p.stack[0]);
+            cfa = p.stack[(cfa - p.sp) / 8];
+        }
+        uint64_t at = (cfa - 8 - p.sp) / 8;
         assert_true(at < sizeof p.stack / sizeof p.stack[0]);
         assert_int_equal(p.stack[at], p.return_address);
         assert_true(!rule.by_rbp || rule.rbp_saved);

@@ -12,9 +12,11 @@
 #define STACK UINT64_C(0x7ff000)
 #define MANY 100000u /* touches: of which a sample is counted */
 #define SITE 7u
+#define MODULE 0u
 
-static struct wire_module modules[] = {{.start = CODE, .end = CODE + 0x10000, .path = "/nowhere/program"}};
-static const uint32_t nmodules = 1;
+static struct wire_module modules[] = {{.start = CODE, .end = CODE + 0x10000, .path = "/nowhere/program"},
+                                       {.start = CODE, .end = CODE + 0x10000, .path = "/nowhere/other"}};
+static uint32_t nmodules = 1;
 
 struct test {
     struct code *code;
@@ -90,14 +92,12 @@ static void check(const struct test *t, uint32_t what, const uint64_t *expected,
         assert_int_equal(offsets[i], expected[i] == UINT64_MAX ? UINT64_MAX : expected[i] - 1);
 }
 
-#define CALL(depth, offset)                        \
-    {                                              \
-        0, STACK - 0x40 * (depth), CODE + (offset) \
+#define AT(address, return_address)                                      \
+    {                                                                    \
+        .slot = (address), .returns = (return_address), .module = MODULE \
     }
-#define RETURN(depth)                \
-    {                                \
-        0, STACK - 0x40 * (depth), 0 \
-    }
+#define CALL(depth, offset) AT(STACK - 0x40 * (depth), CODE + (offset))
+#define RETURN(depth) AT(STACK - 0x40 * (depth), 0)
 #define TURNS(t, what, ...)                             \
     turns(t, (const struct decode_turn[]){__VA_ARGS__}, \
           sizeof((const struct decode_turn[]){__VA_ARGS__}) / sizeof(struct decode_turn), what)
@@ -151,6 +151,103 @@ static void recursion(void **state)
     clear(&t);
 }
 
+/* Two functions that call each other: exact up to some depth, then each call is there once. */
+static void deep_recursion(void **state)
+{
+    struct test t = make();
+    enum { DEEP = 12000, TOO_DEEP = 20000 };
+    (void)state;
+    begin(&t, 1, 1);
+    for (uint32_t depth = 1; depth <= TOO_DEEP; depth++) {
+        turns(&t, (const struct decode_turn[]){CALL(depth, depth % 2 ? 0x10 : 0x20)}, 1,
+              depth == 6      ? 1
+              : depth == DEEP ? 2
+              : depth < DEEP  ? 3
+                              : 4);
+        if (depth == DEEP)
+            TURNS(&t, 5, CALL(depth + 1, 0x30), CALL(depth + 2, 0x40));
+    }
+    TURNS(&t, 6, RETURN(TOO_DEEP));
+    TURNS(&t, 7, RETURN(7), CALL(7, 0x50));
+    struct symbols_code code = {0};
+    call_tree_describe(t.tree, &code);
+    assert_true(code.npaths < 200);
+    CHECK(&t, 1, 0x20, 0x10, 0x20, 0x10, 0x20, 0x10);
+    CHECK(&t, 7, 0x50, 0x20, 0x10, 0x20, 0x10, 0x20, 0x10);
+    check(&t, 6, NULL, 0);
+    uint32_t node = 0;
+    code = code_found(t.code);
+    call_tree_describe(t.tree, &code);
+    for (size_t i = 0; i < code.ncalls; i++)
+        if (code.calls[i].what == 5)
+            node = code.calls[i].path;
+    assert_int_equal(code.sites[code.paths[node].site].offset, 0x40 - 1);
+    node = code.paths[node].caller;
+    assert_int_equal(code.sites[code.paths[node].site].offset, 0x30 - 1);
+    node = code.paths[node].caller;
+    assert_int_equal(code.sites[code.paths[node].site].offset, 0x20 - 1);
+    clear(&t);
+}
+
+/* Many calls without touches need no node. */
+static void only_what_counts(void **state)
+{
+    struct test t = make();
+    struct symbols_code code = {0};
+    (void)state;
+    begin(&t, 1, 1);
+    for (uint32_t i = 0; i < 100; i++)
+        for (uint32_t k = 1; k < 1000; k++) {
+            const struct decode_turn list[] = {CALL(1, 2 * i + 1), CALL(2, 3 * k)};
+            call_paths_batch(t.paths, list, 2);
+            call_paths_batch_over(t.paths);
+        }
+    TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20));
+    CHECK(&t, 1, 0x20, 0x10);
+    call_tree_describe(t.tree, &code);
+    assert_int_equal(code.npaths, 3);
+    clear(&t);
+}
+
+/* Another library where one was: each call is in the one that its code was in. */
+static void replaced_module(void **state)
+{
+    struct test t = make();
+    const uint64_t slot = STACK - 0x40;
+    struct decode_turn before = AT(slot, CODE + 0x10), after = before;
+    (void)state;
+    begin(&t, 1, 1);
+    after.module = 1;
+    turns(&t, &before, 1, 1);
+    nmodules = 2;
+    turns(&t, &after, 1, 2);
+    turns(&t, &before, 1, 3);
+    after.module = UINT32_MAX; /* then the last one */
+    turns(&t, &after, 1, 4);
+    nmodules = 1;
+    struct symbols_code code = code_found(t.code);
+    call_tree_describe(t.tree, &code);
+    const char *expected[] = {"/nowhere/program", "/nowhere/other", "/nowhere/program", "/nowhere/other"};
+    for (size_t i = 0; i < code.ncalls; i++)
+        assert_string_equal(code.images[code.sites[code.paths[code.calls[i].path].site].image],
+                            expected[code.calls[i].what - 1]);
+    assert_int_equal(code.ncalls, 4);
+    clear(&t);
+}
+
+/* A coroutine on a stack near by, that goes on with a return; a return from a signal handler. */
+static void near_stacks(void **state)
+{
+    struct test t = make();
+    (void)state;
+    begin(&t, 1, 1);
+    TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20), RETURN(3), CALL(3, 0x30));
+    TURNS(&t, 2, AT(STACK - 65536, 0), AT(STACK - 65536, CODE + 0x40));
+    CHECK(&t, 1, 0x30, 0x20, 0x10);
+    CHECK(&t, 2, 0x40);
+    clear(&t);
+}
+
 /* A coroutine on a stack far away; then the first stack again. */
 static void other_stacks(void **state)
 {
@@ -159,15 +256,15 @@ static void other_stacks(void **state)
     (void)state;
     begin(&t, 1, 1);
     TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20));
-    TURNS(&t, 2, {0, far, CODE + 0x60}, {0, far - 64, CODE + 0x70});
+    TURNS(&t, 2, AT(far, CODE + 0x60), AT(far - 64, CODE + 0x70));
     TURNS(&t, 3, CALL(3, 0x30));
-    TURNS(&t, 4, {0, far - 64, 0});
+    TURNS(&t, 4, AT(far - 64, 0));
     CHECK(&t, 2, 0x70, 0x60);
     CHECK(&t, 3, 0x30, 0x20, 0x10);
     CHECK(&t, 4, 0x60);
     begin(&t, 1, 2); /* what was known of both is out of date */
     TURNS(&t, 5, CALL(3, 0x38));
-    TURNS(&t, 6, {0, far - 128, CODE + 0x78});
+    TURNS(&t, 6, AT(far - 128, CODE + 0x78));
     CHECK(&t, 5, 0x38);
     CHECK(&t, 6, 0x78);
     clear(&t);
@@ -220,7 +317,7 @@ static void copied_stack(void **state)
     assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
     turns(&t, NULL, 0, 1);
     CHECK(&t, 1, 0x20, 0x10);
-    TURNS(&t, 2, {0, STACK + 40, 0});
+    TURNS(&t, 2, AT(STACK + 40, 0));
     CHECK(&t, 2, 0x10);
     desc.burst = 2;
     desc.stack_words = 9; /* the second return address was not copied */
@@ -315,9 +412,12 @@ static void from_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_and_returns), cmocka_unit_test(unseen_returns), cmocka_unit_test(recursion),
-        cmocka_unit_test(other_stacks),      cmocka_unit_test(threads),        cmocka_unit_test(unknown_code),
+        cmocka_unit_test(calls_and_returns), cmocka_unit_test(unseen_returns),
+        cmocka_unit_test(recursion),         cmocka_unit_test(other_stacks),
+        cmocka_unit_test(threads),           cmocka_unit_test(unknown_code),
         cmocka_unit_test(copied_stack),      cmocka_unit_test(from_records),
+        cmocka_unit_test(deep_recursion),    cmocka_unit_test(only_what_counts),
+        cmocka_unit_test(replaced_module),   cmocka_unit_test(near_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

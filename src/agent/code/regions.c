@@ -94,12 +94,21 @@ static int is_path(const char *known, const char *path, size_t length)
     return memcmp(known, path, length) == 0 && known[length] == 0;
 }
 
+/* A file that is there again after another one was at its place has a new entry, as long as there is plenty
+ * of space: of an address, the last entry is meant. */
 static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path, size_t length)
 {
-    for (uint32_t i = 0; i < proc->nmodules; i++)
-        if (proc->module[i].start == start && proc->module[i].end == end &&
-            proc->module[i].file_offset == offset && is_path(proc->module[i].path, path, length))
-            return i;
+    int replaced = 0;
+    for (uint32_t i = proc->nmodules; i > 0; i--) {
+        const struct wire_module *m = &proc->module[i - 1];
+        if (m->start == start && m->end == end && m->file_offset == offset &&
+            is_path(m->path, path, length)) {
+            if (!replaced || proc->nmodules >= WIRE_MAX_MODULES / 2)
+                return i - 1;
+            break;
+        }
+        replaced |= m->start < end && m->end > start && m->path[0] == '/';
+    }
     if (proc->nmodules >= WIRE_MAX_MODULES)
         return UINT32_MAX;
     struct wire_module *m = &proc->module[proc->nmodules];

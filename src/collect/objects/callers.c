@@ -7,9 +7,10 @@
 
 #define RULES 16384u /* a power of two */
 
-/* What is known of a return address. */
+/* What is known of a return address, as long as no module is added. */
 struct rule {
     uint64_t address;
+    uint32_t nmodules;
     struct symbols_rule rule;
     int known;
     struct callers_place place;
@@ -51,10 +52,9 @@ static int is_library(const char *path)
     return 0;
 }
 
-static void find_rule(struct callers *c, uint64_t address, struct rule *rule)
+static void find_rule(struct callers *c, uint64_t address, uint32_t n, struct rule *rule)
 {
-    uint32_t n = __atomic_load_n(c->nmodules, __ATOMIC_ACQUIRE);
-    *rule = (struct rule){.address = address, .place = {.file = UINT32_MAX}};
+    *rule = (struct rule){.address = address, .nmodules = n, .place = {.file = UINT32_MAX}};
     for (uint32_t i = n < WIRE_MAX_MODULES ? n : WIRE_MAX_MODULES; i > 0; i--) {
         struct wire_module m = c->modules[i - 1]; /* the target may change its own */
         if (address < m.start || address >= m.end)
@@ -77,8 +77,9 @@ static void find_rule(struct callers *c, uint64_t address, struct rule *rule)
 static const struct rule *rule_of(struct callers *c, uint64_t address)
 {
     struct rule *rule = &c->rules[(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % RULES];
-    if (rule->address != address || address == 0)
-        find_rule(c, address, rule);
+    uint32_t n = __atomic_load_n(c->nmodules, __ATOMIC_ACQUIRE);
+    if (rule->address != address || rule->nmodules != n || address == 0)
+        find_rule(c, address, n, rule);
     return rule;
 }
 
@@ -108,9 +109,12 @@ int callers_next(struct callers *c, const struct callers_stack *stack, struct ca
     if (!rule->known)
         return by_frame_pointer(c, stack, frame);
     uint64_t cfa = (rule->rule.by_rbp ? frame->rbp : frame->sp) + (uint64_t)rule->rule.offset;
+    if (rule->rule.in_memory && stack_word(stack, cfa, &cfa) != 0)
+        return -1;
     struct callers_frame next = {.sp = cfa, .rbp = frame->rbp, .slot = cfa - 8};
+    uint64_t saved = (rule->rule.rbp_by_rbp ? frame->rbp : cfa) + (uint64_t)rule->rule.rbp_offset;
     if (cfa <= frame->sp || stack_word(stack, next.slot, &next.pc) != 0 || next.pc == 0 ||
-        (rule->rule.rbp_saved && stack_word(stack, cfa + (uint64_t)rule->rule.rbp_offset, &next.rbp) != 0))
+        (rule->rule.rbp_saved && stack_word(stack, saved, &next.rbp) != 0))
         return -1;
     *frame = next;
     return 0;

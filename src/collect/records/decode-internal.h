@@ -105,7 +105,7 @@ static inline void note_turn(struct decoder *d, const struct block *b, const uin
     uint64_t slot =
         (uint64_t)r->disp + (r->slot != 0 ? record[r->slot] : 0) + ((r->flags & WIRE_FS) != 0 ? fs_base : 0);
     if (d->nturns < BATCH_ROOM)
-        d->turns[d->nturns++] = (struct decode_turn){at, slot & ADDRESS_MASK, b->returns};
+        d->turns[d->nturns++] = (struct decode_turn){at, slot & ADDRESS_MASK, b->returns, b->module};
 }
 
 /* Whether this machine runs decode_groups. */

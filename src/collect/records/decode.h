@@ -78,6 +78,7 @@ struct decode_turn {
     size_t at;        /* touches of the batch before it; its own are among them */
     uint64_t slot;    /* where the return address is on the stack */
     uint64_t returns; /* of a call: the return address; 0: a return */
+    uint32_t module;  /* of the code (wire_block.module) */
 };
 /* From now on these are noted; to be called before the first buffer is decoded. 0 or -ENOMEM. */
 int decoder_note_turns(struct decoder *d);

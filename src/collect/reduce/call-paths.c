@@ -2,14 +2,17 @@
 /*
  * call-paths.c - a shadow stack for each stack of each thread.
  *
- * An entry of a shadow stack is where a return address lies on the real one, and the node of the path up to
- * that call. A return from a slot removes all entries whose slot is not above it, and so does a call before
- * it adds its own: whatever the program has left by longjmp, or by calls in code that is not recorded, is
- * gone by then. Another stack of the same thread, as coroutines have, is recognized by its distance.
+ * An entry of a shadow stack is a return address and where it lies on the real one, its slot. A return from a
+ * slot removes all entries whose slot is not above it, and so does a call before it adds its own: whatever
+ * the program has left by longjmp, or by calls in code that is not recorded, is gone by then. Another stack
+ * of the same thread, as coroutines have, is recognized by its distance.
  *
- * Example: the stack holds main's call at 0x7ff8 and f's call at 0x7fc0. A call in g with slot 0x7f90 adds a
- * node below f's; a return with slot 0x7fc0 removes both; one with slot 0x7fa0, from a function that was
+ * Example: the stack holds main's call at 0x7ff8 and f's call at 0x7fc0. A call in g with slot 0x7f90 adds an
+ * entry below f's; a return with slot 0x7fc0 removes both; one with slot 0x7fa0, from a function that was
  * entered in unrecorded code, removes g's only.
+ *
+ * Calls get nodes of the tree when a touch is counted below them: most calls never need one. (ruby has made
+ * 65536 different paths before it reads its program.)
  */
 #include "collect/reduce/call-paths.h"
 #include <errno.h>
@@ -22,9 +25,15 @@
 #include "collect/tunables.h"
 
 #define NODE_SLOTS (2 * COLLECT_PATH_NODES)
-#define PLACES 16384u            /* a power of two */
-#define DEPTH 128u               /* calls of a path at most; deeper ones are ignored */
+#define PLACES 16384u /* a power of two */
+#define COPIED 128u   /* calls that are found in the copy of a stack, at most */
+#define DEPTH 16384u  /* calls that a shadow stack holds, at most; the path of deeper ones is not known */
+#define FOLD 128u     /* from this depth on, a site is in a path once */
 #define FAR (UINT64_C(16) << 20) /* bytes from one slot to the next on the same stack, at most */
+/* The return address of a function lies at most so much below that of its caller's last known call: what
+ * returns between is a signal handler. Else it is on another stack, such as a coroutine's. */
+#define HANDLER_BYTES (UINT64_C(16) << 10)
+#define NO_NODE UINT32_MAX
 
 struct call_tree {
     struct code *code;
@@ -35,22 +44,25 @@ struct call_tree {
 };
 
 struct entry {
-    uint64_t slot;
-    uint32_t node;
+    uint64_t slot, returns;
+    uint32_t module; /* of the return address; UINT32_MAX: not known */
+    uint32_t node;   /* of the path up to that call; NO_NODE: none yet */
 };
 
 struct shadow {
     struct shadow *next;
-    uint32_t tid, depth;
+    uint32_t tid, depth, capacity;
+    int too_deep; /* there are calls that had no space */
     uint64_t burst;
     uint64_t last; /* slot that was used; 0: none */
-    struct entry entries[DEPTH];
+    struct entry *entries;
 };
 
-/* The site of the call before a return address. */
+/* The site of the call before a return address, as long as no module is added. */
 struct place {
     uint64_t address;
-    uint32_t site, known;
+    uint32_t module, nmodules, site;
+    int known;
 };
 
 struct call_paths {
@@ -101,19 +113,21 @@ void call_tree_describe(const struct call_tree *t, struct symbols_code *code)
     code->calls = sampled_table_all(t->counts, &code->ncalls);
 }
 
-/* The node of a call below another one; a repeated call of a recursive function is the same node. When there
- * are too many nodes, the path ends there. */
-static uint32_t find_node(struct call_tree *t, uint32_t caller, uint32_t site)
+/* The node of a call, the depth-th of its path, below another one; a repeated call of a recursive function is
+ * the same node, at great depth also if others are in between. When there are too many nodes, the path begins
+ * behind that call. */
+static uint32_t find_node(struct call_tree *t, uint32_t caller, uint32_t site, uint32_t depth)
 {
-    if (caller != 0 && t->nodes[caller].site == site)
-        return caller;
+    for (uint32_t node = caller; node != 0; node = depth < FOLD ? 0 : t->nodes[node].caller)
+        if (t->nodes[node].site == site)
+            return node;
     uint64_t hash = ((uint64_t)caller << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
     uint32_t at = (uint32_t)(hash >> 32) % NODE_SLOTS;
     for (; t->slots[at] != 0; at = (at + 1) % NODE_SLOTS)
         if (t->nodes[t->slots[at]].caller == caller && t->nodes[t->slots[at]].site == site)
             return t->slots[at];
     if (t->n == COLLECT_PATH_NODES)
-        return caller;
+        return 0;
     t->nodes[t->n] = (struct symbols_path){caller, site};
     t->slots[at] = t->n;
     return t->n++;
@@ -143,45 +157,79 @@ void call_paths_free(struct call_paths *p)
         return;
     for (struct shadow *s = p->stacks, *next; s != NULL; s = next) {
         next = s->next;
+        free(s->entries);
         free(s);
     }
     callers_free(p->callers);
     pages_sparse_free(p, sizeof(*p));
 }
 
-/* The node of the call that returns to an address. */
-static uint32_t node_of(struct call_paths *p, uint32_t caller, uint64_t returns)
+/* The site of the call of an entry. */
+static uint32_t site_of(struct call_paths *p, const struct entry *e)
 {
+    uint64_t returns = e->returns;
     struct place *place = &p->places[(returns * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PLACES];
-    if (place->address != returns || !place->known) {
-        p->code.nmodules = __atomic_load_n(p->nmodules, __ATOMIC_ACQUIRE);
-        int64_t site = code_add_place(p->tree->code, &p->code, returns - 1);
-        *place = (struct place){returns, site >= 0 ? (uint32_t)site : SYMBOLS_NO_SITE, 1};
+    p->code.nmodules = __atomic_load_n(p->nmodules, __ATOMIC_ACQUIRE);
+    if (place->address != returns || place->module != e->module || place->nmodules != p->code.nmodules ||
+        !place->known) {
+        int64_t site = code_add_place_in(p->tree->code, &p->code, e->module, returns - 1);
+        if (site < 0)
+            site = code_add_place(p->tree->code, &p->code, returns - 1);
+        *place = (struct place){returns, e->module, p->code.nmodules,
+                                site >= 0 ? (uint32_t)site : SYMBOLS_NO_SITE, 1};
     }
-    return find_node(p->tree, caller, place->site);
+    return place->site;
 }
 
 /* --- shadow stacks --- */
 
-static void leave(struct shadow *s, uint64_t slot)
+static void forget(struct shadow *s)
 {
-    while (s->depth > 0 && s->entries[s->depth - 1].slot <= slot)
-        s->depth--;
+    s->last = s->depth = 0;
+    s->too_deep = 0;
 }
 
-static uint32_t top(const struct shadow *s)
+static void leave(struct shadow *s, uint64_t slot)
 {
-    return s->depth > 0 ? s->entries[s->depth - 1].node : 0;
+    while (s->depth > 0 && s->entries[s->depth - 1].slot <= slot) {
+        s->depth--;
+        s->too_deep = 0;
+    }
+}
+
+/* The node of the innermost call; 0: not known. */
+static uint32_t top(struct call_paths *p, struct shadow *s)
+{
+    uint32_t i = s->depth;
+    while (i > 0 && s->entries[i - 1].node == NO_NODE)
+        i--;
+    uint32_t node = i > 0 ? s->entries[i - 1].node : 0;
+    for (; i < s->depth; i++)
+        node = s->entries[i].node = find_node(p->tree, node, site_of(p, &s->entries[i]), i);
+    return s->too_deep ? 0 : node;
+}
+
+static int has_space(struct shadow *s)
+{
+    if (s->depth < s->capacity)
+        return 1;
+    uint32_t capacity = s->capacity > 0 ? 2 * s->capacity : COPIED;
+    struct entry *entries = capacity <= DEPTH ? realloc(s->entries, capacity * sizeof(*entries)) : NULL;
+    if (entries == NULL)
+        return 0;
+    s->entries = entries;
+    s->capacity = capacity;
+    return 1;
 }
 
 /* A call; `leave` came before it. */
-static void enter(struct call_paths *p, struct shadow *s, uint64_t slot, uint64_t returns)
+static void enter(struct shadow *s, uint64_t slot, uint64_t returns, uint32_t module)
 {
-    if (s->depth == DEPTH)
-        return;
-    s->entries[s->depth] = (struct entry){slot, node_of(p, top(s), returns)};
-    s->depth++;
     s->last = slot;
+    if (has_space(s))
+        s->entries[s->depth++] = (struct entry){slot, returns, module, NO_NODE};
+    else
+        s->too_deep = 1;
 }
 
 /* Whether a slot is on another stack than those before. */
@@ -203,12 +251,10 @@ static struct shadow *find_shadow(struct call_paths *p, uint32_t tid, uint64_t s
         at = &(*at)->next;
     if ((s = *at) != NULL)
         *at = s->next;
-    else if ((s = malloc(sizeof(*s))) == NULL)
+    else if ((s = calloc(1, sizeof(*s))) == NULL)
         return NULL;
-    else
-        s->tid = 0;
     if (s->tid != tid || (slot != 0 && is_far(s, slot)))
-        s->last = s->depth = 0;
+        forget(s);
     s->tid = tid;
     s->next = p->stacks;
     p->stacks = s;
@@ -219,7 +265,7 @@ static struct shadow *find_shadow(struct call_paths *p, uint32_t tid, uint64_t s
 static void use_in_burst(struct shadow *s, uint64_t burst)
 {
     if (s->burst != burst)
-        s->last = s->depth = 0;
+        forget(s);
     s->burst = burst;
 }
 
@@ -233,10 +279,13 @@ static void take_turn(struct call_paths *p, const struct decode_turn *turn)
         use_in_burst(s, burst);
         p->current = s;
     }
+    if (turn->returns == 0 && s->depth > 0 && !s->too_deep &&
+        turn->slot + HANDLER_BYTES < s->entries[s->depth - 1].slot)
+        forget(s);
     leave(s, turn->slot);
     s->last = turn->slot;
     if (turn->returns != 0)
-        enter(p, s, turn->slot, turn->returns);
+        enter(s, turn->slot, turn->returns, turn->module);
 }
 
 static void take_turns(struct call_paths *p, size_t until)
@@ -249,18 +298,18 @@ static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc
                   const struct wire_stack *copy)
 {
     uint64_t nwords = desc->stack_words < WIRE_STACK_WORDS ? desc->stack_words : WIRE_STACK_WORDS;
-    struct callers_frame frames[DEPTH + 1];
+    struct callers_frame frames[COPIED + 1];
     frames[0] = (struct callers_frame){.pc = desc->pc + 1, .sp = copy->sp, .rbp = copy->rbp};
     const struct callers_stack stack = {frames[0].sp, nwords, copy->words};
     unsigned n = 0;
-    while (n < DEPTH) {
+    while (n < COPIED) {
         frames[n + 1] = frames[n];
         if (callers_next(p->callers, &stack, &frames[n + 1]) < 0)
             break;
         n++;
     }
     for (; n > 0; n--)
-        enter(p, s, frames[n].slot, frames[n].pc);
+        enter(s, frames[n].slot, frames[n].pc, UINT32_MAX);
 }
 
 int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const struct wire_stack *stack)
@@ -271,7 +320,7 @@ int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const 
     use_in_burst(s, desc->burst);
     p->every = desc->full ? COLLECT_PATH_EVERY_FULL : COLLECT_PATH_EVERY;
     if (desc->stack_words > 0 && stack != NULL) {
-        s->last = s->depth = 0;
+        forget(s);
         begin(p, s, desc, stack);
     }
     return 0;
@@ -295,10 +344,11 @@ void call_paths_touch(struct call_paths *p, size_t at, uint64_t process, uint32_
         p->ahead += 1 + random_below(&p->random, 2 * p->every - 1);
     }
     p->ahead -= touches;
+    if (counted == 0)
+        return;
     const struct symbols_call call = {
-        .process = process, .site = site, .path = top(p->current), .what = what};
-    if (counted > 0)
-        sampled_table_add(p->tree->counts, &call, counted);
+        .process = process, .site = site, .path = top(p, p->current), .what = what};
+    sampled_table_add(p->tree->counts, &call, counted);
 }
 
 void call_paths_batch_over(struct call_paths *p)

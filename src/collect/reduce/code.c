@@ -212,17 +212,24 @@ int code_add_process(struct code *c, const struct decoder *d, const uint8_t *use
     return 0;
 }
 
+int64_t code_add_place_in(struct code *c, const struct code_process *process, uint32_t module, uint64_t pc)
+{
+    if (module >= process->nmodules || module >= WIRE_MAX_MODULES)
+        return -ENOENT;
+    const struct wire_module copy = process->modules[module]; /* the target's memory: read once */
+    uint64_t base;
+    if (pc < copy.start || pc >= copy.end)
+        return -ENOENT;
+    uint32_t image = find_image_of(c, &copy, process->pid, &base);
+    return image != NO_IMAGE ? find_site(c, (struct symbols_site){image, pc - base}) : -ENOMEM;
+}
+
 int64_t code_add_place(struct code *c, const struct code_process *process, uint64_t pc)
 {
     /* The last one that lies there: earlier ones may have been unmapped. */
-    for (uint32_t i = process->nmodules < WIRE_MAX_MODULES ? process->nmodules : WIRE_MAX_MODULES; i > 0;
-         i--) {
-        const struct wire_module module = process->modules[i - 1]; /* the target's memory: read once */
-        uint64_t base;
-        if (pc < module.start || pc >= module.end)
-            continue;
-        uint32_t image = find_image_of(c, &module, process->pid, &base);
-        return image != NO_IMAGE ? find_site(c, (struct symbols_site){image, pc - base}) : -ENOMEM;
-    }
-    return -ENOENT;
+    int64_t site = -ENOENT;
+    for (uint32_t i = process->nmodules < WIRE_MAX_MODULES ? process->nmodules : WIRE_MAX_MODULES;
+         i > 0 && site == -ENOENT; i--)
+        site = code_add_place_in(c, process, i - 1, pc);
+    return site;
 }

@@ -34,7 +34,9 @@ int code_add_process(struct code *c, const struct decoder *d, const uint8_t *use
 /* The instruction at an address of that process, as a number of code_found's sites; -ENOENT: in none of
  * the modules; -ENOMEM. */
 int64_t code_add_place(struct code *c, const struct code_process *process, uint64_t pc);
-/* Everything found so far; valid until the next call of code_add_process or code_add_place. */
+/* Likewise, in a module that was there at the time of interest. */
+int64_t code_add_place_in(struct code *c, const struct code_process *process, uint32_t module, uint64_t pc);
+/* Everything found so far; valid until the next call of those above. */
 struct symbols_code code_found(const struct code *c);
 
 #endif
