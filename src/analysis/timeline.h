@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "model/curve.h"
+#include "model/variation.h"
 #include "profile/profile.h"
 
 struct analysis_time_window {
@@ -30,7 +31,9 @@ struct analysis_phase {
     uint32_t phase; /* from 1; 0: windows whose phase is not known */
     size_t windows;
     double refs;
-    size_t bursts; /* in its sampled windows */
+    size_t bursts;              /* in its sampled windows */
+    struct variation variation; /* all 0 until analysis_phase_variations (analysis/phase-variation.h) */
+    size_t variation_size;      /* at which of the sizes */
 };
 
 struct analysis_timeline {

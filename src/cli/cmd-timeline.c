@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/phase-variation.h"
 #include "report/timeline.h"
 
 enum { OPT_SIZES = 1 };
@@ -38,9 +39,15 @@ static const char phases_usage[] =
     "Lists the phases of the profile FILE (default cachegram.db): windows of time that execute the same code "
     "and\n"
     "use data alike. mrc --phase N prints the whole curve of one, with intervals.\n"
+    "How the windows of a phase differ from each other is printed where that is more than chance: the first\n"
+    "windows of its instances (uninterrupted stays) from the others, one instance from the next, or again "
+    "and\n"
+    "again after some windows.\n"
     "\n" SIZES_HELP CLI_OUTPUT_HELP "\n"
-    "CSV columns: phase,windows,refs,size_bytes,miss_ratio,bursts. An empty phase: windows whose code is not "
-    "known.\n";
+    "CSV columns: phase,windows,refs,size_bytes,miss_ratio,bursts,variation. An empty phase: windows whose\n"
+    "code is not known. variation: transition, instance, periodic, or several of them with + between, at "
+    "the\n"
+    "size where they were found.\n";
 
 static int run(const char *command, const char *usage, int argc, char **argv, int phases)
 {
@@ -81,6 +88,8 @@ static int run(const char *command, const char *usage, int argc, char **argv, in
     }
     if (code == 0)
         code = analysis_grid_compute(&timeline, report_heatmap_columns(&style), &grid, &err);
+    if (code == 0 && phases)
+        code = analysis_phase_variations(&timeline, &err);
     if (code == 0 && phases)
         report_phases(stdout, &timeline, output.format, &style);
     else if (code == 0)

@@ -32,7 +32,7 @@ static void put_ratios(FILE *out, const double *ratios, size_t n)
         fputs(k ? ", " : "", out);
         report_json_number(out, ratios[k]);
     }
-    fputs("]}", out);
+    putc(']', out);
 }
 
 static void put_json_head(FILE *out, const struct analysis_timeline *t)
@@ -46,6 +46,74 @@ static void put_json_head(FILE *out, const struct analysis_timeline *t)
     fputs("],\n", out);
 }
 
+/* --- variation within phases --- */
+
+static int is_transition(const struct variation *v)
+{
+    return v->first != v->others;
+}
+
+static void put_variations(FILE *out, const struct analysis_timeline *t)
+{
+    int any = 0;
+    for (size_t i = 0; i < t->nphases; i++) {
+        const struct variation *v = &t->phases[i].variation;
+        char size[SIZE_TEXT];
+        if (t->phases[i].phase == 0 || (!is_transition(v) && v->instance <= 0 && v->period == 0))
+            continue;
+        fprintf(out, "%sWithin phase %" PRIu32 ", at %s:", any ? "" : "\n", t->phases[i].phase,
+                size_format((uint64_t)t->sizes[t->phases[i].variation_size], size));
+        any = 1;
+        const char *and = "";
+        if (is_transition(v)) {
+            fprintf(out, " the first windows after it was entered miss in %.3f%%, the others in %.3f%%",
+                    100 * v->first, 100 * v->others);
+            and = ";";
+        }
+        if (v->instance > 0) {
+            fprintf(out, "%s it misses differently each time it is entered (standard deviation %.0f%%)", and,
+                    100 * v->instance);
+            and = ";";
+        }
+        if (v->period > 0)
+            fprintf(out, "%s the miss ratio repeats itself every %zu windows", and, v->period);
+        fputs(".\n", out);
+    }
+}
+
+static void put_csv_variation(FILE *out, const struct variation *v)
+{
+    const struct {
+        int is;
+        const char *name;
+    } kinds[] = {
+        {is_transition(v), "transition"}, {v->instance > 0, "instance"}, {v->period > 0, "periodic"}};
+    for (size_t i = 0, n = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].is)
+            fprintf(out, "%s%s", n++ > 0 ? "+" : "", kinds[i].name);
+}
+
+static void put_json_variation(FILE *out, const struct analysis_timeline *t, const struct analysis_phase *p)
+{
+    const struct variation *v = &p->variation;
+    if (!is_transition(v) && v->instance <= 0 && v->period == 0)
+        return;
+    fprintf(out, ", \"variation\": {\"size_bytes\": %.0f", t->sizes[p->variation_size]);
+    if (is_transition(v)) {
+        fputs(", \"first_windows_miss_ratio\": ", out);
+        report_json_number(out, v->first);
+        fputs(", \"other_windows_miss_ratio\": ", out);
+        report_json_number(out, v->others);
+    }
+    if (v->instance > 0) {
+        fputs(", \"instance_deviation\": ", out);
+        report_json_number(out, v->instance);
+    }
+    if (v->period > 0)
+        fprintf(out, ", \"period_windows\": %zu", v->period);
+    putc('}', out);
+}
+
 static void put_json_phases(FILE *out, const struct analysis_timeline *t)
 {
     fputs("  \"phases\": [", out);
@@ -54,6 +122,8 @@ static void put_json_phases(FILE *out, const struct analysis_timeline *t)
         fprintf(out, "%s\n    {\"phase\": %" PRIu32 ", \"windows\": %zu, \"refs\": %.0f, \"bursts\": %zu, ",
                 i ? "," : "", p->phase, p->windows, p->refs, p->bursts);
         put_ratios(out, t->of_phase + i * t->nsizes, t->nsizes);
+        put_json_variation(out, t, p);
+        putc('}', out);
     }
     fputs("\n  ]", out);
 }
@@ -72,6 +142,7 @@ static void put_json(FILE *out, const struct analysis_timeline *t)
                 i ? "," : "", w->id, w->process, w->tid, w->start_ns, w->end_ns, w->start_refs, w->refs,
                 w->phase, w->exact ? "true" : "false", w->bursts);
         put_ratios(out, t->miss_ratio + i * t->nsizes, t->nsizes);
+        putc('}', out);
     }
     fputs("\n  ],\n", out);
     put_json_phases(out, t);
@@ -175,7 +246,7 @@ void report_phases(FILE *out, const struct analysis_timeline *t, enum report_for
                    const struct report_style *style)
 {
     if (format == REPORT_CSV) {
-        fputs("phase,windows,refs,size_bytes,miss_ratio,bursts\n", out);
+        fputs("phase,windows,refs,size_bytes,miss_ratio,bursts,variation\n", out);
         for (size_t i = 0; i < t->nphases; i++)
             for (size_t k = 0; k < t->nsizes; k++) {
                 const struct analysis_phase *p = &t->phases[i];
@@ -183,7 +254,10 @@ void report_phases(FILE *out, const struct analysis_timeline *t, enum report_for
                     fprintf(out, "%" PRIu32, p->phase);
                 fprintf(out, ",%zu,%.0f,%.0f,", p->windows, p->refs, t->sizes[k]);
                 report_csv_number(out, t->of_phase[i * t->nsizes + k]);
-                fprintf(out, ",%zu\n", p->bursts);
+                fprintf(out, ",%zu,", p->bursts);
+                if (k == p->variation_size)
+                    put_csv_variation(out, &p->variation);
+                putc('\n', out);
             }
     } else if (format == REPORT_JSON) {
         put_json_head(out, t);
@@ -194,5 +268,6 @@ void report_phases(FILE *out, const struct analysis_timeline *t, enum report_for
         put_origin(out, t);
         put_phase_table(out, t, style);
         put_unknown(out, t);
+        put_variations(out, t);
     }
 }
