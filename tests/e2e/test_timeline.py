@@ -278,3 +278,31 @@ def test_without_windows(cachegram, built, record):
         failed = call(cachegram, *command, db)
         assert failed.returncode == 1 and failed.stderr.count("\n") == 1 and failed.stdout == ""
     assert call(cachegram, "report", db).returncode == 0
+
+
+def test_variation_within_a_phase(full, cachegram, tmp_path):
+    """Windows of `full`, dealt out anew: in the first phase, A's miss ratio, and B's where an instance begins."""
+    db = tmp_path / "made.db"
+    with sqlite3.connect(full) as old, sqlite3.connect(db) as connection:
+        old.backup(connection)
+        rows = connection.execute("SELECT id, phase, refs, cold, stack FROM time_window ORDER BY id").fetchall()
+        counts = collections.Counter(row[1] for row in rows)
+        middle = {phase: [row for row in rows if row[1] == phase][n // 2] for phase, n in counts.items()}
+        ratio = {phase: float(row["miss_ratio"]) for row in table(cachegram, "phases", "--sizes", "32K", full) for phase in [int(row["phase"])]}
+        low, high = min(ratio, key=ratio.get), max(ratio, key=ratio.get)
+        assert len(rows) >= 72 and ratio[high] > ratio[low] + 0.01
+        for i, row in enumerate(rows[:72]):
+            first, stay = i % 6 == 0, i // 6
+            of = middle[high if first and stay % 2 == 0 else low]
+            connection.execute("UPDATE time_window SET phase = ?, refs = ?, cold = 0, stack = ? WHERE id = ?", (1 + stay % 2, of[2], of[4], row[0]))
+        connection.execute("DELETE FROM time_window WHERE id > ?", (rows[71][0],))
+    kinds = {(row["phase"], row["size_bytes"]): row["variation"] for row in table(cachegram, "phases", "--sizes", "32K,2M", db)}
+    assert kinds == {("1", "32768"): "transition", ("1", "2097152"): "", ("2", "32768"): "", ("2", "2097152"): ""}
+    found = json.loads(call(cachegram, "phases", "--sizes", "32K,2M", "--format", "json", db).stdout)["phases"]
+    assert "variation" not in found[1]
+    variation = found[0]["variation"]
+    assert variation["size_bytes"] == 32768 and set(variation) == {"size_bytes", "first_windows_miss_ratio", "other_windows_miss_ratio"}
+    assert variation["first_windows_miss_ratio"] > variation["other_windows_miss_ratio"] + 0.01
+    text = call(cachegram, "phases", "--sizes", "32K,2M", db).stdout
+    assert re.search(r"\nWithin phase 1, at 32K: the first windows after it was entered miss in [\d.]+%, the others in [\d.]+%\.\n$", text)
+    assert "Within" not in call(cachegram, "phases", full).stdout
