@@ -49,11 +49,33 @@ $cachegram sample --window 100 --hibernate 10 --samples 20 -o $out/seed.db $out/
 rm -f $out/seeds-samples/usf
 $cachegram export --to usf -o $out/seeds-samples/usf $out/seed.db 2>/dev/null
 
+# See struct head of fuzz_paths.c. Block 1 calls, block 2 returns; each record has a header and the stack pointer.
+mkdir -p $out/seeds-paths
+python3 - $out/seeds-paths/calls <<'END'
+import struct, sys
+CODE, STACK = 0x400000, 0x7ff000
+def block(ends, rw):
+    return struct.pack("<Q6H3I", CODE + 0x10, 2, 1, 1, 0, 0, 0, 0, ends, 5) + struct.pack("<qHBBBBBBBBBBI", 0, 8, rw, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+templates = bytes(8) + block(1, 2) + block(2, 1)
+module = struct.pack("<QQQ", CODE, CODE + 0x10000, 0)
+words = [0] * 64
+words[4], words[5], words[8], words[9] = STACK + 64, CODE + 0x20, STACK + 16, CODE + 0x10
+buffers = b"".join(struct.pack("<4Q64Q4I", CODE + 0x99, STACK, STACK + 32, 64, *words, tid, tid, 1, 0) for tid in (0, 1, 0))
+head = module * 3 + struct.pack("<I8IH", 2, 8, 8 + 56, 0, 0, 0, 0, 0, 0, len(templates) // 8)
+head += bytes(-len(head) % 8) + buffers
+records = b"".join(struct.pack("<QQ", 1 + i % 3 // 2 | 2 << 20, STACK - 64 * (i % 20)) for i in range(60))
+open(sys.argv[1], "wb").write(head + templates + records)
+END
+
 sources="src/trace/*.c src/base/error.c"
+path_sources="src/collect/records/decode*.c src/collect/reduce/call-paths.c src/collect/reduce/code.c
+    src/collect/reduce/sampled-table.c src/collect/objects/callers.c src/collect/objects/table.c src/symbols/data.c
+    src/symbols/demangle.c src/symbols/jit-map.c src/symbols/unwind.c src/base/error.c src/base/pages.c"
 fuzz_target() {
-    local target=$1
+    local target=$1 files=$sources
+    [ "$target" = paths ] && files=$path_sources
     # shellcheck disable=SC2086 # lists of words
-    clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $sources -lzstd -lm -lpthread ||
+    clang $flags -fsanitize=fuzzer,address,undefined -o $out/fuzz_$target tests/fuzz/fuzz_$target.c $files -ldw -lelf -liberty -lzstd -lm -lpthread ||
         return 1
     mkdir -p $out/corpus-$target
     if ! $out/fuzz_$target -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=6000 -artifact_prefix=$out/ \
@@ -65,7 +87,7 @@ fuzz_target() {
     echo "fuzz_$target: $(tail -1 $out/$target.log)"
 }
 jobs=()
-for target in columns trace samples; do
+for target in columns trace samples paths; do
     fuzz_target $target &
     jobs+=($!)
 done

@@ -151,7 +151,32 @@ static void recursion(void **state)
     clear(&t);
 }
 
-/* Two functions that call each other: exact up to some depth, then each call is there once. */
+/* A tree of depth 16: each of the two calls is in a path once. Cycles of more calls: up to some depth. */
+static void tree_recursion(void **state)
+{
+    struct test t = make();
+    struct symbols_code code = {0};
+    (void)state;
+    begin(&t, 1, 1);
+    for (uint32_t leaf = 0; leaf < 1 << 16; leaf += 5) {
+        for (uint32_t depth = 1; depth < 18; depth++) {
+            const struct decode_turn call = CALL(depth, depth == 1                ? 0x10
+                                                        : leaf >> (depth - 2) & 1 ? 0x20
+                                                                                  : 0x28);
+            call_paths_batch(t.paths, &call, 1);
+            call_paths_touch(t.paths, SIZE_MAX, 1, SITE, 1, 64);
+            call_paths_batch_over(t.paths);
+        }
+    }
+    call_tree_describe(t.tree, &code);
+    assert_int_equal(code.npaths, 6);
+    for (uint32_t depth = 1; depth < 1000; depth++)
+        turns(&t, (const struct decode_turn[]){CALL(depth, 0x100 + 8 * (depth % 5))}, 1, 3);
+    call_tree_describe(t.tree, &code);
+    assert_in_range(code.npaths, 6 + 120, 6 + 140);
+    clear(&t);
+}
+
 static void deep_recursion(void **state)
 {
     struct test t = make();
@@ -159,37 +184,21 @@ static void deep_recursion(void **state)
     (void)state;
     begin(&t, 1, 1);
     for (uint32_t depth = 1; depth <= TOO_DEEP; depth++) {
-        turns(&t, (const struct decode_turn[]){CALL(depth, depth % 2 ? 0x10 : 0x20)}, 1,
-              depth == 6      ? 1
-              : depth == DEEP ? 2
-              : depth < DEEP  ? 3
-                              : 4);
+        const struct decode_turn call = CALL(depth, depth % 2 ? 0x10 : 0x20);
+        call_paths_batch(t.paths, &call, 1);
+        call_paths_batch_over(t.paths);
         if (depth == DEEP)
-            TURNS(&t, 5, CALL(depth + 1, 0x30), CALL(depth + 2, 0x40));
+            TURNS(&t, 1, CALL(depth + 1, 0x30), CALL(depth + 2, 0x40));
     }
-    TURNS(&t, 6, RETURN(TOO_DEEP));
-    TURNS(&t, 7, RETURN(7), CALL(7, 0x50));
-    struct symbols_code code = {0};
-    call_tree_describe(t.tree, &code);
-    assert_true(code.npaths < 200);
-    CHECK(&t, 1, 0x20, 0x10, 0x20, 0x10, 0x20, 0x10);
-    CHECK(&t, 7, 0x50, 0x20, 0x10, 0x20, 0x10, 0x20, 0x10);
-    check(&t, 6, NULL, 0);
-    uint32_t node = 0;
-    code = code_found(t.code);
-    call_tree_describe(t.tree, &code);
-    for (size_t i = 0; i < code.ncalls; i++)
-        if (code.calls[i].what == 5)
-            node = code.calls[i].path;
-    assert_int_equal(code.sites[code.paths[node].site].offset, 0x40 - 1);
-    node = code.paths[node].caller;
-    assert_int_equal(code.sites[code.paths[node].site].offset, 0x30 - 1);
-    node = code.paths[node].caller;
-    assert_int_equal(code.sites[code.paths[node].site].offset, 0x20 - 1);
+    TURNS(&t, 2, RETURN(TOO_DEEP));
+    TURNS(&t, 3, RETURN(7), CALL(7, 0x50));
+    CHECK(&t, 1, 0x40, 0x30, 0x20, 0x10);
+    check(&t, 2, NULL, 0);
+    CHECK(&t, 3, 0x50, 0x20, 0x10);
     clear(&t);
 }
 
-/* Many calls without touches need no node. */
+/* Many calls without counted touches need no node. */
 static void only_what_counts(void **state)
 {
     struct test t = make();
@@ -200,6 +209,7 @@ static void only_what_counts(void **state)
         for (uint32_t k = 1; k < 1000; k++) {
             const struct decode_turn list[] = {CALL(1, 2 * i + 1), CALL(2, 3 * k)};
             call_paths_batch(t.paths, list, 2);
+            call_paths_touch(t.paths, SIZE_MAX, 1, SITE, 1, 0);
             call_paths_batch_over(t.paths);
         }
     TURNS(&t, 1, CALL(1, 0x10), CALL(2, 0x20));
@@ -353,7 +363,7 @@ static int take(void *ctx, const uint64_t *lines, size_t n)
         uint64_t record = s->turns;
         /* Each record makes two touches. */
         s->wrong += s->touches + list[i].at != 2 * (record + 1) || list[i].slot != 64 * record + 8 ||
-                    list[i].returns != (record % 2 == 0 ? CODE + 0x15 : 0);
+                    list[i].returns != (record % 2 == 0 ? CODE + 0x15 : 0) || list[i].module != 5;
     }
     s->touches += n;
     return 0;
@@ -384,6 +394,7 @@ static void from_records(void **state)
                      .nwords = 3,
                      .nrefs = 2,
                      .ninsns = 2,
+                     .module = 5,
                      .ends = b == 0 ? WIRE_BLOCK_CALL : WIRE_BLOCK_RETURN,
                      .bytes = 5},
             .refs = {{.disp = 0x1000, .size = 8, .rw = WIRE_LOAD, .slot = 2},
@@ -416,8 +427,9 @@ int main(void)
         cmocka_unit_test(recursion),         cmocka_unit_test(other_stacks),
         cmocka_unit_test(threads),           cmocka_unit_test(unknown_code),
         cmocka_unit_test(copied_stack),      cmocka_unit_test(from_records),
-        cmocka_unit_test(deep_recursion),    cmocka_unit_test(only_what_counts),
-        cmocka_unit_test(replaced_module),   cmocka_unit_test(near_stacks),
+        cmocka_unit_test(deep_recursion),    cmocka_unit_test(tree_recursion),
+        cmocka_unit_test(only_what_counts),  cmocka_unit_test(replaced_module),
+        cmocka_unit_test(near_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,11 @@
 #define PLACES 16384u /* a power of two */
 #define COPIED 128u   /* calls that are found in the copy of a stack, at most */
 #define DEPTH 16384u  /* calls that a shadow stack holds, at most; the path of deeper ones is not known */
-#define FOLD 128u     /* from this depth on, a site is in a path once */
 #define FAR (UINT64_C(16) << 20) /* bytes from one slot to the next on the same stack, at most */
+/* A call from a site that is among the last FOLD_NEAR ones of its path, or among all if that is longer than
+ * FOLD_ALL, is that one again. Else a recursion over a binary tree, by two sites, has 2^depth paths. */
+#define FOLD_NEAR 4u
+#define FOLD_ALL 128u
 /* The return address of a function lies at most so much below that of its caller's last known call: what
  * returns between is a signal handler. Else it is on another stack, such as a coroutine's. */
 #define HANDLER_BYTES (UINT64_C(16) << 10)
@@ -113,12 +116,12 @@ void call_tree_describe(const struct call_tree *t, struct symbols_code *code)
     code->calls = sampled_table_all(t->counts, &code->ncalls);
 }
 
-/* The node of a call, the depth-th of its path, below another one; a repeated call of a recursive function is
- * the same node, at great depth also if others are in between. When there are too many nodes, the path begins
- * behind that call. */
+/* The node of a call, the depth-th of its path, below another one. When there are too many nodes, the path
+ * begins behind that call. */
 static uint32_t find_node(struct call_tree *t, uint32_t caller, uint32_t site, uint32_t depth)
 {
-    for (uint32_t node = caller; node != 0; node = depth < FOLD ? 0 : t->nodes[node].caller)
+    uint32_t near = depth < FOLD_ALL ? FOLD_NEAR : depth;
+    for (uint32_t node = caller; node != 0 && near > 0; node = t->nodes[node].caller, near--)
         if (t->nodes[node].site == site)
             return node;
     uint64_t hash = ((uint64_t)caller << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
