@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the page of a large profile costs the browser: 10,000 windows, 5,000 sites. CPU time of the page's own thread.
+"""What the page of a large profile costs the browser: 10,000 windows, 5,000 sites, calls of 50 of them. CPU time of the page's own thread.
 
 usage: bench-page.py [--runs N] [--windows N] [--sites N]      after make build
 """
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from browser import browser  # noqa: E402
 from conftest import find_cachegram  # noqa: E402
-from page_help import many_sites, many_windows, open_and_use  # noqa: E402
+from page_help import many_calls, many_sites, many_windows, open_and_use  # noqa: E402
 
 
 def main():
@@ -27,7 +27,8 @@ def main():
     a = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         db, out = pathlib.Path(folder) / "large.db", pathlib.Path(folder) / "large.html"
-        many_sites(db, a.sites)
+        many_sites(db, a.sites, hot=50)
+        many_calls(db)
         many_windows(db, a.windows)
         subprocess.run([find_cachegram(), "html", "-o", out, db], check=True)
         costs = []

@@ -20,13 +20,25 @@ function rowName(by, row) {
     return parts.join(" \u00b7 ");
 }
 
-/** A table with rows that have names, from rows of numbers. */
-function named(table, names) {
+/** A table with rows that have names, from rows of numbers. Rows of a phase have the calls of the same row of the run. */
+function named(table, run, names) {
+    const trees = table === run ? null : new Map(run.rows.map(row => [row[0], row[6]]));
     return {
         ...table,
-        rows: table.rows.map(([name, miss_share, miss_share_low, miss_share_high, miss_ratio, refs_share]) =>
-            ({ ...names[name], miss_share, miss_share_low, miss_share_high, miss_ratio, refs_share, enough_samples: miss_share_low !== null })),
+        rows: table.rows.map(([name, miss_share, miss_share_low, miss_share_high, miss_ratio, refs_share, tree]) =>
+            ({ ...names.rows[name], key: name, tree: names.trees[trees ? trees.get(name) : tree], miss_share, miss_share_low, miss_share_high, miss_ratio, refs_share, enough_samples: miss_share_low !== null })),
     };
+}
+
+/** The calls by which a row's code was reached: lists in lists. */
+function callList(tree, calls) {
+    const root = el("ul", { class: "calls", "aria-label": "called by" }), path = [];
+    for (let i = 0; i < tree.length; i += 3) {
+        const [call, depth, share] = tree.slice(i, i + 3), above = path[depth - 1];
+        const list = above ? above.querySelector("ul") ?? above.appendChild(el("ul", {})) : root;
+        list.append(path[depth] = el("li", {}, el("span", { class: "number" }, percent(share / 1000, 1)), ` ${shown(calls[call])}`));
+    }
+    return root;
 }
 
 /** Functions, and in each the objects it misses on, by share of the misses. */
@@ -90,7 +102,7 @@ export function hotspotsSection(data) {
     const note = el("p", { class: "dim", id: "hotspots-phase", "aria-live": "polite" });
     let phase = null, ofPhase = null;
     // The run's, if none of the phase is there.
-    const tableOf = kind => named(ofPhase?.sizes[size.value]?.[kind.by] ?? kind.tables[size.value], data.names);
+    const tableOf = kind => named(ofPhase?.sizes[size.value]?.[kind.by] ?? kind.tables[size.value], kind.tables[size.value], data.names);
     const kind = () => kinds.find(k => k.by === by.value);
     const columns = [["miss_share", "misses"], ["miss_share_low", "low to high"], ["miss_ratio", "miss ratio"], ["refs_share", "references"], ["name", "where"]];
     const heads = columns.map(([key, text]) => el("th", { scope: "col", class: key === "name" ? null : "number", "data-key": key },
@@ -102,17 +114,42 @@ export function hotspotsSection(data) {
             },
         }, text)));
 
+    const opened = new Set(); // rows whose calls are shown, by their keys
+    const callsNote = el("p", { class: "dim", id: "calls-note" });
+
+    function toggle(button, row) {
+        const line = button.closest("tr");
+        if (opened.has(row.key))
+            line.nextSibling.remove();
+        else
+            line.after(callsLine(row));
+        opened[opened.has(row.key) ? "delete" : "add"](row.key);
+        button.setAttribute("aria-expanded", opened.has(row.key));
+    }
+
+    const callsLine = row => el("tr", {}, el("td", { colspan: columns.length }, callList(row.tree, data.names.calls)));
+
+    /** A row, and its calls if they are shown. */
+    function lines(row, name, table) {
+        const isOpen = row.tree && opened.has(row.key);
+        const line = el("tr", {},
+            el("td", { class: "number bar", "data-column": "miss_share", style: `--part: ${(100 * row.miss_share).toFixed(2)}%` }, percent(row.miss_share, 2)),
+            el("td", { class: "number dim" }, row.enough_samples === false ? "few samples" : row.miss_share_low === null || table.mode === "full" ? "" : `${percent(row.miss_share_low, 2)} to ${percent(row.miss_share_high, 2)}`),
+            el("td", { class: "number", "data-column": "miss_ratio" }, percent(row.miss_ratio)),
+            el("td", { class: "number", "data-column": "refs_share" }, percent(row.refs_share, 2)),
+            el("td", { class: "name" }, row.tree ? el("button", { type: "button", "aria-expanded": String(isOpen), onclick: e => toggle(e.currentTarget, row) }, name) : name));
+        return isOpen ? [line, callsLine(row)] : [line];
+    }
+
     function fill() {
         const table = tableOf(kind()), words = filter.value.toLowerCase();
         const rows = table.rows.map(row => ({ row, name: rowName(by.value, row) })).filter(r => r.name.toLowerCase().includes(words));
         const key = r => sort === "name" ? r.name : r.row[sort] ?? -1;
         rows.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (ascending ? 1 : -1));
-        body.replaceChildren(...rows.map(({ row, name }) => el("tr", {},
-            el("td", { class: "number bar", "data-column": "miss_share", style: `--part: ${(100 * row.miss_share).toFixed(2)}%` }, percent(row.miss_share, 2)),
-            el("td", { class: "number dim" }, row.enough_samples === false ? "few samples" : row.miss_share_low === null || table.mode === "full" ? "" : `${percent(row.miss_share_low, 2)} to ${percent(row.miss_share_high, 2)}`),
-            el("td", { class: "number", "data-column": "miss_ratio" }, percent(row.miss_ratio)),
-            el("td", { class: "number", "data-column": "refs_share" }, percent(row.refs_share, 2)),
-            el("td", { class: "name" }, name))));
+        body.replaceChildren(...rows.flatMap(({ row, name }) => lines(row, name, table)));
+        const { least_row, least_call, most_calls, most_depth } = data.names, command = `cachegram hotspots --call-graph --by ${by.value} --size ${sizeText(data.sizes[size.value])}`;
+        callsNote.textContent = !table.rows.some(row => row.tree) ? "" : `Names with \u25b8 open: by which calls the code was reached when it missed, innermost first, and their shares of its misses${by.value.includes("object") ? " on any data" : ""}, in the whole run. `
+            + `Left out are rows with less than ${percent(least_row, 0)} of the misses, calls with less than ${percent(least_call, 0)} of a row's (more if there are over ${most_calls} of them), and what is further than ${most_depth} calls away: ${command} --format json`;
         for (const th of heads) {
             th.removeAttribute("aria-sort");
             if (th.dataset.key === sort)
@@ -149,13 +186,16 @@ export function hotspotsSection(data) {
 
     document.addEventListener("phase", choosePhase);
     size.addEventListener("input", resized);
-    by.addEventListener("change", fill);
+    by.addEventListener("change", () => {
+        opened.clear();
+        fill();
+    });
     filter.addEventListener("input", fill);
     const element = el("section", { id: "hotspots", "aria-label": "Hotspots" }, el("h2", {}, "Hotspots: where the misses are"),
         el("div", { class: "tools" }, el("label", {}, "cache size", size, sizeShown)),
         note, ratio,
         el("figure", {}, box, el("figcaption", {}, `Area: share of the misses by ${titles[treeKind.by]}. Colour: miss ratio, from dark (none) to bright (the highest here).`)),
-        el("div", { class: "tools" }, el("label", {}, "by", by), el("label", {}, "only names with", filter)),
+        el("div", { class: "tools" }, el("label", {}, "by", by), el("label", {}, "only names with", filter)), callsNote,
         el("div", { class: "scroll rows", tabindex: "0", role: "group", "aria-label": "Table of hotspots" }, el("table", { id: "hotspots-table" }, el("thead", {}, el("tr", {}, ...heads)), body)), more);
     return {
         element, draw: () => {

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/recorded.h"
 #include "base/octaves.h"
 #include "model/far-shares.h"
-#include "profile/paths.h"
 
 /* Misses of a group of sites that were reached by a path. */
 struct item {
@@ -18,8 +18,9 @@ struct item {
 
 struct finding {
     struct analysis_hotspots *h;
-    struct profile_path *paths; /* by id */
+    const struct profile_path *paths; /* by id */
     size_t npaths;
+    size_t nrows; /* that get calls */
     double total; /* of the row at hand */
     size_t capacity;
 };
@@ -153,7 +154,7 @@ static int add_rows(struct finding *f, struct item *items, size_t n, const uint3
     struct item *copy = calloc(n + 1, sizeof *copy);
     if (!copy)
         return -ENOMEM;
-    for (size_t i = 0; i < f->h->n && code == 0; i++) {
+    for (size_t i = 0; i < f->nrows && code == 0; i++) {
         struct analysis_hotspot *row = &f->h->rows[i];
         struct item *of;
         size_t count = find_items(items, n, group_of_row[row->number], &of);
@@ -202,28 +203,26 @@ static struct item *make_items(const struct profile_site_path *list, size_t n,
     return items;
 }
 
-int analysis_calls_find(struct profile *p, struct analysis_hotspots *h, const struct analysis_groups *groups,
-                        double lines, struct error *err)
+int analysis_calls_find(struct profile *p, struct analysis_hotspots *h, size_t most_rows,
+                        const struct analysis_groups *groups, double lines, struct error *err)
 {
-    struct finding f = {.h = h};
-    struct profile_site_path *list = NULL;
+    struct analysis_recorded *r = h->recorded;
+    struct finding f = {.h = h, .nrows = most_rows && most_rows < h->n ? most_rows : h->n};
     struct item *items = NULL;
     uint32_t *group_of_row = NULL;
-    size_t n = 0, nitems = 0;
+    size_t nitems = 0;
     if (h->by == ANALYSIS_BY_NOTHING)
         return 0;
-    int code = profile_paths(p, &f.paths, &f.npaths, err);
-    if (code == 0)
-        code = profile_site_paths(p, &list, &n, err);
+    int code = analysis_recorded_paths(r, p, err);
     if (code == 0) {
-        items = make_items(list, n, groups, lines, &nitems);
+        f.paths = r->paths;
+        f.npaths = r->npaths;
+        items = make_items(r->site_paths, r->nsite_paths, groups, lines, &nitems);
         group_of_row = groups_of_rows(h, groups);
         code = items && group_of_row ? add_rows(&f, items, nitems, group_of_row) : -ENOMEM;
         if (code < 0)
             error_set(err, code, "out of memory for the call paths");
     }
-    free(f.paths);
-    free(list);
     free(items);
     free(group_of_row);
     return code;

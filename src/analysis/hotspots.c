@@ -439,7 +439,7 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
     if (code == 0)
         code = finish_rows(r, err);
     if (code == 0 && r->question->calls)
-        code = analysis_calls_find(p, h, &r->groups, r->lines, err);
+        code = analysis_calls_find(p, h, r->question->call_rows, &r->groups, r->lines, err);
     if (code == 0 && h->n == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no references of that process or thread",
                          h->profile);

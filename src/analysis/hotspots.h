@@ -44,6 +44,7 @@ struct analysis_hotspots_question {
     const char *comm; /* only processes whose executable has that base name; NULL: all */
     int causes;       /* nonzero: also the causes of misses */
     int calls;        /* nonzero: also by which calls the code of a row was reached, if rows are code */
+    size_t call_rows; /* with calls: only those of the first rows; 0: of all */
 };
 
 #define ANALYSIS_MOST_CALLS 128u /* of a path */

@@ -120,6 +120,8 @@ static void free_recorded(struct analysis_recorded *r)
     free(r->uses);
     free(r->strides);
     free(r->conflicts);
+    free(r->paths);
+    free(r->site_paths);
     free(r->wrappers);
     free(r->same);
     free(r->rows);
@@ -236,6 +238,18 @@ int analysis_recorded_lend(struct analysis_recorded *r, struct profile *p, struc
         h->parts = r->parts;
         h->nparts = r->nparts;
     }
+    return code;
+}
+
+int analysis_recorded_paths(struct analysis_recorded *r, struct profile *p, struct error *err)
+{
+    int code = 0;
+    if (r->has_paths)
+        return 0;
+    free(r->paths); /* those of an attempt that failed */
+    if ((code = profile_paths(p, &r->paths, &r->npaths, err)) == 0)
+        code = profile_site_paths(p, &r->site_paths, &r->nsite_paths, err);
+    r->has_paths = code == 0;
     return code;
 }
 

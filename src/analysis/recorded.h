@@ -12,6 +12,7 @@
 #include "analysis/burst-weights.h"
 #include "analysis/hotspots-groups.h"
 #include "analysis/hotspots.h"
+#include "profile/paths.h"
 
 /* Touches of an object by a site, in a row of counts. */
 struct recorded_count {
@@ -55,6 +56,12 @@ struct analysis_recorded {
     size_t nstrides;
     struct profile_conflict *conflicts;
     size_t nconflicts;
+    /* With calls. */
+    int has_paths;
+    struct profile_path *paths; /* by id */
+    size_t npaths;
+    struct profile_site_path *site_paths;
+    size_t nsite_paths;
     /* With objects. */
     int has_objects, own_malloc;
     char *wrappers; /* NULL: none */
@@ -84,6 +91,8 @@ int analysis_recorded_lend(struct analysis_recorded *r, struct profile *p, struc
 int analysis_recorded_rows(struct analysis_recorded *r, const struct analysis_hotspots *h,
                            enum analysis_by by, int objects, const struct recorded_rows **rows,
                            struct error *err);
+/* Loads the call paths, if they are not loaded. 0, or negative with err. */
+int analysis_recorded_paths(struct analysis_recorded *r, struct profile *p, struct error *err);
 void analysis_recorded_rows_free(struct recorded_rows *rows); /* NULL is allowed */
 /* Of a profile of bursts, for h's size and phase. r keeps them. 0, or negative with err. */
 int analysis_recorded_weights(struct analysis_recorded *r, struct profile *p,

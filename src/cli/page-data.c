@@ -270,7 +270,9 @@ static int put_hotspots(struct making *m, struct error *err)
         int code = 0;
         fprintf(m->json, "%s\n{\"by\": \"%s\", \"tables\": [", kind ? "," : "", kinds[kind].name);
         for (size_t i = 0; i < m->nsizes && code == 0; i++) {
-            const struct analysis_hotspots_question question = question_of(m, kind, i);
+            struct analysis_hotspots_question question = question_of(m, kind, i);
+            question.calls = m->args->brief;
+            question.call_rows = MOST_ROWS;
             fputs(i ? ",\n" : "\n", m->json);
             code = put_table(m, &question, MOST_ROWS, &part, i ? err : &why);
             if (code != 0 && i > 0)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 /* In text: */
-#define LEAST_ROW 0.01   /* of all misses */
 #define LEAST_SHARE 0.05 /* of the row's */
 #define NAME_ROOM 1024
 #define INDENT 20
@@ -43,6 +42,13 @@ static void add_call_text(const struct analysis_hotspots *h, const struct analys
     }
 }
 
+void report_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, char *text,
+                      size_t size)
+{
+    *text = '\0';
+    add_call_text(h, call, text, size);
+}
+
 /* Index after the last node below node i, of nodes that end at `end`. */
 static size_t after(const struct analysis_hotspots *h, size_t i, size_t end)
 {
@@ -54,8 +60,7 @@ static size_t after(const struct analysis_hotspots *h, size_t i, size_t end)
 
 /* --- text --- */
 
-/* What has called main is of no interest. */
-static int is_main(const struct analysis_call *call)
+int report_call_is_main(const struct analysis_call *call)
 {
     return call->frame && strcmp(call->frame->function, "main") == 0;
 }
@@ -85,20 +90,20 @@ static void put_nodes(FILE *out, const struct analysis_hotspots *h, size_t i, si
         size_t node = i, caller;
         add_call_text(h, &h->calls[node], text, sizeof text);
         /* A part of the misses may have come from a caller that is not known: then the line ends. */
-        while (!is_main(&h->calls[node]) && (caller = only_caller(h, node, next)) != next &&
+        while (!report_call_is_main(&h->calls[node]) && (caller = only_caller(h, node, next)) != next &&
                h->calls[caller].share >= (1 - LEAST_SHARE) * h->calls[node].share)
             add_call_text(h, &h->calls[node = caller], text, sizeof text);
         fprintf(out, "%*s%6.2f%%  < ", (int)indent, "", 100 * h->calls[i].share);
         report_plain(out, text);
         putc('\n', out);
-        if (!is_main(&h->calls[node]))
+        if (!report_call_is_main(&h->calls[node]))
             put_nodes(out, h, node + 1, after(h, node, next), indent + 2);
     }
 }
 
 void report_calls_text(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
-    if (row->shares.misses_share >= LEAST_ROW)
+    if (row->shares.misses_share >= REPORT_CALLS_LEAST_ROW)
         put_nodes(out, h, row->call, row->call + row->ncalls, INDENT);
 }
 

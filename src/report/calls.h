@@ -6,8 +6,17 @@
 #include "analysis/hotspots.h"
 #include "report/report.h"
 
+/* Calls are not shown of rows with a smaller share of all misses: too few samples. */
+#define REPORT_CALLS_LEAST_ROW 0.01
+
+/* What has called main is of no interest. */
+int report_call_is_main(const struct analysis_call *call);
+/* "f a.c:7", and what that was inlined into: " < g b.c:9". */
+void report_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, char *text,
+                      size_t size);
+
 /* As an indented tree up to main, without calls that make up less than 5% of the row's misses; nothing for a
- * row that has less than 1% of all. */
+ * row below REPORT_CALLS_LEAST_ROW. */
 void report_calls_text(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row);
 /* As a JSON array of objects, each with its callers. */
 void report_calls_json(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row);

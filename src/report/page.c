@@ -8,8 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/calls.h"
+
 /* web/page.html (page-template.S). */
 extern const char report_page_template[], report_page_template_end[];
+
+/* Calls of a row: those with at least that share of its misses, or twice that, and so on, while there are too
+ * many; up to so many on one path. */
+#define LEAST_CALL 0.02
+#define MOST_CALLS 30u
+#define MOST_DEPTH 12u
+#define CALL_ROOM 1024
 
 #define DATA_MARKER "@DATA@"
 
@@ -174,6 +183,28 @@ void report_page_grid(FILE *json, const struct analysis_grid *grid, const double
     fputs("]}", json);
 }
 
+/* Closes the stream. The position of its text in the list; SIZE_MAX: memory is short. */
+static size_t add_text(struct report_page_list *list, struct memory *m)
+{
+    if (fclose(m->f) != 0) {
+        free(m->text);
+        return SIZE_MAX;
+    }
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->list[i], m->text) == 0) {
+            free(m->text);
+            return i;
+        }
+    char **grown = reallocarray(list->list, list->n + 1, sizeof *grown);
+    if (!grown) {
+        free(m->text);
+        return SIZE_MAX;
+    }
+    list->list = grown;
+    list->list[list->n] = m->text;
+    return list->n++;
+}
+
 /* The position of a row's name; SIZE_MAX: memory is short. */
 static size_t name_of(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
                       struct report_page_names *names)
@@ -181,24 +212,67 @@ static size_t name_of(const struct analysis_hotspots *h, const struct analysis_h
     struct memory m;
     if (memory_open(&m) < 0)
         return SIZE_MAX;
+    putc('{', m.f);
     report_hotspot_json_name(m.f, h, row);
-    if (fclose(m.f) != 0) {
-        free(m.text);
+    putc('}', m.f);
+    return add_text(&names->rows, &m);
+}
+
+static size_t call_of(const struct analysis_hotspots *h, const struct analysis_call *call,
+                      struct report_page_names *names)
+{
+    char text[CALL_ROOM];
+    struct memory m;
+    if (memory_open(&m) < 0)
         return SIZE_MAX;
+    report_call_text(h, call, text, sizeof text);
+    report_json_string(m.f, text);
+    return add_text(&names->calls, &m);
+}
+
+/* The row's calls up to main that are shown, in preorder. Returns their number, at most MOST_CALLS + 1. */
+static size_t find_calls(const struct analysis_hotspots *h, const struct analysis_hotspot *row, double least,
+                         const struct analysis_call *found[MOST_CALLS])
+{
+    unsigned below = MOST_DEPTH; /* what is deeper is left out */
+    size_t n = 0;
+    for (size_t i = row->call; i < row->call + row->ncalls && n <= MOST_CALLS; i++) {
+        const struct analysis_call *call = &h->calls[i];
+        if (call->depth > below)
+            continue;
+        int is_shown = call->share >= least && call->depth < MOST_DEPTH;
+        below = is_shown && !report_call_is_main(call) ? MOST_DEPTH : call->depth;
+        if (is_shown && n < MOST_CALLS)
+            found[n] = call;
+        n += (size_t)is_shown;
     }
-    for (size_t i = 0; i < names->n; i++)
-        if (strcmp(names->list[i], m.text) == 0) {
+    return n;
+}
+
+/* The position of a row's tree of calls; SIZE_MAX: memory is short. */
+static size_t tree_of(const struct analysis_hotspots *h, const struct analysis_hotspot *row,
+                      struct report_page_names *names)
+{
+    const struct analysis_call *found[MOST_CALLS];
+    double least = LEAST_CALL;
+    struct memory m;
+    size_t n;
+    while ((n = find_calls(h, row, least, found)) > MOST_CALLS)
+        least *= 2;
+    if (memory_open(&m) < 0)
+        return SIZE_MAX;
+    putc('[', m.f);
+    for (size_t i = 0; i < n; i++) {
+        size_t call = call_of(h, found[i], names);
+        if (call == SIZE_MAX) {
+            fclose(m.f);
             free(m.text);
-            return i;
+            return SIZE_MAX;
         }
-    char **grown = reallocarray(names->list, names->n + 1, sizeof *grown);
-    if (!grown) {
-        free(m.text);
-        return SIZE_MAX;
+        fprintf(m.f, "%s%zu,%u,%.0f", i ? "," : "", call, found[i]->depth, 1000 * found[i]->share);
     }
-    names->list = grown;
-    names->list[names->n] = m.text;
-    return names->n++;
+    putc(']', m.f);
+    return add_text(&names->trees, &m);
 }
 
 int report_page_rows(FILE *json, const struct analysis_hotspots *h, size_t left_out,
@@ -219,22 +293,40 @@ int report_page_rows(FILE *json, const struct analysis_hotspots *h, size_t left_
             putc(',', json);
             put_short(json, values[k], 9); /* its percentage is rounded as that of the whole number */
         }
+        if (h->rows[i].ncalls > 0 && s->misses_share >= REPORT_CALLS_LEAST_ROW) {
+            size_t tree = tree_of(h, &h->rows[i], names);
+            if (tree == SIZE_MAX)
+                return -ENOMEM;
+            fprintf(json, ",%zu", tree);
+        }
         putc(']', json);
     }
     fputs("]}", json);
     return 0;
 }
 
-void report_page_names(FILE *json, struct report_page_names *names)
+static void put_list(FILE *json, struct report_page_list *list)
 {
     putc('[', json);
-    for (size_t i = 0; i < names->n; i++) {
-        fprintf(json, "%s{%s}", i ? ",\n" : "", names->list[i]);
-        free(names->list[i]);
+    for (size_t i = 0; i < list->n; i++) {
+        fprintf(json, "%s%s", i ? ",\n" : "", list->list[i]);
+        free(list->list[i]);
     }
     putc(']', json);
-    free(names->list);
-    *names = (struct report_page_names){0};
+    free(list->list);
+    *list = (struct report_page_list){0};
+}
+
+void report_page_names(FILE *json, struct report_page_names *names)
+{
+    fputs("{\"rows\": ", json);
+    put_list(json, &names->rows);
+    fputs(",\n\"calls\": ", json);
+    put_list(json, &names->calls);
+    fputs(",\n\"trees\": ", json);
+    put_list(json, &names->trees);
+    fprintf(json, ",\n\"least_row\": %g, \"least_call\": %g, \"most_calls\": %u, \"most_depth\": %u}",
+            REPORT_CALLS_LEAST_ROW, LEAST_CALL, MOST_CALLS, MOST_DEPTH);
 }
 
 void report_page_source(FILE *json, const char *name, const struct source *source, uint32_t first,

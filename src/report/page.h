@@ -41,17 +41,25 @@ int report_page_notes(FILE *json, const struct analysis_curve *curve);
 void report_page_measured(FILE *json, const struct analysis_pirate *pirate);
 /* {"sizes": [...], "columns": [{"phase": ..., "end_ns": ..., "miss_ratio": [...]}, ...]} */
 void report_page_grid(FILE *json, const struct analysis_grid *grid, const double *sizes);
-/* Names of rows of many tables, each written once. All 0 at first; cleared by report_page_names. */
-struct report_page_names {
-    char **list;
+/* What the rows of many tables have in common, each written once. All 0 at first; cleared by
+ * report_page_names. */
+struct report_page_list {
+    char **list; /* as JSON */
     size_t n;
 };
+struct report_page_names {
+    struct report_page_list rows, calls, trees;
+};
 /* {"mode": ..., "miss_ratio": ..., "rows_left_out": ..., "rows": [[name, misses_share, low, high, miss_ratio,
- * refs_share],
- * ...]}: name is a position among the names; low and high are null with too few samples. 0, or -ENOMEM. */
+ * refs_share, tree], ...]}: name is a position among the names; low and high are null with too few samples;
+ * tree is a position among the trees of calls, and missing if there is none. 0, or -ENOMEM. */
 int report_page_rows(FILE *json, const struct analysis_hotspots *h, size_t left_out,
                      struct report_page_names *names);
-/* [{"function": ..., "object": ...}, ...] */
+/*
+ * {"rows": [{"function": ..., "object": ...}, ...], "calls": ["f a.c:7", ...], "trees": [[call, depth, share,
+ * call, depth, share, ...], ...], ...}: a tree is in preorder, with what has called a call after it, one
+ * deeper; share is in thousandths of the row's misses. Trees are cut; the other members are the limits.
+ */
 void report_page_names(FILE *json, struct report_page_names *names);
 /* {"file": NAME, "first": FIRST, "changed": ..., "lines": [...]}: the lines from first to last that exist. */
 void report_page_source(FILE *json, const char *name, const struct source *source, uint32_t first,

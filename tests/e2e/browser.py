@@ -88,8 +88,10 @@ class Browser:
         return result["result"].get("value")
 
     def key(self, name):
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=KEYS[name])
+        text = {"Enter": "\r", " ": " "}.get(name)  # with it a key does what it does by default, such as to press a button
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code="Space" if name == " " else name, windowsVirtualKeyCode=KEYS[name],
+                      **({"text": text} if kind == "keyDown" else {}))
         self.settle()
 
     def settle(self):

@@ -12,9 +12,11 @@ def zigzag(n):
     return leb128(2 * n if n >= 0 else -2 * n - 1)
 
 
-def many_sites(path, n, name="a_function_of_a_large_program_"):
-    """A profile of full mode with a function, a line, and a variable for each of n instructions."""
-    db = make(path, "full", references=100 * n, cold=n, loads=100 * n, stores=0)
+def many_sites(path, n, name="a_function_of_a_large_program_", hot=0):
+    """A profile of full mode with a function, a line, and a variable for each of n instructions. The first `hot` have n first
+    touches more than the others, which have 1."""
+    refs, cold = 100 * n + hot * n, n + hot * n
+    db = make(path, "full", references=refs, cold=cold, loads=refs, stores=0)
     db.executescript("""
     CREATE TABLE image(id INTEGER PRIMARY KEY, path TEXT, build_id TEXT);
     CREATE TABLE frame(id INTEGER PRIMARY KEY, function TEXT, file TEXT, line INTEGER, guessed INTEGER, caller INTEGER);
@@ -27,16 +29,33 @@ def many_sites(path, n, name="a_function_of_a_large_program_"):
     INSERT INTO image VALUES(1, '/bin/many', '');""")
     blocks = counts = b""
     for i in range(1, n + 1):
+        more = n if i <= hot else 0
         db.execute("INSERT INTO frame VALUES(?,?,'/src/many.c',?,0,0)", (i, f"{name}{i}", i))
-        db.execute("INSERT INTO site VALUES(?,1,?,?,?,100,1)", (i, 16 * i, i, i))
-        db.execute("INSERT INTO object VALUES(?,'variable',?,'/bin/many',?,64,100,1)", (i, f"variable_{i}", 64 * i))
+        db.execute("INSERT INTO site VALUES(?,1,?,?,?,?,?)", (i, 16 * i, i, i, 100 + more, 1 + more))
+        db.execute("INSERT INTO object VALUES(?,'variable',?,'/bin/many',?,64,?,?)", (i, f"variable_{i}", 64 * i, 100 + more, 1 + more))
         blocks += leb128(1) + leb128(1) + zigzag(1)
-        entries = [(0, 66, i, 1), (0, 40, i, 1 + i % 50), (0, 131, i, 100)]
-        counts += zigzag(1) + leb128(100) + leb128(len(entries)) + b"".join(leb128(v) for e in entries for v in e)
+        entries = [(0, 66, i, 1 + more), (0, 40, i, 1 + i % 50), (0, 131, i, 100 + more)]
+        counts += zigzag(1) + leb128(100 + more) + leb128(len(entries)) + b"".join(leb128(v) for e in entries for v in e)
     db.execute("INSERT INTO block VALUES(1, ?)", (blocks,))
     db.execute("INSERT INTO burst_site VALUES(0, 1, ?)", (counts,))
     put(db, 0, "stack", {0: 99 * n})
     put(db, 0, "reuse", {0: 99 * n})
+    db.commit()
+    db.close()
+
+
+def many_calls(path, callers=25, depth=19):
+    """Adds call paths to a profile of many_sites: each site is reached by so many paths of so many calls; of its 100 first
+    touches, the first path has the larger part, and the others as many each. Paths have no calls in common."""
+    db = sqlite3.connect(path)
+    db.executescript("""
+    CREATE TABLE call_path(id INTEGER PRIMARY KEY, caller, image, offset, frame);
+    CREATE TABLE site_path(site, path, kind TEXT, lines, refs, PRIMARY KEY(site, path, kind, lines)) WITHOUT ROWID;""")
+    n = db.execute("SELECT max(id) FROM site").fetchone()[0]
+    for i in range(callers * depth):
+        db.execute("INSERT INTO call_path VALUES(?,?,1,?,?)", (i + 1, i if i % depth else None, 16 * i + 8, 1 + i % n))
+    for site in range(1, n + 1):
+        db.executemany("INSERT INTO site_path VALUES(?,?,'first',0,?)", [(site, depth * (i + 1), 3 if i else 103 - 3 * callers) for i in range(callers)])
     db.commit()
     db.close()
 
@@ -104,6 +123,7 @@ def open_and_use(b, path):
     b.call("Performance.enable", timeDomain="threadTicks")
     costs, steps = {}, {
         "open": lambda: b.open(path),
+        "calls of all rows": lambda: b.evaluate("document.querySelectorAll('#hotspots-table button[aria-expanded]').forEach(e => e.click())"),
         "another cache size": lambda: b.evaluate("(e => { e.value = 0; e.dispatchEvent(new Event('input')); })(document.getElementById('size'))"),
         "a phase": lambda: b.evaluate("document.querySelector('#phases button').click()"),
         "a name": lambda: b.evaluate("(e => { e.value = '1'; e.dispatchEvent(new Event('input')); })(document.getElementById('filter'))"),

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from browser import browser
-from page_help import HOSTILE, many_sites, many_windows, open_and_use
+from page_help import HOSTILE, many_calls, many_sites, many_windows, open_and_use
 from conftest import BURST, FULL, ROOT, build_target, TARGETS, run
 from test_cli import cachegram as command, full, burst, make, one_line, put  # noqa: F401 (fixtures)
 
@@ -394,6 +394,7 @@ def test_is_one_small_file(profile, with_source, chromium):
 def hostile(tmp_path):
     db = tmp_path / "hostile.db"
     many_sites(db, 2 * len(HOSTILE))
+    many_calls(db, 3)
     con = sqlite3.connect(db)
     con.execute("update run set value = ? where key = 'command'", (HOSTILE[1],))
     con.execute("insert or replace into run values('warning', ?)", (HOSTILE[0],))
@@ -423,6 +424,12 @@ def test_hostile_names(chromium, tmp_path):
     for raw, visible in (("\t", "␉"), ("\x1b", "␛"), ("\u202e", "⟨U+202E⟩"), ("\u2028", "⟨U+2028⟩")):
         assert raw not in names
         assert visible in names
+    for by in ("line", "function"):
+        chromium.evaluate(f"document.getElementById('by').value = '{by}'; document.getElementById('by').dispatchEvent(new Event('change'))")
+        chromium.evaluate("document.querySelectorAll('#hotspots-table button[aria-expanded=false]').forEach(e => e.click())")
+        calls = "\n".join(texts(chromium, "#hotspots-table .calls li"))
+        assert all(name in calls for name in (HOSTILE[0], HOSTILE[1], HOSTILE[2], "␉", "␛", "⟨U+202E⟩")) and "\x1b" not in calls
+    assert chromium.evaluate("window.hacked") is None and chromium.evaluate("document.images.length") == 0
     # What is over an area is an element, too.
     x, y = chromium.evaluate("(e => { e.scrollIntoView(); const r = e.getBoundingClientRect(); return [r.x + r.width / 3, r.y + r.height / 2]; })"
                              "(document.getElementById('treemap'))")
@@ -432,14 +439,96 @@ def test_hostile_names(chromium, tmp_path):
     assert chromium.complaints() == []
 
 
+@pytest.fixture(scope="module")
+def called(cachegram, tmp_path_factory):
+    """Functions that are reached by several paths; recorded in full."""
+    folder = tmp_path_factory.mktemp("called")
+    program = build_target(TARGETS / "call_graph.c", folder)
+    assert run([cachegram, "record", *FULL, "-o", folder / "calls.db", "--", program, "300"]).status == 0
+    return folder / "calls.db"
+
+
+def pruned(calls, depth=0):
+    """The calls of `hotspots --call-graph` that the page shows: from 2% of the row, up to 12 deep and to main."""
+    return [[f"{100 * call['share']:.1f}%", call["function"], pruned(call["callers"], depth + 1) if call["function"] != "main" else []]
+            for call in calls if call["share"] >= 0.02 and depth < 12]
+
+
+def opened_calls(b, button):
+    """The tree below the row of a button."""
+    return b.evaluate("""(() => {
+        const tree = list => [...list?.children ?? []].map(item => [item.querySelector('.number').textContent,
+            item.childNodes[1].textContent.trim(), tree(item.querySelector(':scope > ul'))]);
+        return tree(%s.closest('tr').nextElementSibling?.querySelector('ul.calls'));
+    })()""" % button)
+
+
+def names_only(tree):
+    return [[share, text.split(" ")[0], names_only(below)] for share, text, below in tree]
+
+
+def test_calls_of_a_row(called, chromium, tmp_path):
+    """A row opens, by a key or a click, and shows the calls of `hotspots --call-graph`."""
+    chromium.open(page(called, "--sizes", "32K,1M"))
+    choose = lambda by: chromium.evaluate(f"document.getElementById('by').value = '{by}'; document.getElementById('by').dispatchEvent(new Event('change'))")
+    button = lambda i: f"document.querySelectorAll('#hotspots-table button[aria-expanded]')[{i}]"
+    for by in ("function", "line", "function,object"):
+        choose(by)
+        result = command("hotspots", called, "--call-graph", "--by", by, "--format", "json", "--limit", "50")
+        expected = [(row["function"], pruned(row["calls"])) for row in json.loads(result.stdout)["rows"] if row.get("calls") and row["miss_share"] >= 0.01]
+        assert len(expected) >= 5
+        assert [text.split(" ")[0] for text in texts(chromium, "#hotspots-table button[aria-expanded]")] == [function for function, _ in expected]
+        for i, (function, tree) in enumerate(expected):
+            assert opened_calls(chromium, button(i)) == []
+            chromium.evaluate(f"{button(i)}.focus()")
+            chromium.key("Enter") if i % 2 else chromium.key(" ")
+            assert chromium.evaluate(f"{button(i)}.getAttribute('aria-expanded')") == "true"
+            found = opened_calls(chromium, button(i))
+            assert names_only(found) == tree, function
+            if function == "touch_paths":
+                assert [float(row[0][:-1]) for row in found] == pytest.approx([75, 25], abs=5) and found[0][1].startswith("often call_graph.c:")
+                assert found[0][2][0][1].startswith("main call_graph.c:") and found[0][2][0][2] == []
+    assert "less than 2%" in texts(chromium, "#calls-note")[0] and "on any data" in texts(chromium, "#calls-note")[0]
+    # What is open stays open for another size, and is closed by a click.
+    chromium.evaluate("document.getElementById('size').focus()")
+    chromium.key("Home")
+    x, y = chromium.evaluate(f"(r => [r.x + 20, r.y + r.height / 2])(({button(0)}.scrollIntoView(), {button(0)}).getBoundingClientRect())")
+    assert opened_calls(chromium, button(0))
+    chromium.mouse(x, y, "mouseMoved", "mousePressed", "mouseReleased")
+    assert opened_calls(chromium, button(0)) == [] and chromium.evaluate(f"{button(0)}.getAttribute('aria-expanded')") == "false"
+    choose("object")
+    assert texts(chromium, "#calls-note") == [""] and chromium.evaluate("document.querySelector('button[aria-expanded]')") is None
+    assert chromium.complaints() == []
+    # A profile without call paths has nothing to open.
+    with sqlite3.connect(shutil.copy(called, tmp_path / "none.db")) as con:
+        con.executescript("DELETE FROM call_path; DELETE FROM site_path")
+    chromium.open(page(tmp_path / "none.db"))
+    assert shown_rows(chromium) and texts(chromium, "#calls-note") == [""]
+    assert chromium.evaluate("document.querySelector('button[aria-expanded]')") is None
+
+
+def test_calls_of_a_phase(phased_bursts, chromium):
+    """Rows of a phase have the calls of the run."""
+    chromium.open(page(phased_bursts, "--sizes", "32K,1M"))
+    chromium.evaluate("document.getElementById('by').value = 'function'; document.getElementById('by').dispatchEvent(new Event('change'))")
+    button = "[...document.querySelectorAll('#hotspots-table button[aria-expanded]')].find(e => e.textContent.startsWith('in_order'))"
+    chromium.evaluate(f"{button}.click()")
+    of_run = opened_calls(chromium, button)
+    assert of_run
+    click(chromium, f"#phases button[data-phase='{phase_numbers(phased_bursts)[1]}']")
+    assert opened_calls(chromium, button) == of_run and "in the whole run" in texts(chromium, "#calls-note")[0]
+
+
 def test_large_profile(chromium, tmp_path, record_property):
     """10,000 windows; 5,000 instructions, each in a function of its own. What is drawn has a bound, whatever the profile
     holds, and the page says what it leaves out. The time that this takes is in docs/page.md, and decides nothing here."""
     db, small = tmp_path / "many.db", tmp_path / "few.db"
-    many_sites(db, 5000)
+    many_sites(db, 5000, hot=50)
     many_windows(db, 10000)
-    many_sites(small, 60)
+    many_sites(small, 60, hot=50)
     many_windows(small, 600)
+    many_calls(db)
+    many_calls(small)
     drawn = []
     for file in (small, db):
         out = page(file)
@@ -449,6 +538,11 @@ def test_large_profile(chromium, tmp_path, record_property):
         assert len(shown_rows(chromium)) == 50
         drawn.append(chromium.evaluate("document.getElementsByTagName('*').length"))
         assert chromium.evaluate("document.querySelectorAll('#treemap svg path').length") <= 6 * 50
+        if file == small:
+            # Of 25 paths of 19 calls, 12 calls of the only one with 4% or more: there would be too many with 2%.
+            click(chromium, "#hotspots-table button[aria-expanded]")
+            assert [text.split("%")[0] for text in texts(chromium, "#hotspots-table .calls .number")] == ["28.0"] * 12
+            click(chromium, "#hotspots-table button[aria-expanded]")
         grid = chromium.evaluate("JSON.parse(document.getElementById('data').textContent).timeline.grid.columns.length")
         assert grid == 300 and len(set(colors_of(chromium, 19))) >= 4
     # 83 times as many functions, 17 times as many windows: the same page.
