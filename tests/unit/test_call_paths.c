@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -334,6 +335,17 @@ static void copied_stack(void **state)
     assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
     turns(&t, NULL, 0, 3);
     CHECK(&t, 3, 0x20);
+    nmodules = 2; /* the callers of a signal handler */
+    snprintf(modules[1].path, sizeof modules[1].path, "/lib/libcachegram-agent.so");
+    modules[1].start = CODE + 0x20;
+    desc.burst = 3;
+    desc.stack_words = 10;
+    assert_int_equal(call_paths_buffer(t.paths, &desc, &copy), 0);
+    turns(&t, NULL, 0, 4);
+    check(&t, 4, NULL, 0);
+    nmodules = 1;
+    modules[1].start = CODE;
+    snprintf(modules[1].path, sizeof modules[1].path, "/nowhere/other");
     clear(&t);
 }
 

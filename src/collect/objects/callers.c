@@ -6,6 +6,7 @@
 #include "symbols/unwind.h"
 
 #define RULES 16384u /* a power of two */
+#define AGENT "libcachegram-agent"
 
 /* What is known of a return address, as long as no module is added. */
 struct rule {
@@ -40,12 +41,17 @@ void callers_free(struct callers *c)
     pages_sparse_free(c, sizeof(*c));
 }
 
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 static int is_library(const char *path)
 {
-    static const char *const names[] = {"libc.so",     "libc-2",      "libstdc++",
-                                        "libc++",      "ld-linux",    "libjemalloc",
-                                        "libtcmalloc", "libmimalloc", "libcachegram"};
-    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    static const char *const names[] = {"libc.so",     "libc-2",      "libstdc++",   "libc++", "ld-linux",
+                                        "libjemalloc", "libtcmalloc", "libmimalloc", AGENT};
+    const char *base = file_name(path);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(base, names[i], strlen(names[i])) == 0)
             return 1;
@@ -64,7 +70,8 @@ static void find_rule(struct callers *c, uint64_t address, uint32_t n, struct ru
         /* The call is what comes before the return address. */
         rule->place = (struct callers_place){.file = object_table_file(c->table, m.path),
                                              .offset = address - m.start + m.file_offset - 1,
-                                             .library = is_library(m.path)};
+                                             .library = is_library(m.path),
+                                             .agent = strncmp(file_name(m.path), AGENT, strlen(AGENT)) == 0};
         struct symbols_data *data = object_table_data(c->table, m.path);
         struct symbols_unwind *unwind = object_table_unwind(c->table, m.path);
         rule->known = data != NULL && unwind != NULL &&

@@ -39,6 +39,7 @@ struct callers_place {
     uint32_t file;   /* number in the table; UINT32_MAX: from no file */
     uint64_t offset; /* in the file, of the last byte of the call */
     int library;     /* in a library of C or C++, or an allocator: its caller is of more interest */
+    int agent;       /* in the agent, which calls signal handlers */
 };
 struct callers_place callers_place(struct callers *c, uint64_t address);
 

@@ -307,7 +307,8 @@ static void begin(struct call_paths *p, struct shadow *s, const struct wire_desc
     unsigned n = 0;
     while (n < COPIED) {
         frames[n + 1] = frames[n];
-        if (callers_next(p->callers, &stack, &frames[n + 1]) < 0)
+        if (callers_next(p->callers, &stack, &frames[n + 1]) < 0 ||
+            callers_place(p->callers, frames[n + 1].pc).agent)
             break;
         n++;
     }
