@@ -420,6 +420,62 @@ static void blocked_efault(void)
     }
 }
 
+enum { COROUTINES = 6 };
+static ucontext_t in_handler, in_coroutine[COROUTINES];
+static int running;
+
+static void switch_back(int sig)
+{
+    (void)sig;
+    swapcontext(&in_coroutine[running], &in_handler);
+}
+
+static void ping(int me)
+{
+    for (;;) {
+        churn();
+        if (me % 2)
+            raise(SIGQUIT);
+        else
+            switch_back(0);
+    }
+}
+
+/* Contexts that are made in a handler have its signal blocked, SIGSYS here; some are left from another
+ * handler. */
+static void switch_contexts(int sig)
+{
+    static char stacks[COROUTINES][1 << 16];
+    struct sigaction act = {.sa_handler = switch_back, .sa_flags = SA_NODEFER};
+    (void)sig;
+    CHECK(sigaction(SIGQUIT, &act, NULL) == 0);
+    for (int i = 0; i < COROUTINES; i++) {
+        CHECK(getcontext(&in_coroutine[i]) == 0);
+        in_coroutine[i].uc_stack.ss_sp = stacks[i];
+        in_coroutine[i].uc_stack.ss_size = sizeof stacks[i];
+        makecontext(&in_coroutine[i], (void (*)(void))ping, 1, i);
+    }
+    for (int i = 0; i < 300; i++) {
+        running = i % COROUTINES;
+        CHECK(swapcontext(&in_handler, &in_coroutine[running]) == 0);
+    }
+}
+
+static void *raise_sys(void *ignored)
+{
+    CHECK(raise(SIGSYS) == 0);
+    return ignored;
+}
+
+static void handler_contexts(void)
+{
+    struct sigaction act = {.sa_handler = switch_contexts};
+    pthread_t t;
+    CHECK(sigaction(SIGSYS, &act, NULL) == 0);
+    CHECK(pthread_create(&t, NULL, raise_sys, NULL) == 0);
+    CHECK(pthread_join(t, NULL) == 0);
+}
+
 /* A mapping that grows by accesses below it, which only works while the page above can be accessed. */
 static void grows_down(void)
 {
@@ -455,7 +511,8 @@ int main(int argc, char **argv)
                   {"edited-entries", edited_entries},
                   {"interrupted-maskers", interrupted_maskers},
                   {"blocked-efault", blocked_efault},
-                  {"grows-down", grows_down}};
+                  {"grows-down", grows_down},
+                  {"handler-contexts", handler_contexts}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -115,7 +115,10 @@ long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t
     ret = write_mask(args, before | (hides ? signals_hidden(t, before) : 0));
     if (!args[1])
         return ret;
-    *mask = signals_changed_mask(how, before, hides ? signals_effective(how, set) : set);
+    /* What is really blocked, as in the target's handler of such a signal, stays so: contexts that it saved
+     * there say the same, and may be restored where the agent does not see it. */
+    uint64_t effective = signals_effective(how, set) | (how == SIG_SETMASK ? before & set : 0);
+    *mask = signals_changed_mask(how, before, hides ? effective : set);
     if (hides)
         signals_note_mask(t, how, set, before);
     return ret;
