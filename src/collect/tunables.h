@@ -91,12 +91,13 @@
 /*
  * Call paths (reduce/call-paths.h). One touch in COLLECT_PATH_EVERY of those at a distance of 16 lines or
  * more is counted by path: 2 to 5% of a recording's CPU time (bzip2, perl, python3). In full mode, where that
- * took 8 to 24%, one in COLLECT_PATH_EVERY_FULL. At most so many paths, of a recording, and counts, at about
- * 20 bytes of the profile each; and stacks of a process that are known.
+ * took 8 to 24%, one in COLLECT_PATH_EVERY_FULL. At most so many paths, of a recording (ruby: 50000 when it
+ * has started, 110000 after 0.9 G references), and counts, at about 20 bytes of the profile each; and stacks
+ * of a process that are known.
  */
 #define COLLECT_PATH_EVERY 4u
 #define COLLECT_PATH_EVERY_FULL 64u
-#define COLLECT_PATH_NODES 65536u
+#define COLLECT_PATH_NODES 262144u
 #define COLLECT_PATH_COUNTS 65536u
 #define COLLECT_PATH_STACKS 256u
 /* Of so many recorded words in the mean, the first COLLECT_SHAPE_WORDS of a buffer are decoded to complete

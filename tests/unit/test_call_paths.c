@@ -220,6 +220,27 @@ static void only_what_counts(void **state)
     clear(&t);
 }
 
+/* When there is no space, a path is not taken for that of a caller. */
+static void too_many_paths(void **state)
+{
+    struct test t = make();
+    struct symbols_code code = {0};
+    (void)state;
+    begin(&t, 1, 1);
+    for (uint32_t i = 0; i < 1024; i++)
+        for (uint32_t k = 0; k < 300; k++) {
+            const struct decode_turn list[] = {CALL(1, 2 * i + 1), CALL(2, 0x1000 + 2 * k)};
+            call_paths_batch(t.paths, list, 2);
+            call_paths_touch(t.paths, SIZE_MAX, 1, SITE, 1, 8);
+            call_paths_batch_over(t.paths);
+        }
+    call_tree_describe(t.tree, &code);
+    assert_int_equal(code.npaths, 262144);
+    TURNS(&t, 2, CALL(1, 1), CALL(2, 0xf000));
+    check(&t, 2, NULL, 0);
+    clear(&t);
+}
+
 /* Another library where one was: each call is in the one that its code was in. */
 static void replaced_module(void **state)
 {
@@ -440,8 +461,8 @@ int main(void)
         cmocka_unit_test(threads),           cmocka_unit_test(unknown_code),
         cmocka_unit_test(copied_stack),      cmocka_unit_test(from_records),
         cmocka_unit_test(deep_recursion),    cmocka_unit_test(tree_recursion),
-        cmocka_unit_test(only_what_counts),  cmocka_unit_test(replaced_module),
-        cmocka_unit_test(near_stacks),
+        cmocka_unit_test(too_many_paths),    cmocka_unit_test(only_what_counts),
+        cmocka_unit_test(replaced_module),   cmocka_unit_test(near_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
