@@ -122,12 +122,15 @@ static int add_row(struct analysis_annotation *a, const struct target *target,
                                                           .line = frame->line,
                                                           .references = row->shares.references,
                                                           .misses = row->shares.misses,
+                                                          .stall = row->stall,
                                                           .recorded = row->shares.recorded};
     line->references += row->shares.references;
     line->misses += row->shares.misses;
+    line->stall += row->stall;
     line->recorded += row->shares.recorded;
     part->references += row->shares.references;
     part->misses += row->shares.misses;
+    part->stall += row->stall;
     return 0;
 }
 
@@ -287,6 +290,9 @@ int analysis_annotate(struct profile *p, const char *name, const struct analysis
     q.by = ANALYSIS_BY_INSN;
     if (code == 0)
         code = analysis_hotspots(p, name, &q, &a->insns, err);
+    a->with_stall = question->levels != NULL;
+    if (code == 0 && a->with_stall)
+        code = analysis_hotspots_stall(p, &q, question->levels, question->nlevels, &a->insns, err);
     if (code == 0 && question->what)
         code = add_asked(a, name, question->what, err);
     else if (code == 0 && (code = add_worst(a)) == 0 && a->n == 0)

@@ -6,19 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/hotspots.h"
+#include "analysis/hotspots-sizes.h"
 
 struct analysis_annotate_question {
     double size_bytes;
     /* A function, with or without its parameters; or a source file, with or without folders. NULL: the
      * functions with most of the misses. */
     const char *what;
+    const struct analysis_level *levels; /* of a machine, for what misses cost; NULL: not asked for */
+    size_t nlevels;
 };
 
-/* References are weighted sums, as in struct shares_result. */
+/* References are weighted sums, as in struct shares_result. `stall` is as in struct analysis_hotspot. */
 struct annotated_line {
     uint32_t line; /* 0: instructions without line */
-    double references, misses;
+    double references, misses, stall;
     uint64_t recorded;
     const struct profile_object *object; /* the data that most of the misses are of; NULL: not known */
     double object_misses;
@@ -27,7 +29,7 @@ struct annotated_line {
 struct annotated_insn {
     uint64_t offset; /* in the file of the code */
     uint32_t line;   /* 0: not known */
-    double references, misses;
+    double references, misses, stall;
     uint64_t recorded;
 };
 
@@ -40,12 +42,13 @@ struct annotated {
     size_t nlines;
     struct annotated_insn *insns; /* by offset */
     size_t ninsns;
-    double references, misses;
+    double references, misses, stall;
     const struct shares_result *whole; /* the function's, with interval; NULL: it is not a whole function */
 };
 
 struct analysis_annotation {
     struct analysis_hotspots insns, objects, functions;
+    int with_stall;          /* it was asked for */
     struct annotated *parts; /* those with most misses first */
     size_t n;
 };

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/sizes.h"
+#include "cli/levels.h"
 #include "cli/sources.h"
 #include "report/annotate.h"
 #include "symbols/disassemble.h"
@@ -20,11 +21,12 @@
 /* Instructions shown before and after one with references. */
 #define CONTEXT 6u
 
-enum { OPT_SIZE = 1, OPT_ASM };
+enum { OPT_SIZE = 1, OPT_ASM, OPT_MACHINE };
 
 static const struct option options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"asm", no_argument, NULL, OPT_ASM},
+    {"machine", required_argument, NULL, OPT_MACHINE},
     CLI_SOURCE_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     CLI_OUTPUT_OPTIONS,
@@ -40,18 +42,22 @@ static const char usage[] =
     "function counts at the line of the call.\n"
     "\n"
     "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
-    "  --asm                   instructions, too; needs the program as it was when it was "
-    "recorded\n" CLI_SOURCE_HELP CLI_OUTPUT_HELP "\n"
+    "  --asm                   instructions, too; needs the program as it was when it was recorded\n"
+    "  --machine NAME|FILE     also estimate each line's share of the time that misses cost on that machine, "
+    "as\n"
+    "                          'cachegram hotspots' does (cachegram machine --list, "
+    "--output)\n" CLI_SOURCE_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,misses_per_1000_refs,recorded_refs,text: a row for each line with references and, with --asm, "
     "for\n"
-    "each instruction (offset is not empty).\n";
+    "each instruction (offset is not empty). stall_share: only with --machine.\n";
 
 struct arguments {
     struct cli_output output;
     struct analysis_annotate_question question;
     const char *profile;
     int with_asm;
+    const char *machine; /* NULL: not given */
     struct cli_sources sources;
     time_t started; /* the recording; 0: not known */
 };
@@ -69,6 +75,9 @@ static int take_option(int opt, const char *value, struct arguments *a)
         return 0;
     case OPT_ASM:
         a->with_asm = 1;
+        return 0;
+    case OPT_MACHINE:
+        a->machine = value;
         return 0;
     default:
         return cli_source_option("annotate", opt, value, &a->sources);
@@ -307,14 +316,22 @@ int cmd_annotate(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-        if (opt != OPT_SIZE && opt != OPT_ASM && opt != CLI_OPT_SOURCE_DIR && opt != CLI_OPT_PREFIX_MAP)
+        if (opt != OPT_SIZE && opt != OPT_ASM && opt != OPT_MACHINE && opt != CLI_OPT_SOURCE_DIR &&
+            opt != CLI_OPT_PREFIX_MAP)
             return cli_misuse_option("annotate", opt, argv);
         if (take_option(opt, optarg, &a) != 0)
             return 2;
     }
     if (take_operands(argc, argv, &a) != 0)
         return 2;
-    int code = profile_open(a.profile, &p, &err);
+    struct cli_levels levels;
+    int code = a.machine ? cli_find_levels(a.machine, &levels, &err) : 0;
+    if (code == 0 && a.machine) {
+        a.question.levels = levels.list;
+        a.question.nlevels = levels.n;
+    }
+    if (code == 0)
+        code = profile_open(a.profile, &p, &err);
     if (code == 0) {
         a.started = cli_started(p);
         code = analysis_annotate(p, a.profile, &a.question, &annotation, &err);

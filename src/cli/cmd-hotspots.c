@@ -4,13 +4,11 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/hotspots-sizes.h"
 #include "base/sizes.h"
-#include "machine/machine.h"
+#include "cli/levels.h"
 #include "report/hotspots.h"
 
 #define DEFAULT_SIZE (1u << 20)
@@ -175,32 +173,6 @@ static int take_option(int opt, const char *value, struct arguments *a)
     }
 }
 
-/* The machine's caches, and the cycles that a miss in each costs. */
-static int find_levels(const char *name, struct analysis_level levels[MACHINE_LEVELS], size_t *n,
-                       struct error *err)
-{
-    struct machine *machine = malloc(sizeof *machine); /* large */
-    if (!machine)
-        return error_set(err, -ENOMEM, "out of memory");
-    int code = machine_find(name, machine, err);
-    *n = 0;
-    for (uint32_t l = 0; code == 0 && l < machine->levels; l++) {
-        const struct machine_level *next =
-            l + 1 < machine->levels ? &machine->level[l + 1] : &machine->memory;
-        double cycles = next->latency_cycles - machine->level[l].latency_cycles;
-        if (isnan(cycles))
-            code =
-                error_set(err, -EINVAL,
-                          "the description '%s' lacks latencies: 'cachegram machine --output FILE' measures "
-                          "them on this machine",
-                          name);
-        else
-            levels[(*n)++] = (struct analysis_level){(double)machine->level[l].size_bytes, fmax(cycles, 0)};
-    }
-    free(machine);
-    return code;
-}
-
 int cmd_hotspots(int argc, char **argv)
 {
     struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
@@ -237,15 +209,14 @@ int cmd_hotspots(int argc, char **argv)
     const char *file = cli_one_file("hotspots", argc, argv);
     if (!file)
         return 2;
-    struct analysis_level levels[MACHINE_LEVELS];
-    size_t nlevels = 0;
-    int code = a.machine ? find_levels(a.machine, levels, &nlevels, &err) : 0;
+    struct cli_levels levels;
+    int code = a.machine ? cli_find_levels(a.machine, &levels, &err) : 0;
     if (code == 0)
         code = profile_open(file, &p, &err);
     if (code == 0) {
         code = analysis_hotspots(p, file, &a.question, &hotspots, &err);
         if (code == 0 && a.machine &&
-            (code = analysis_hotspots_stall(p, &a.question, levels, nlevels, &hotspots, &err)) != 0)
+            (code = analysis_hotspots_stall(p, &a.question, levels.list, levels.n, &hotspots, &err)) != 0)
             analysis_hotspots_clear(&hotspots);
         /* Closed before printing: a pager that waits must not block a recording. */
         profile_close(p, 0, NULL);

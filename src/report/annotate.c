@@ -60,10 +60,13 @@ static const char *source_line(const struct report_part *p, uint32_t line)
 
 /* --- text --- */
 
-static void put_numbers(FILE *out, const struct analysis_annotation *a, double misses, double references)
+static void put_numbers(FILE *out, const struct analysis_annotation *a, double misses, double stall,
+                        double references)
 {
     double of_line = ratio(misses, references);
     fprintf(out, "%6.2f%%  ", 100 * share(misses, a->insns.total.misses));
+    if (a->with_stall)
+        fprintf(out, "%6.2f%%  ", 100 * stall);
     if (isnan(of_line))
         fprintf(out, "%10s  ", "-");
     else
@@ -71,7 +74,15 @@ static void put_numbers(FILE *out, const struct analysis_annotation *a, double m
     fprintf(out, "%6.2f%%", 100 * share(references, a->insns.total.references));
 }
 
-#define NO_NUMBERS "%7s  %10s  %7s", "", "", ""
+/* The columns of numbers, with their heads or empty. */
+static void put_words(FILE *out, const struct analysis_annotation *a, const char *misses, const char *stall,
+                      const char *miss_ratio, const char *references)
+{
+    fprintf(out, "%7s  ", misses);
+    if (a->with_stall)
+        fprintf(out, "%7s  ", stall);
+    fprintf(out, "%10s  %7s", miss_ratio, references);
+}
 
 /* Width of the column of data objects; 0: none is known. */
 static int objects_width(const struct annotated *part)
@@ -106,9 +117,9 @@ static void put_line(FILE *out, const struct analysis_annotation *a, const struc
 {
     const char *text = source_line(p, number);
     if (line && !p->ninsns)
-        put_numbers(out, a, line->misses, line->references);
+        put_numbers(out, a, line->misses, line->stall, line->references);
     else
-        fprintf(out, NO_NUMBERS);
+        put_words(out, a, "", "", "", "");
     if (objects_width(p->part))
         put_object(out, line, objects_width(p->part));
     if (number)
@@ -171,9 +182,9 @@ static void put_insns(FILE *out, const struct analysis_annotation *a, const stru
             put_line(out, a, p, insn->line, find_line(p->part, insn->line));
         line = insn->line;
         if (insn->counts)
-            put_numbers(out, a, insn->counts->misses, insn->counts->references);
+            put_numbers(out, a, insn->counts->misses, insn->counts->stall, insn->counts->references);
         else
-            fprintf(out, NO_NUMBERS);
+            put_words(out, a, "", "", "", "");
         fprintf(out, "  %*s%8" PRIx64 ":  ", objects_width(p->part) ? objects_width(p->part) + 2 : 0, "",
                 insn->address);
         report_plain(out, insn->text);
@@ -184,7 +195,7 @@ static void put_insns(FILE *out, const struct analysis_annotation *a, const stru
 static void put_offsets(FILE *out, const struct analysis_annotation *a, const struct annotated *part)
 {
     for (size_t i = 0; i < part->ninsns; i++) {
-        put_numbers(out, a, part->insns[i].misses, part->insns[i].references);
+        put_numbers(out, a, part->insns[i].misses, part->insns[i].stall, part->insns[i].references);
         fprintf(out, "  ");
         report_plain(out, base_name(part->image->path));
         fprintf(out, "+0x%" PRIx64 "\n", part->insns[i].offset);
@@ -248,7 +259,7 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
     for (size_t i = 0; i < n; i++) {
         const struct report_part *p = &parts[i];
         put_head(out, a, p);
-        fprintf(out, "%7s  %10s  %7s", "misses", "miss ratio", "refs");
+        put_words(out, a, "misses", "stall", "miss ratio", "refs");
         if (objects_width(p->part))
             fprintf(out, "  %-*s", objects_width(p->part), "data");
         fprintf(out, "  %5s\n", *p->part->file ? "line" : "place");
@@ -265,7 +276,7 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
 
 struct row {
     uint32_t line;
-    double references, misses;
+    double references, misses, stall;
     uint64_t recorded, offset;
     const struct profile_object *object;
     const char *text;
@@ -288,12 +299,12 @@ static void put_csv_row(FILE *out, const struct analysis_annotation *a, const st
         report_object_name(r->object, object, sizeof object);
     report_csv_plain(out, object);
     const double numbers[] = {share(r->references, all), a->insns.size_bytes, ratio(r->misses, r->references),
-                              share(r->misses, a->insns.total.misses)};
+                              share(r->misses, a->insns.total.misses), r->stall};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         putc(',', out);
         report_csv_number(out, numbers[i]);
     }
-    fputs(",,", out);
+    putc(',', out);
     report_csv_plain(out, part->image->path);
     putc(',', out);
     if (r->is_insn)
@@ -310,17 +321,23 @@ static struct row row_of_line(const struct report_part *p, const struct annotate
     return (struct row){.line = line->line,
                         .references = line->references,
                         .misses = line->misses,
+                        .stall = line->stall,
                         .recorded = line->recorded,
                         .object = line->misses > 0 ? line->object : NULL,
                         .text = source_line(p, line->line)};
 }
 
-static struct row row_of_insn(const struct report_insn *insn)
+static struct row row_of_insn(const struct analysis_annotation *a, const struct report_insn *insn)
 {
-    struct row row = {.line = insn->line, .offset = insn->offset, .text = insn->text, .is_insn = 1};
+    struct row row = {.line = insn->line,
+                      .stall = a->with_stall ? 0 : NAN,
+                      .offset = insn->offset,
+                      .text = insn->text,
+                      .is_insn = 1};
     if (insn->counts) {
         row.references = insn->counts->references;
         row.misses = insn->counts->misses;
+        row.stall = insn->counts->stall;
         row.recorded = insn->counts->recorded;
     }
     return row;
@@ -337,7 +354,7 @@ static void put_csv(FILE *out, const struct analysis_annotation *a, const struct
             put_csv_row(out, a, parts[i].part, &row);
         }
         for (size_t k = 0; k < parts[i].ninsns; k++) {
-            struct row row = row_of_insn(&parts[i].insns[k]);
+            struct row row = row_of_insn(a, &parts[i].insns[k]);
             put_csv_row(out, a, parts[i].part, &row);
         }
     }
@@ -371,6 +388,7 @@ static void put_json_row(FILE *out, const struct analysis_annotation *a, const s
     put_json_number(out, "refs_share", share(r->references, a->insns.total.references));
     put_json_number(out, "miss_ratio", ratio(r->misses, r->references));
     put_json_number(out, "miss_share", share(r->misses, a->insns.total.misses));
+    put_json_number(out, "stall_share", r->stall);
     fprintf(out, ", \"recorded_refs\": %" PRIu64, r->recorded);
     if (r->object) {
         report_object_name(r->object, object, sizeof object);
@@ -394,6 +412,7 @@ static void put_json_part(FILE *out, const struct analysis_annotation *a, const 
     put_json_number(out, "refs_share", share(part->references, a->insns.total.references));
     put_json_number(out, "miss_ratio", ratio(part->misses, part->references));
     put_json_number(out, "miss_share", share(part->misses, a->insns.total.misses));
+    put_json_number(out, "stall_share", part->stall);
     put_json_number(out, "miss_share_low", whole ? whole->share_low : NAN);
     put_json_number(out, "miss_share_high", whole ? whole->share_high : NAN);
     fputs(",\n     \"lines\": [", out);
@@ -404,7 +423,7 @@ static void put_json_part(FILE *out, const struct analysis_annotation *a, const 
     }
     fputs("],\n     \"instructions\": [", out);
     for (size_t i = 0; i < p->ninsns; i++) {
-        struct row row = row_of_insn(&p->insns[i]);
+        struct row row = row_of_insn(a, &p->insns[i]);
         fputs(i ? ",\n       " : "\n       ", out);
         put_json_row(out, a, &row);
     }

@@ -76,6 +76,41 @@ def test_lines_of_a_function(matrix, cachegram):
     assert sum(int(row["recorded_refs"]) for row in lines) == int(function["recorded_refs"])
 
 
+# Levels of 16K and 1M: a miss costs 9 and 190 cycles more than a hit.
+MACHINE = {"name": "two levels", "cpu": "", "source": "made up", "cores": 1, "line_bytes": 64,
+           "levels": [{"size_bytes": 16384, "latency_cycles": 4}, {"size_bytes": 1048576, "latency_cycles": 13}],
+           "memory": {"latency_cycles": 203}}
+
+
+def test_stall(matrix, cachegram, tmp_path):
+    """Each line's and instruction's share of what the misses of all levels cost, whatever --size is."""
+    _, db, _ = matrix
+    machine = tmp_path / "machine.json"
+    machine.write_text(json.dumps(MACHINE))
+    key = lambda row: (row["line"], row["offset"])
+    cost, all_cost = {}, 0
+    for size, cycles in (("16K", 9), ("1M", 190)):
+        total = run([cachegram, "hotspots", "--size", size, "--by", "module", "--format", "csv", db]).out.decode()
+        all_cost += cycles * sum(float(row["misses_per_1000_refs"]) for row in csv.DictReader(io.StringIO(total)))
+        for row in rows(cachegram, "--size", size, "--asm", db, "by_columns"):
+            cost[key(row)] = cost.get(key(row), 0) + float(row["misses_per_1000_refs"]) * cycles
+    found = rows(cachegram, "--asm", "--machine", machine, db, "by_columns")
+    assert len(found) == len(cost) and {row["offset"] != "" for row in found} == {True, False}
+    for row in found:
+        assert float(row["stall_share"]) == pytest.approx(cost[key(row)] / all_cost, abs=1e-6), row
+    part, = json.loads(annotate(cachegram, "--format", "json", "--machine", machine, db, "by_columns"))["parts"]
+    assert part["stall_share"] == pytest.approx(sum(line["stall_share"] for line in part["lines"])) and part["stall_share"] > 0.5
+    worst = max(found, key=lambda row: (row["offset"] == "", float(row["stall_share"])))
+    text = annotate(cachegram, "--machine", machine, db, "by_columns")
+    assert re.search(r"^ +misses +stall +miss ratio +refs ", text, re.M)
+    assert re.search(rf"^ +[0-9.]+% +{100 * float(worst['stall_share']):.2f}% .* {worst['line']}  ", text, re.M)
+    assert " stall " not in annotate(cachegram, db, "by_columns")
+    assert {row["stall_share"] for row in rows(cachegram, "--asm", db, "by_columns")} == {""}
+    machine.write_text(json.dumps({**MACHINE, "memory": {}}))
+    lacking = run([cachegram, "annotate", "--machine", machine, db])
+    assert lacking.status == 1 and b"lacks latencies" in lacking.err
+
+
 def test_text(matrix, cachegram):
     source, db, _ = matrix
     out = annotate(cachegram, db)
