@@ -309,7 +309,7 @@ static void print_summary(const struct collect_options *o, const struct collect_
         fprintf(stderr, "cachegram: nothing was recorded");
     else
         fprintf(stderr, "cachegram: %llu references", (unsigned long long)r->references);
-    if (!none && !o->full && r->full)
+    if (!none && !o->full && r->full && r->warning[0] == '\0')
         fputs(", all of them", stderr);
     if (!none && !r->full && r->full_references != 0)
         fprintf(stderr, ": the first %llu, the rest", (unsigned long long)r->full_references);

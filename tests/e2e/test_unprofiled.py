@@ -47,6 +47,14 @@ def test_unprofiled_command_is_reported_once(record, cachegram, spin):
     assert b"too short" not in run([cachegram, "mrc", db]).err
 
 
+def test_what_is_missing_is_not_all(cachegram, spin, tmp_path):
+    """By default a short run is recorded from its first reference to the last; here that is the shell's part only."""
+    result = run([cachegram, "record", "-o", tmp_path / "p.db", "--", "sh", "-c", "exec " + spin["static"]])
+    said = result.err + result.summary
+    assert b"is statically linked" in said and b" references, " in said, said
+    assert b"all of them" not in said
+
+
 @pytest.mark.parametrize("script", ["exec {micro}", "exec python3 -c '{threads}'"])
 def test_neither_perf_events_nor_timers(record, cachegram, built, spin, script):
     """Nothing was profiled, in however many threads: not a part of it."""
