@@ -11,6 +11,15 @@ const sides = { left: 60, right: 20 };
 const snap = at => Math.round(at * Math.max(devicePixelRatio, 1)) / Math.max(devicePixelRatio, 1);
 const seconds = ns => `${Number((ns / 1e9).toPrecision(4))} s`;
 
+const share = (i, columns) => `${(100 * i / columns).toFixed(0)}%`;
+
+/** What is said about a column, or about a size in it. */
+function cellLines({ columns, sizes }, i, k) {
+    const column = columns[i], phase = column.phase || "not known";
+    return [...k === null ? [`Phase ${phase}`] : [`Cache of ${sizeAbout(sizes[k])}: ${percent(column.miss_ratio[k])}`, `phase ${phase}`],
+        `${share(i, columns.length)} of the work, until ${seconds(column.end_ns)}`];
+}
+
 function options(data) {
     const c = colors(), { grid } = data.timeline, columns = grid.columns.length;
     const known = grid.columns.flatMap(column => column.miss_ratio).filter(v => v !== null);
@@ -20,7 +29,6 @@ function options(data) {
         if (value !== null)
             cells.push([i, k, value]);
     }));
-    const share = i => `${(100 * i / columns).toFixed(0)}%`;
     const rect = (params, api, low, high) => {
         const [x0, y0] = api.coord([api.value(0), low]), [x1, y1] = api.coord([api.value(0) + 1, high]);
         const area = params.coordSys, left = Math.max(x0, area.x), right = Math.min(x1, area.x + area.width);
@@ -29,7 +37,7 @@ function options(data) {
     };
     const axis = index => ({
         type: "value", gridIndex: index, min: 0, max: columns, axisLine: { lineStyle: { color: c.dim } }, splitLine: { show: false },
-        axisLabel: { show: index === 1, color: c.text, formatter: v => share(v) }, axisTick: { show: index === 1 },
+        axisLabel: { show: index === 1, color: c.text, formatter: v => share(v, columns) }, axisTick: { show: index === 1 },
         ...index === 1 ? { name: "share of the run's work", nameLocation: "middle", nameGap: 26, nameTextStyle: { color: c.text } } : {},
     });
     return {
@@ -40,17 +48,10 @@ function options(data) {
             type: "value", gridIndex: 1, min: 0, max: grid.sizes.length, interval: 4, splitLine: { show: false }, name: "", axisLine: { lineStyle: { color: c.dim } },
             axisLabel: { color: c.text, formatter: v => grid.sizes[v] ? sizeAbout(grid.sizes[v]) : "" },
         }],
-        dataZoom: [{ type: "slider", xAxisIndex: [0, 1], bottom: 10, height: 22, textStyle: { color: c.text }, labelFormatter: v => share(v), filterMode: "none" },
+        dataZoom: [{ type: "slider", xAxisIndex: [0, 1], bottom: 10, height: 22, textStyle: { color: c.text }, labelFormatter: v => share(v, columns), filterMode: "none" },
             { type: "inside", xAxisIndex: [0, 1], zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, filterMode: "none" }],
         tooltip: {
-            ...tip(c), formatter: item => {
-                const column = grid.columns[item.value[0]];
-                const lines = [item.seriesIndex === 0 ? `Phase ${column.phase || "not known"}` : `Cache of ${sizeAbout(grid.sizes[item.value[1]])}: ${percent(item.value[2])}`];
-                if (item.seriesIndex === 1)
-                    lines.push(`phase ${column.phase || "not known"}`);
-                lines.push(`${share(item.value[0])} of the work, until ${seconds(column.end_ns)}`);
-                return tipLines(...lines);
-            },
+            ...tip(c), formatter: item => tipLines(...cellLines(grid, item.value[0], item.seriesIndex === 0 ? null : item.value[1])),
         },
         series: [{
             type: "custom", progressive: 0, xAxisIndex: 0, yAxisIndex: 0, data: grid.columns.map((column, i) => [i, column.phase]), encode: { x: 0 },
@@ -101,7 +102,8 @@ export function timeSection(data) {
         return null;
     const { grid, phases } = data.timeline;
     const most = Math.max(...grid.columns.flatMap(column => column.miss_ratio).filter(v => v !== null), 0);
-    const box = el("div", { class: "chart time", id: "heatmap", role: "img", "aria-label": "Miss ratio by time and cache size; the phases are in the table below, too." });
+    const box = el("div", { class: "chart time", id: "heatmap", tabindex: "0", role: "img", "aria-label": "Miss ratio by time and cache size. The arrow keys read the values, plus and minus zoom, Enter chooses the phase; the phases are in the table below, too." });
+    const status = el("div", { class: "status", "aria-live": "polite", id: "heatmap-status" });
     const all = phases.phases.reduce((sum, p) => sum + p.refs, 0);
     let chosen = null, drawn;
     const fade = () => veil(box, drawn.instance, grid.columns, chosen);
@@ -112,13 +114,40 @@ export function timeSection(data) {
         fade();
         document.dispatchEvent(new CustomEvent("phase", { detail: phases.phases.find(p => p.phase === chosen && chosen !== null) ?? null }));
     };
+    let at = [-1, 0]; // column and size that the keys have reached
+    const zoom = factor => {
+        const { start, end } = drawn.instance.getOption().dataZoom[0], width = Math.min((end - start) * factor, 100);
+        const first = Math.min(Math.max(100 * (Math.max(at[0], 0) + 0.5) / grid.columns.length - width / 2, 0), 100 - width);
+        drawn.instance.dispatchAction({ type: "dataZoom", start: first, end: first + width });
+    };
+    const move = (i, k) => {
+        at = [Math.min(Math.max(i, 0), grid.columns.length - 1), Math.min(Math.max(k, 0), grid.sizes.length - 1)];
+        status.textContent = cellLines(grid, ...at).join("; ");
+        // Cells whose value is not known are not drawn.
+        const before = grid.columns.slice(0, at[0]).reduce((n, column) => n + column.miss_ratio.filter(v => v !== null).length, 0);
+        if (grid.columns[at[0]].miss_ratio[at[1]] !== null)
+            drawn.instance.dispatchAction({ type: "showTip", seriesIndex: 1, dataIndex: before + grid.columns[at[0]].miss_ratio.slice(0, at[1]).filter(v => v !== null).length });
+        else
+            drawn.instance.dispatchAction({ type: "hideTip" });
+    };
+    box.addEventListener("keydown", e => {
+        const [i, k] = at, act = {
+            ArrowLeft: () => move(i - 1, k), ArrowRight: () => move(i + 1, k), ArrowUp: () => move(i, k + 1), ArrowDown: () => move(i, k - 1),
+            Home: () => move(0, k), End: () => move(grid.columns.length - 1, k), "+": () => zoom(0.5), "-": () => zoom(2),
+            Enter: () => i >= 0 && choose(grid.columns[i].phase), Escape: () => drawn.instance.dispatchAction({ type: "hideTip" }),
+        }[e.key];
+        if (act) {
+            e.preventDefault();
+            act();
+        }
+    });
     const shown = [1 << 15, 1 << 18, 1 << 20, 1 << 23].map(bytes => phases.sizes.indexOf(bytes)).filter(k => k >= 0);
     const body = el("tbody", {}, ...[...phases.phases].sort((a, b) => b.refs - a.refs).slice(0, 20).map(p => el("tr", {},
         el("td", {}, el("button", { type: "button", "data-phase": p.phase, "aria-pressed": "false", style: `border-left: 0.8rem solid ${phaseColor(p.phase)}`, onclick: () => choose(p.phase) }, p.phase ? `phase ${p.phase}` : "not known")),
         el("td", { class: "number" }, all > 0 ? percent(p.refs / all, 2) : ""), el("td", { class: "number" }, String(p.windows)),
         ...shown.map(k => el("td", { class: "number", "data-phase": p.phase, "data-size": phases.sizes[k] }, percent(p.miss_ratio[k]))))));
     const element = el("section", { id: "time", "aria-label": "Over time" }, el("h2", {}, "Over time: miss ratio and phases"),
-        el("figure", {}, box, el("figcaption", {}, `Colour: miss ratio, from dark (0%) to bright (${percent(most, 1)}). Above: the phases. A click on a phase, here or in the table, shows its curve above and its hotspots below; the bar at the bottom zooms.`)),
+        el("figure", {}, box, el("figcaption", {}, `Colour: miss ratio, from dark (0%) to bright (${percent(most, 1)}). Above: the phases. A click on a phase, here or in the table, shows its curve above and its hotspots below; the bar at the bottom zooms.`)), status,
         el("div", { class: "scroll" }, el("table", { id: "phases" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "phase"),
             ...["references", "windows", ...shown.map(k => sizeAbout(phases.sizes[k]))].map(t => el("th", { scope: "col", class: "number" }, t)))), body)));
     return {

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 LIMIT = float(os.environ.get("CACHEGRAM_TEST_TIMEOUT", "120"))
-KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35, "Escape": 27, "Tab": 9, "Enter": 13, " ": 32}
+KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35, "Escape": 27, "Tab": 9, "Enter": 13, " ": 32, "ArrowUp": 38, "ArrowDown": 40, "+": 187, "-": 189}
 
 
 class Browser:

@@ -239,6 +239,35 @@ def test_over_time(phased, chromium):
     assert chromium.complaints() == []
 
 
+def test_heatmap_by_keyboard(phased, chromium):
+    """The arrow keys read each value, Enter chooses the phase, plus and minus zoom."""
+    chromium.open(page(phased, "--sizes", "32K,1M"))
+    grid = chromium.evaluate("JSON.parse(document.getElementById('data').textContent).timeline.grid")
+    chromium.evaluate("document.getElementById('heatmap').focus()")
+    i, k, last = 0, 0, len(grid["columns"]) - 1
+    for key, di, dk in (("Home", -last, 0), ("ArrowUp", 0, 1), ("ArrowUp", 0, 1), ("ArrowRight", 1, 0), ("End", last, 0), ("ArrowRight", 1, 0), ("ArrowDown", 0, -1), ("ArrowLeft", -1, 0)):
+        chromium.key(key)
+        i, k = min(max(i + di, 0), last), k + dk
+        column = grid["columns"][i]
+        words = texts(chromium, "#heatmap-status")[0].split("; ")
+        value = "–" if column["miss_ratio"][k] is None else f"{100 * column['miss_ratio'][k]:.3f}%"
+        assert words[0].startswith("Cache of ") and words[0].endswith(f": {value}") and words[1] == f"phase {column['phase'] or 'not known'}", (key, words)
+        if column["miss_ratio"][k] is not None:
+            assert texts(chromium, "#heatmap .tip strong") == [words[0]]
+    assert (i, k) == (last - 1, 1)
+    chromium.key("Enter")
+    assert texts(chromium, "#phases button[aria-pressed=true]") == [words[1]]
+    chromium.key("Enter")
+    assert texts(chromium, "#phases button[aria-pressed=true]") == []
+    whole = colors_of(chromium, 19)
+    for _ in range(4):
+        chromium.key("+")
+    assert len(colors_of(chromium, 19)) < len(whole)
+    for _ in range(5):
+        chromium.key("-")
+    assert colors_of(chromium, 19) == whole and chromium.complaints() == []
+
+
 @pytest.fixture(scope="module")
 def phased_bursts(cachegram, tmp_path_factory):
     """The same, sampled."""
