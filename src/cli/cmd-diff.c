@@ -235,9 +235,10 @@ static int check_conditions(const struct arguments *a, const struct analysis_cur
                     c->text);
             status = status ? status : 1;
         } else if (is_beyond(c, value) && (!c->of_change || changes[k].significant)) {
-            fprintf(stderr, "cachegram: diff: '%s' holds: %s %+.3f%s\n", c->text,
-                    c->of_change ? "the change is" : "the miss ratio is", 100 * value,
-                    c->of_change ? " points" : "%");
+            fprintf(stderr,
+                    c->of_change ? "cachegram: diff: '%s' holds: the change is %+.3f points\n"
+                                 : "cachegram: diff: '%s' holds: the miss ratio is %.3f%%\n",
+                    c->text, 100 * value);
             status = STATUS_CONDITION;
         }
     }

@@ -97,6 +97,9 @@ def test_condition_decides_the_status(full, better, condition, status):
     result = cachegram("diff", "--sizes", "1K", "--fail-if", condition, full, better)
     assert result.returncode == status and result.stdout
     assert (f"'{condition}' holds" in result.stderr) == (status == 3)
+    # Only a change has a sign.
+    assert ("the change is -20.000 points" in result.stderr) == (status == 3 and "-" in condition)
+    assert ("the miss ratio is +" in result.stderr) is False and ("the miss ratio is " in result.stderr) == (status == 3 and "-" not in condition)
 
 
 def test_condition_without_samples(burst):
