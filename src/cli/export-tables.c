@@ -84,38 +84,46 @@ static int put_phases(FILE *out, const struct source *s, struct error *err)
     return put_time(out, s, 1, err);
 }
 
-static int put_hotspots(FILE *out, const struct source *s, const char *by, struct error *err)
+static int put_hotspots(FILE *out, const struct source *s, const char *by, int calls, struct error *err)
 {
-    struct analysis_hotspots_question question = {.size_bytes = s->size_bytes};
+    struct analysis_hotspots_question question = {.size_bytes = s->size_bytes, .calls = calls};
     struct analysis_hotspots hotspots;
     if (cli_by_option("export", by, &question) != 0)
         return error_set(err, -EIO, "no such table");
     int code = analysis_hotspots(s->p, s->name, &question, &hotspots, err);
     if (code != 0)
         return code;
-    report_hotspots(out, &hotspots, 0, REPORT_CSV);
+    if (calls && hotspots.ncalls == 0)
+        code = error_set(err, -ENODATA, "the profile '%s' holds no call paths", s->name);
+    else
+        report_hotspots(out, &hotspots, 0, REPORT_CSV);
     analysis_hotspots_clear(&hotspots);
-    return 0;
+    return code;
 }
 
 static int put_functions(FILE *out, const struct source *s, struct error *err)
 {
-    return put_hotspots(out, s, "function", err);
+    return put_hotspots(out, s, "function", 0, err);
+}
+
+static int put_calls(FILE *out, const struct source *s, struct error *err)
+{
+    return put_hotspots(out, s, "function", 1, err);
 }
 
 static int put_lines(FILE *out, const struct source *s, struct error *err)
 {
-    return put_hotspots(out, s, "line", err);
+    return put_hotspots(out, s, "line", 0, err);
 }
 
 static int put_objects(FILE *out, const struct source *s, struct error *err)
 {
-    return put_hotspots(out, s, "object", err);
+    return put_hotspots(out, s, "object", 0, err);
 }
 
 static int put_pairs(FILE *out, const struct source *s, struct error *err)
 {
-    return put_hotspots(out, s, "function,object", err);
+    return put_hotspots(out, s, "function,object", 0, err);
 }
 
 static int put_causes(FILE *out, const struct source *s, struct error *err)
@@ -181,6 +189,7 @@ static const struct {
     {"hotspots-line", "likewise, by line", put_lines},
     {"hotspots-object", "likewise, by data object", put_objects},
     {"hotspots-function-object", "likewise, by function,object", put_pairs},
+    {"hotspots-calls", "likewise, by function, with --call-graph", put_calls},
     {"causes", "as causes, at --size", put_causes},
     {"false-sharing", "data that threads share falsely, most first", put_sharing},
     {"conflicts", "data with conflicts within sets, most first", put_conflicts},

@@ -143,6 +143,7 @@ def test_tables(profile, cachegram, tmp_path):
     as_printed = {"run": ["report"], "curve": ["mrc"], "curve-random": ["mrc", "--model", "random"],
                   "timeline": ["timeline", "--sizes", sizes], "phases": ["phases", "--sizes", sizes],
                   **{f"hotspots-{by.replace(',', '-')}": ["hotspots", "--by", by, "--size", "32K"] for by in ("function", "line", "object", "function,object")},
+                  "hotspots-calls": ["hotspots", "--call-graph", "--size", "32K"],
                   "causes": ["causes", "--size", "32K"]}
     for table, arguments in as_printed.items():
         printed = command(*arguments, "--format", "csv", profile)
@@ -152,7 +153,7 @@ def test_tables(profile, cachegram, tmp_path):
             continue
         assert (folder / f"{table}.csv").read_text() == printed.stdout, table
         assert command("export", "--to", "csv", "--table", table, "--size", "32K", profile).stdout == printed.stdout
-    assert not (folder / "pirate.csv").exists() and {"run", "curve", "hotspots-line"} <= {file.stem for file in folder.iterdir()}
+    assert not (folder / "pirate.csv").exists() and {"run", "curve", "hotspots-line", "hotspots-calls"} <= {file.stem for file in folder.iterdir()}
     # The folder is of one profile.
     before = {file: file.read_text() for file in folder.iterdir()}
     assert "exists" in one_line(command("export", "--to", "csv", "-o", folder, profile), 1)
