@@ -81,25 +81,28 @@ function curvesSection(diff) {
 }
 
 function functionsSection(diff) {
-    const some = diff.functions.filter(f => f);
-    if (!some.length)
+    const kinds = [["function", "functions"], ["data object", "objects"]].filter(([, key]) => diff[key].some(t => t));
+    if (!kinds.length)
         return diff.no_functions ? { element: el("section", {}, el("h2", {}, "Functions"), el("p", {}, "No functions: ", shown(diff.no_functions))) } : null;
     const size = el("input", { type: "range", id: "size", min: 0, max: diff.sizes.length - 1, step: 1, value: Math.min(2, diff.sizes.length - 1) });
     const sizeShown = el("output", { for: "size", id: "size-text" }), body = el("div", {}), more = el("p", { class: "dim" });
     const number = value => value === null ? "\u2013" : value.toFixed(3), signed = value => value === null ? "\u2013" : (value >= 0 ? "+" : "\u2212") + Math.abs(value).toFixed(3);
-    const name = row => row.function === undefined ? "all" : shown(row.function || "[no names]") + (row.module ? ` (${shown(row.module.slice(row.module.lastIndexOf("/") + 1))})` : "");
+    const by = el("select", { id: "by" }, ...kinds.map(([title, key]) => el("option", { value: key }, title)));
+    const name = row => row.object !== undefined ? shown(row.object) : row.function === undefined ? "all" : shown(row.function || "[no names]") + (row.module ? ` (${shown(row.module.slice(row.module.lastIndexOf("/") + 1))})` : "");
     const columns = [["before", true, r => number(r.before)], ["after", true, r => number(r.after)], ["change", true, r => signed(r.delta)],
-        ["low to high", true, r => range(r, signed)], ["", false, verdict], ["function", false, name]];
+        ["low to high", true, r => range(r, signed)], ["", false, verdict]];
     const fill = () => {
-        const found = diff.functions[size.value];
+        const found = diff[by.value][size.value], [title] = kinds.find(([, key]) => key === by.value);
         sizeShown.textContent = sizeText(diff.sizes[size.value]);
         size.setAttribute("aria-valuetext", sizeShown.textContent);
-        body.replaceChildren(...found ? [table("functions", `Misses per 1000 references of the whole program, in an LRU cache of ${sizeShown.textContent}; the largest changes first.`, columns, [found.table.total, ...found.table.functions])] : []);
-        more.textContent = found?.left_out ? `${found.left_out} more that changed less are not on this page: cachegram diff --by function --size ${sizeShown.textContent} --limit 0` : "";
+        body.replaceChildren(...found ? [table(by.value, `Misses per 1000 references of the whole program, in an LRU cache of ${sizeShown.textContent}; the largest changes first.`, [...columns, [title, false, name]], [found.table.total, ...found.table[by.value]])] : []);
+        more.textContent = found?.left_out ? `${found.left_out} more that changed less are not on this page: cachegram diff --by ${by.value.slice(0, -1)} --size ${sizeShown.textContent} --limit 0` : "";
     };
     size.addEventListener("input", fill);
+    by.addEventListener("change", fill);
     fill();
-    return { element: el("section", { id: "hotspots", "aria-label": "Functions" }, el("h2", {}, "Functions: where the misses went"), el("div", { class: "tools" }, el("label", {}, "cache size", size, sizeShown)), body, more) };
+    return { element: el("section", { id: "hotspots", "aria-label": "Functions and data" }, el("h2", {}, "Functions and data: where the misses went"),
+        el("div", { class: "tools" }, el("label", {}, "cache size", size, sizeShown), el("label", {}, "by", by)), body, more) };
 }
 
 function phasesSection(diff) {

@@ -27,14 +27,35 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static const char *function_of(const struct analysis_hotspot *row)
+static const char *name_of(const struct analysis_hotspot *row)
 {
-    return row->outer ? row->outer->function : "";
+    return row->object ? row->object->name : row->outer ? row->outer->function : "";
 }
 
 static const char *module_of(const struct analysis_hotspot *row)
 {
-    return row->image ? row->image->path : "";
+    return row->object ? row->object->module : row->image ? row->image->path : "";
+}
+
+/* Length of the name of a block without ":LINE" at its end. */
+static size_t length_without_line(const char *name)
+{
+    size_t n = strlen(name), digits = n;
+    while (digits > 0 && strchr("~0123456789", name[digits - 1]))
+        digits--;
+    return digits > 0 && digits < n && name[digits - 1] == ':' ? digits - 1 : n;
+}
+
+/* loosely: blocks without lines only. */
+static int is_same_name(const struct analysis_hotspot *a, const struct analysis_hotspot *b, int loosely)
+{
+    if (!a->object != !b->object || (a->object && a->object->kind != b->object->kind))
+        return 0;
+    if (!loosely)
+        return strcmp(name_of(a), name_of(b)) == 0;
+    size_t n = length_without_line(name_of(a));
+    return a->object && a->object->kind == PROFILE_OBJECT_BLOCK && n == length_without_line(name_of(b)) &&
+           strncmp(name_of(a), name_of(b), n) == 0;
 }
 
 static int is_same_module(const struct analysis_hotspot *a, const struct analysis_hotspot *b)
@@ -51,14 +72,14 @@ static int is_renamed(const struct analysis_hotspot *row, const struct analysis_
     return 1;
 }
 
-/* The row of `after` for the same function; after->n: none. */
-static size_t find_function(const struct analysis_hotspot *row, const struct analysis_hotspots *after,
-                            const char *paired, const char *renamed, int row_renamed)
+/* The row of `after` for the same function or object; after->n: none. */
+static size_t find_same(const struct analysis_hotspot *row, const struct analysis_hotspots *after,
+                        const char *paired, const char *renamed, int row_renamed, int loosely)
 {
     size_t k = 0;
     for (; k < after->n; k++) {
         const struct analysis_hotspot *other = &after->rows[k];
-        if (!paired[k] && row->rest == other->rest && strcmp(function_of(row), function_of(other)) == 0 &&
+        if (!paired[k] && row->rest == other->rest && is_same_name(row, other, loosely) &&
             (is_same_module(row, other) || (row_renamed && renamed[k])))
             break;
     }
@@ -99,30 +120,40 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
     changes->n = 0;
     changes->rows = calloc(before->n + after->n + 1, sizeof *changes->rows);
     char *paired = calloc(after->n + 1, 1), *renamed = calloc(after->n + 1, 1);
-    if (!changes->rows || !paired || !renamed) {
+    size_t *pairs = calloc(before->n + 1, sizeof *pairs);
+    if (!changes->rows || !paired || !renamed || !pairs) {
         free(changes->rows);
         free(paired);
         free(renamed);
+        free(pairs);
         return error_set(err, -ENOMEM, "out of memory");
     }
     for (size_t k = 0; k < after->n; k++)
         renamed[k] = (char)is_renamed(&after->rows[k], before);
+    for (int loosely = 0; loosely < 2; loosely++)
+        for (size_t i = 0; i < before->n; i++) {
+            const struct analysis_hotspot *row = &before->rows[i];
+            if (loosely && pairs[i] < after->n)
+                continue;
+            pairs[i] = find_same(row, after, paired, renamed, is_renamed(row, after), loosely);
+            paired[pairs[i]] = 1;
+        }
     for (size_t i = 0; i < before->n; i++) {
-        size_t k =
-            find_function(&before->rows[i], after, paired, renamed, is_renamed(&before->rows[i], after));
-        from = misses_of(before, &before->rows[i].shares);
-        to = misses_of(after, k < after->n ? &after->rows[k].shares : NULL);
-        paired[k] = 1;
+        const struct analysis_hotspot *row = &before->rows[i];
+        from = misses_of(before, &row->shares);
+        to = misses_of(after, pairs[i] < after->n ? &after->rows[pairs[i]].shares : NULL);
         changes->rows[changes->n++] = (struct analysis_function_change){
-            function_of(&before->rows[i]), module_of(&before->rows[i]), analysis_change_of(&from, &to)};
+            name_of(row), module_of(row), row->object, analysis_change_of(&from, &to)};
     }
     for (size_t k = 0; k < after->n; k++)
         if (!paired[k]) {
             from = misses_of(before, NULL);
             to = misses_of(after, &after->rows[k].shares);
-            changes->rows[changes->n++] = (struct analysis_function_change){
-                function_of(&after->rows[k]), module_of(&after->rows[k]), analysis_change_of(&from, &to)};
+            changes->rows[changes->n++] =
+                (struct analysis_function_change){name_of(&after->rows[k]), module_of(&after->rows[k]),
+                                                  after->rows[k].object, analysis_change_of(&from, &to)};
         }
+    free(pairs);
     free(paired);
     free(renamed);
     qsort(changes->rows, changes->n, sizeof *changes->rows, by_change);

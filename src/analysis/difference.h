@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * difference.h - what changed between two profiles of a program: miss ratios by cache size, and misses by
- * function. Both profiles are taken as independent; a change is significant if its 95% interval, from the
- * intervals of the two values, does not contain 0.
+ * function or data object. Both profiles are taken as independent; a change is significant if its 95%
+ * interval, from the intervals of the two values, does not contain 0.
  */
 #ifndef CACHEGRAM_ANALYSIS_DIFFERENCE_H
 #define CACHEGRAM_ANALYSIS_DIFFERENCE_H
@@ -22,10 +22,11 @@ struct analysis_change {
 /* The change between two values with intervals; of points that are unknown, low and high are bounds. */
 struct analysis_change analysis_change_of(const struct curve_point *before, const struct curve_point *after);
 
-/* A function's misses per 1000 references of the whole program. */
+/* Misses of a function, or of a data object, per 1000 references of the whole program. */
 struct analysis_function_change {
-    const char *function; /* "": the module's code has no names */
-    const char *module;   /* path; "": unknown */
+    const char *function;                /* "": the module's code has no names; of an object: its name */
+    const char *module;                  /* path; "": unknown */
+    const struct profile_object *object; /* NULL: of a function, or not known */
     struct analysis_change misses;
 };
 
@@ -36,9 +37,11 @@ struct analysis_function_changes {
 };
 
 /*
- * Pairs the functions of two profiles (ANALYSIS_BY_FUNCTION) by their names and the base names of their
- * modules; modules that only one profile has count as one that was renamed. A function that one of them lacks
- * has no misses there. 0, or -ENOMEM with err; the caller frees rows.
+ * Pairs the functions of two profiles (ANALYSIS_BY_FUNCTION), or their data objects (ANALYSIS_BY_NOTHING), by
+ * their names and the base names of their modules; modules that only one profile has count as one that was
+ * renamed. Blocks for which there is no such pair are paired without the lines of their allocations, which
+ * move when the source is changed. What one of the profiles lacks has no misses there. 0, or -ENOMEM with
+ * err; the caller frees rows.
  */
 int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
                               struct analysis_function_changes *changes, struct error *err);

@@ -44,21 +44,23 @@ static const char usage[] =
     "whether that is significant: whether the 95% interval of the change does not contain 0.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
-    "  --by function|phase     instead: misses per 1000 references by function, at one cache size; or the\n"
-    "                          phases of both, paired by their code, by cache size (default\n"
+    "  --by function|object|phase\n"
+    "                          instead: misses per 1000 references by function or data object, at one cache\n"
+    "                          size; or the phases of both, paired by their code, by cache size (default\n"
     "                          " PHASE_SIZES ")\n"
-    "  --size SIZE             with --by function: that size (default 1M)\n"
-    "  --limit N               with --by function: at most so many rows in text; 0: all (default 20)\n"
+    "  --size SIZE             with --by function or object: that size (default 1M)\n"
+    "  --limit N               likewise: at most so many rows in text; 0: all (default 20)\n"
     "  --fail-if CONDITION     exit status 3 if it holds; can be repeated. 'mr@1M > 5%' is about the miss\n"
     "                          ratio in AFTER; 'mr@1M > +0.5%', with a sign, about the change in percentage\n"
     "                          points, which must be significant. Operators: > < >= <=\n" CLI_OUTPUT_HELP
-    "  --format html           a page for the browser: both curves, functions, phases; it is one file that "
+    "  --format html           a page for the browser: both curves, functions, data, phases; it is one file "
+    "that "
     "loads\n"
     "                          nothing from the network\n"
     "  -o, --output FILE       with --format html: the page (default: standard output)\n"
     "\n"
     "CSV columns: size_bytes,before,after,delta,significant,delta_low,delta_high; with --by function:\n"
-    "function,module and the same; with --by phase:\n"
+    "function,module and the same; --by object: object,module and the same; with --by phase:\n"
     "phase_before,phase_after,alike,refs_share_before,refs_share_after and the same. Empty: not enough "
     "samples,\n"
     "or the phase has no counterpart.\n";
@@ -75,7 +77,7 @@ struct arguments {
     struct cli_output output;
     const char *sizes;
     const char *page; /* its file */
-    int html, by_function, by_phase, limited, sized;
+    int html, by_function, by_object, by_phase, limited, sized;
     uint64_t size_bytes, limit;
     struct condition conditions[CONDITIONS_MAX];
     size_t nconditions;
@@ -129,9 +131,10 @@ static int take_option(int opt, const char *value, struct arguments *a)
         return 0;
     case OPT_BY:
         a->by_function = strcmp(value, "function") == 0;
+        a->by_object = strcmp(value, "object") == 0;
         a->by_phase = strcmp(value, "phase") == 0;
-        if (!a->by_function && !a->by_phase)
-            return cli_misuse("diff", "--by %s: must be function or phase", value);
+        if (!a->by_function && !a->by_object && !a->by_phase)
+            return cli_misuse("diff", "--by %s: must be function, object or phase", value);
         return 0;
     case OPT_SIZE:
         a->sized = 1;
@@ -156,14 +159,16 @@ static int check_arguments(int argc, char **argv, const struct arguments *a)
     if (argc - optind != 2)
         return cli_misuse("diff", "two profiles are needed, before and after%s%s",
                           argc - optind > 2 ? "; surplus: " : "", argc - optind > 2 ? argv[optind + 2] : "");
-    if (a->html && (a->by_function || a->by_phase))
-        return cli_misuse("diff", "--format html has functions and phases, too: it needs no --by");
+    int by_size = !a->by_function && !a->by_object; /* sizes are rows or columns */
+    if (a->html && (a->by_phase || !by_size))
+        return cli_misuse("diff", "--format html has functions, data and phases, too: it needs no --by");
     if (a->page && !a->html)
         return cli_misuse("diff", "--output needs --format html");
-    if (a->by_function && a->sizes)
-        return cli_misuse("diff", "--by function is for one cache size: --size instead of --sizes");
-    if (!a->by_function && (a->sized || a->limited))
-        return cli_misuse("diff", "%s needs --by function", a->sized ? "--size" : "--limit");
+    if (!by_size && a->sizes)
+        return cli_misuse("diff", "--by %s is for one cache size: --size instead of --sizes",
+                          a->by_function ? "function" : "object");
+    if (by_size && (a->sized || a->limited))
+        return cli_misuse("diff", "%s needs --by function or object", a->sized ? "--size" : "--limit");
     return 0;
 }
 
@@ -245,11 +250,13 @@ static int check_conditions(const struct arguments *a, const struct analysis_cur
     return status;
 }
 
-static int read_hotspots(const char *file, uint64_t size_bytes, struct analysis_hotspots *h,
+static int read_hotspots(const char *file, const struct arguments *a, struct analysis_hotspots *h,
                          struct error *err)
 {
-    struct analysis_hotspots_question question = {.size_bytes = (double)size_bytes,
-                                                  .by = ANALYSIS_BY_FUNCTION};
+    struct analysis_hotspots_question question = {.size_bytes = (double)a->size_bytes,
+                                                  .by = a->by_object ? ANALYSIS_BY_NOTHING
+                                                                     : ANALYSIS_BY_FUNCTION,
+                                                  .objects = a->by_object};
     struct profile *p;
     int code = profile_open(file, &p, err);
     if (code != 0)
@@ -263,14 +270,15 @@ static int print_functions(char **files, const struct arguments *a, struct error
 {
     struct analysis_hotspots before = {0}, after = {0};
     struct analysis_function_changes changes = {0};
-    int code = read_hotspots(files[0], a->size_bytes, &before, err);
+    int code = read_hotspots(files[0], a, &before, err);
     if (code == 0)
-        code = read_hotspots(files[1], a->size_bytes, &after, err);
+        code = read_hotspots(files[1], a, &after, err);
     if (code == 0)
         code = analysis_function_changes(&before, &after, &changes, err);
     if (code == 0) {
-        struct report_functions view = {files[0], files[1], (double)a->size_bytes, &changes,
-                                        a->limited ? (size_t)a->limit : TEXT_ROWS};
+        struct report_functions view = {
+            files[0],    files[1], (double)a->size_bytes, &changes, a->limited ? (size_t)a->limit : TEXT_ROWS,
+            a->by_object};
         report_function_difference(stdout, &view, a->output.format);
         free(changes.rows);
     }
@@ -357,9 +365,9 @@ int cmd_diff(int argc, char **argv)
         free(sizes);
     }
     int code = 0;
-    if ((!a.by_function && !a.by_phase) || a.nconditions)
+    if ((!a.by_function && !a.by_object && !a.by_phase) || a.nconditions)
         code = compare_curves(argv + optind, &a, curves, &changes, &err);
-    if (code == 0 && a.by_function)
+    if (code == 0 && (a.by_function || a.by_object))
         code = print_functions(argv + optind, &a, &err);
     else if (code == 0 && a.by_phase)
         code = print_phases(argv + optind, &a, &err);

@@ -16,11 +16,14 @@
 #define MOST_FUNCTIONS 50u
 #define MOST_PHASES 20u
 
-/* Misses by function at a size; null if a profile has none, and then why. */
-static int put_functions(FILE *json, struct profile *profiles[2], const struct report_curves *d,
-                         double size_bytes, struct error *why)
+/* Misses by function, or by data object, at a size. */
+static int put_table(FILE *json, struct profile *profiles[2], const struct report_curves *d,
+                     double size_bytes, int objects, struct error *why)
 {
-    const struct analysis_hotspots_question question = {.size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION};
+    const struct analysis_hotspots_question question = {.size_bytes = size_bytes,
+                                                        .by = objects ? ANALYSIS_BY_NOTHING
+                                                                      : ANALYSIS_BY_FUNCTION,
+                                                        .objects = objects};
     struct analysis_hotspots hotspots[2] = {{0}};
     struct analysis_function_changes changes = {0};
     int code = analysis_hotspots(profiles[0], d->before->profile, &question, &hotspots[0], why);
@@ -32,9 +35,10 @@ static int put_functions(FILE *json, struct profile *profiles[2], const struct r
         size_t all = changes.n;
         changes.n = all > MOST_FUNCTIONS ? MOST_FUNCTIONS : all;
         fprintf(json, "{\"left_out\": %zu, \"table\": ", all - changes.n);
-        report_function_difference(
-            json, &(struct report_functions){d->before->profile, d->after->profile, size_bytes, &changes, 0},
-            REPORT_JSON);
+        report_function_difference(json,
+                                   &(struct report_functions){d->before->profile, d->after->profile,
+                                                              size_bytes, &changes, 0, objects},
+                                   REPORT_JSON);
         putc('}', json);
     }
     free(changes.rows);
@@ -43,26 +47,39 @@ static int put_functions(FILE *json, struct profile *profiles[2], const struct r
     return code;
 }
 
-/* {"sizes": [...], "functions": [...], "no_functions": ""} */
-static int put_hotspots(FILE *json, struct profile *profiles[2], const struct report_curves *d,
-                        const struct curve_point *points, size_t n, struct error *err)
+/* [table, ...] for each size; [null] if a profile has none, for the reason in *why. */
+static int put_tables(FILE *json, struct profile *profiles[2], const struct report_curves *d,
+                      const struct curve_point *points, size_t n, int objects, struct error *why)
 {
-    struct error why = {""};
     int code = 0;
-    fputs(",\n\"sizes\": [", json);
-    for (size_t i = 0; i < n; i++)
-        fprintf(json, "%s%.0f", i ? ", " : "", points[i].size_bytes);
-    fputs("],\n\"functions\": [", json);
+    putc('[', json);
     for (size_t i = 0; i < n && code == 0; i++) {
         fputs(i ? ",\n" : "\n", json);
-        code = put_functions(json, profiles, d, points[i].size_bytes, &why);
+        code = put_table(json, profiles, d, points[i].size_bytes, objects, why);
         if (code != 0)
             fputs("null", json);
     }
-    fputs("],\n\"no_functions\": ", json);
+    putc(']', json);
+    return code;
+}
+
+/* {"sizes": [...], "functions": [...], "no_functions": "", "objects": [...]} */
+static int put_hotspots(FILE *json, struct profile *profiles[2], const struct report_curves *d,
+                        const struct curve_point *points, size_t n, struct error *err)
+{
+    struct error why = {""}, ignored = {""};
+    fputs(",\n\"sizes\": [", json);
+    for (size_t i = 0; i < n; i++)
+        fprintf(json, "%s%.0f", i ? ", " : "", points[i].size_bytes);
+    fputs("],\n\"functions\": ", json);
+    int code = put_tables(json, profiles, d, points, n, 0, &why);
+    fputs(",\n\"no_functions\": ", json);
     report_json_string(json, why.text);
+    fputs(",\n\"objects\": ", json);
+    if (code != -ENOMEM)
+        code = put_tables(json, profiles, d, points, n, 1, &ignored);
     if (code == -ENOMEM)
-        *err = why;
+        *err = *why.text ? why : ignored;
     return code == -ENOMEM ? code : 0;
 }
 

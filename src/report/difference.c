@@ -6,6 +6,11 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "report/hotspots.h"
+
+#define NAME_ROOM 1024
+/* In text, rows are left out whose values before and after are printed as 0. */
+#define LEAST_SHOWN 0.0005
 
 static void put_csv_change(FILE *out, const struct analysis_change *c)
 {
@@ -145,6 +150,16 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The name that is shown of a function or data object. */
+static const char *name_of(const struct report_functions *f, const struct analysis_function_change *row,
+                           char text[NAME_ROOM])
+{
+    if (!f->objects)
+        return row->function;
+    report_object_name(row->object, text, NAME_ROOM);
+    return text;
+}
+
 static void put_function_row(FILE *out, const char *function, const char *module,
                              const struct analysis_change *c)
 {
@@ -161,44 +176,53 @@ static void put_function_row(FILE *out, const char *function, const char *module
 static void put_functions_text(FILE *out, const struct report_functions *f)
 {
     char text[SIZE_TEXT];
-    size_t n = f->limit && f->limit < f->changes->n ? f->limit : f->changes->n;
-    fprintf(out, "Misses per 1000 references by function, before and after: LRU cache of %s\n",
-            size_format((uint64_t)f->size_bytes, text));
+    size_t shown = 0, n = f->limit && f->limit < f->changes->n ? f->limit : f->changes->n;
+    fprintf(out, "Misses per 1000 references by %s, before and after: LRU cache of %s\n",
+            f->objects ? "data object" : "function", size_format((uint64_t)f->size_bytes, text));
     put_text_files(out, f->before, f->after);
-    fprintf(out, "%9s  %9s  %9s%14s  %s\n", "before", "after", "change", "", "function");
+    fprintf(out, "%9s  %9s  %9s%14s  %s\n", "before", "after", "change", "",
+            f->objects ? "data" : "function");
     put_function_row(out, "all", "", &f->changes->total);
-    for (size_t i = 0; i < n; i++)
-        put_function_row(out, f->changes->rows[i].function, f->changes->rows[i].module,
-                         &f->changes->rows[i].misses);
-    if (n < f->changes->n)
-        fprintf(out, "\n%zu more functions changed less.\n", f->changes->n - n);
+    for (size_t i = 0; i < n; i++) {
+        const struct analysis_function_change *row = &f->changes->rows[i];
+        char name[NAME_ROOM];
+        if (f->limit && fmax(row->misses.before, row->misses.after) < LEAST_SHOWN)
+            continue;
+        shown++;
+        put_function_row(out, name_of(f, row, name), f->objects ? "" : row->module, &row->misses);
+    }
+    if (shown < f->changes->n)
+        fprintf(out, "\n%zu more %s changed less, or do not miss.\n", f->changes->n - shown,
+                f->objects ? "data objects" : "functions");
 }
 
 void report_function_difference(FILE *out, const struct report_functions *f, enum report_format format)
 {
+    const char *what = f->objects ? "object" : "function";
     if (format == REPORT_TEXT) {
         put_functions_text(out, f);
         return;
     }
     if (format == REPORT_CSV) {
-        fputs("function,module,size_bytes,before,after,delta,significant,delta_low,delta_high\n", out);
+        fprintf(out, "%s,module,size_bytes,before,after,delta,significant,delta_low,delta_high\n", what);
     } else {
         put_json_files(out, f->before, f->after);
         fprintf(out, "  \"size_bytes\": %.0f,\n  \"total\": {", f->size_bytes);
         put_json_change(out, &f->changes->total);
-        fputs(",\n  \"functions\": [", out);
+        fprintf(out, ",\n  \"%ss\": [", what);
     }
     for (size_t i = 0; i < f->changes->n; i++) {
         const struct analysis_function_change *row = &f->changes->rows[i];
+        char name[NAME_ROOM];
         if (format == REPORT_CSV) {
-            report_csv_plain(out, row->function);
+            report_csv_plain(out, name_of(f, row, name));
             putc(',', out);
             report_csv_plain(out, row->module);
             fprintf(out, ",%.0f,", f->size_bytes);
             put_csv_change(out, &row->misses);
         } else {
-            fprintf(out, "%s\n    {\"function\": ", i ? "," : "");
-            report_json_string(out, row->function);
+            fprintf(out, "%s\n    {\"%s\": ", i ? "," : "", what);
+            report_json_string(out, name_of(f, row, name));
             fputs(", \"module\": ", out);
             report_json_string(out, row->module);
             fputs(", ", out);

@@ -19,6 +19,7 @@ struct report_functions {
     double size_bytes;
     const struct analysis_function_changes *changes;
     size_t limit; /* most rows in text; 0: all */
+    int objects;  /* they are data objects */
 };
 void report_function_difference(FILE *out, const struct report_functions *functions,
                                 enum report_format format);

@@ -76,15 +76,16 @@ def test_page(two, chromium, tmp_path):
     status = texts(chromium, "#curve-status")[0]
     assert f"before: {100 * float(changes[0]['before']):.3f}%" in status and f"after: {100 * float(changes[0]['after']):.3f}%" in status
     chromium.evaluate("document.getElementById('size').focus()")
-    for key, size in (("Home", "32K"), ("ArrowRight", "256K"), ("End", "16M")):
+    for key, size, by in (("Home", "32K", "function"), ("ArrowRight", "256K", "function"), ("Home", "32K", "object"), ("End", "16M", "object"), ("End", "16M", "function")):
+        chromium.evaluate(f"(e => {{ e.value = '{by}s'; e.dispatchEvent(new Event('change')); }})(document.getElementById('by'))")
         chromium.key(key)
         assert texts(chromium, "#size-text") == [size]
-        expected = csv_of("diff", "--by", "function", "--size", size, *two)
-        shown = rows_of(chromium, "functions")
-        assert shown[0][5] == "all"
+        expected = csv_of("diff", "--by", by, "--size", size, *two)
+        shown = rows_of(chromium, f"{by}s")
+        assert shown[0][5] == "all" and len(expected) > 3
         for cells, row in zip(shown[1:], expected):
             assert cells[:2] == [f"{float(row[k]):.3f}" for k in ("before", "after")] and minus(cells[2]) == f"{float(row['delta']):+.3f}"
-            assert cells[5].startswith(row["function"] or "[no names]") and (cells[4] != "not significant") == (row["significant"] == "1")
+            assert cells[5].startswith(row[by] or "[no names]") and (cells[4] != "not significant") == (row["significant"] == "1")
         assert len(shown) == min(len(expected), 50) + 1
     check_phases(chromium, two)
     assert chromium.complaints() == []
@@ -128,6 +129,7 @@ def test_hostile_names_are_shown(chromium, tmp_path):
         con = sqlite3.connect(db)
         con.execute("update run set value = ? where key = 'command'", (HOSTILE[3] + name,))
         con.execute("insert or replace into run values('warning', ?)", (name,))
+        con.execute("update object set name = ? || id", (name,))
         con.commit()
         con.close()
         files.append(db)
@@ -137,8 +139,11 @@ def test_hostile_names_are_shown(chromium, tmp_path):
     assert chromium.complaints() == []
     assert chromium.evaluate("window.hacked") is None and chromium.evaluate("document.scripts.length") == 2
     assert chromium.evaluate("document.images.length") == 0 and chromium.evaluate("document.querySelectorAll('b').length") == 0
-    names = "\n".join(texts(chromium, "#functions td.name"))
-    assert HOSTILE[0] in names and HOSTILE[1] in names
+    for by in ("functions", "objects"):
+        chromium.evaluate(f"(e => {{ e.value = '{by}'; e.dispatchEvent(new Event('change')); }})(document.getElementById('by'))")
+        names = "\n".join(texts(chromium, f"#{by} td.name"))
+        assert HOSTILE[0] in names and HOSTILE[1] in names
+    assert chromium.evaluate("window.hacked") is None and chromium.evaluate("document.images.length") == 0
     head = "\n".join(texts(chromium, "header p"))
     assert "\x1b" not in head and "␛" in head and "⟨U+202E⟩" in head and HOSTILE[1] in head
 
@@ -225,10 +230,38 @@ def test_phases_are_paired_by_code(chromium, tmp_path):
 
 
 def test_wrong_usage(full, two):
-    for wrong in (["-o", "x"], ["--format", "html", "--by", "function"], ["--format", "html", "--by", "phase"], ["--by", "x"],
+    for wrong in (["-o", "x"], ["--format", "html", "--by", "function"], ["--format", "html", "--by", "phase"], ["--format", "html", "--by", "object"], ["--by", "x"],
                   ["--by", "phase", "--size", "1M"]):
         one_line(command("diff", *wrong, *two), 2)
     one_line(command("diff", "--by", "phase", full, full), 1)  # no windows
     assert command("diff", "--format", "html", "-o", "/dev/full", *two).returncode == 1
     held = command("diff", "--format", "html", "--fail-if", "mr@1M > 0%", "-o", "/dev/null", *two)
     assert held.returncode == 3 and "holds" in held.stderr
+
+
+def test_objects(cachegram, tmp_path):
+    """Data is paired by name; a block by where it was allocated, also if that line has moved."""
+    files, misses = [], []
+    text = (TARGETS / "hot_matrix.c").read_text()
+    for folder, source, rounds in (("before", text, 2), ("after", "\n\n\n" + text, 6)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "hot_matrix.c").write_text(source)
+        files.append(tmp_path / f"{folder}.db")
+        program = build_target(tmp_path / folder / "hot_matrix.c", tmp_path / folder)
+        assert run([cachegram, "record", *FULL, "-o", files[-1], "--", program, rounds]).status == 0
+        misses.append({row["object"]: float(row["misses_per_1000_refs"]) for row in csv_of("hotspots", "--by", "object", "--size", "32K", files[-1])})
+    block, moved = (max(m, key=m.get) for m in misses)
+    assert block.startswith("block of ") and block.rsplit(":", 1)[0] == moved.rsplit(":", 1)[0] and int(moved.rsplit(":", 1)[1]) == int(block.rsplit(":", 1)[1]) + 3
+    rows = csv_of("diff", "--by", "object", "--size", "32K", *files)
+    assert len({row["object"] for row in rows}) == len(rows) and moved not in {row["object"] for row in rows}
+    for row in rows:
+        after = misses[1].get(moved if row["object"] == block else row["object"], 0)
+        assert float(row["before"]) == pytest.approx(misses[0].get(row["object"], 0), abs=1e-6), row
+        assert float(row["after"]) == pytest.approx(after, abs=1e-6), row
+    assert {row["object"] for row in rows} == ({*misses[0], *misses[1]} - {moved})
+    # In text, data that does not miss is left out.
+    shown = command("diff", "--by", "object", "--size", "32K", *files).stdout
+    assert f"  {block}\n" in shown and "more data objects changed less, or do not miss." in shown and "0.000      0.000" not in shown
+    assert "  0.000      0.000  " in command("diff", "--by", "object", "--size", "32K", "--limit", "0", *files).stdout
+    table = json.loads(command("diff", "--by", "object", "--size", "32K", "--format", "json", *files).stdout)
+    assert [row["object"] for row in table["objects"]] == [row["object"] for row in rows]
