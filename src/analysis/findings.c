@@ -18,7 +18,6 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define MOST_OF_IT 0.5
 /* Lines of which less than this part is used are worth a better layout. */
 #define WELL_USED 0.5
-/* Fewest lines for that statement. */
 /* Fewest samples for the share of cold misses. */
 #define LEAST_SAMPLES 8
 /* Sizes at which the misses may be gone: each is so many times as large as the one before. */
