@@ -539,7 +539,7 @@ static uint64_t handle(int sig, siginfo_t *info, ucontext_t *uc, struct delivery
             trigger(t, uc, asked);
         return 0;
     }
-    if (sig == SIGTRAP && info->si_code == TRAP_TRACE) {
+    if (sig == SIGTRAP && arch_is_step(info, uc)) {
         stepped(t, uc);
         return 0;
     }

@@ -3,6 +3,7 @@
 #ifndef CACHEGRAM_AGENT_SYS_CONTEXT_H
 #define CACHEGRAM_AGENT_SYS_CONTEXT_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -16,6 +17,9 @@ void arch_set_pc(ucontext_t *uc, uint64_t pc);
 ucontext_t *arch_entry_context(const ucontext_t *uc);
 /* Sets or clears the trap flag, with which the next instruction ends in a SIGTRAP. */
 void arch_set_step(ucontext_t *uc, int on);
+/* This SIGTRAP is the one that the trap flag asked for. Some hypervisors, rarely, do not tell the kernel why a
+ * debug exception occurred; it then takes it for an icebp instruction. */
+int arch_is_step(const siginfo_t *info, const ucontext_t *uc);
 /* The access that faulted was a store. */
 int arch_fault_writes(const ucontext_t *uc);
 /* The next instruction is a system call; the previous one was. */

@@ -5,6 +5,8 @@
 
 #define FLAG_TRAP 0x100
 #define SYSCALL_BYTES 2
+#define TRAP_DEBUG_EXCEPTION 1
+#define ICEBP 0xf1
 
 uint64_t arch_pc(const ucontext_t *uc)
 {
@@ -35,6 +37,17 @@ void arch_set_step(ucontext_t *uc, int on)
         uc->uc_mcontext.gregs[REG_EFL] |= FLAG_TRAP;
     else
         uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)FLAG_TRAP;
+}
+
+int arch_is_step(const siginfo_t *info, const ucontext_t *uc)
+{
+    const greg_t *g = uc->uc_mcontext.gregs;
+    if (info->si_code == TRAP_TRACE)
+        return 1;
+    if (info->si_code != TRAP_BRKPT || g[REG_TRAPNO] != TRAP_DEBUG_EXCEPTION || !(g[REG_EFL] & FLAG_TRAP))
+        return 0;
+    uint8_t last;
+    return safe_copy(&last, (const void *)(g[REG_RIP] - 1), sizeof last) != 0 || last != ICEBP;
 }
 
 int arch_fault_writes(const ucontext_t *uc)
