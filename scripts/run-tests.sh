@@ -45,7 +45,7 @@ unit_tests() {
     grep -h '^not tested here' "$folder/meson-logs/testlog.txt" | sort -u
     cp "$folder/meson-logs/testlog.junit.xml" "$results/$name.xml" # missing: counted as a failure
     # A test program that dies has no failed case of its own in the file; it must count all the same.
-    if [ $status -ne 0 ] && scripts/sum-tests.py 0 0 "$results/$name.xml" >/dev/null 2>&1; then
+    if [ $status -ne 0 ] && scripts/sum_tests.py 0 0 "$results/$name.xml" >/dev/null 2>&1; then
         failed=$((failed + 1))
     fi
 }
@@ -84,6 +84,7 @@ if [ -d tests/e2e ]; then
         local name=$1
         shift
         /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider --durations=10 --junitxml="$results/$name.xml" "$@" tests/e2e
+        [ $? -ne 1 ] || scripts/repeat-failed.py "$results/$name.xml"
     }
     e2e e2e -n "$(nproc)" -m "not alone"
     e2e e2e-alone -m alone
@@ -109,4 +110,4 @@ if [ -n "${CACHEGRAM_TEST_LONG:-}" ]; then
     xml+=("$results/long.xml")
 fi
 
-scripts/sum-tests.py "$passed" "$failed" "${xml[@]}"
+scripts/sum_tests.py "$passed" "$failed" "${xml[@]}"

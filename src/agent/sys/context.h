@@ -17,8 +17,8 @@ void arch_set_pc(ucontext_t *uc, uint64_t pc);
 ucontext_t *arch_entry_context(const ucontext_t *uc);
 /* Sets or clears the trap flag, with which the next instruction ends in a SIGTRAP. */
 void arch_set_step(ucontext_t *uc, int on);
-/* This SIGTRAP is the one that the trap flag asked for. Some hypervisors, rarely, do not tell the kernel why a
- * debug exception occurred; it then takes it for an icebp instruction. */
+/* This SIGTRAP is the one that the trap flag asked for. Under a hypervisor, rarely, debug register 6 does not
+ * say why a debug exception occurred, and the kernel takes it for an icebp instruction. */
 int arch_is_step(const siginfo_t *info, const ucontext_t *uc);
 /* The access that faulted was a store. */
 int arch_fault_writes(const ucontext_t *uc);
