@@ -187,7 +187,7 @@ def test_policies_are_listed(cachegram, tmp_path):
     assert set(re.search(r"not a policy \(([^)]*)\)", wrong)[1].split(", ")) == policies
     usage = sim(cachegram, "--help").out.decode()
     assert set(re.split(r",\s+", re.search(r"Policies: ([^.]*)\.", usage)[1])) == policies
-    man = (ROOT / "man" / "cachegram-sim.1").read_text()
+    man = (ROOT / "man" / "cachegram-sim.1.in").read_text()
     assert set(re.search(r"^\.It Cm (lru .*)$", man, re.M)[1].split(" | ")) == policies
     for policy in policies:
         assert rows(cachegram, trace, "--cache", f"L1:4K:4:{policy}")[0]["policy"] == policy
