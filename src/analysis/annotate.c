@@ -239,16 +239,6 @@ static int add_target(struct analysis_annotation *a, const struct target *target
     return code;
 }
 
-/* An image of one table in another one. */
-static const struct profile_image *same_image(const struct analysis_hotspots *h,
-                                              const struct profile_image *image)
-{
-    for (size_t i = 0; i < h->nimages; i++)
-        if (h->images[i].id == image->id)
-            return &h->images[i];
-    return NULL;
-}
-
 static int add_worst(struct analysis_annotation *a)
 {
     unsigned n = 0;
@@ -259,8 +249,9 @@ static int add_worst(struct analysis_annotation *a)
             break;
         if (row->rest || !row->outer || !*row->outer->function)
             continue;
-        const struct target target = {
-            .function = row->outer->function, .exact = 1, .image = same_image(&a->insns, row->image)};
+        const struct target target = {.function = row->outer->function,
+                                      .exact = 1,
+                                      .image = analysis_image_of(&a->insns, row->image->id)};
         code = add_target(a, &target);
         n++;
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
+
 struct analysis_change analysis_change_of(const struct curve_point *before, const struct curve_point *after)
 {
     struct analysis_change c = {before->miss_ratio, after->miss_ratio, NAN, NAN, NAN, 0};
@@ -19,12 +21,6 @@ struct analysis_change analysis_change_of(const struct curve_point *before, cons
     }
     c.significant = c.low > 0 || c.high < 0;
     return c;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 static const char *name_of(const struct analysis_hotspot *row)

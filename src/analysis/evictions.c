@@ -15,6 +15,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #define LEAST_SAMPLES 8
 #define LEAST_EVICTOR 0.01
 
@@ -51,14 +53,8 @@ static int add(struct analysis_causes *c, size_t *capacity, const struct analysi
 {
     if (!(cause->share > 0))
         return 0;
-    if (c->n == *capacity) {
-        size_t more = 2 * *capacity + 256;
-        struct analysis_cause *grown = reallocarray(c->list, more, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        c->list = grown;
-        *capacity = more;
-    }
+    if (ARRAY_GROW(c->list, c->n, *capacity) < 0)
+        return -ENOMEM;
     c->list[c->n++] = *cause;
     return 0;
 }

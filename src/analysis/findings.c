@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
 
@@ -57,9 +58,8 @@ static int find_function(const struct analysis_hotspots *h, struct analysis_find
 static int is_common_library(const struct profile_image *image)
 {
     static const char *const names[] = {"libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "ld-linux"};
-    const char *slash = image ? strrchr(image->path, '/') : NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (slash && strncmp(slash + 1, names[i], strlen(names[i])) == 0)
+        if (image && strncmp(base_name(image->path), names[i], strlen(names[i])) == 0)
             return 1;
     return 0;
 }
@@ -160,14 +160,10 @@ static void find_gone(struct profile *p, const char *name, double misses, struct
 static int has_site(const struct analysis_hotspots *h, const struct profile_site *site,
                     const struct analysis_finding *f)
 {
-    const struct profile_frame *frame = site->frame >= 1 && site->frame <= h->nframes
-                                            ? &h->frames[site->frame - 1]
-                                            : NULL,
-                               *outer = site->outer >= 1 && site->outer <= h->nframes
-                                            ? &h->frames[site->outer - 1]
-                                            : NULL;
-    if (!outer || site->image < 1 || site->image > h->nimages || strcmp(outer->function, f->function) != 0 ||
-        strcmp(h->images[site->image - 1].path, f->module) != 0)
+    const struct profile_frame *frame = analysis_frame_of(h, site->frame),
+                               *outer = analysis_frame_of(h, site->outer);
+    const struct profile_image *image = analysis_image_of(h, site->image);
+    if (!outer || !image || strcmp(outer->function, f->function) != 0 || strcmp(image->path, f->module) != 0)
         return 0;
     return !*f->file || (frame && frame->line == f->line && strcmp(frame->file, f->file) == 0);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/recorded.h"
+#include "base/array.h"
 #include "base/octaves.h"
 #include "model/far-shares.h"
 
@@ -27,15 +28,8 @@ struct finding {
 
 static const struct profile_path *path_of(const struct finding *f, uint64_t id)
 {
-    size_t low = 0, high = f->npaths;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->paths[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < f->npaths && f->paths[low].id == id ? &f->paths[low] : NULL;
+    size_t end = ARRAY_UP_TO(f->paths, f->npaths, id, id);
+    return end > 0 && f->paths[end - 1].id == id ? &f->paths[end - 1] : NULL;
 }
 
 /* Callers have smaller ids: corrupt profiles cannot cause endless paths. */
@@ -65,20 +59,13 @@ static int compare_keys(const void *a, const void *b)
 static int add_call(struct finding *f, const struct profile_path *path, unsigned depth, double misses)
 {
     struct analysis_hotspots *h = f->h;
-    if (h->ncalls == f->capacity) {
-        size_t capacity = 2 * f->capacity + 256;
-        struct analysis_call *grown = reallocarray(h->calls, capacity, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        h->calls = grown;
-        f->capacity = capacity;
-    }
-    h->calls[h->ncalls++] = (struct analysis_call){
-        .image = path->image && path->image <= h->nimages ? &h->images[path->image - 1] : NULL,
-        .offset = path->offset,
-        .frame = path->frame && path->frame <= h->nframes ? &h->frames[path->frame - 1] : NULL,
-        .depth = depth,
-        .share = misses / f->total};
+    if (ARRAY_GROW(h->calls, h->ncalls, f->capacity) < 0)
+        return -ENOMEM;
+    h->calls[h->ncalls++] = (struct analysis_call){.image = analysis_image_of(h, path->image),
+                                                   .offset = path->offset,
+                                                   .frame = analysis_frame_of(h, path->frame),
+                                                   .depth = depth,
+                                                   .share = misses / f->total};
     return 0;
 }
 

@@ -33,18 +33,8 @@ static uint32_t *number_fields(const struct analysis_hotspots *h)
     uint32_t *numbers = calloc(h->nparts + 1, sizeof *numbers);
     uint64_t *objects = calloc(h->nparts + 1, sizeof *objects);
     for (size_t i = 0; i < h->nparts && numbers && objects; i++) {
-        objects[i] = h->parts[i].object;
-        for (size_t low = 0, high = h->ndata; low < high;) {
-            size_t middle = low + (high - low) / 2;
-            if (h->data[middle].id == h->parts[i].object) {
-                objects[i] = h->data[h->same[middle]].id;
-                break;
-            }
-            if (h->data[middle].id < h->parts[i].object)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        const struct profile_object *object = analysis_object_of(h, h->parts[i].object);
+        objects[i] = object ? object->id : h->parts[i].object;
         numbers[i] = (uint32_t)i + 1;
     }
     for (size_t i = 0; i < h->nparts && numbers && objects; i++) {

@@ -6,45 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids are consecutive from 1 on (symbols/name.c); in a corrupt profile they may be anything. */
+/* In a corrupt profile, ids may be anything. */
 #define MOST_SITES (UINT64_C(1) << 26)
-
-static const struct profile_image *image_of(const struct analysis_hotspots *h, uint64_t id)
-{
-    return id >= 1 && id <= h->nimages && h->images[id - 1].id == id ? &h->images[id - 1] : NULL;
-}
-
-/* Objects that were never touched have no row, so ids have gaps. The object that represents all that are the
- * same. */
-static const struct profile_object *object_of(const struct analysis_hotspots *h, uint64_t id)
-{
-    size_t low = 0, high = h->ndata;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (h->data[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < h->ndata && h->data[low].id == id ? &h->data[h->same[low]] : NULL;
-}
 
 /* 0: not known. */
 static uint32_t id_of(const struct profile_object *object)
 {
     return object ? (uint32_t)object->id : 0;
-}
-
-static const struct profile_frame *frame_of(const struct analysis_hotspots *h, uint64_t id)
-{
-    return id >= 1 && id <= h->nframes && h->frames[id - 1].id == id ? &h->frames[id - 1] : NULL;
-}
-
-const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
-                                            const struct profile_frame *frame)
-{
-    /* Callers have smaller ids: corrupt profiles cannot cause endless chains. */
-    return frame->caller < frame->id ? frame_of(h, frame->caller) : NULL;
 }
 
 /* A site, with its sort key. */
@@ -109,9 +77,9 @@ int analysis_groups_make(struct analysis_hotspots *h, const struct profile_site 
     }
     memset(groups->of_site, 0xff, (groups->most_site + 1) * sizeof *groups->of_site);
     for (size_t i = 0; i < nsites; i++) {
-        struct keyed k = {.image = image_of(h, sites[i].image),
-                          .frame = frame_of(h, sites[i].frame),
-                          .outer = frame_of(h, sites[i].outer),
+        struct keyed k = {.image = analysis_image_of(h, sites[i].image),
+                          .frame = analysis_frame_of(h, sites[i].frame),
+                          .outer = analysis_frame_of(h, sites[i].outer),
                           .offset = sites[i].offset,
                           .id = sites[i].id,
                           .by = h->by};
@@ -205,7 +173,7 @@ int analysis_groups_add(struct analysis_hotspots *h, struct analysis_groups *gro
     uint32_t group = analysis_groups_of(groups, site);
     if (group == ANALYSIS_NO_GROUP)
         return 0;
-    const struct profile_object *known = object_of(h, object);
+    const struct profile_object *known = analysis_object_of(h, object);
     if (2 * (groups->npairs + 1) > groups->capacity && grow(h, groups) < 0)
         return -ENOMEM;
     uint32_t field = analysis_fields_of(groups->fields, site, object);
@@ -229,7 +197,7 @@ uint32_t analysis_groups_row(const struct analysis_hotspots *h, const struct ana
     if (groups->capacity == 0)
         return ANALYSIS_NO_GROUP;
     const struct analysis_pair *pair =
-        pair_at(groups->pairs, groups->capacity, group, id_of(object_of(h, object)),
+        pair_at(groups->pairs, groups->capacity, group, id_of(analysis_object_of(h, object)),
                 analysis_fields_of(groups->fields, site, object));
     return pair->row != 0 ? pair->row - 1 : ANALYSIS_NO_GROUP;
 }

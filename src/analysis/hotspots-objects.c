@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
+
 #define NAME_CAPACITY 1024
 
 /* Functions that allocate for others, as patterns. */
@@ -45,17 +47,6 @@ static int is_wrapper(const char *function, const char *wrappers)
     return wrappers && matches_one_of(wrappers, function);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static const struct profile_frame *frame_of(const struct analysis_hotspots *h, uint64_t id)
-{
-    return id >= 1 && id <= h->nframes && h->frames[id - 1].id == id ? &h->frames[id - 1] : NULL;
-}
-
 /* The frame to be shown of a call path of n places, and its place. NULL: none has a name. */
 static const struct profile_frame *choose(const struct analysis_hotspots *h,
                                           const struct profile_object_frame *path, size_t n,
@@ -64,7 +55,7 @@ static const struct profile_frame *choose(const struct analysis_hotspots *h,
     const struct profile_frame *first = NULL;
     *place = path;
     for (size_t i = 0; i < n; i++) {
-        const struct profile_frame *frame = frame_of(h, path[i].frame);
+        const struct profile_frame *frame = analysis_frame_of(h, path[i].frame);
         if (!frame && i == 0)
             return NULL;
         for (; frame; frame = analysis_caller(h, frame)) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/base-name.h"
 #include "analysis/burst-weights.h"
 #include "analysis/curve.h"
 #include "analysis/hotspots-calls.h"
@@ -65,9 +67,8 @@ static int get_line_bytes(struct profile *p, unsigned *line_bytes)
 static void take_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
 {
     struct reading *r = ctx;
-    const char *slash = strrchr(exe, '/');
     (void)pid, (void)ppid;
-    if (strcmp(slash ? slash + 1 : exe, r->question->comm) != 0)
+    if (strcmp(base_name(exe), r->question->comm) != 0)
         return;
     uint64_t *grown = reallocarray(r->processes, r->nprocesses + 1, sizeof *grown);
     if (!grown)
@@ -91,14 +92,8 @@ static int is_selected(const struct reading *r, uint64_t process, uint32_t tid)
 /* By a sample of them, references of a row. */
 static int add_estimate(struct reading *r, uint32_t row, double references)
 {
-    if (r->nestimates == r->estimates_capacity) {
-        size_t capacity = 2 * r->estimates_capacity + 1024;
-        void *grown = reallocarray(r->estimates, capacity, sizeof *r->estimates);
-        if (!grown)
-            return -ENOMEM;
-        r->estimates = grown;
-        r->estimates_capacity = capacity;
-    }
+    if (ARRAY_GROW(r->estimates, r->nestimates, r->estimates_capacity) < 0)
+        return -ENOMEM;
     r->estimates[r->nestimates].row = row;
     r->estimates[r->nestimates++].references = references;
     r->estimated += references;

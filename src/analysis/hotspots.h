@@ -135,6 +135,11 @@ struct analysis_hotspots {
 int analysis_hotspots(struct profile *p, const char *name, const struct analysis_hotspots_question *question,
                       struct analysis_hotspots *h, struct error *err);
 void analysis_hotspots_clear(struct analysis_hotspots *h);
+/* By ids of the profile; NULL: 0, or damaged. The object is the one that represents all that are the same in
+ * a table; those that were never touched are not there. */
+const struct profile_image *analysis_image_of(const struct analysis_hotspots *h, uint64_t id);
+const struct profile_frame *analysis_frame_of(const struct analysis_hotspots *h, uint64_t id);
+const struct profile_object *analysis_object_of(const struct analysis_hotspots *h, uint64_t id);
 /* The frame into which this one is inlined; NULL: none. */
 const struct profile_frame *analysis_caller(const struct analysis_hotspots *h,
                                             const struct profile_frame *frame);

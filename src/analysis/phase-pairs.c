@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "analysis/hotspots.h"
 #include "analysis/timeline.h"
 
@@ -52,12 +53,6 @@ struct candidate {
 };
 
 /* --- code --- */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* Nonzero if one of the images has that file name. */
 static int has_image(const struct profile_image *images, size_t n, const char *name)

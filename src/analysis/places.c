@@ -108,11 +108,6 @@ static void name_code(const struct entry *entries, const struct sum *sum, struct
     }
 }
 
-static const struct profile_frame *frame_of(const struct analysis_hotspots *h, uint64_t id)
-{
-    return id >= 1 && id <= h->nframes ? &h->frames[id - 1] : NULL;
-}
-
 /* Entries of the known sites, sorted by object. Returns their number. */
 static size_t make_entries(const struct analysis_hotspots *h, const struct profile_site *sites, size_t nsites,
                            const struct profile_sharing *list, size_t n, struct entry *entries)
@@ -123,21 +118,12 @@ static size_t make_entries(const struct analysis_hotspots *h, const struct profi
             at++;
         if (at == nsites || sites[at].id != list[i].site)
             continue;
-        int has_image = sites[at].image >= 1 && sites[at].image <= h->nimages;
-        uint32_t object = UINT32_MAX;
-        for (size_t low = 0, high = h->ndata; low < high && object == UINT32_MAX;) {
-            size_t middle = low + (high - low) / 2;
-            if (h->data[middle].id == list[i].object)
-                object = h->same[middle];
-            else if (h->data[middle].id < list[i].object)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        entries[used++] = (struct entry){.object = object,
-                                         .module = has_image ? h->images[sites[at].image - 1].path : "",
-                                         .frame = frame_of(h, sites[at].frame),
-                                         .outer = frame_of(h, sites[at].outer),
+        const struct profile_image *image = analysis_image_of(h, sites[at].image);
+        const struct profile_object *object = analysis_object_of(h, list[i].object);
+        entries[used++] = (struct entry){.object = object ? (uint32_t)(object - h->data) : UINT32_MAX,
+                                         .module = image ? image->path : "",
+                                         .frame = analysis_frame_of(h, sites[at].frame),
+                                         .outer = analysis_frame_of(h, sites[at].outer),
                                          .apart = (double)list[i].apart,
                                          .same = (double)list[i].same};
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "analysis/curve.h"
 #include "analysis/program-phases.h"
 
@@ -23,12 +24,11 @@
 static void name_program(struct profile *p, struct analysis_program *program)
 {
     char command[4096] = "";
-    const char *slash = strrchr(program->profile, '/'), *from = slash ? slash + 1 : program->profile;
+    const char *from = base_name(program->profile);
     if (strcmp(from, "cachegram.db") == 0 && profile_get(p, "command", command, sizeof command, NULL) == 0 &&
         command[0]) {
         command[strcspn(command, " ")] = '\0';
-        slash = strrchr(command, '/');
-        from = slash && slash[1] ? slash + 1 : command;
+        from = *base_name(command) ? base_name(command) : command;
     }
     snprintf(program->name, sizeof program->name, "%s", from);
     size_t length = strlen(program->name);

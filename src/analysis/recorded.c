@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "analysis/hotspots-fields.h"
 #include "analysis/hotspots-objects.h"
 #include "profile/site-counts.h"
@@ -20,28 +21,13 @@ struct reading {
     uint64_t process; /* of the current row */
 };
 
-/* Makes space for n more elements of that size. 0, or -ENOMEM. */
-static int make_room(void *list, size_t used, size_t n, size_t *capacity, size_t size)
-{
-    if (used + n <= *capacity)
-        return 0;
-    size_t more = 2 * *capacity + n + 64;
-    void *old, *grown;
-    memcpy(&old, list, sizeof old);
-    if ((grown = reallocarray(old, more, size)) == NULL)
-        return -ENOMEM;
-    memcpy(list, &grown, sizeof grown);
-    *capacity = more;
-    return 0;
-}
-
 static int add(struct reading *in, const uint32_t *sites, uint32_t n, uint32_t object, uint32_t what,
                uint64_t count)
 {
     struct analysis_recorded *r = in->r;
     if (count > MOST_COUNT)
         return -EINVAL;
-    if (make_room(&r->list, r->nlist, n, &in->list_capacity, sizeof *r->list) < 0)
+    if (ARRAY_GROW_BY(r->list, r->nlist, n, in->list_capacity) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
         r->list[r->nlist++] = (struct recorded_count){
@@ -76,7 +62,7 @@ static int take_row(void *ctx, uint64_t burst, uint64_t process, const uint8_t *
     struct recorded_counts counts = {burst, process, r->nlist, 0};
     in->process = process;
     int code = site_counts_read(bytes, size, &reader);
-    if (code == 0 && make_room(&r->counts, r->ncounts, 1, &in->counts_capacity, sizeof *r->counts) < 0)
+    if (code == 0 && ARRAY_GROW(r->counts, r->ncounts, in->counts_capacity) < 0)
         code = -ENOMEM;
     if (code == -ENOMEM)
         return error_set(err, code, "out of memory for the hotspots");

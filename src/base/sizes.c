@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static const char units[] = "KMGT";
 
 /* ASCII only, independent of the locale: sizes in scripts mean the same everywhere. */
@@ -97,14 +99,8 @@ static int list_add(struct list *list, uint64_t size, struct error *err)
 {
     if (list->n == SIZE_LIST_MAX)
         return error_set(err, -ERANGE, "more than %u sizes", SIZE_LIST_MAX);
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity * 2 + 64;
-        uint64_t *sizes = realloc(list->sizes, capacity * sizeof *sizes);
-        if (sizes == NULL)
-            return error_set(err, -ENOMEM, "out of memory for a list of sizes");
-        list->sizes = sizes;
-        list->capacity = capacity;
-    }
+    if (ARRAY_GROW(list->sizes, list->n, list->capacity) < 0)
+        return error_set(err, -ENOMEM, "out of memory for a list of sizes");
     list->sizes[list->n++] = size;
     return 0;
 }

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "cli/progress.h"
 
 /* Processes in order of appearance; each has its own memory. */
 struct spaces {
     uint32_t *pid;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     uint32_t newest;
 };
 
@@ -18,14 +20,8 @@ static int64_t space_of(struct spaces *s, uint32_t pid)
     for (uint32_t i = s->newest, tried = 0; tried < s->n; tried++, i = i + 1 == s->n ? 0 : i + 1)
         if (s->pid[i] == pid)
             return s->newest = i;
-    if (s->n == s->capacity) {
-        uint32_t capacity = 2 * s->capacity + 8;
-        uint32_t *larger = realloc(s->pid, capacity * sizeof *larger);
-        if (!larger)
-            return -ENOMEM;
-        s->pid = larger;
-        s->capacity = capacity;
-    }
+    if (ARRAY_GROW(s->pid, s->n, s->capacity) < 0)
+        return -ENOMEM;
     s->pid[s->n] = pid;
     return s->newest = s->n++;
 }

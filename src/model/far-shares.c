@@ -43,6 +43,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/octaves.h"
 #include "model/watched-internal.h"
 
@@ -125,14 +126,8 @@ void far_shares_firsts(struct far_shares *f, size_t group, uint32_t bin, double 
 
 int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight)
 {
-    if (f->nhits == f->capacity) {
-        size_t capacity = 2 * f->capacity + 64;
-        struct hit *grown = reallocarray(f->hits, capacity, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        f->hits = grown;
-        f->capacity = capacity;
-    }
+    if (ARRAY_GROW(f->hits, f->nhits, f->capacity) < 0)
+        return -ENOMEM;
     size_t whole = group < f->n && f->parents ? f->parents[group] : parent;
     if (whole < f->nparents && !f->used[whole])
         whole = FAR_SHARES_NOBODY;

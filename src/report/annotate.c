@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "base/sizes.h"
 #include "report/hotspots.h"
 
@@ -15,12 +16,6 @@
 #define TAB 8u
 #define MOST_WIDTH 32u /* of a data object's name */
 #define NAME_ROOM 1024
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static double share(double value, double all)
 {

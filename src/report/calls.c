@@ -6,16 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
+
 /* In text: */
 #define LEAST_SHARE 0.05 /* of the row's */
 #define NAME_ROOM 1024
 #define INDENT 20
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* Appends "f a.c:7", and what that was inlined into: " < g b.c:9". */
 static void add_call_text(const struct analysis_hotspots *h, const struct analysis_call *call, char *text,

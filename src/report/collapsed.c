@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "report/calls.h"
 #include "report/hotspots.h"
 #include "report/report.h"
@@ -14,12 +15,6 @@
 /* The numbers: millionths of all misses. */
 #define MISSES 1e6
 #define MOST_FRAMES 64u
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 struct stack {
     FILE *out;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "base/sizes.h"
 #include "report/hotspots.h"
 
@@ -142,12 +143,6 @@ void report_difference(FILE *out, const struct report_curves *d, enum report_for
         }
     if (format == REPORT_JSON)
         fputs("\n  ]\n}\n", out);
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 /* The name that is shown of a function or data object. */

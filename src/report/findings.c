@@ -5,13 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "base/sizes.h"
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* "hot" of "[].hot". */
 static const char *field_name(const char *name)

@@ -7,16 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base-name.h"
 #include "base/sizes.h"
 #include "report/calls.h"
 
 #define NAME_ROOM 1024
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static const char *image_name(const struct profile_image *image)
 {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/random.h"
 
 const struct sparse_config sparse_s1 = {1000000, 14e6, 1500, 1};
@@ -67,14 +68,8 @@ static uint64_t hibernation(struct sampler *s)
 
 static int open_window(struct sampler *s, uint64_t now, uint64_t length)
 {
-    if (s->nwindows == s->window_capacity) {
-        size_t capacity = s->window_capacity ? 2 * s->window_capacity : 64;
-        struct sparse_window *more = reallocarray(s->windows, capacity, sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        s->windows = more;
-        s->window_capacity = capacity;
-    }
+    if (ARRAY_GROW(s->windows, s->nwindows, s->window_capacity) < 0)
+        return -ENOMEM;
     s->windows[s->nwindows++] = (struct sparse_window){now, 0};
     s->awake = 1;
     s->until = now + length;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 struct segment {
     uint64_t offset, address, file_bytes, bytes;
 };
@@ -223,21 +225,14 @@ void symbols_data_find(struct symbols_data *d, uint64_t address, struct symbols_
     if (!d->loaded)
         load(d);
     *found = (struct symbols_variable){.low = 0, .high = UINT64_MAX, .section = ""};
-    size_t low = 0, high = d->nvariables;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (d->variables[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low > 0 && address < d->variables[low - 1].high) {
-        const struct variable *v = &d->variables[low - 1];
+    size_t end = ARRAY_UP_TO(d->variables, d->nvariables, low, address);
+    if (end > 0 && address < d->variables[end - 1].high) {
+        const struct variable *v = &d->variables[end - 1];
         *found = (struct symbols_variable){.low = v->low, .high = v->high, .name = v->name, .section = ""};
         return;
     }
-    found->low = low > 0 ? d->variables[low - 1].high : 0;
-    found->high = low < d->nvariables ? d->variables[low].low : UINT64_MAX;
+    found->low = end > 0 ? d->variables[end - 1].high : 0;
+    found->high = end < d->nvariables ? d->variables[end].low : UINT64_MAX;
     for (size_t i = 0; i < d->nsections; i++) {
         const struct section *s = &d->sections[i];
         if (address >= s->low && address < s->high) {

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/array.h"
+#include "base/base-name.h"
 #include "symbols/demangle.h"
 #include "symbols/jit-map.h"
 #include "symbols/scopes.h"
@@ -90,14 +92,8 @@ static const char *keep(struct symbols_image *image, char *text)
 
 static int add_range(struct symbols_image *image, Dwarf_Addr low, Dwarf_Addr high)
 {
-    if (image->nranges == image->ranges_capacity) {
-        size_t capacity = 2 * image->ranges_capacity + 64;
-        struct unit_range *grown = reallocarray(image->ranges, capacity, sizeof *grown);
-        if (grown == NULL)
-            return -1;
-        image->ranges = grown;
-        image->ranges_capacity = capacity;
-    }
+    if (ARRAY_GROW(image->ranges, image->nranges, image->ranges_capacity) < 0)
+        return -1;
     image->ranges[image->nranges++] = (struct unit_range){low, high, (uint32_t)image->nunits - 1};
     return 0;
 }
@@ -118,14 +114,8 @@ static void find_units(struct symbols_image *image)
         return;
     for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(image->module, die, &bias)) != NULL;) {
         Dwarf_Addr base, low, high;
-        if (image->nunits == image->units_capacity) {
-            size_t capacity = 2 * image->units_capacity + 64;
-            struct unit *grown = reallocarray(image->units, capacity, sizeof *grown);
-            if (grown == NULL)
-                return;
-            image->units = grown;
-            image->units_capacity = capacity;
-        }
+        if (ARRAY_GROW(image->units, image->nunits, image->units_capacity) < 0)
+            return;
         image->units[image->nunits++] = (struct unit){.die = *die};
         for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
             if (low < high && add_range(image, low, high) < 0)
@@ -196,8 +186,7 @@ struct symbols_image *symbols_image_open(const char *path)
     struct symbols_image *image = calloc(1, sizeof *image);
     if (image == NULL)
         return NULL;
-    const char *slash = strrchr(path, '/');
-    snprintf(image->base, sizeof image->base, "%s", slash != NULL ? slash + 1 : path);
+    snprintf(image->base, sizeof image->base, "%s", base_name(path));
     if (symbols_jit_map_is(path)) {
         if ((image->jit = symbols_jit_map_open(path)) != NULL)
             return image;
@@ -273,17 +262,10 @@ static int address_of(Elf *elf, uint64_t offset, uint64_t *address)
 
 static struct unit *find_unit(struct symbols_image *image, Dwarf_Addr address)
 {
-    size_t low = 0, high = image->nranges;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (image->ranges[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || address >= image->ranges[low - 1].high)
+    size_t end = ARRAY_UP_TO(image->ranges, image->nranges, low, address);
+    if (end == 0 || address >= image->ranges[end - 1].high)
         return NULL;
-    struct unit *unit = &image->units[image->ranges[low - 1].unit];
+    struct unit *unit = &image->units[image->ranges[end - 1].unit];
     if (!unit->loaded) {
         unit->loaded = 1;
         if (dwarf_getsrclines(&unit->die, &unit->lines, &unit->nlines) != 0)
@@ -410,17 +392,10 @@ static const char *symbol_of(struct symbols_image *image, uint64_t address)
     if (image->module == NULL)
         return vdso_symbol(image->elf, address);
     find_symbols(image);
-    size_t low = 0, high = image->nsymbols;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (image->symbols[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || address >= image->symbols[low - 1].high)
+    size_t end = ARRAY_UP_TO(image->symbols, image->nsymbols, low, address);
+    if (end == 0 || address >= image->symbols[end - 1].high)
         return NULL;
-    const char *name = image->symbols[low - 1].name;
+    const char *name = image->symbols[end - 1].name;
     return keep(image, symbols_demangle(name));
 }
 

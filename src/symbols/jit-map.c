@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #define MOST_BYTES (256 << 20) /* of a file; the rest is ignored */
 
 struct entry {
@@ -69,14 +71,8 @@ static int add_line(struct jit_map *map, char *line)
     size = strtoull(second, &end, 16);
     if (end == second || *end != ' ' || size == 0 || low + size < low || end[1] == '\0')
         return 0;
-    if (map->n == map->capacity) {
-        size_t capacity = 2 * map->capacity + 1024;
-        struct entry *grown = reallocarray(map->entries, capacity, sizeof *grown);
-        if (grown == NULL)
-            return -1;
-        map->entries = grown;
-        map->capacity = capacity;
-    }
+    if (ARRAY_GROW(map->entries, map->n, map->capacity) < 0)
+        return -1;
     map->entries[map->n] = (struct entry){low, low + size, 0, (uint32_t)map->n, end + 1};
     map->n++;
     return 0;
@@ -125,16 +121,9 @@ void symbols_jit_map_close(struct jit_map *map)
 const char *symbols_jit_map_find(const struct jit_map *map, uint64_t address)
 {
     const struct entry *best = NULL;
-    size_t low = 0, high = map->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (map->entries[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low > 0 && map->entries[low - 1].highest > address; low--) {
-        const struct entry *e = &map->entries[low - 1];
+    size_t end = ARRAY_UP_TO(map->entries, map->n, low, address);
+    for (; end > 0 && map->entries[end - 1].highest > address; end--) {
+        const struct entry *e = &map->entries[end - 1];
         if (address < e->high && (best == NULL || e->order > best->order))
             best = e;
     }

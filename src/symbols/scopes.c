@@ -4,6 +4,8 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 512u
 
@@ -23,26 +25,14 @@ struct scopes {
 static int add_scope(struct scopes *s, Dwarf_Die *die, uint32_t outer, uint32_t depth)
 {
     Dwarf_Addr base, low, high;
-    if (s->n == s->capacity) {
-        size_t capacity = 2 * s->capacity + 64;
-        struct scope *grown = reallocarray(s->list, capacity, sizeof *grown);
-        if (grown == NULL)
-            return -1;
-        s->list = grown;
-        s->capacity = capacity;
-    }
+    if (ARRAY_GROW(s->list, s->n, s->capacity) < 0)
+        return -1;
     s->list[s->n++] = (struct scope){*die, outer, depth};
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
         if (low >= high)
             continue;
-        if (s->nranges == s->ranges_capacity) {
-            size_t capacity = 2 * s->ranges_capacity + 64;
-            struct range *grown = reallocarray(s->ranges, capacity, sizeof *grown);
-            if (grown == NULL)
-                return -1;
-            s->ranges = grown;
-            s->ranges_capacity = capacity;
-        }
+        if (ARRAY_GROW(s->ranges, s->nranges, s->ranges_capacity) < 0)
+            return -1;
         s->ranges[s->nranges++] = (struct range){low, high, (uint32_t)s->n - 1};
     }
     return 0;
@@ -121,16 +111,9 @@ void scopes_free(struct scopes *s)
 const struct scope *scopes_find(const struct scopes *s, Dwarf_Addr address)
 {
     const struct scope *best = NULL;
-    size_t low = 0, high = s != NULL ? s->nranges : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (s->ranges[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low > 0 && s->reach[low - 1] > address; low--) {
-        const struct range *range = &s->ranges[low - 1];
+    for (size_t i = s != NULL ? ARRAY_UP_TO(s->ranges, s->nranges, low, address) : 0;
+         i > 0 && s->reach[i - 1] > address; i--) {
+        const struct range *range = &s->ranges[i - 1];
         const struct scope *scope = &s->list[range->scope];
         if (address < range->high && (best == NULL || scope->depth > best->depth))
             best = scope;

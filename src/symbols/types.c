@@ -11,6 +11,8 @@
 #include <elfutils/libdwfl.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 512u
 
@@ -62,14 +64,8 @@ static int add_variable(struct symbols_types *t, Dwarf_Die *die)
     uint64_t address;
     if (address_of(die, &address) != 0)
         return 0;
-    if (t->n == t->capacity) {
-        size_t capacity = 2 * t->capacity + 64;
-        struct variable *grown = reallocarray(t->variables, capacity, sizeof *grown);
-        if (grown == NULL)
-            return -1;
-        t->variables = grown;
-        t->capacity = capacity;
-    }
+    if (ARRAY_GROW(t->variables, t->n, t->capacity) < 0)
+        return -1;
     t->variables[t->n++] = (struct variable){address, *die};
     return 0;
 }

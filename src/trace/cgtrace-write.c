@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/array.h"
 #include "trace/cgtrace-layout.h"
 
 /*
@@ -26,7 +27,8 @@ struct cgtrace_writer {
     uint8_t *payload;    /* header and frames */
     size_t payload_capacity;
     struct cgtrace_entry *entries;
-    uint64_t blocks, entry_capacity;
+    uint64_t blocks;
+    size_t entry_capacity;
     uint64_t whole_bytes; /* length of the completely written blocks in the file */
 };
 
@@ -106,14 +108,8 @@ static int put_segment(struct trace_writer *w, uint64_t references, const struct
 
 static int remember(struct cgtrace_writer *o, uint64_t offset)
 {
-    if (o->blocks == o->entry_capacity) {
-        uint64_t capacity = 2 * o->entry_capacity + 64;
-        struct cgtrace_entry *larger = realloc(o->entries, capacity * sizeof(*larger));
-        if (larger == NULL)
-            return -ENOMEM;
-        o->entries = larger;
-        o->entry_capacity = capacity;
-    }
+    if (ARRAY_GROW(o->entries, o->blocks, o->entry_capacity) < 0)
+        return -ENOMEM;
     o->entries[o->blocks++] = (struct cgtrace_entry){.offset = offset, .first = o->first};
     return 0;
 }

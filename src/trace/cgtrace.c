@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/array.h"
 #include "trace/formats.h"
 #include "trace/cgtrace-layout.h"
 #include "trace/cgtrace-write.h"
@@ -29,7 +30,8 @@ struct cgtrace_reader {
     uint32_t left;                          /* remaining references of the block */
     uint64_t next;                          /* number of the next reference */
     struct cgtrace_entry *entries;          /* known blocks, from the first one on */
-    uint64_t blocks, entry_capacity;
+    uint64_t blocks;
+    size_t entry_capacity;
     int all_known;
 };
 
@@ -345,14 +347,8 @@ static int explore(struct trace_reader *r, struct error *err)
         o->all_known = 1;
         return 0;
     }
-    if (o->blocks == o->entry_capacity) {
-        uint64_t capacity = 2 * o->entry_capacity + 64;
-        struct cgtrace_entry *larger = realloc(o->entries, capacity * sizeof(*larger));
-        if (larger == NULL)
-            return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
-        o->entries = larger;
-        o->entry_capacity = capacity;
-    }
+    if (ARRAY_GROW(o->entries, o->blocks, o->entry_capacity) < 0)
+        return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
     o->entries[o->blocks++] = (struct cgtrace_entry){.offset = offset, .first = b.first};
     return 0;
 }

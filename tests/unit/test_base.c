@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unit tests of src/base: errors, histogram bins, sizes, random numbers. */
+/* Unit tests of src/base: errors, arrays, names of files, histogram bins, sizes, random numbers. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/array.h"
+#include "base/base-name.h"
 #include "base/error.h"
 #include "base/hist.h"
 #include "base/random.h"
@@ -38,6 +40,59 @@ static void error_may_quote_itself_and_is_cut_visibly(void **state)
     error_set(&err, -EIO, "%s", text);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
     assert_string_equal(err.text + sizeof err.text - 5, "a...");
+}
+
+struct element {
+    uint32_t before;
+    uint64_t key;
+};
+
+static void arrays_grow_and_keep_what_they_hold(void **state)
+{
+    (void)state;
+    struct element *list = NULL;
+    size_t capacity = 0, rooms = 0;
+    for (uint32_t n = 0; n < 100000; n++) {
+        size_t before = capacity;
+        assert_int_equal(ARRAY_GROW(list, n, capacity), 0);
+        assert_true(n < capacity);
+        rooms += capacity != before;
+        list[n] = (struct element){n, 2 * n};
+    }
+    assert_in_range(rooms, 2, 20); /* doubled */
+    assert_int_equal(ARRAY_GROW_BY(list, 100000, 1000000, capacity), 0);
+    assert_true(capacity >= 1100000);
+    for (uint32_t n = 0; n < 100000; n++)
+        assert_int_equal(list[n].before, n);
+
+    const struct element *same = list;
+    size_t kept = capacity;
+    assert_int_equal(ARRAY_GROW_BY(list, 100000, SIZE_MAX / 4, capacity), -ENOMEM);
+    assert_ptr_equal(list, same);
+    assert_int_equal(capacity, kept);
+    free(list);
+}
+
+static void arrays_are_searched(void **state)
+{
+    (void)state;
+    static const struct element list[] = {{9, 2}, {7, 4}, {5, 4}, {3, UINT64_MAX}};
+    const struct {
+        uint64_t key;
+        size_t n;
+    } cases[] = {{0, 0}, {1, 0}, {2, 1}, {3, 1}, {4, 3}, {5, 3}, {UINT64_MAX - 1, 3}, {UINT64_MAX, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(ARRAY_UP_TO(list, 4, key, cases[i].key), cases[i].n);
+    assert_int_equal(ARRAY_UP_TO(list, 0, key, 4), 0);
+}
+
+static void names_of_files_follow_the_last_slash(void **state)
+{
+    (void)state;
+    assert_string_equal(base_name("/lib/x86_64-linux-gnu/libc.so.6"), "libc.so.6");
+    assert_string_equal(base_name("a.out"), "a.out");
+    assert_string_equal(base_name("folder/"), "");
+    assert_string_equal(base_name(""), "");
 }
 
 static void hist_edges_are_powers_and_half_powers(void **state)
@@ -314,6 +369,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_fills_and_returns_code),
         cmocka_unit_test(error_may_quote_itself_and_is_cut_visibly),
+        cmocka_unit_test(arrays_grow_and_keep_what_they_hold),
+        cmocka_unit_test(arrays_are_searched),
+        cmocka_unit_test(names_of_files_follow_the_last_slash),
         cmocka_unit_test(hist_edges_are_powers_and_half_powers),
         cmocka_unit_test(hist_bin_and_edge_agree),
         cmocka_unit_test(hist_counts_at_least),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include "base/base-name.h"
 #include "collect/drain/unprofiled.h"
 
 #define ERRNOS 4096u /* the kernel's errnos are smaller; a target may have overwritten the value */
@@ -24,7 +25,6 @@ static const struct {
 
 void unprofiled_add(struct unprofiled *u, const struct wire_proc *proc, const char *exe)
 {
-    const char *slash = strrchr(exe, '/');
     uint64_t why = proc->count.disabled;
     if (why == WIRE_OFF_NOT || why >= WIRE_OFF_COUNT)
         return;
@@ -32,7 +32,7 @@ void unprofiled_add(struct unprofiled *u, const struct wire_proc *proc, const ch
     if (u->by[why].processes == 0)
         u->by[why].code = why == WIRE_OFF_TIMER ? proc->timer_errno : 0;
     if (u->by[why].processes++ == 0)
-        snprintf(u->by[why].name, sizeof(u->by[why].name), "%s", slash != NULL ? slash + 1 : exe);
+        snprintf(u->by[why].name, sizeof(u->by[why].name), "%s", base_name(exe));
 }
 
 int unprofiled_next(const struct unprofiled *u, unsigned *why, char *text, size_t size)

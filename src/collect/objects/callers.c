@@ -2,6 +2,7 @@
 #include "collect/objects/callers.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/base-name.h"
 #include "base/pages.h"
 #include "symbols/unwind.h"
 
@@ -41,17 +42,11 @@ void callers_free(struct callers *c)
     pages_sparse_free(c, sizeof(*c));
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static int is_library(const char *path)
 {
     static const char *const names[] = {"libc.so",     "libc-2",      "libstdc++",   "libc++", "ld-linux",
                                         "libjemalloc", "libtcmalloc", "libmimalloc", AGENT};
-    const char *base = file_name(path);
+    const char *base = base_name(path);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(base, names[i], strlen(names[i])) == 0)
             return 1;
@@ -71,7 +66,7 @@ static void find_rule(struct callers *c, uint64_t address, uint32_t n, struct ru
         rule->place = (struct callers_place){.file = object_table_file(c->table, m.path),
                                              .offset = address - m.start + m.file_offset - 1,
                                              .library = is_library(m.path),
-                                             .agent = strncmp(file_name(m.path), AGENT, strlen(AGENT)) == 0};
+                                             .agent = strncmp(base_name(m.path), AGENT, strlen(AGENT)) == 0};
         struct symbols_data *data = object_table_data(c->table, m.path);
         struct symbols_unwind *unwind = object_table_unwind(c->table, m.path);
         rule->known = data != NULL && unwind != NULL &&

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "collect/tunables.h"
 #include "symbols/demangle.h"
 
@@ -119,14 +120,8 @@ static struct file *find_file(struct object_table *t, const char *path)
     for (size_t i = 0; i < t->nfiles; i++)
         if (strcmp(t->files[i].path, path) == 0)
             return &t->files[i];
-    if (t->nfiles == t->files_capacity) {
-        size_t capacity = 2 * t->files_capacity + 16;
-        struct file *files = realloc(t->files, capacity * sizeof(*files));
-        if (files == NULL)
-            return NULL;
-        t->files = files;
-        t->files_capacity = capacity;
-    }
+    if (ARRAY_GROW(t->files, t->nfiles, t->files_capacity) < 0)
+        return NULL;
     char *kept = strdup(path);
     if (kept == NULL)
         return NULL;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/leb128.h"
 #include "symbols/jit-map.h"
 
@@ -63,14 +64,8 @@ static uint32_t find_image(struct code *c, const char *path)
     for (size_t i = 0; i < c->nimages; i++)
         if (strcmp(c->images[i], path) == 0)
             return (uint32_t)i;
-    if (c->nimages == c->images_capacity) {
-        size_t capacity = 2 * c->images_capacity + 16;
-        char **images = realloc(c->images, capacity * sizeof(*images));
-        if (images == NULL)
-            return NO_IMAGE;
-        c->images = images;
-        c->images_capacity = capacity;
-    }
+    if (ARRAY_GROW(c->images, c->nimages, c->images_capacity) < 0)
+        return NO_IMAGE;
     if ((c->images[c->nimages] = strdup(path)) == NULL)
         return NO_IMAGE;
     return (uint32_t)c->nimages++;

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/pages.h"
 #include "collect/tunables.h"
 #include "model/phases.h"
@@ -205,15 +206,9 @@ static struct thread *thread_of(struct windows *w, uint64_t process, uint32_t ti
             return &w->threads[i];
     if (w->nthreads == COLLECT_WINDOW_THREADS)
         return NULL;
-    if (w->nthreads == w->threads_capacity) {
-        size_t capacity = w->threads_capacity != 0 ? 2 * w->threads_capacity : 16;
-        struct thread *more = realloc(w->threads, capacity * sizeof(*more));
-        if (more == NULL) {
-            *status = -ENOMEM;
-            return NULL;
-        }
-        w->threads = more;
-        w->threads_capacity = capacity;
+    if (ARRAY_GROW(w->threads, w->nthreads, w->threads_capacity) < 0) {
+        *status = -ENOMEM;
+        return NULL;
     }
     w->threads[w->nthreads] = (struct thread){.process = process, .tid = tid};
     return &w->threads[w->nthreads++];
@@ -285,14 +280,8 @@ static struct window *open_window(struct windows *w, struct thread *t, int exact
         return &w->list[t->open - 1];
     if (w->of_kind[exact] >= w->limit[exact] && join_neighbours(w, exact) < 0)
         return NULL;
-    if (w->n == w->capacity) {
-        size_t capacity = w->capacity != 0 ? 2 * w->capacity : 64;
-        struct window *more = realloc(w->list, capacity * sizeof(*more));
-        if (more == NULL)
-            return NULL;
-        w->list = more;
-        w->capacity = capacity;
-    }
+    if (ARRAY_GROW(w->list, w->n, w->capacity) < 0)
+        return NULL;
     uint64_t *stack = exact ? calloc(COARSE_BINS, sizeof(*stack)) : NULL;
     if (exact && stack == NULL)
         return NULL;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include "base/array.h"
 #include "base/random.h"
 #include "collect/reduce/burst.h"
 #include "collect/watch/watch.h"
@@ -46,7 +47,8 @@ struct replay {
     unsigned line_shift;
     uint64_t now; /* number of the next reference */
     struct watched *watched;
-    uint32_t nwatched, capacity, free_list;
+    uint32_t nwatched, free_list;
+    size_t capacity;
     uint64_t bits[BUCKETS / 64];
     uint32_t bucket[BUCKETS];
     uint64_t lines[3 * REPLAY_BATCH];
@@ -110,14 +112,8 @@ static uint32_t new_watched(struct replay *r)
         r->free_list = r->watched[i].next;
         return i;
     }
-    if (r->nwatched == r->capacity) {
-        uint32_t capacity = 2 * r->capacity + 64;
-        struct watched *larger = realloc(r->watched, capacity * sizeof(*larger));
-        if (larger == NULL)
-            return NOBODY;
-        r->watched = larger;
-        r->capacity = capacity;
-    }
+    if (ARRAY_GROW(r->watched, r->nwatched, r->capacity) < 0)
+        return NOBODY;
     return r->nwatched++;
 }
 

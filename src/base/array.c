@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_ELEMENTS 64u
+
+int array_grow(void *list, size_t n, size_t more, size_t *capacity, size_t bytes)
+{
+    if (more <= *capacity - n)
+        return 0;
+    size_t larger = 2 * *capacity + more + FIRST_ELEMENTS;
+    void *old, *grown;
+    memcpy(&old, list, sizeof old); /* `list` points to a pointer of any type */
+    if ((grown = reallocarray(old, larger, bytes)) == NULL)
+        return -ENOMEM;
+    memcpy(list, &grown, sizeof grown);
+    *capacity = larger;
+    return 0;
+}
+
+size_t array_up_to(const void *list, size_t n, size_t bytes, size_t offset, uint64_t key)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t member;
+        memcpy(&member, (const char *)list + middle * bytes + offset, sizeof member);
+        if (member <= key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
