@@ -133,12 +133,6 @@ int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err)
     return code;
 }
 
-char *profile_column_text(sqlite3_stmt *s, int column)
-{
-    const unsigned char *text = sqlite3_column_text(s, column);
-    return strdup(text ? (const char *)text : "");
-}
-
 void profile_set_kept(struct profile *p, void *kept, void (*release)(void *kept))
 {
     if (p->kept)

@@ -65,18 +65,33 @@ struct profile {
 int profile_fail(const struct profile *p, struct error *err);
 /* The statement, prepared, reset and unbound; NULL with err filled. */
 sqlite3_stmt *profile_stmt(struct profile *p, enum profile_stmt which, struct error *err);
-/*
- * Runs sql and calls `take` for each row with an element of `size` bytes; *list is malloc'ed, *n its length.
- * 0 or a negative code.
- */
-int profile_read_all(struct profile *p, const char *sql, size_t size,
-                     void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n, struct error *err);
 /* 1 if the profile has that table: it may be missing (docs/format.md). 0, or a negative code. */
 int profile_has_table(struct profile *p, const char *table, struct error *err);
-/* The same for a table that may be missing: then there are no rows. */
-int profile_read_table(struct profile *p, const char *table, const char *sql, size_t size,
-                       void (*take)(sqlite3_stmt *s, void *element), void **list, size_t *n,
-                       struct error *err);
+/* How the rows of a query become elements of an array. */
+struct profile_rows {
+    const char *sql;
+    const char *table; /* NULL, or a table that may be missing: then there are no rows */
+    size_t size;       /* of an element */
+    /* NULL: every column is an integer, and the element's members are these, of 64 bits each. */
+    void (*take)(sqlite3_stmt *s, void *element);
+    /* Offsets of the members that profile_column_text made; 0: no more. */
+    size_t texts[2];
+};
+/* Reads all rows into a malloc'ed array: *list is a pointer to the first element, *n their number. 0, or a
+ * negative code: then the array is empty, and *list NULL. */
+int profile_read_rows(struct profile *p, const struct profile_rows *rows, void *list, size_t *n,
+                      struct error *err);
+/* Frees such an array and its texts. */
+void profile_free_rows(const struct profile_rows *rows, void *list, size_t n);
+/* Executes a prepared statement with these integers as its n parameters. 0 or a negative code. */
+int profile_put_integers(struct profile *p, enum profile_stmt which, const uint64_t *values, int n,
+                         struct error *err);
+/* Binds text, or NULL for "". */
+void profile_bind_text(sqlite3_stmt *s, int column, const char *text);
+/* Binds an id, or NULL for 0. */
+void profile_bind_id(sqlite3_stmt *s, int column, uint64_t id);
+/* The column's number; NaN if it is NULL. */
+double profile_column_number(sqlite3_stmt *s, int column);
 /* Executes a statement without result rows, and resets it. 0 or a negative code. */
 int profile_step(struct profile *p, sqlite3_stmt *s, struct error *err);
 /* A malloc'ed copy of the column's text, "" if it is NULL. NULL when memory is short. */

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "profile/internal.h"
@@ -26,12 +25,10 @@ int profile_add_object(struct profile *p, const struct profile_object *object, s
     sqlite3_bind_int64(s, 1, (sqlite3_int64)object->id);
     sqlite3_bind_text(s, 2, kinds[object->kind], -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 3, object->name, -1, SQLITE_TRANSIENT);
-    if (*object->module)
-        sqlite3_bind_text(s, 4, object->module, -1, SQLITE_TRANSIENT);
+    profile_bind_text(s, 4, object->module);
     if (in_module)
         sqlite3_bind_int64(s, 5, (sqlite3_int64)object->offset);
-    if (object->size != 0)
-        sqlite3_bind_int64(s, 6, (sqlite3_int64)object->size);
+    profile_bind_id(s, 6, object->size); /* 0: not known */
     sqlite3_bind_int64(s, 7, (sqlite3_int64)object->references);
     sqlite3_bind_int64(s, 8, (sqlite3_int64)object->firsts);
     return profile_step(p, s, err);
@@ -40,13 +37,8 @@ int profile_add_object(struct profile *p, const struct profile_object *object, s
 int profile_add_site_object(struct profile *p, uint64_t site, uint64_t object, uint64_t references,
                             struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SITE_OBJECT, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)object);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)references);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {site, object, references};
+    return profile_put_integers(p, STMT_SITE_OBJECT, values, 3, err);
 }
 
 int profile_add_object_frame(struct profile *p, const struct profile_object_frame *frame, struct error *err)
@@ -56,11 +48,9 @@ int profile_add_object_frame(struct profile *p, const struct profile_object_fram
         return -EIO;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)frame->object);
     sqlite3_bind_int64(s, 2, frame->depth);
-    if (*frame->module)
-        sqlite3_bind_text(s, 3, frame->module, -1, SQLITE_TRANSIENT);
+    profile_bind_text(s, 3, frame->module);
     sqlite3_bind_int64(s, 4, (sqlite3_int64)frame->offset);
-    if (frame->frame != 0)
-        sqlite3_bind_int64(s, 5, (sqlite3_int64)frame->frame);
+    profile_bind_id(s, 5, frame->frame);
     return profile_step(p, s, err);
 }
 
@@ -83,31 +73,21 @@ static void take_object(sqlite3_stmt *s, void *element)
                                 .firsts = (uint64_t)sqlite3_column_int64(s, 7)};
 }
 
+static const struct profile_rows object_rows = {
+    .sql = "SELECT id, kind, name, module, offset, size, refs, first_touches FROM object ORDER BY id",
+    .size = sizeof(struct profile_object),
+    .take = take_object,
+    .texts = {offsetof(struct profile_object, name), offsetof(struct profile_object, module)},
+};
+
 int profile_objects(struct profile *p, struct profile_object **objects, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_all(
-        p, "SELECT id, kind, name, module, offset, size, refs, first_touches FROM object ORDER BY id",
-        sizeof **objects, take_object, &list, n, err);
-    if (code < 0)
-        return code;
-    *objects = list;
-    for (size_t i = 0; i < *n; i++)
-        if (!(*objects)[i].name || !(*objects)[i].module)
-            code = -ENOMEM;
-    if (code == 0)
-        return 0;
-    profile_objects_free(*objects, *n);
-    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+    return profile_read_rows(p, &object_rows, objects, n, err);
 }
 
 void profile_objects_free(struct profile_object *objects, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        free(objects[i].name);
-        free(objects[i].module);
-    }
-    free(objects);
+    profile_free_rows(&object_rows, objects, n);
 }
 
 static void take_frame(sqlite3_stmt *s, void *element)
@@ -120,28 +100,20 @@ static void take_frame(sqlite3_stmt *s, void *element)
                                       .frame = (uint64_t)sqlite3_column_int64(s, 4)};
 }
 
+static const struct profile_rows frame_rows = {
+    .sql = "SELECT object, depth, module, offset, frame FROM object_frame ORDER BY object, depth",
+    .size = sizeof(struct profile_object_frame),
+    .take = take_frame,
+    .texts = {offsetof(struct profile_object_frame, module)},
+};
+
 int profile_object_frames(struct profile *p, struct profile_object_frame **frames, size_t *n,
                           struct error *err)
 {
-    void *list;
-    int code = profile_read_all(
-        p, "SELECT object, depth, module, offset, frame FROM object_frame ORDER BY object, depth",
-        sizeof **frames, take_frame, &list, n, err);
-    if (code < 0)
-        return code;
-    *frames = list;
-    for (size_t i = 0; i < *n; i++)
-        if (!(*frames)[i].module)
-            code = -ENOMEM;
-    if (code == 0)
-        return 0;
-    profile_object_frames_free(*frames, *n);
-    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+    return profile_read_rows(p, &frame_rows, frames, n, err);
 }
 
 void profile_object_frames_free(struct profile_object_frame *frames, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        free(frames[i].module);
-    free(frames);
+    profile_free_rows(&frame_rows, frames, n);
 }

@@ -6,13 +6,8 @@
 
 int profile_add_path(struct profile *p, const struct profile_path *path, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_PATH, err);
-    const uint64_t columns[] = {path->id, path->caller, path->image, path->offset, path->frame};
-    if (!s)
-        return -EIO;
-    for (int i = 0; i < 5; i++)
-        sqlite3_bind_int64(s, i + 1, (sqlite3_int64)columns[i]);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {path->id, path->caller, path->image, path->offset, path->frame};
+    return profile_put_integers(p, STMT_PATH, values, 5, err);
 }
 
 int profile_add_site_path(struct profile *p, const struct profile_site_path *path, struct error *err)
@@ -28,23 +23,14 @@ int profile_add_site_path(struct profile *p, const struct profile_site_path *pat
     return profile_step(p, s, err);
 }
 
-static void take_path(sqlite3_stmt *s, void *element)
-{
-    *(struct profile_path *)element = (struct profile_path){.id = (uint64_t)sqlite3_column_int64(s, 0),
-                                                            .caller = (uint64_t)sqlite3_column_int64(s, 1),
-                                                            .image = (uint64_t)sqlite3_column_int64(s, 2),
-                                                            .offset = (uint64_t)sqlite3_column_int64(s, 3),
-                                                            .frame = (uint64_t)sqlite3_column_int64(s, 4)};
-}
-
 int profile_paths(struct profile *p, struct profile_path **paths, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_table(p, "call_path",
-                                  "SELECT id, caller, image, offset, frame FROM call_path ORDER BY id",
-                                  sizeof **paths, take_path, &list, n, err);
-    *paths = list;
-    return code;
+    static const struct profile_rows rows = {
+        .sql = "SELECT id, caller, image, offset, frame FROM call_path ORDER BY id",
+        .table = "call_path",
+        .size = sizeof **paths,
+    };
+    return profile_read_rows(p, &rows, paths, n, err);
 }
 
 static void take_site_path(sqlite3_stmt *s, void *element)
@@ -60,10 +46,11 @@ static void take_site_path(sqlite3_stmt *s, void *element)
 
 int profile_site_paths(struct profile *p, struct profile_site_path **paths, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_table(p, "site_path",
-                                  "SELECT site, path, kind, lines, refs FROM site_path ORDER BY site",
-                                  sizeof **paths, take_site_path, &list, n, err);
-    *paths = list;
-    return code;
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, path, kind, lines, refs FROM site_path ORDER BY site",
+        .table = "site_path",
+        .size = sizeof **paths,
+        .take = take_site_path,
+    };
+    return profile_read_rows(p, &rows, paths, n, err);
 }

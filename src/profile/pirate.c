@@ -3,9 +3,7 @@
 #include "profile/internal.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static int put_row(struct profile *p, const char *by, const struct profile_pirate *row, struct error *err)
 {
@@ -33,9 +31,7 @@ static int put_row(struct profile *p, const char *by, const struct profile_pirat
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)row->dropped);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         sqlite3_bind_double(s, ++column, numbers[i]); /* NaN is stored as NULL */
-    int code = sqlite3_step(s) == SQLITE_DONE ? 0 : profile_fail(p, err);
-    sqlite3_reset(s);
-    return code;
+    return profile_step(p, s, err);
 }
 
 int profile_put_pirates(struct profile *p, const char *by, const struct profile_pirate *rows, size_t n,
@@ -75,25 +71,18 @@ static void take(sqlite3_stmt *s, void *element)
     row->intervals = (uint64_t)sqlite3_column_int64(s, 4);
     row->dropped = (uint64_t)sqlite3_column_int64(s, 5);
     for (int i = 0; i < (int)(sizeof numbers / sizeof numbers[0]); i++)
-        *numbers[i] = sqlite3_column_type(s, 6 + i) == SQLITE_NULL ? NAN : sqlite3_column_double(s, 6 + i);
+        *numbers[i] = profile_column_number(s, 6 + i);
 }
 
 int profile_pirates(struct profile *p, struct profile_pirate **rows, size_t *n, struct error *err)
 {
-    void *list = NULL;
-    int code = profile_has_table(p, "pirate", err);
-    *n = 0;
-    *rows = NULL;
-    if (code <= 0)
-        return code;
-    code = profile_read_all(
-        p,
-        "SELECT by, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, ns_per_unit, "
-        "ns_low,"
-        " ns_high, ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio, pirate_fetch_ratio, lost_share"
-        " FROM pirate ORDER BY by, available_bytes DESC",
-        sizeof **rows, take, &list, n, err);
-    if (code == 0)
-        *rows = list;
-    return code;
+    static const struct profile_rows of = {
+        .sql = "SELECT by, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units,"
+               " ns_per_unit, ns_low, ns_high, ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio,"
+               " pirate_fetch_ratio, lost_share FROM pirate ORDER BY by, available_bytes DESC",
+        .table = "pirate",
+        .size = sizeof **rows,
+        .take = take,
+    };
+    return profile_read_rows(p, &of, rows, n, err);
 }

@@ -332,126 +332,79 @@ int profile_get_number(struct profile *p, const char *key, double *value, struct
     return code;
 }
 
-static double column_or_nan(sqlite3_stmt *s, int column)
+static void take_burst(sqlite3_stmt *s, void *element)
 {
-    return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
+    *(struct profile_burst *)element = (struct profile_burst){
+        .id = (uint64_t)sqlite3_column_int64(s, 0),
+        .process = (uint64_t)sqlite3_column_int64(s, 1),
+        .tid = (uint32_t)sqlite3_column_int64(s, 2),
+        .start_ns = (uint64_t)sqlite3_column_int64(s, 3),
+        .end_ns = (uint64_t)sqlite3_column_int64(s, 4),
+        .cpu_start_ns = (uint64_t)sqlite3_column_int64(s, 5),
+        .cpu_end_ns = (uint64_t)sqlite3_column_int64(s, 6),
+        .references = (uint64_t)sqlite3_column_int64(s, 7),
+        .loads = (uint64_t)sqlite3_column_int64(s, 8),
+        .stores = (uint64_t)sqlite3_column_int64(s, 9),
+        .instructions = (uint64_t)sqlite3_column_int64(s, 10),
+        .words = (uint64_t)sqlite3_column_int64(s, 11),
+        .new_blocks = (uint64_t)sqlite3_column_int64(s, 12),
+        .lines = (uint64_t)sqlite3_column_int64(s, 13),
+        .pc = (uint64_t)sqlite3_column_int64(s, 14),
+        .end = (uint32_t)sqlite3_column_int64(s, 15),
+        .end_detail = (uint32_t)sqlite3_column_int64(s, 16),
+        .weight = sqlite3_column_double(s, 17),
+        .start_refs = profile_column_number(s, 18),
+        .refs_per_ns = profile_column_number(s, 19),
+        .blocks = (uint64_t)sqlite3_column_int64(s, 20),
+        .near_per_ns = profile_column_number(s, 21),
+        .steps = (uint64_t)sqlite3_column_int64(s, 22),
+        .string_hits = profile_column_number(s, 23),
+        .gap_ns = profile_column_number(s, 24),
+    };
 }
 
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err)
 {
-    static const char sql[] =
-        "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
-        " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, start_refs,"
-        " refs_per_ns, blocks, near_per_ns, steps, string_hits, gap_ns FROM burst ORDER BY id";
-    sqlite3_stmt *s = NULL;
-    if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
-        return profile_fail(p, err);
-    struct profile_burst *list = NULL;
-    size_t used = 0, capacity = 0;
-    int rc, code = 0;
-    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-        if (used == capacity) {
-            size_t more = capacity ? capacity * 2 : 256;
-            struct profile_burst *grown = reallocarray(list, more, sizeof *list);
-            if (!grown) {
-                code = error_set(err, -ENOMEM, "out of memory reading the profile '%s'", p->path);
-                break;
-            }
-            list = grown;
-            capacity = more;
-        }
-        struct profile_burst *b = &list[used++];
-        *b = (struct profile_burst){
-            .id = (uint64_t)sqlite3_column_int64(s, 0),
-            .process = (uint64_t)sqlite3_column_int64(s, 1),
-            .tid = (uint32_t)sqlite3_column_int64(s, 2),
-            .start_ns = (uint64_t)sqlite3_column_int64(s, 3),
-            .end_ns = (uint64_t)sqlite3_column_int64(s, 4),
-            .cpu_start_ns = (uint64_t)sqlite3_column_int64(s, 5),
-            .cpu_end_ns = (uint64_t)sqlite3_column_int64(s, 6),
-            .references = (uint64_t)sqlite3_column_int64(s, 7),
-            .loads = (uint64_t)sqlite3_column_int64(s, 8),
-            .stores = (uint64_t)sqlite3_column_int64(s, 9),
-            .instructions = (uint64_t)sqlite3_column_int64(s, 10),
-            .words = (uint64_t)sqlite3_column_int64(s, 11),
-            .new_blocks = (uint64_t)sqlite3_column_int64(s, 12),
-            .lines = (uint64_t)sqlite3_column_int64(s, 13),
-            .pc = (uint64_t)sqlite3_column_int64(s, 14),
-            .end = (uint32_t)sqlite3_column_int64(s, 15),
-            .end_detail = (uint32_t)sqlite3_column_int64(s, 16),
-            .weight = sqlite3_column_double(s, 17),
-            .start_refs = column_or_nan(s, 18),
-            .refs_per_ns = column_or_nan(s, 19),
-            .blocks = (uint64_t)sqlite3_column_int64(s, 20),
-            .near_per_ns = column_or_nan(s, 21),
-            .steps = (uint64_t)sqlite3_column_int64(s, 22),
-            .string_hits = column_or_nan(s, 23),
-            .gap_ns = column_or_nan(s, 24),
-        };
-    }
-    if (code == 0 && rc != SQLITE_DONE)
-        code = profile_fail(p, err);
-    sqlite3_finalize(s);
-    if (code != 0) {
-        free(list);
-        return code;
-    }
-    *bursts = list;
-    *n = used;
-    return 0;
+    static const struct profile_rows rows = {
+        .sql = "SELECT id, process, tid, start_ns, end_ns, cpu_start_ns, cpu_end_ns, refs, loads, stores,"
+               " instructions, words, new_blocks, lines, pc, end_code, end_detail, weight, start_refs,"
+               " refs_per_ns, blocks, near_per_ns, steps, string_hits, gap_ns FROM burst ORDER BY id",
+        .size = sizeof **bursts,
+        .take = take_burst,
+    };
+    return profile_read_rows(p, &rows, bursts, n, err);
+}
+
+static void take_watch(sqlite3_stmt *s, void *element)
+{
+    sqlite3_int64 outcome = sqlite3_column_int64(s, 5);
+    *(struct profile_watch *)element = (struct profile_watch){
+        .id = (uint64_t)sqlite3_column_int64(s, 0),
+        .burst = (uint64_t)sqlite3_column_int64(s, 1),
+        .address = (uint64_t)sqlite3_column_int64(s, 2),
+        .position = (uint64_t)sqlite3_column_int64(s, 3),
+        .age = (uint64_t)sqlite3_column_int64(s, 4),
+        .outcome = outcome > 0 && outcome < PROFILE_OUTCOMES ? (enum profile_outcome)outcome : PROFILE_OPEN,
+        .refs = profile_column_number(s, 6),
+        .clock_error = profile_column_number(s, 7),
+        .cpu_ns = profile_column_number(s, 8),
+        .weight = profile_column_number(s, 9),
+        .translated_refs = profile_column_number(s, 10),
+        .pc = (uint64_t)sqlite3_column_int64(s, 11),
+        .site = (uint64_t)sqlite3_column_int64(s, 12),
+        .object = (uint64_t)sqlite3_column_int64(s, 13),
+    };
 }
 
 int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n, struct error *err)
 {
-    static const char sql[] = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error,"
-                              " cpu_ns, weight, inside_refs, pc, site, object FROM watch ORDER BY burst, id";
-    sqlite3_stmt *s = NULL;
-    struct profile_watch *list = NULL;
-    size_t used = 0, capacity = 0;
-    int rc, code = 0;
-
-    if (sqlite3_prepare_v2(p->db, sql, -1, &s, NULL) != SQLITE_OK)
-        return profile_fail(p, err);
-    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-        if (used == capacity) {
-            size_t more = capacity ? capacity * 2 : 256;
-            struct profile_watch *grown = reallocarray(list, more, sizeof *list);
-            if (!grown) {
-                code = error_set(err, -ENOMEM, "out of memory reading the profile '%s'", p->path);
-                break;
-            }
-            list = grown;
-            capacity = more;
-        }
-        sqlite3_int64 outcome = sqlite3_column_int64(s, 5);
-        list[used++] = (struct profile_watch){
-            .id = (uint64_t)sqlite3_column_int64(s, 0),
-            .burst = (uint64_t)sqlite3_column_int64(s, 1),
-            .address = (uint64_t)sqlite3_column_int64(s, 2),
-            .position = (uint64_t)sqlite3_column_int64(s, 3),
-            .age = (uint64_t)sqlite3_column_int64(s, 4),
-            .outcome =
-                outcome > 0 && outcome < PROFILE_OUTCOMES ? (enum profile_outcome)outcome : PROFILE_OPEN,
-            .refs = column_or_nan(s, 6),
-            .clock_error = column_or_nan(s, 7),
-            .cpu_ns = column_or_nan(s, 8),
-            .weight = column_or_nan(s, 9),
-            .translated_refs = column_or_nan(s, 10),
-            .pc = (uint64_t)sqlite3_column_int64(s, 11),
-            .site = (uint64_t)sqlite3_column_int64(s, 12),
-            .object = (uint64_t)sqlite3_column_int64(s, 13),
-        };
-    }
-    if (code == 0 && rc != SQLITE_DONE)
-        code = profile_fail(p, err);
-    sqlite3_finalize(s);
-    if (code != 0) {
-        free(list);
-        return code;
-    }
-    *watches = list;
-    *n = used;
-    return 0;
+    static const struct profile_rows rows = {
+        .sql = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight,"
+               " inside_refs, pc, site, object FROM watch ORDER BY burst, id",
+        .size = sizeof **watches,
+        .take = take_watch,
+    };
+    return profile_read_rows(p, &rows, watches, n, err);
 }
 
 static int get_hist(struct profile *p, uint64_t burst, const char *kind, struct hist *h, struct error *err)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/leb128.h"
 #include "profile/internal.h"
 #include "profile/sites.h"
@@ -11,7 +12,8 @@
 #define MOST_BLOCKS (UINT64_C(1) << 20)
 
 struct block {
-    uint32_t number, first, n; /* its sites: [first, first + n) of the map's */
+    uint64_t number;
+    uint32_t first, n; /* its sites: [first, first + n) of the map's */
 };
 
 struct process {
@@ -28,27 +30,12 @@ struct site_map {
     size_t nsites, sites_capacity;
 };
 
-/* Makes space for one more element of that size. 0, or -ENOMEM. */
-static int make_room(void *list, size_t used, size_t *capacity, size_t size)
-{
-    if (used < *capacity)
-        return 0;
-    size_t more = 2 * *capacity + 64;
-    void *old, *grown;
-    memcpy(&old, list, sizeof old);
-    if ((grown = reallocarray(old, more, size)) == NULL)
-        return -ENOMEM;
-    memcpy(list, &grown, sizeof grown);
-    *capacity = more;
-    return 0;
-}
-
 static int add_block(struct site_map *m, uint64_t number, uint64_t n, const uint8_t **at, const uint8_t *end,
                      int64_t *site)
 {
-    if (make_room(&m->blocks, m->nblocks, &m->blocks_capacity, sizeof *m->blocks) < 0)
+    if (ARRAY_GROW(m->blocks, m->nblocks, m->blocks_capacity) < 0)
         return -ENOMEM;
-    m->blocks[m->nblocks++] = (struct block){(uint32_t)number, (uint32_t)m->nsites, (uint32_t)n};
+    m->blocks[m->nblocks++] = (struct block){number, (uint32_t)m->nsites, (uint32_t)n};
     for (; n > 0; n--) {
         uint64_t step;
         if (leb128_take(at, end, &step) < 0)
@@ -56,7 +43,7 @@ static int add_block(struct site_map *m, uint64_t number, uint64_t n, const uint
         *site += unzigzag(step);
         if (*site < 0 || *site >= UINT32_MAX)
             return -EINVAL;
-        if (make_room(&m->sites, m->nsites, &m->sites_capacity, sizeof *m->sites) < 0)
+        if (ARRAY_GROW(m->sites, m->nsites, m->sites_capacity) < 0)
             return -ENOMEM;
         m->sites[m->nsites++] = (uint32_t)*site;
     }
@@ -68,7 +55,7 @@ static int add_process(struct site_map *m, uint64_t id, const uint8_t *at, size_
     const uint8_t *end = at + size;
     uint64_t number = 0;
     int64_t site = 0;
-    if (make_room(&m->processes, m->nprocesses, &m->processes_capacity, sizeof *m->processes) < 0)
+    if (ARRAY_GROW(m->processes, m->nprocesses, m->processes_capacity) < 0)
         return -ENOMEM;
     struct process *process = &m->processes[m->nprocesses++];
     *process = (struct process){id, m->nblocks, 0};
@@ -130,32 +117,19 @@ void site_map_free(struct site_map *m)
 
 static const struct process *find_process(const struct site_map *m, uint64_t id)
 {
-    size_t low = 0, high = m->nprocesses;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->processes[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < m->nprocesses && m->processes[low].id == id ? &m->processes[low] : NULL;
+    size_t end = ARRAY_UP_TO(m->processes, m->nprocesses, id, id);
+    return end > 0 && m->processes[end - 1].id == id ? &m->processes[end - 1] : NULL;
 }
 
 uint32_t site_map_block(const struct site_map *m, uint64_t process, uint64_t block, const uint32_t **sites)
 {
     const struct process *of = find_process(m, process);
-    size_t low = of ? of->first : 0, end = of ? of->first + of->n : 0, high = end;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->blocks[middle].number < block)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low >= end || m->blocks[low].number != block)
+    const struct block *blocks = of ? m->blocks + of->first : NULL;
+    size_t end = of ? ARRAY_UP_TO(blocks, of->n, number, block) : 0;
+    if (end == 0 || blocks[end - 1].number != block)
         return 0;
-    *sites = m->sites + m->blocks[low].first;
-    return m->blocks[low].n;
+    *sites = m->sites + blocks[end - 1].first;
+    return blocks[end - 1].n;
 }
 
 int site_map_store(const struct site_map *m, struct profile *p, const uint32_t *ids, size_t n,
@@ -166,7 +140,7 @@ int site_map_store(const struct site_map *m, struct profile *p, const uint32_t *
         const struct process *process = &m->processes[i];
         const struct block *block = m->blocks + process->first;
         size_t most = 0, used = 0;
-        uint32_t previous = 0;
+        uint64_t previous = 0;
         int64_t site = 0;
         for (size_t b = 0; b < process->n; b++)
             most += (size_t)LEB128_MOST * (2 + block[b].n);

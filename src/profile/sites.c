@@ -5,27 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "profile/internal.h"
-
-/* Id 0 is stored as NULL. */
-static void bind_id(sqlite3_stmt *s, int column, uint64_t id)
-{
-    if (id != 0)
-        sqlite3_bind_int64(s, column, (sqlite3_int64)id);
-    else
-        sqlite3_bind_null(s, column);
-}
-
-static void bind_text(sqlite3_stmt *s, int column, const char *text)
-{
-    if (text && *text)
-        sqlite3_bind_text(s, column, text, -1, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(s, column);
-}
 
 int profile_put_sites_counts(struct profile *p, uint64_t burst, uint64_t process, const uint8_t *bytes,
                              size_t size, struct error *err)
@@ -84,15 +65,12 @@ static void take_hit(sqlite3_stmt *s, void *element)
 int profile_hits(struct profile *p, uint64_t process, struct profile_hit **hits, size_t *n, struct error *err)
 {
     char sql[256];
-    void *list;
+    const struct profile_rows rows = {.sql = sql, .size = sizeof **hits, .take = take_hit};
     snprintf(sql, sizeof sql,
              "SELECT w.id, w.pc, w.site FROM watch w JOIN burst b ON b.id = w.burst WHERE w.pc IS NOT NULL"
              " AND (%" PRIu64 " = 0 OR b.process = %" PRIu64 ")",
              process, process);
-    int code = profile_read_all(p, sql, sizeof **hits, take_hit, &list, n, err);
-    if (code == 0)
-        *hits = list;
-    return code;
+    return profile_read_rows(p, &rows, hits, n, err);
 }
 
 int profile_set_hit_site(struct profile *p, uint64_t watch, uint64_t site, struct error *err)
@@ -112,8 +90,8 @@ int profile_add_image(struct profile *p, const struct profile_image *image, stru
     if (!s)
         return -EIO;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)image->id);
-    bind_text(s, 2, image->path);
-    bind_text(s, 3, image->build_id);
+    profile_bind_text(s, 2, image->path);
+    profile_bind_text(s, 3, image->build_id);
     return profile_step(p, s, err);
 }
 
@@ -123,11 +101,11 @@ int profile_add_frame(struct profile *p, const struct profile_frame *frame, stru
     if (!s)
         return -EIO;
     sqlite3_bind_int64(s, 1, (sqlite3_int64)frame->id);
-    bind_text(s, 2, frame->function);
-    bind_text(s, 3, frame->file);
-    bind_id(s, 4, frame->line);
+    profile_bind_text(s, 2, frame->function);
+    profile_bind_text(s, 3, frame->file);
+    profile_bind_id(s, 4, frame->line);
     sqlite3_bind_int(s, 5, frame->guessed);
-    bind_id(s, 6, frame->caller);
+    profile_bind_id(s, 6, frame->caller);
     return profile_step(p, s, err);
 }
 
@@ -140,8 +118,8 @@ int profile_add_site(struct profile *p, const struct profile_site *site, struct 
     sqlite3_bind_int64(s, 2, (sqlite3_int64)site->image);
     if (site->offset != PROFILE_SITE_REST)
         sqlite3_bind_int64(s, 3, (sqlite3_int64)site->offset);
-    bind_id(s, 4, site->frame);
-    bind_id(s, 5, site->outer);
+    profile_bind_id(s, 4, site->frame);
+    profile_bind_id(s, 5, site->outer);
     sqlite3_bind_int64(s, 6, (sqlite3_int64)site->references);
     sqlite3_bind_int64(s, 7, (sqlite3_int64)site->firsts);
     return profile_step(p, s, err);
@@ -163,158 +141,85 @@ int profile_add_site_distance(struct profile *p, uint64_t site, uint64_t object,
 
 int profile_add_cause(struct profile *p, const struct profile_cause *cause, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_CAUSE, err);
-    const uint64_t columns[] = {cause->victim_site, cause->victim_object, cause->site,
-                                cause->object,      cause->lines,         cause->reuses};
-    if (!s)
-        return -EIO;
-    for (int i = 0; i < (int)(sizeof columns / sizeof columns[0]); i++)
-        sqlite3_bind_int64(s, i + 1, (sqlite3_int64)columns[i]);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {cause->victim_site, cause->victim_object, cause->site,
+                               cause->object,      cause->lines,         cause->reuses};
+    return profile_put_integers(p, STMT_CAUSE, values, 6, err);
 }
 
 int profile_add_line_use(struct profile *p, const struct profile_line_use *use, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_LINE_USE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)use->site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)use->object);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)use->lines);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)use->bytes);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {use->site, use->object, use->lines, use->bytes};
+    return profile_put_integers(p, STMT_LINE_USE, values, 4, err);
 }
 
 int profile_add_stride(struct profile *p, const struct profile_stride *stride, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_STRIDE, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)stride->site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)stride->bytes);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)stride->references);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)stride->same);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {stride->site, (uint64_t)stride->bytes, stride->references, stride->same};
+    return profile_put_integers(p, STMT_STRIDE, values, 4, err);
 }
 
 int profile_add_sharing(struct profile *p, const struct profile_sharing *sharing, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_SHARING, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)sharing->site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)sharing->object);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)sharing->apart);
-    sqlite3_bind_int64(s, 4, (sqlite3_int64)sharing->same);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {sharing->site, sharing->object, sharing->apart, sharing->same};
+    return profile_put_integers(p, STMT_SHARING, values, 4, err);
 }
 
 int profile_add_conflict(struct profile *p, const struct profile_conflict *conflict, struct error *err)
 {
-    sqlite3_stmt *s = profile_stmt(p, STMT_CONFLICT, err);
-    if (!s)
-        return -EIO;
-    sqlite3_bind_int64(s, 1, (sqlite3_int64)conflict->site);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)conflict->object);
-    sqlite3_bind_int64(s, 3, (sqlite3_int64)conflict->references);
-    return profile_step(p, s, err);
+    const uint64_t values[] = {conflict->site, conflict->object, conflict->references};
+    return profile_put_integers(p, STMT_CONFLICT, values, 3, err);
 }
 
 /* --- reading --- */
 
-static void take_line_use(sqlite3_stmt *s, void *element)
-{
-    *(struct profile_line_use *)element =
-        (struct profile_line_use){.site = (uint64_t)sqlite3_column_int64(s, 0),
-                                  .object = (uint64_t)sqlite3_column_int64(s, 1),
-                                  .lines = (uint64_t)sqlite3_column_int64(s, 2),
-                                  .bytes = (uint64_t)sqlite3_column_int64(s, 3)};
-}
-
-static void take_stride(sqlite3_stmt *s, void *element)
-{
-    *(struct profile_stride *)element =
-        (struct profile_stride){.site = (uint64_t)sqlite3_column_int64(s, 0),
-                                .bytes = sqlite3_column_int64(s, 1),
-                                .references = (uint64_t)sqlite3_column_int64(s, 2),
-                                .same = (uint64_t)sqlite3_column_int64(s, 3)};
-}
-
 int profile_line_uses(struct profile *p, struct profile_line_use **uses, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_table(p, "line_use",
-                                  "SELECT site, object, lines, bytes FROM line_use ORDER BY site, object",
-                                  sizeof **uses, take_line_use, &list, n, err);
-    *uses = list;
-    return code;
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, object, lines, bytes FROM line_use ORDER BY site, object",
+        .table = "line_use",
+        .size = sizeof **uses,
+    };
+    return profile_read_rows(p, &rows, uses, n, err);
 }
 
 int profile_strides(struct profile *p, struct profile_stride **strides, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_table(p, "stride", "SELECT site, bytes, refs, same FROM stride ORDER BY site",
-                                  sizeof **strides, take_stride, &list, n, err);
-    *strides = list;
-    return code;
-}
-
-static void take_sharing(sqlite3_stmt *s, void *element)
-{
-    *(struct profile_sharing *)element =
-        (struct profile_sharing){.site = (uint64_t)sqlite3_column_int64(s, 0),
-                                 .object = (uint64_t)sqlite3_column_int64(s, 1),
-                                 .apart = (uint64_t)sqlite3_column_int64(s, 2),
-                                 .same = (uint64_t)sqlite3_column_int64(s, 3)};
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, bytes, refs, same FROM stride ORDER BY site",
+        .table = "stride",
+        .size = sizeof **strides,
+    };
+    return profile_read_rows(p, &rows, strides, n, err);
 }
 
 int profile_sharings(struct profile *p, struct profile_sharing **sharings, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_table(p, "sharing",
-                                  "SELECT site, object, apart, same FROM sharing ORDER BY site, object",
-                                  sizeof **sharings, take_sharing, &list, n, err);
-    *sharings = list;
-    return code;
-}
-
-static void take_conflict(sqlite3_stmt *s, void *element)
-{
-    *(struct profile_conflict *)element =
-        (struct profile_conflict){.site = (uint64_t)sqlite3_column_int64(s, 0),
-                                  .object = (uint64_t)sqlite3_column_int64(s, 1),
-                                  .references = (uint64_t)sqlite3_column_int64(s, 2)};
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, object, apart, same FROM sharing ORDER BY site, object",
+        .table = "sharing",
+        .size = sizeof **sharings,
+    };
+    return profile_read_rows(p, &rows, sharings, n, err);
 }
 
 int profile_conflicts(struct profile *p, struct profile_conflict **conflicts, size_t *n, struct error *err)
 {
-    void *list;
-    int code =
-        profile_read_table(p, "conflict", "SELECT site, object, refs FROM conflict ORDER BY site, object",
-                           sizeof **conflicts, take_conflict, &list, n, err);
-    *conflicts = list;
-    return code;
-}
-
-static void take_cause(sqlite3_stmt *s, void *element)
-{
-    *(struct profile_cause *)element =
-        (struct profile_cause){.victim_site = (uint64_t)sqlite3_column_int64(s, 0),
-                               .victim_object = (uint64_t)sqlite3_column_int64(s, 1),
-                               .site = (uint64_t)sqlite3_column_int64(s, 2),
-                               .object = (uint64_t)sqlite3_column_int64(s, 3),
-                               .lines = (uint64_t)sqlite3_column_int64(s, 4),
-                               .reuses = (uint64_t)sqlite3_column_int64(s, 5)};
+    static const struct profile_rows rows = {
+        .sql = "SELECT site, object, refs FROM conflict ORDER BY site, object",
+        .table = "conflict",
+        .size = sizeof **conflicts,
+    };
+    return profile_read_rows(p, &rows, conflicts, n, err);
 }
 
 int profile_causes(struct profile *p, struct profile_cause **causes, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_table(p, "cause",
-                                  "SELECT victim_site, victim_object, site, object, lines, refs FROM cause",
-                                  sizeof **causes, take_cause, &list, n, err);
-    *causes = list;
-    return code;
+    static const struct profile_rows rows = {
+        .sql = "SELECT victim_site, victim_object, site, object, lines, refs FROM cause",
+        .table = "cause",
+        .size = sizeof **causes,
+    };
+    return profile_read_rows(p, &rows, causes, n, err);
 }
 
 static void take_image(sqlite3_stmt *s, void *element)
@@ -347,67 +252,48 @@ static void take_site(sqlite3_stmt *s, void *element)
                               .firsts = (uint64_t)sqlite3_column_int64(s, 6)};
 }
 
+static const struct profile_rows image_rows = {
+    .sql = "SELECT id, path, build_id FROM image ORDER BY id",
+    .size = sizeof(struct profile_image),
+    .take = take_image,
+    .texts = {offsetof(struct profile_image, path), offsetof(struct profile_image, build_id)},
+};
+
 int profile_images(struct profile *p, struct profile_image **images, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_all(p, "SELECT id, path, build_id FROM image ORDER BY id", sizeof **images,
-                                take_image, &list, n, err);
-    if (code < 0)
-        return code;
-    *images = list;
-    for (size_t i = 0; i < *n; i++)
-        if (!(*images)[i].path || !(*images)[i].build_id)
-            code = -ENOMEM;
-    if (code == 0)
-        return 0;
-    profile_images_free(*images, *n);
-    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+    return profile_read_rows(p, &image_rows, images, n, err);
 }
 
 void profile_images_free(struct profile_image *images, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        free(images[i].path);
-        free(images[i].build_id);
-    }
-    free(images);
+    profile_free_rows(&image_rows, images, n);
 }
+
+static const struct profile_rows frame_rows = {
+    .sql = "SELECT id, function, file, line, guessed, caller FROM frame ORDER BY id",
+    .size = sizeof(struct profile_frame),
+    .take = take_frame,
+    .texts = {offsetof(struct profile_frame, function), offsetof(struct profile_frame, file)},
+};
 
 int profile_frames(struct profile *p, struct profile_frame **frames, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_all(p, "SELECT id, function, file, line, guessed, caller FROM frame ORDER BY id",
-                                sizeof **frames, take_frame, &list, n, err);
-    if (code < 0)
-        return code;
-    *frames = list;
-    for (size_t i = 0; i < *n; i++)
-        if (!(*frames)[i].function || !(*frames)[i].file)
-            code = -ENOMEM;
-    if (code == 0)
-        return 0;
-    profile_frames_free(*frames, *n);
-    return error_set(err, code, "out of memory reading the profile '%s'", p->path);
+    return profile_read_rows(p, &frame_rows, frames, n, err);
 }
 
 void profile_frames_free(struct profile_frame *frames, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        free(frames[i].function);
-        free(frames[i].file);
-    }
-    free(frames);
+    profile_free_rows(&frame_rows, frames, n);
 }
 
 int profile_sites(struct profile *p, struct profile_site **sites, size_t *n, struct error *err)
 {
-    void *list;
-    int code = profile_read_all(
-        p, "SELECT id, image, offset, frame, outer_frame, refs, first_touches FROM site ORDER BY id",
-        sizeof **sites, take_site, &list, n, err);
-    if (code == 0)
-        *sites = list;
-    return code;
+    static const struct profile_rows rows = {
+        .sql = "SELECT id, image, offset, frame, outer_frame, refs, first_touches FROM site ORDER BY id",
+        .size = sizeof **sites,
+        .take = take_site,
+    };
+    return profile_read_rows(p, &rows, sites, n, err);
 }
 
 int profile_each_site_counts(struct profile *p,

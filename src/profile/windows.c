@@ -39,10 +39,7 @@ int profile_add_time_window(struct profile *p, const struct profile_time_window 
         sqlite3_bind_null(s, ++column);
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->ticks);
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)window->bursts);
-    if (window->phase != 0)
-        sqlite3_bind_int64(s, ++column, window->phase);
-    else
-        sqlite3_bind_null(s, ++column);
+    profile_bind_id(s, ++column, window->phase);
     if (stack) {
         size_t size;
         unsigned char *bytes = hist_blob_encode(stack, &size);
@@ -84,24 +81,14 @@ static void take(sqlite3_stmt *s, void *element)
 int profile_time_windows(struct profile *p, struct profile_time_window **windows, size_t *n,
                          struct error *err)
 {
-    void *list = NULL;
-    sqlite3_stmt *s = NULL;
-    *windows = NULL;
-    *n = 0;
-    int rc =
-        sqlite3_prepare_v2(p->db, "SELECT 1 FROM sqlite_master WHERE name = 'time_window'", -1, &s, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(s);
-    sqlite3_finalize(s);
-    if (rc == SQLITE_DONE)
-        return 0;
-    int code = profile_read_all(p,
-                                "SELECT id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks,"
-                                " bursts, phase FROM time_window ORDER BY id",
-                                sizeof **windows, take, &list, n, err);
-    if (code == 0)
-        *windows = list;
-    return code;
+    static const struct profile_rows rows = {
+        .sql = "SELECT id, process, tid, kind, start_ns, end_ns, cpu_ns, refs, cold, ticks, bursts, phase"
+               " FROM time_window ORDER BY id",
+        .table = "time_window",
+        .size = sizeof **windows,
+        .take = take,
+    };
+    return profile_read_rows(p, &rows, windows, n, err);
 }
 
 int profile_time_window_stack(struct profile *p, uint64_t id, struct hist *stack, struct error *err)

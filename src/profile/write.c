@@ -42,14 +42,6 @@ static int exec(struct profile *p, const char *sql, struct error *err)
     return sqlite3_exec(p->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : profile_fail(p, err);
 }
 
-static int step_done(struct profile *p, sqlite3_stmt *s, struct error *err)
-{
-    int rc = sqlite3_step(s);
-    int result = rc == SQLITE_DONE || rc == SQLITE_ROW ? 0 : profile_fail(p, err);
-    sqlite3_reset(s);
-    return result;
-}
-
 static int in_use(const char *name)
 {
     sqlite3 *db = NULL;
@@ -280,7 +272,7 @@ int profile_set(struct profile *p, const char *key, const char *value, struct er
         return -EIO;
     sqlite3_bind_text(s, 1, key, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(s, 2, value, -1, SQLITE_TRANSIENT);
-    return step_done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_unset(struct profile *p, const char *key, struct error *err)
@@ -305,7 +297,7 @@ int profile_set_number(struct profile *p, const char *key, double value, struct 
         sqlite3_bind_int64(s, 2, (sqlite3_int64)value);
     else
         sqlite3_bind_double(s, 2, value);
-    return step_done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const char *exe, uint64_t start_ns,
@@ -318,7 +310,7 @@ int profile_add_process(struct profile *p, uint32_t pid, uint32_t ppid, const ch
     sqlite3_bind_int64(s, 2, ppid);
     sqlite3_bind_text(s, 3, exe, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 4, (sqlite3_int64)start_ns);
-    int code = step_done(p, s, err);
+    int code = profile_step(p, s, err);
     if (code == 0 && id)
         *id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
@@ -333,7 +325,7 @@ int profile_set_counter(struct profile *p, uint64_t process, const char *name, u
     sqlite3_bind_int64(s, 1, (sqlite3_int64)process);
     sqlite3_bind_text(s, 2, name, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)value);
-    return step_done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_set_native(struct profile *p, uint64_t process, uint32_t tid, const char *reason, uint64_t cpu_ns,
@@ -346,7 +338,7 @@ int profile_set_native(struct profile *p, uint64_t process, uint32_t tid, const 
     sqlite3_bind_int64(s, 2, (sqlite3_int64)tid);
     sqlite3_bind_text(s, 3, reason, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 4, (sqlite3_int64)cpu_ns);
-    return step_done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint64_t end,
@@ -360,7 +352,7 @@ int profile_add_module(struct profile *p, uint64_t process, uint64_t start, uint
     sqlite3_bind_int64(s, 3, (sqlite3_int64)end);
     sqlite3_bind_int64(s, 4, (sqlite3_int64)file_offset);
     sqlite3_bind_text(s, 5, path, -1, SQLITE_TRANSIENT);
-    return step_done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_add_burst(struct profile *p, struct profile_burst *burst, struct error *err)
@@ -386,7 +378,7 @@ int profile_add_burst(struct profile *p, struct profile_burst *burst, struct err
     sqlite3_bind_int64(s, ++column, (sqlite3_int64)burst->steps);
     sqlite3_bind_double(s, ++column, burst->string_hits);
     sqlite3_bind_double(s, ++column, burst->gap_ns);
-    int code = step_done(p, s, err);
+    int code = profile_step(p, s, err);
     if (code == 0)
         burst->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
@@ -408,9 +400,8 @@ int profile_add_watch(struct profile *p, struct profile_watch *watch, struct err
     sqlite3_bind_double(s, 9, watch->cpu_ns);
     sqlite3_bind_double(s, 10, watch->weight);
     sqlite3_bind_double(s, 11, watch->translated_refs);
-    if (watch->object != 0)
-        sqlite3_bind_int64(s, 12, (sqlite3_int64)watch->object);
-    int code = step_done(p, s, err);
+    profile_bind_id(s, 12, watch->object);
+    int code = profile_step(p, s, err);
     if (code == 0)
         watch->id = (uint64_t)sqlite3_last_insert_rowid(p->db);
     return code;
@@ -427,10 +418,9 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
     sqlite3_bind_double(s, 4, watch->clock_error);
     sqlite3_bind_double(s, 5, watch->cpu_ns);
     sqlite3_bind_double(s, 6, watch->translated_refs);
-    if (watch->pc != 0)
-        sqlite3_bind_int64(s, 7, (sqlite3_int64)watch->pc);
+    profile_bind_id(s, 7, watch->pc);
     sqlite3_bind_int64(s, 8, (sqlite3_int64)watch->id);
-    int code = step_done(p, s, err);
+    int code = profile_step(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watched line %llu", p->path,
                          (unsigned long long)watch->id);
@@ -451,7 +441,7 @@ static int put_hist(struct profile *p, uint64_t burst, const char *kind, const s
     sqlite3_bind_text(s, 2, kind, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(s, 3, (sqlite3_int64)h->total);
     sqlite3_bind_blob64(s, 4, bytes, size, free);
-    return step_done(p, s, err);
+    return profile_step(p, s, err);
 }
 
 int profile_put_hist(struct profile *p, uint64_t burst, enum profile_hist kind, const struct hist *h,
