@@ -45,7 +45,9 @@ static void child_body(struct run *r, body *in, int how, int leave)
     ended(r, pid);
 }
 
-/* hunt: wrapper not vfork adds child removes threads,maps,noise,stops */
+/* A child of a process in which another thread loads libraries may inherit libc's lock (_dl_load_write_lock), and wait
+ * for ever: natively, too. */
+/* hunt: wrapper not vfork,dlopens adds child removes threads,maps,noise,stops */
 static void in_child(struct run *r, body *in, int leave /* 0..2 */)
 {
     child_body(r, in, FORK, leave);
