@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -492,6 +493,50 @@ static void grows_down(void)
     }
 }
 
+static void *nothing(void *unused)
+{
+    return unused;
+}
+
+static void *makes_threads(void *stop)
+{
+    while (!*(volatile int *)stop) {
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, nothing, NULL) == 0 && pthread_join(t, NULL) == 0);
+    }
+    return NULL;
+}
+
+static int any_module(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)info;
+    (void)size;
+    (void)data;
+    return 1;
+}
+
+/* Children, of a process in which other threads make threads, that need libc's lock of the list of libraries.
+ */
+static void forks_beside_makers(void)
+{
+    pthread_t makers[3];
+    int stop = 0, status;
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&makers[i], NULL, makes_threads, &stop) == 0);
+    for (int i = 0; i < 60; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(20);
+            dl_iterate_phdr(any_module, NULL);
+            _exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    }
+    *(volatile int *)&stop = 1;
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_join(makers[i], NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -512,7 +557,8 @@ int main(int argc, char **argv)
                   {"interrupted-maskers", interrupted_maskers},
                   {"blocked-efault", blocked_efault},
                   {"grows-down", grows_down},
-                  {"handler-contexts", handler_contexts}};
+                  {"handler-contexts", handler_contexts},
+                  {"forks-beside-makers", forks_beside_makers}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include "agent/life/life.h"
 #include "agent/signals/signals.h"
 #include "agent/sys/session.h"
@@ -60,14 +61,59 @@ static int count_modules(struct dl_phdr_info *info, size_t size, void *loaded)
     return 1;
 }
 
+/* A child must not inherit libc's lock of the list of modules, which a search takes: it would wait for ever
+ * when it loads a library. So no thread searches while another one forks. A signal handler may fork in the
+ * middle of its thread's search. */
+static uint64_t modules_owner; /* 256 * id of the thread + how often it searches or forks; 0: none does */
+
+static void modules_lock(void)
+{
+    uint64_t own = (uint64_t)sys0(SYS_gettid) << 8, owner = 0;
+    while (!__atomic_compare_exchange_n(&modules_owner, &owner, owner ? owner + 1 : own + 1, 0,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        static const struct timespec pause = {.tv_nsec = 20000};
+        if (owner >> 8 == own >> 8)
+            continue;
+        if (owner)
+            sys2(SYS_nanosleep, &pause, 0);
+        owner = 0;
+    }
+}
+
+static void modules_unlock(void)
+{
+    uint64_t owner = __atomic_load_n(&modules_owner, __ATOMIC_RELAXED);
+    __atomic_store_n(&modules_owner, (owner & 255) == 1 ? 0 : owner - 1, __ATOMIC_RELEASE);
+}
+
 int surroundings_has_go(void)
 {
-    static struct go go; /* two threads at once both search */
+    static struct go go;
     unsigned long long loaded = 0;
-    dl_iterate_phdr(count_modules, &loaded);
-    dl_iterate_phdr(look_for_go, &go);
-    go.loaded = loaded;
+    modules_lock();
+    if ((modules_owner & 255) == 1) {
+        dl_iterate_phdr(count_modules, &loaded);
+        dl_iterate_phdr(look_for_go, &go);
+        go.loaded = loaded;
+    }
+    modules_unlock();
     return go.found;
+}
+
+void surroundings_fork_begins(void)
+{
+    modules_lock();
+}
+
+void surroundings_fork_ends(void)
+{
+    modules_unlock();
+}
+
+void surroundings_forked(void)
+{
+    modules_owner = (modules_owner & 255) + ((uint64_t)sys0(SYS_gettid) << 8); /* of the child's thread */
+    modules_unlock();
 }
 
 /* A debugger stops at each of the agent's signals, and strace prints them. */

@@ -91,9 +91,22 @@ static void record_start_cost(uint64_t began_ns)
     proc->count.start_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
+static void fork_begins(void)
+{
+    files_fork_begins();
+    surroundings_fork_begins();
+}
+
+static void fork_ends(void)
+{
+    surroundings_fork_ends();
+    files_fork_ends();
+}
+
 /* In a forked child, which cannot use its parent's slot. */
 static void forked(void)
 {
+    surroundings_forked();
     if (!session)
         return;
     uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -166,7 +179,7 @@ static int start(int fd)
     agent_set_counts_always(count_always());
     children_init();
     signals_dispatch_init();
-    if (threads_init() || signals_init() || pthread_atfork(files_fork_begins, files_fork_ends, forked))
+    if (threads_init() || signals_init() || pthread_atfork(fork_begins, fork_ends, forked))
         return -WIRE_OFF_TROUBLE;
     struct thread *t = thread_make();
     if (!t)
