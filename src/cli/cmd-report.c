@@ -29,9 +29,17 @@ static const char usage[] =
     "  -v, --verbose           also how the recording went: how bursts ended, clock, watched lines, memory, "
     "seed\n" CLI_OUTPUT_HELP;
 
-/* Sizes printed below the curve, besides those of this machine's caches. */
-#define USUAL_SIZES "32K,256K,1M,2M,8M,32M"
-#define MOST_HOTSPOTS 5u
+/* Sizes printed below the curve besides those of this machine's caches, if none of them is within that
+ * factor. */
+static const double usual_sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p23, 0x1p25};
+#define NEAR_FACTOR 4.
+/* Beyond that, bursts do not know how the miss ratio changes over time. */
+#define LARGEST_OVER_TIME 0x1p24
+/* Two screens of a usual terminal. The curve is drawn in as many lines as the rest leaves. */
+#define MOST_LINES 48u
+#define MOST_CURVE_ROWS 11u
+#define LEAST_CURVE_ROWS 4u
+#define MOST_HOTSPOTS 4u
 #define LEAST_PERCENT 1. /* of the misses, to be a hotspot here */
 /* Miss ratio from which on a cache is worth hotspots. */
 #define LEAST_RATIO 0.001
@@ -57,19 +65,30 @@ struct reading {
     struct error why; /* there is no curve */
 };
 
-/* As a list for cli_points. */
+/* Whether one of this machine's caches is about as large. */
+static int near_level(const struct reading *r, double bytes)
+{
+    for (size_t i = 0; i < r->nlevels; i++)
+        if (bytes < NEAR_FACTOR * r->levels[i] && r->levels[i] < NEAR_FACTOR * bytes)
+            return 1;
+    return 0;
+}
+
+/* Points for the caches of this machine, and for usual sizes between them. */
 static int load_sizes(struct reading *r, struct error *err)
 {
-    char list[256] = USUAL_SIZES;
+    char list[512] = "";
+    size_t used = 0;
     cli_machines_find(r->p, &r->machines);
     const struct report_page_machine *machine = cli_this_machine(&r->machines);
     for (size_t i = 0; machine && i < machine->nlevels; i++) {
-        uint64_t bytes = machine->level_bytes[i];
-        size_t used = strlen(list);
-        r->levels[r->nlevels++] = (double)bytes;
-        snprintf(list + used, sizeof list - used, ",%" PRIu64, bytes);
+        r->levels[r->nlevels++] = (double)machine->level_bytes[i];
+        used += (size_t)snprintf(list + used, sizeof list - used, ",%" PRIu64, machine->level_bytes[i]);
     }
-    r->sizes.points = cli_points(list, &r->sizes.n, err);
+    for (size_t i = 0; i < sizeof usual_sizes / sizeof usual_sizes[0]; i++)
+        if (!near_level(r, usual_sizes[i]))
+            used += (size_t)snprintf(list + used, sizeof list - used, ",%.0f", usual_sizes[i]);
+    r->sizes.points = cli_points(list + 1, &r->sizes.n, err);
     return r->sizes.points ? 0 : -ENOMEM;
 }
 
@@ -125,11 +144,11 @@ static void load_hotspots(struct reading *r)
 /* The run over time, as a grid of that many columns. */
 static int load_grid(struct reading *r, size_t columns, struct error *err)
 {
-    size_t n;
-    struct curve_point *points = cli_points(CLI_TIMELINE_SIZES, &n, err);
+    size_t n = r->sizes.n;
+    while (n > 0 && r->sizes.points[n - 1].size_bytes > LARGEST_OVER_TIME)
+        n--;
     r->timeline.profile = r->file;
-    int code = points ? analysis_timeline_compute(r->p, points, n, &r->timeline, err) : -ENOMEM;
-    free(points);
+    int code = analysis_timeline_compute(r->p, r->sizes.points, n, &r->timeline, err);
     if (code == -ENODATA || code == -ENOENT || (code == 0 && r->timeline.n < WINDOWS_LEAST))
         return 0;
     return code == 0 ? analysis_grid_compute(&r->timeline, columns, &r->grid, err) : code;
@@ -152,7 +171,8 @@ static int load(struct reading *r, enum report_format format, size_t columns, st
     return load_grid(r, columns, err);
 }
 
-static void put_text(const struct reading *r, const struct report_style *style, int verbose)
+static void put_text(FILE *out, const struct reading *r, const struct report_style *style, int verbose,
+                     unsigned rows)
 {
     const struct report_summary parts = {.curve = &r->curve,
                                          .why_no_curve = r->why.text,
@@ -161,26 +181,63 @@ static void put_text(const struct reading *r, const struct report_style *style, 
                                          .nlevels = r->nlevels,
                                          .sizes = r->sizes.points,
                                          .nsizes = r->sizes.n,
-                                         .verbose = verbose};
+                                         .verbose = verbose,
+                                         .rows = rows};
     if (r->answered)
-        report_answer_text(stdout, &r->answer);
-    report_findings_text(stdout, &r->findings);
+        report_answer_text(out, &r->answer);
+    report_findings_text(out, &r->findings);
     if (r->answered || r->findings.nmisses > 0 || r->findings.nshared > 0 || r->findings.nconflicts > 0)
-        putchar('\n');
-    report_summary_text(stdout, &r->summary, &parts, style);
+        putc('\n', out);
+    report_summary_text(out, &r->summary, &parts, style);
     if (r->grid.columns > 0) {
-        fputs("\nMiss ratio by cache size and time, with phases (see cachegram timeline)\n\n", stdout);
-        report_heatmap(stdout, &r->timeline, &r->grid, style);
+        fputs("\nMiss ratio by cache size and time, with phases (see cachegram timeline)\n", out);
+        report_heatmap(out, &r->timeline, &r->grid, style);
     }
     if (r->hotspots.n > 0) {
-        putchar('\n');
-        report_hotspots(stdout, &r->hotspots, r->left_out, REPORT_TEXT);
+        putc('\n', out);
+        if (verbose)
+            report_hotspots(out, &r->hotspots, r->left_out, REPORT_TEXT);
+        else
+            report_hotspots_brief(out, &r->hotspots, r->left_out, style->width);
     }
     if (r->pirate.n > 0) {
         if (r->curve.n > 0)
-            putchar('\n');
-        report_pirate(stdout, &r->pirate, &r->curve, REPORT_TEXT, style);
+            putc('\n', out);
+        report_pirate(out, &r->pirate, &r->curve, REPORT_TEXT, style);
     }
+}
+
+/* Lines on a terminal, where longer ones go on in the next one. */
+static size_t count_lines(const char *text, unsigned width)
+{
+    size_t lines = 0, column = 0;
+    for (; *text; text++) {
+        column += ((unsigned char)*text & 0xc0u) != 0x80; /* the first byte of a character */
+        if (*text == '\n') {
+            lines += column < 2 ? 1 : (column - 2) / width + 1; /* column has counted the end of the line */
+            column = 0;
+        }
+    }
+    return lines;
+}
+
+static void put_report(const struct reading *r, const struct report_style *style, int verbose)
+{
+    struct report_style plain = *style;
+    unsigned rows = MOST_CURVE_ROWS;
+    char *text = NULL;
+    size_t size, lines = 0;
+    FILE *memory = open_memstream(&text, &size);
+    plain.color = 0;
+    if (memory) {
+        put_text(memory, r, &plain, verbose, rows);
+        if (fclose(memory) == 0)
+            lines = count_lines(text, style->width);
+        free(text);
+    }
+    while (rows > LEAST_CURVE_ROWS && lines > MOST_LINES)
+        rows--, lines--;
+    put_text(stdout, r, style, verbose, verbose ? MOST_CURVE_ROWS : rows);
 }
 
 int cmd_report(int argc, char **argv)
@@ -226,7 +283,7 @@ int cmd_report(int argc, char **argv)
             report_summary_json(stdout, &r->summary, &r->curve, &r->pirate, r->answered ? &r->answer : NULL,
                                 &r->findings);
         else
-            put_text(r, &style, verbose);
+            put_report(r, &style, verbose);
     }
     analysis_hotspots_clear(&r->hotspots);
     analysis_timeline_clear(&r->timeline);

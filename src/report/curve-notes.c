@@ -34,7 +34,7 @@ static int little_sampled(const struct analysis_curve *curve)
            (double)curve->bursts < expected - SAMPLED_ERRORS * sqrt(expected);
 }
 
-void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead)
+void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead, int verbose)
 {
     double unseen = 100 * curve_unseen_share(curve->bursts);
     if (curve->bursts == 0 && curve->full_references)
@@ -47,9 +47,8 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
         fprintf(out, "%s%zu burst%s few: long parts of the run may have been missed\n", lead, curve->bursts,
                 curve->bursts == 1 ? " is" : "s are");
     else
-        fprintf(out,
-                "%sparts of the run shorter than about %.*f%% of it may have been missed by all %zu bursts\n",
-                lead, unseen < 1 ? 1 : 0, unseen, curve->bursts);
+        fprintf(out, "%sbursts may have missed parts shorter than about %.*f%% of the run\n", lead,
+                unseen < 1 ? 1 : 0, unseen);
     if (little_sampled(curve))
         fprintf(
             out,
@@ -60,6 +59,8 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
         fprintf(out, "%sno lines were watched: only bounds are reported for large caches\n", lead);
         return;
     }
+    if (!verbose)
+        return;
     if (part(curve->unwatched, curve->watches) >= MANY_UNWATCHED)
         fprintf(out,
                 "%s%.0f%% of the lines chosen could not be watched; they are assumed to be reused like the "

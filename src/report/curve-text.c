@@ -91,6 +91,6 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
               out);
     if (curve->bursts || curve->full_references) {
         putc('\n', out);
-        report_curve_notes(out, curve, "Note: ");
+        report_curve_notes(out, curve, "Note: ", 1);
     }
 }

@@ -78,8 +78,8 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     else if (f->remedy == ANALYSIS_REMEDY_PACK)
         fprintf(
             out,
-            " Only %.0f of the %u bytes of a line are used: place together what is used together, such as hot"
-            " fields apart from cold ones, or nodes in the order in which they are visited.",
+            " Only %.0f of the %u bytes of a line are used: place together what is used together (hot fields"
+            " apart from cold ones, nodes in the order of visits).",
             f->used_bytes, f->line_bytes);
     else
         fputs(" Process the data in blocks that fit into the cache.", out);
@@ -122,12 +122,11 @@ static void put_shared(FILE *out, const struct analysis_place *s)
 static void put_conflict(FILE *out, const struct analysis_place *s)
 {
     fprintf(out, "%.0f%% of the references are to lines", 100 * s->share);
-    put_place(
-        out, s,
-        " that a cache of 32K with 8 ways has lost, although all lines used since would fit (conflicts)");
+    put_place(out, s, " that a cache of 32K with 8 ways has lost, although it has room (conflicts)");
     fprintf(out,
-            ". More than 8 lines in use are multiples of %u bytes apart: add a line to the length of rows, or"
-            " between arrays, so that they begin in different sets.\n",
+            ". More than 8 lines in use are multiples of %u bytes apart: make rows, or gaps between arrays, "
+            "a line"
+            " longer.\n",
             64 * s->line_bytes);
 }
 

@@ -107,7 +107,7 @@ static void put_legend(FILE *out, const char *const *shades, const struct report
         fputs("\033[0m 100% of the references miss\n", out);
         return;
     }
-    fprintf(out, "miss ratio: '%s' %s", shades[0], edge_names[0]);
+    fprintf(out, "misses: '%s' %s", shades[0], edge_names[0]);
     for (unsigned level = 1; level < LEVELS; level++)
         fprintf(out, ", %s from %s", shades[level], edge_names[level]);
     putc('\n', out);

@@ -298,22 +298,9 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
         fprintf(out, "%8s  ", "-");
 }
 
-static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out)
+/* What the table is from. */
+static void put_source(FILE *out, const struct analysis_hotspots *h)
 {
-    char size[SIZE_TEXT], rows[32];
-    int few = 0, guessed = 0, used = 0, calls = 0, stall = h->n && !isnan(h->rows[0].stall),
-        with_stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN;
-    for (size_t i = 0; i < h->n; i++)
-        used |= !isnan(h->rows[i].used_share);
-    snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
-             h->fields    ? "field"
-             : h->objects ? "object"
-                          : "");
-    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines", rows,
-            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
-    if (h->phase)
-        fprintf(out, ", phase %" PRIu32, h->phase);
-    putc('\n', out);
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
         fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n\n",
                 h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
@@ -330,6 +317,26 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
         fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n\n",
                 h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
                 100 * h->total.ratio_high);
+}
+
+static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out, int brief)
+{
+    char size[SIZE_TEXT], rows[32];
+    int few = 0, guessed = 0, used = 0, calls = 0, stall = h->n && !isnan(h->rows[0].stall),
+        with_stride = h->by == ANALYSIS_BY_LINE || h->by == ANALYSIS_BY_INSN;
+    for (size_t i = 0; i < h->n; i++)
+        used |= !isnan(h->rows[i].used_share);
+    snprintf(rows, sizeof rows, "%s%s%s", by_names[h->by], h->objects && *by_names[h->by] ? ", " : "",
+             h->fields    ? "field"
+             : h->objects ? "object"
+                          : "");
+    fprintf(out, "Misses by %s: LRU cache of %s, %u-byte lines", rows,
+            size_format((uint64_t)h->size_bytes, size), h->line_bytes);
+    if (h->phase)
+        fprintf(out, ", phase %" PRIu32, h->phase);
+    putc('\n', out);
+    if (!brief)
+        put_source(out, h);
     fprintf(out, "%7s  %s%s%10s  %7s  %s%s%s\n", "misses", h->full ? "" : "    low to high   ",
             stall ? "  stall  " : "", "miss ratio", "refs", used ? "used  " : "",
             used && with_stride ? "  stride  " : "", rows);
@@ -357,8 +364,13 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
         few |= !s->enough;
         guessed |= row->frame && row->frame->guessed;
     }
-    if (left_out)
+    if (left_out && brief)
+        fprintf(out, "and %zu more: cachegram hotspots --size %s\n", left_out,
+                size_format((uint64_t)h->size_bytes, size));
+    else if (left_out)
         fprintf(out, "and %zu more (--limit, --percent-limit)\n", left_out);
+    if (brief)
+        return;
     if (calls)
         fputs(
             "\n<: called by. The percentage is of the row's misses, from a sample. Calls below 5%, and rows "
@@ -639,5 +651,31 @@ void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_o
     else if (format == REPORT_JSON)
         put_json(out, h, left_out);
     else
-        put_text(out, h, left_out);
+        put_text(out, h, left_out, 0);
+}
+
+/* At most so many characters of each line. */
+static void put_cut(FILE *out, const char *text, unsigned width)
+{
+    unsigned column = 0;
+    for (; *text; text++) {
+        column += ((unsigned char)*text & 0xc0u) != 0x80; /* the first byte of a character */
+        if (*text == '\n')
+            column = 0;
+        if (column <= width)
+            putc(*text, out);
+    }
+}
+
+void report_hotspots_brief(FILE *out, const struct analysis_hotspots *h, size_t left_out, unsigned width)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return;
+    put_text(memory, h, left_out, 1);
+    if (fclose(memory) == 0)
+        put_cut(out, text, width);
+    free(text);
 }

@@ -27,6 +27,8 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
 /* left_out: rows that report_hotspots_select removed. */
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);
+/* The rows as text, none longer than `width`, without what they are from and what words in them mean. */
+void report_hotspots_brief(FILE *out, const struct analysis_hotspots *h, size_t left_out, unsigned width);
 
 /* As collapsed stacks, a line for each row: frames separated by ';', and millionths of all misses. */
 void report_hotspots_collapsed(FILE *out, const struct analysis_hotspots *h);

@@ -108,7 +108,7 @@ int report_page_facts(FILE *json, const struct analysis_summary *s, const struct
     struct memory m;
     if (memory_open(&m) < 0)
         return -ENOMEM;
-    report_facts(m.f, s, curve, 1);
+    report_facts(m.f, s, curve);
     return memory_lines(&m, put_fact, json);
 }
 
@@ -138,7 +138,7 @@ int report_page_notes(FILE *json, const struct analysis_curve *curve)
     struct memory m;
     if (memory_open(&m) < 0)
         return -ENOMEM;
-    report_curve_notes(m.f, curve, "");
+    report_curve_notes(m.f, curve, "", 1);
     return memory_lines(&m, put_line, json);
 }
 

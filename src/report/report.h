@@ -38,9 +38,9 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve);
 void report_points_json(FILE *out, const struct curve_point *points, size_t n);
 /*
  * Prints limitations of a burst profile's curve: nothing, or sentences, one per line, each preceded by
- * `lead`.
+ * `lead`. verbose: those as well that the intervals already account for.
  */
-void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead);
+void report_curve_notes(FILE *out, const struct analysis_curve *curve, const char *lead, int verbose);
 /* The drawing alone: `rows` lines and the axis. Draws nothing for fewer than two points. */
 void report_plot(FILE *out, const struct curve_point *points, size_t n, unsigned rows,
                  const struct report_style *style);
@@ -60,10 +60,9 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n,
 struct analysis_pirate; /* analysis/pirate.h */
 
 /* What ran and how it was recorded, a line for each: two spaces, a word padded to 12 columns, text. curve may
- * have no points. verbose: also what tells only how well cachegram worked. */
+ * have no points. With what tells only how well cachegram worked. */
 #define REPORT_FACT_WORD 12u
-void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                  int verbose);
+void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve);
 
 /* What the summary's text is made from besides the run. */
 struct report_summary {
@@ -75,6 +74,7 @@ struct report_summary {
     const struct curve_point *sizes; /* printed below the drawing, by size */
     size_t nsizes;
     int verbose;
+    unsigned rows; /* of the drawing */
 };
 /* Warnings, facts, and the curve; report_pirate prints the rest of pirate. */
 void report_summary_text(FILE *out, const struct analysis_summary *s, const struct report_summary *parts,

@@ -145,17 +145,45 @@ static void put_sizes(FILE *out, const struct report_summary *parts)
     }
 }
 
-void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                  int verbose)
+/* What a process costs before it runs. */
+static void put_starts(FILE *out, const struct analysis_summary *s)
+{
+    if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
+        fprintf(out, "  starts      %.3f s of CPU time to load the agent into %zu process%s\n",
+                s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
+}
+
+/* What the profile lacks. */
+static void put_limits(FILE *out, const struct analysis_summary *s)
+{
+    if (s->few_bursts[0] && s->bursts > 0) {
+        fputs("  note        few bursts: ", out);
+        report_plain(out, s->few_bursts);
+        putc('\n', out);
+    }
+    if (s->missed_percent > ANALYSIS_MISSED_PERCENT) {
+        fprintf(out, "  missed      about %.*f%% of the references: ", s->missed_percent < 10 ? 2 : 0,
+                s->missed_percent);
+        report_plain(out, s->missed);
+        putc('\n', out);
+    }
+    put_troubles(out, s);
+}
+
+static void put_command(FILE *out, const struct analysis_summary *s)
+{
+    fputs("  command     ", out);
+    report_plain(out, *s->command ? s->command : "(unknown)");
+    putc('\n', out);
+}
+
+void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
     int measured = strcmp(s->mode, "pirate") == 0, lines = strcmp(s->mode, "lines") == 0;
-    fputs("  command     ", out);
-    report_plain(out, *s->command ? s->command : "(unknown)");
-    if (verbose) {
-        fputs("\n  started     ", out);
-        report_plain(out, *s->started ? s->started : "(unknown)");
-    }
+    put_command(out, s);
+    fputs("  started     ", out);
+    report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
             full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
             : full && s->unprofiled[0] != '\0'                 ? "full, but not of all programs"
@@ -171,7 +199,7 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
             fprintf(out, " (%.0f loads, %.0f stores)", s->loads, s->stores);
         putc('\n', out);
     }
-    if (curve->full_references && verbose)
+    if (curve->full_references)
         fprintf(out, "  at first    %" PRIu64 " references, recorded without gaps\n", curve->full_references);
     if (sparse) {
         fprintf(out, "  samples     %zu in %zu windows\n", curve->samples, curve->windows);
@@ -181,11 +209,10 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     } else if (!full && !measured) {
         fprintf(out, "  bursts      %zu in %zu thread%s, %zu process%s\n", s->bursts, s->threads,
                 s->threads == 1 ? "" : "s", s->processes, s->processes == 1 ? "" : "es");
-        if (s->bursts && verbose)
+        if (s->bursts)
             put_ends(out, s);
-        if (verbose)
-            put_clock(out, s);
-        if (curve->watches && verbose)
+        put_clock(out, s);
+        if (curve->watches)
             fprintf(out, "  watched     %zu lines after their bursts\n", curve->watches);
     } else if (full) {
         fprintf(out, "  processes   %zu\n", s->processes);
@@ -193,30 +220,89 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     if (!isnan(s->cpu_seconds) && !isnan(s->wall_seconds))
         fprintf(out, "  time        %.3f s of CPU time, %.3f s elapsed\n", s->cpu_seconds, s->wall_seconds);
     put_overhead(out, s, curve->full_references != 0);
-    if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
-        fprintf(out, "  starts      %.3f s of CPU time to load the agent into %zu process%s\n",
-                s->start_cpu_seconds, s->processes, s->processes == 1 ? "" : "es");
-    if (s->memory_bytes > 0 && verbose)
+    put_starts(out, s);
+    if (s->memory_bytes > 0)
         fprintf(out, "  memory      at most %.1f MB added to a process\n", s->memory_bytes / (1 << 20));
-    if (!isnan(s->exit_status) && (verbose || s->exit_status != 0))
+    if (!isnan(s->exit_status))
         fprintf(out, "  exit        %.0f\n", s->exit_status);
-    if (*s->seed && verbose) {
+    if (*s->seed) {
         fputs("  seed        ", out);
         report_plain(out, s->seed);
         putc('\n', out);
     }
-    if (s->few_bursts[0] && s->bursts > 0) {
-        fputs("  note        few bursts: ", out);
-        report_plain(out, s->few_bursts);
-        putc('\n', out);
+    put_limits(out, s);
+}
+
+/* 17.5M */
+static void put_count(FILE *out, double count)
+{
+    if (count < 1e6)
+        fprintf(out, "%.0f", count);
+    else if (count < 1e9)
+        fprintf(out, "%.3gM", count * 1e-6);
+    else
+        fprintf(out, "%.4gG", count * 1e-9);
+}
+
+/* How much was recorded, and how. */
+static void put_recorded(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
+{
+    const char *threads = s->threads == 1 ? "" : "s", *processes = s->processes == 1 ? "" : "es";
+    if (strcmp(s->mode, "pirate") == 0)
+        return;
+    fputs("  recorded    ", out);
+    if (strcmp(s->mode, "sparse") == 0) {
+        fprintf(out, "%zu reuse distances of single references (sparse), in %zu windows\n", curve->samples,
+                curve->windows);
+        return;
     }
-    if (s->missed_percent > ANALYSIS_MISSED_PERCENT) {
-        fprintf(out, "  missed      about %.*f%% of the references: ", s->missed_percent < 10 ? 2 : 0,
-                s->missed_percent);
-        report_plain(out, s->missed);
-        putc('\n', out);
+    if (!isnan(s->references)) {
+        put_count(out, s->references);
+        fputs(" references: ", out);
     }
-    put_troubles(out, s);
+    if (strcmp(s->mode, "lines") == 0)
+        fprintf(out, "all, on a sample of lines (1 in %g)", 1 / curve->lines_rate);
+    else if (strcmp(s->mode, "full") == 0)
+        fputs(s->missed_percent > ANALYSIS_EXACT_PERCENT ? "some are missing"
+              : s->unprofiled[0] != '\0'                 ? "not of all programs"
+                                                         : "all, the curve is exact",
+              out);
+    else if (curve->full_references)
+        fprintf(out, "all at first, %zu burst%s", s->bursts, s->bursts == 1 ? "" : "s");
+    else
+        fprintf(out, "%zu burst%s", s->bursts, s->bursts == 1 ? "" : "s");
+    if (s->threads > 0)
+        fprintf(out, "; %zu thread%s,", s->threads, threads);
+    fprintf(out, "%s %zu process%s\n", s->threads > 0 ? "" : ";", s->processes, processes);
+}
+
+static void put_time(FILE *out, const struct analysis_summary *s)
+{
+    double seconds = s->cpu_seconds / (1 + s->overhead_percent / 100); /* of the program itself */
+    int timed = !isnan(s->cpu_seconds) && !isnan(s->wall_seconds);
+    if (!timed && isnan(s->overhead_percent))
+        return;
+    fputs("  time        ", out);
+    if (timed)
+        fprintf(out, "%.3f s of CPU time, %.3f s elapsed; ", s->cpu_seconds, s->wall_seconds);
+    if (seconds < REPORT_PERCENT_SECONDS)
+        fprintf(out, "profiling added %.1f ms\n", 1e3 * (s->cpu_seconds - seconds));
+    else if (!isnan(s->overhead_percent))
+        fprintf(out, "profiling added %.2f%%\n", s->overhead_percent);
+    else
+        fputs("the cost of profiling is not known\n", out);
+}
+
+/* What everyone needs of report_facts, in fewer lines. */
+static void put_brief_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
+{
+    put_command(out, s);
+    put_recorded(out, s, curve);
+    put_time(out, s);
+    put_starts(out, s);
+    if (!isnan(s->exit_status) && s->exit_status != 0)
+        fprintf(out, "  exit        %.0f\n", s->exit_status);
+    put_limits(out, s);
 }
 
 void report_summary_text(FILE *out, const struct analysis_summary *s, const struct report_summary *parts,
@@ -224,9 +310,12 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
 {
     const struct analysis_curve *curve = parts->curve;
     put_warnings(out, s, style);
-    report_facts(out, s, curve, parts->verbose);
+    if (parts->verbose)
+        report_facts(out, s, curve);
+    else
+        put_brief_facts(out, s, curve);
     if (curve->n > 0)
-        report_curve_notes(out, curve, "  note        ");
+        report_curve_notes(out, curve, "  note        ", parts->verbose);
     putc('\n', out);
     if (curve->n == 0 && strcmp(s->mode, "pirate") == 0)
         return; /* no curve is expected */
@@ -236,15 +325,14 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
         putc('\n', out);
         return;
     }
-    fprintf(out, "Miss ratio by cache size (%s, %u-byte lines)\n\n", curve->model, curve->line_bytes);
+    fprintf(out, "Miss ratio by cache size (%s, %u-byte lines)\n", curve->model, curve->line_bytes);
     struct report_plot_marks over = {.levels = parts->levels, .nlevels = parts->nlevels};
     struct curve_point *marks = analysis_pirate_marks(parts->pirate, &over.npoints);
     over.points = marks;
-    report_plot_over(out, curve->points, curve->n, &over, 11, style);
+    report_plot_over(out, curve->points, curve->n, &over, parts->rows, style);
     if (over.npoints > 0)
         fputs("\n  ● measured, with part of the cache occupied\n", out);
     free(marks);
-    putc('\n', out);
     put_sizes(out, parts);
 }
 

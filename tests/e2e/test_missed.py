@@ -78,7 +78,7 @@ def test_unknown_thread(record, cachegram, built, options):
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         assert con.execute("select sum(cpu_ns) from native where reason = 'unknown'").fetchone()[0] > 1e6
     shown = run([cachegram, "report", db]).out
-    assert b"missed      about" in shown and b"every reference" not in shown and b"references in all" not in shown
+    assert b"missed      about" in shown and b"the curve is exact" not in shown and b"references in all" not in shown
     if options == FULL:
         assert b"from all" not in run([cachegram, "mrc", db]).out
         reported = json.loads(run([cachegram, "mrc", "--format", "json", db]).out)
@@ -92,7 +92,7 @@ def test_ordinary_program_misses_nothing(record, cachegram):
     assert result.status == 0 and b"missing" not in result.summary
     assert float(run_keys(db)["missed_percent"]) < 0.1
     shown = run([cachegram, "report", db]).out
-    assert b"missed" not in shown and b"full: every reference" in shown
+    assert b"missed" not in shown and b"references: all, the curve is exact;" in shown
     assert b"from all" in run([cachegram, "mrc", db]).out
 
 
@@ -114,9 +114,9 @@ def test_program_that_cannot_be_profiled_is_named(record, cachegram, static_micr
         reported = result.err + result.summary
         assert f"{static} (is statically linked)".encode() in reported and b"set-uid" not in reported
         said = run([cachegram, "report", db]).out
-        assert f"{static} (is statically linked)".encode() in said and b"full: every reference" not in said
+        assert f"{static} (is statically linked)".encode() in said and b"the curve is exact" not in said
         if options == FULL:
-            assert b"full, but not of all programs" in said or b"references are missing" in said
+            assert b"references: not of all programs;" in said or b"references: some are missing;" in said
 
 
 def test_rights_and_environment_are_named(record, cachegram, built, tmp_path):

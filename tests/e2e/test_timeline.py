@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 
@@ -165,10 +166,9 @@ def picture(text):
     return {m[1]: m[2] for m in re.finditer(r"^ *(phase|\d+[KM])  (.*)$", text.split("┴")[0].split("+--")[0], re.M)}
 
 
-@pytest.mark.parametrize("command", ["timeline", "report"])
-def test_heat_map(cachegram, full, command):
+def test_heat_map(cachegram, full):
     environment = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR")}
-    plain = call(cachegram, command, full, env={**environment, "COLUMNS": "100"}).stdout
+    plain = call(cachegram, "timeline", full, env={**environment, "COLUMNS": "100"}).stdout
     rows = picture(plain)
     assert "\033" not in plain and len(rows) == 18 and len(set(map(len, (rows["1K"], rows["64M"], rows["phase"])))) == 1
     # The phases' working sets: 8 KB, 16 KB, 512 KB, 4 MB.
@@ -176,12 +176,50 @@ def test_heat_map(cachegram, full, command):
     assert rows["256K"][-5:] == "█████" and rows["1M"][-5:] == "     " and rows["phase"][-5:] == 5 * last
     for line in ("4K", "8K", "16K", "32K", "1M"):
         assert set(rows[line]) <= set(" ░▒▓█")
-    ascii_only = call(cachegram, command, full, env={**environment, "COLUMNS": "100", "LC_ALL": "C"}).stdout
+    ascii_only = call(cachegram, "timeline", full, env={**environment, "COLUMNS": "100", "LC_ALL": "C"}).stdout
     shades = str.maketrans("░▒▓█", ".+%@")
     drawn = picture(ascii_only)
     assert drawn["256K"] == rows["256K"].translate(shades) and drawn["phase"] == rows["phase"]
-    colored = call(cachegram, command, full, "--color=always", env={**environment, "COLUMNS": "100"}).stdout
+    colored = call(cachegram, "timeline", full, "--color=always", env={**environment, "COLUMNS": "100"}).stdout
     assert re.search(r"256K  (\033\[48;5;\d+m ){91}\033\[0m$", colored, re.M)
+
+
+def test_report_fits_two_screens(cachegram, full, tmp_path):
+    """48 lines of 80 columns. A warning takes lines from the drawing of the curve, down to four."""
+    shutil.copy(full, tmp_path / "p.db")
+    db = sqlite3.connect(tmp_path / "p.db")
+    environment = {**os.environ, "COLUMNS": "80"}
+    drawn = []
+    for words in (0, 10, 20, 200):
+        db.execute("INSERT OR REPLACE INTO run(key, value) VALUES('warning', ?)", (" ".join(words * ["carefully"]),))
+        db.commit()
+        text = call(cachegram, "report", tmp_path / "p.db", env=environment).stdout
+        lines = text.splitlines()
+        assert text.count("carefully") == words and "Misses by function" in text and "Miss ratio by cache size and time" in text
+        taken = sum(max(1, -(-len(line) // 80)) for line in lines)
+        drawn.append(sum(line[6:7] in ("┤", "│") for line in lines))
+        assert taken == 48 or (taken < 48 and drawn[-1] == 11) or (words == 200 and drawn[-1] == 4)
+    assert drawn[0] > drawn[1] > drawn[2] > drawn[3] == 4
+    # A row of hotspots is cut, but not with -v.
+    rows = text[text.index("Misses by function"):].splitlines()
+    assert max(map(len, rows)) <= 80
+    full_text = call(cachegram, "report", "-v", tmp_path / "p.db", env=environment).stdout
+    assert sum(line[6:7] in ("┤", "│") for line in full_text.splitlines()) == 11
+    narrow = call(cachegram, "report", tmp_path / "p.db", env={**environment, "COLUMNS": "40"}).stdout
+    narrow = narrow[narrow.index("Misses by function"):].splitlines()[1:]
+    wide = full_text[full_text.index("Misses by function"):].splitlines()[3:]
+    assert narrow[:3] == [line[:40] for line in wide[:3]] and max(map(len, wide[:3])) > 40
+
+
+def test_heat_map_of_report(cachegram, full):
+    """Fewer sizes, those of the list below the curve up to 16M, drawn as timeline does."""
+    environment = {**os.environ, "COLUMNS": "100"}
+    text = call(cachegram, "report", full, env=environment).stdout
+    rows = picture(text[text.index("Miss ratio by cache size and time"):])
+    sizes = [size for size in rows if size != "phase"]
+    listed = re.findall(r"^  (?:L\d|  ) +(\d+[KM]) +[\d.]+%", text, re.M)
+    assert sizes[::-1] == [size for size in listed if size[-1] == "K" or int(size[:-1]) <= 16] and 3 <= len(sizes) <= 6
+    assert rows == picture(call(cachegram, "timeline", "--sizes", ",".join(sizes), full, env=environment).stdout)
 
 
 def test_sampled(cachegram, built, record):

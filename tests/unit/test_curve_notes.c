@@ -21,13 +21,15 @@ static struct analysis_curve usual(size_t bursts)
         .bursts = bursts, .watches = 100, .user_seconds = NAN, .sampled_seconds = NAN, .clock_error = NAN};
 }
 
+static int verbose = 1;
+
 static const char *notes(struct analysis_curve curve)
 {
     static char text[1000];
     FILE *out = fmemopen(text, sizeof text, "w");
 
     assert_non_null(out);
-    report_curve_notes(out, &curve, "Note: ");
+    report_curve_notes(out, &curve, "Note: ", verbose);
     assert_int_equal(fclose(out), 0);
     return text;
 }
@@ -47,19 +49,17 @@ static int says(struct analysis_curve curve, size_t lines, const char *words)
 static void test_missed_parts(void **state)
 {
     (void)state;
-    assert_string_equal(
-        notes(usual(300)),
-        "Note: parts of the run shorter than about 1% of it may have been missed by all 300 bursts\n");
-    assert_string_equal(
-        notes(usual(301)),
-        "Note: parts of the run shorter than about 1.0% of it may have been missed by all 301 bursts\n");
+    assert_string_equal(notes(usual(300)),
+                        "Note: bursts may have missed parts shorter than about 1% of the run\n");
+    assert_string_equal(notes(usual(301)),
+                        "Note: bursts may have missed parts shorter than about 1.0% of the run\n");
     assert_true(says(usual(13), 1, "shorter than about 23%"));  /* 3 / 13 */
     assert_true(says(usual(12), 1, "Note: 12 bursts are few")); /* 25% */
     assert_true(says(usual(1), 1, "Note: 1 burst is few"));
     FILE *none = tmpfile();
     assert_non_null(none);
     struct analysis_curve curve = usual(0);
-    report_curve_notes(none, &curve, "Note: ");
+    report_curve_notes(none, &curve, "Note: ", 1);
     assert_int_equal(ftell(none), 0);
     fclose(none);
 }
@@ -104,13 +104,18 @@ static void test_watched_lines(void **state)
     curve.unwatched = 9;
     curve.censored = 49;
     curve.clock_error = 0.2;
-    assert_true(says(curve, 1, "100 bursts"));
+    assert_true(says(curve, 1, "about 3% of the run"));
     curve.unwatched = 10;
     assert_true(says(curve, 2, "Note: 10% of the lines chosen could not be watched"));
     curve.censored = 50;
     assert_true(says(curve, 3, "Note: 50% of the watched lines were censored"));
     curve.clock_error = 0.21;
     assert_true(says(curve, 4, "Note: the reference clock may be wrong by 21%"));
+    verbose = 0;
+    assert_true(says(curve, 1, "about 3% of the run"));
+    curve.watches = 0;
+    assert_true(says(curve, 2, "Note: no lines were watched"));
+    verbose = 1;
 }
 
 int main(void)
