@@ -37,8 +37,10 @@ static const char usage[] =
     "  --to FORMAT        see below\n"
     "  -o, --output FILE  output file (default -, standard output)\n"
     "  --line BYTES       size of a line, for formats that hold lines instead of references (default 64)\n"
-    "  --size SIZE        of the cache whose misses are written, for pprof, collapsed and csv (default 1M)\n"
-    "  --table NAME       with --to csv: only this table, to a file or standard output\n"
+    "  --size SIZE        of the cache whose misses are written, for pprof, collapsed, csv, and the tables "
+    "of\n"
+    "                     json (default 1M)\n"
+    "  --table NAME       with --to csv or json: only this table, to a file or standard output\n"
     "  --from FORMAT      format of TRACE (default: by its first bytes)\n"
     "  --partial          if TRACE is damaged or export is interrupted, keep what was converted before\n"
     "  --help             this text\n"
@@ -89,13 +91,17 @@ int cmd_export(int argc, char **argv)
             return cli_misuse_option("export", opt, argv);
         }
     }
-    if (table && !(o.to && strcmp(o.to, "csv") == 0))
-        return cli_misuse("export", "--table needs --to csv");
+    int csv = o.to && strcmp(o.to, "csv") == 0, json = o.to && strcmp(o.to, "json") == 0;
+    if (table && !csv && !json)
+        return cli_misuse("export", "--table needs --to csv or json");
+    if (table && !export_is_table(table))
+        return cli_misuse("export", "'%s' is not a table", table);
     /* Of a trace, csv is its references. */
-    if (o.to && strcmp(o.to, "csv") == 0 &&
-        (table || optind == argc || (!o.from && export_is_profile(argv[optind])))) {
+    if (table || (csv && (optind == argc || (!o.from && export_is_profile(argv[optind]))))) {
         const char *profile = cli_one_file("export", argc, argv);
-        return profile ? export_tables(profile, table, (double)size_bytes, o.output) : 2;
+        return profile ? export_tables(profile, table, json ? REPORT_JSON : REPORT_CSV, (double)size_bytes,
+                                       o.output)
+                       : 2;
     }
     if (o.to && export_profile_format(o.to)) {
         const char *profile = cli_one_file("export", argc, argv);

@@ -71,9 +71,8 @@ static int put_prometheus(FILE *out, const char *file, double size_bytes, struct
 
 static int put_json(FILE *out, const char *file, double size_bytes, struct error *err)
 {
-    const struct page_data_options options = {.profile = file};
+    const struct page_data_options options = {.profile = file, .tables_bytes = size_bytes};
     char *json;
-    (void)size_bytes;
     int code = page_data(&options, &json, err);
     if (code == 0)
         fputs(json, out);
@@ -93,7 +92,8 @@ const char export_profile_help[] =
     "  pprof            misses by instruction, for pprof (profile.proto)\n"
     "  collapsed        misses by line and callers as collapsed stacks, for flame graphs\n"
     "  prometheus       the run and its miss ratios, as Prometheus reads them\n"
-    "  json             all results: curves, time, hotspots and causes at several sizes, the run\n"
+    "  json             all results: curves, time, hotspots and causes at several sizes, the run; all "
+    "tables\n"
     "  csv              all tables, a file each in the new folder -o FOLDER; or one of them, with --table\n"
     "  usf              sparse samples, of a profile made by 'cachegram sample'\n";
 

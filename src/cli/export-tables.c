@@ -20,6 +20,7 @@ struct source {
     struct profile *p;
     const char *name;
     double size_bytes; /* of the cache, for misses by code and data */
+    enum report_format format;
 };
 
 /* Each writes a table: 0; -ENODATA, -ENOENT or -EINVAL if the profile does not hold it, with the reason in
@@ -29,8 +30,10 @@ static int put_run(FILE *out, const struct source *s, struct error *err)
 {
     struct analysis_summary *summary = malloc(sizeof *summary);
     int code = summary ? analysis_summary_load(s->p, summary, err) : error_set(err, -ENOMEM, "out of memory");
-    if (code == 0)
+    if (code == 0 && s->format == REPORT_CSV)
         report_summary_csv(out, summary);
+    else if (code == 0)
+        report_run_json(out, summary);
     free(summary);
     return code;
 }
@@ -41,8 +44,10 @@ static int put_a_curve(FILE *out, const struct source *s, enum analysis_model mo
     struct analysis_curve curve = {.profile = s->name};
     curve.points = cli_points(CLI_DEFAULT_SIZES, &curve.n, err);
     int code = curve.points ? analysis_curve_compute(s->p, &question, &curve, err) : -ENOMEM;
-    if (code == 0)
+    if (code == 0 && s->format == REPORT_CSV)
         report_curve_csv(out, &curve);
+    else if (code == 0)
+        report_curve_json(out, &curve);
     free(curve.points);
     return code;
 }
@@ -66,9 +71,9 @@ static int put_time(FILE *out, const struct source *s, int phases, struct error 
     struct curve_point *points = cli_points(CLI_TIMELINE_SIZES, &n, err);
     int code = points ? analysis_timeline_compute(s->p, points, n, &timeline, err) : -ENOMEM;
     if (code == 0 && phases)
-        report_phases(out, &timeline, REPORT_CSV, &style);
+        report_phases(out, &timeline, s->format, &style);
     else if (code == 0)
-        report_timeline(out, &timeline, &none, REPORT_CSV, &style);
+        report_timeline(out, &timeline, &none, s->format, &style);
     analysis_timeline_clear(&timeline);
     free(points);
     return code;
@@ -96,7 +101,7 @@ static int put_hotspots(FILE *out, const struct source *s, const char *by, int c
     if (calls && hotspots.ncalls == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no call paths", s->name);
     else
-        report_hotspots(out, &hotspots, 0, REPORT_CSV);
+        report_hotspots(out, &hotspots, 0, s->format);
     analysis_hotspots_clear(&hotspots);
     return code;
 }
@@ -134,7 +139,7 @@ static int put_causes(FILE *out, const struct source *s, struct error *err)
     int code = analysis_causes(s->p, s->name, &question, &causes, err);
     if (code != 0)
         return code;
-    report_causes(out, &causes, 0, 0, REPORT_CSV);
+    report_causes(out, &causes, 0, 0, s->format);
     analysis_causes_clear(&causes);
     return 0;
 }
@@ -146,7 +151,13 @@ static int put_places(FILE *out, const struct source *s, int conflicts, struct e
     if (n == 0)
         return error_set(err, -ENODATA, "the profile '%s' shows no %s", s->name,
                          conflicts ? "conflicts within sets" : "false sharing");
-    report_places_csv(out, places, n);
+    if (s->format == REPORT_CSV) {
+        report_places_csv(out, places, n);
+    } else {
+        fputs("{\n", out);
+        report_places_json(out, "rows", places, n);
+        fputs("\n}\n", out);
+    }
     return 0;
 }
 
@@ -168,7 +179,7 @@ static int put_pirate(FILE *out, const struct source *s, struct error *err)
     if (code != 0)
         return code;
     if (pirate.n > 0)
-        report_pirate(out, &pirate, NULL, REPORT_CSV, &style);
+        report_pirate(out, &pirate, NULL, s->format, &style);
     else
         code =
             error_set(err, -ENODATA, "the profile '%s' holds no measurements of cachegram pirate", s->name);
@@ -272,20 +283,45 @@ static int write_all(const struct source *s, const char *folder, struct error *e
 
 void export_tables_list(FILE *out)
 {
-    fputs("\nTables of csv; --to csv -o FOLDER writes those that the profile holds:\n", out);
+    fputs("\nTables of csv and json; without --table, those that the profile holds:\n", out);
     for (size_t i = 0; i < TABLES; i++)
         fprintf(out, "  %-24s  %s\n", tables[i].name, tables[i].what);
 }
 
-int export_tables(const char *profile, const char *table, double size_bytes, const char *output)
+int export_is_table(const char *table)
 {
-    struct source s = {.name = profile, .size_bytes = size_bytes};
+    for (size_t i = 0; i < TABLES; i++)
+        if (strcmp(tables[i].name, table) == 0)
+            return 1;
+    return 0;
+}
+
+int export_tables_json(FILE *out, struct profile *p, const char *name, double size_bytes, struct error *err)
+{
+    const struct source s = {p, name, size_bytes, REPORT_JSON};
+    const char *separator = "";
+    putc('{', out);
+    for (size_t i = 0; i < TABLES; i++) {
+        struct text text = {0};
+        int code = make_table(i, &s, &text, err);
+        if (code != 0 && !is_missing(code))
+            return code;
+        if (code == 0) {
+            fprintf(out, "%s\n\"%s\": ", separator, tables[i].name);
+            write_text(out, &text);
+            separator = ",";
+        }
+        free(text.data);
+    }
+    putc('}', out);
+    return 0;
+}
+
+int export_tables(const char *profile, const char *table, enum report_format format, double size_bytes,
+                  const char *output)
+{
+    struct source s = {.name = profile, .size_bytes = size_bytes, .format = format};
     struct error err;
-    size_t i = 0;
-    while (table && i < TABLES && strcmp(tables[i].name, table) != 0)
-        i++;
-    if (i == TABLES)
-        return cli_misuse("export", "'%s' is not a table: see cachegram export --help", table);
     if (!table && strcmp(output, "-") == 0)
         return cli_misuse("export", "csv is several tables: a folder is needed (-o FOLDER), or --table NAME");
     int code = profile_open(profile, &s.p, &err);

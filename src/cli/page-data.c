@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/export-tables.h"
 #include "cli/this-machine.h"
 #include "report/annotate.h"
 #include "report/causes.h"
@@ -466,6 +467,10 @@ static int make(struct making *m, struct error *err)
         code = put_causes(m, err);
     if (code == 0)
         code = put_source(m, err);
+    if (code == 0 && m->args->tables_bytes > 0) {
+        fputs(",\n\"tables\": ", m->json);
+        code = export_tables_json(m->json, m->p, m->args->profile, m->args->tables_bytes, err);
+    }
     if (m->args->brief) {
         fputs(",\n\"names\": ", m->json);
         report_page_names(m->json, &m->names);

@@ -17,6 +17,7 @@ struct page_data_options {
     int with_source;
     int brief; /* rows of hotspots as report_page_rows has them, instead of those of `hotspots` */
     struct cli_sources sources;
+    double tables_bytes; /* all tables of `export`, too, their misses in a cache of that size; 0: none */
 };
 
 /* 0 with *json, which the caller frees; or negative with err filled and *json NULL. */

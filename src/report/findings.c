@@ -186,7 +186,7 @@ static void put_place_json(FILE *out, const struct analysis_place *s)
     putc('}', out);
 }
 
-static void put_places_json(FILE *out, const char *key, const struct analysis_place *places, size_t n)
+void report_places_json(FILE *out, const char *key, const struct analysis_place *places, size_t n)
 {
     fprintf(out, "  \"%s\": [", key);
     for (size_t i = 0; i < n; i++) {
@@ -247,9 +247,9 @@ void report_findings_json(FILE *out, const struct analysis_findings *findings)
         putc('}', out);
     }
     fputs(n ? "\n  ],\n" : "],\n", out);
-    put_places_json(out, "false_sharing", findings->shared, findings->nshared);
+    report_places_json(out, "false_sharing", findings->shared, findings->nshared);
     fputs(",\n", out);
-    put_places_json(out, "conflicts", findings->conflicts, findings->nconflicts);
+    report_places_json(out, "conflicts", findings->conflicts, findings->nconflicts);
 }
 
 void report_places_csv(FILE *out, const struct analysis_place *places, size_t n)

@@ -79,7 +79,9 @@ struct report_summary {
 /* Warnings, facts, and the curve; report_pirate prints the rest of pirate. */
 void report_summary_text(FILE *out, const struct analysis_summary *s, const struct report_summary *parts,
                          const struct report_style *style);
+/* What is known of the run: its table; and an object. */
 void report_summary_csv(FILE *out, const struct analysis_summary *s);
+void report_run_json(FILE *out, const struct analysis_summary *s);
 void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
                          const struct analysis_pirate *pirate, const struct analysis_answer *answer,
                          const struct analysis_findings *findings);
@@ -93,7 +95,9 @@ void report_answer_json(FILE *out, const struct analysis_answer *answer);
 void report_findings_text(FILE *out, const struct analysis_findings *findings);
 void report_findings_json(FILE *out, const struct analysis_findings *findings);
 
+/* A table; and "KEY": [...], without braces around it. */
 void report_places_csv(FILE *out, const struct analysis_place *places, size_t n);
+void report_places_json(FILE *out, const char *key, const struct analysis_place *places, size_t n);
 
 /* --- helpers --- */
 /* Writes a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */

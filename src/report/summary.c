@@ -394,13 +394,11 @@ void report_summary_csv(FILE *out, const struct analysis_summary *s)
     }
 }
 
-void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
-                         const struct analysis_pirate *pirate, const struct analysis_answer *answer,
-                         const struct analysis_findings *findings)
+/* The run's members of a JSON object. */
+static void put_run_json(FILE *out, const struct analysis_summary *s)
 {
     struct field fields[FIELDS];
     list_fields(s, fields);
-    fputs("{\n", out);
     for (size_t i = 0; i < FIELDS; i++) {
         fprintf(out, "  \"%s\": ", fields[i].name);
         if (fields[i].text)
@@ -423,7 +421,23 @@ void report_summary_json(FILE *out, const struct analysis_summary *s, const stru
         report_json_string(out, s->counter[i].name);
         fprintf(out, ": %" PRIu64, s->counter[i].value);
     }
-    fprintf(out, "},\n  \"line_bytes\": %u,\n", curve->line_bytes);
+    putc('}', out);
+}
+
+void report_run_json(FILE *out, const struct analysis_summary *s)
+{
+    fputs("{\n", out);
+    put_run_json(out, s);
+    fputs("\n}\n", out);
+}
+
+void report_summary_json(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve,
+                         const struct analysis_pirate *pirate, const struct analysis_answer *answer,
+                         const struct analysis_findings *findings)
+{
+    fputs("{\n", out);
+    put_run_json(out, s);
+    fprintf(out, ",\n  \"line_bytes\": %u,\n", curve->line_bytes);
     report_points_json(out, curve->points, curve->n);
     if (pirate->n > 0) {
         fputs(",\n", out);

@@ -171,6 +171,41 @@ def test_places_in_tables(tmp_path):
     assert [r["available_bytes"] for r in csv.DictReader((tmp_path / "out" / "pirate.csv").open())] == ["8388608", "1048576"]
 
 
+def rows_of(data):
+    """Those of a table in JSON."""
+    for key in ("rows", "points", "pirate"):
+        if key in data:
+            return data[key]
+    return None
+
+
+def test_json_has_the_tables_of_csv(profile, cachegram, full, tmp_path):
+    """The same tables; each as its command prints it as JSON, with as many rows."""
+    from test_page import place_profile
+    places = tmp_path / "places.db"
+    place_profile(places, "plain")
+    seen = set()
+    listed = re.findall(r"^  (\S+) ", command("export", "--help").stdout.split("\nTables of csv")[1], re.M)
+    for number, db in enumerate((profile, places, full)):
+        folder = tmp_path / f"out{number}"
+        assert command("export", "--to", "csv", "--size", "32K", "-o", folder, db).returncode == 0
+        tables = json.loads(exported(cachegram, "--to", "json", "--size", "32K", db))["tables"]
+        names = {file.stem for file in folder.iterdir()}
+        assert set(tables) == names and list(tables) == [name for name in listed if name in names]
+        seen |= names
+        for name, data in tables.items():
+            assert json.loads(command("export", "--to", "json", "--table", name, "--size", "32K", db).stdout) == data
+            rows = list(csv.DictReader((folder / f"{name}.csv").open()))
+            if name.startswith("hotspots-") and name != "hotspots-calls" or name in ("false-sharing", "conflicts", "pirate", "curve", "curve-random"):
+                assert len(rows_of(data)) == len(rows) > 0, name
+        assert tables["run"]["mode"] == "full" and {key for key, value in tables["run"].items() if not isinstance(value, dict)} <= {row["key"] for row in csv.DictReader((folder / "run.csv").open())}
+        assert tables["curve"] == json.loads(command("mrc", "--format", "json", db).stdout)
+    assert seen == set(listed)
+    # What a profile does not hold is an error if it is asked for.
+    one_line(command("export", "--to", "json", "--table", "hotspots-line", full), 1)
+    assert all(row["calls"] for row in json.loads(exported(cachegram, "--to", "json", "--table", "hotspots-calls", profile))["rows"][:1])
+
+
 def test_tables_wrong(full, tmp_path):
     one_line(command("export", "--to", "csv", full), 2)  # several tables, one output
     one_line(command("export", "--to", "csv", "--table", "x", full), 2)

@@ -45,8 +45,8 @@ static void child_body(struct run *r, body *in, int how, int leave)
     ended(r, pid);
 }
 
-/* A child of a process in which another thread loads libraries may inherit libc's lock (_dl_load_write_lock), and wait
- * for ever: natively, too. */
+/* A child of a process in which another thread loads libraries may inherit libc's lock (_dl_load_write_lock),
+ * and wait for ever: natively, too. */
 /* hunt: wrapper not vfork,dlopens adds child removes threads,maps,noise,stops */
 static void in_child(struct run *r, body *in, int leave /* 0..2 */)
 {

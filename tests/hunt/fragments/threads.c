@@ -617,7 +617,8 @@ static void beside_workers(struct run *r, body *in, int how /* 5..6 */, int n /*
     beside_threads(r, in, how, n, 0);
 }
 
-/* Not in a constructor, while dlopen holds a lock that a thread needs which makes a thread or loads a library. */
+/* Not in a constructor, while dlopen holds a lock that a thread needs which makes a thread or loads a
+ * library. */
 /* hunt: wrapper not vfork,handler,loading adds threads,maps */
 static void beside_changes(struct run *r, body *in, int how /* 7 8 10 */, int us /* 1000..10000 */)
 {
