@@ -29,6 +29,7 @@
 #include "collect/clock/trigger.h"
 #include "collect/tunables.h"
 #include "collect/drain/unprofiled.h"
+#include "machine/cpuinfo.h"
 #include "machine/machine.h"
 #include "machine/vectors.h"
 #include "symbols/name.h"
@@ -105,23 +106,6 @@ static void warn(struct collect_result *result, const char *format, ...)
     va_end(arguments);
 }
 
-static void cpu_name(char *text, size_t size)
-{
-    char line[256];
-    snprintf(text, size, "unknown");
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " "));
-        break;
-    }
-    if (f != NULL)
-        fclose(f);
-}
-
 /* A page that a fault unprotected is protected again once its thread is in native code, which it hardly ever
  * is while it always counts. */
 static int watches_lines(const struct collect_options *o)
@@ -147,14 +131,13 @@ static void describe_caches(char *text, size_t size)
 static int describe(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
-    char command[4096], started[64] = "", host[256] = "", cpu[256], caches[128];
+    char command[4096], started[64] = "", host[256] = "", cpu[256] = "", caches[128];
     time_t now = time(NULL);
     struct tm local;
     launch_quote(o->argv, command, sizeof(command));
     if (localtime_r(&now, &local) != NULL)
         strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%S%z", &local);
     gethostname(host, sizeof(host) - 1);
-    cpu_name(cpu, sizeof(cpu));
     describe_caches(caches, sizeof(caches));
 
     const struct {
@@ -168,7 +151,7 @@ static int describe(struct run *r, struct error *err)
                  {"version", o->version},
                  {"started", started},
                  {"hostname", host},
-                 {"cpu", cpu},
+                 {"cpu", cpuinfo_get("model name", cpu, sizeof(cpu)) ? cpu + strspn(cpu, " ") : "unknown"},
                  {"caches", caches}};
     const struct {
         const char *key;
@@ -222,70 +205,87 @@ static int choose_clock(struct run *r, struct error *err)
                                                   : 0;
 }
 
+/* The memory shared with the agents, and what these are to do. */
+static int begin_session(struct run *r, struct error *err)
+{
+    const struct collect_options *o = r->options;
+    /* A trace has the bursts alone. */
+    int has_tails = watches_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
+                    o->trace == NULL && o->reduce == COLLECT_REDUCE_DISTANCES;
+    const struct session_setting setting = {
+        .mode = r->full ? WIRE_MODE_FULL : WIRE_MODE_BURST,
+        .begins_full = r->full && !o->full,
+        .burst_refs = o->burst_refs,
+        .tail_refs = has_tails ? COLLECT_TAIL_TIMES * o->burst_refs : 0,
+        .gap_us = o->gap_us != 0 ? o->gap_us
+                  : o->full      ? COLLECT_GAP_US
+                                 : budget_first_gap_ns(o->overhead_percent) / 1000,
+        .seed = o->seed,
+        .follow = o->follow,
+    };
+    int status = session_init(&r->session, &setting, err);
+    if (status < 0)
+        return status;
+    struct wire_session *map = r->session.map;
+    map->perf = triggers_available() ? WIRE_EVENTS_OF_TIME : WIRE_EVENTS_NONE;
+    if ((status = choose_clock(r, err)) < 0)
+        return status;
+    map->clock = clocks[r->clock].wire;
+    if (r->clock == COLLECT_CLOCK_PMU)
+        map->perf = WIRE_EVENTS_OF_COUNTERS;
+    map->line_bytes = o->line_bytes;
+    int sites = o->reduce == COLLECT_REDUCE_DISTANCES && o->lines_rate == 1;
+    map->heap = o->objects && sites;
+    map->stacks = o->call_graph && sites;
+    map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
+    map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
+    return 0;
+}
+
+static int begin_watching(struct run *r, struct error *err)
+{
+    const struct collect_options *o = r->options;
+    unsigned lines = o->watch_lines != 0 ? o->watch_lines : COLLECT_WATCH_PER_BURST;
+    r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, err);
+    if (r->watches == NULL)
+        return -ENOMEM;
+    r->session.map->watch = WIRE_WATCH_BY_PAGES;
+    const struct watch_setting setting = {
+        .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed};
+    if (drain_watch(r->drain, &setting) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the watched lines");
+    if (o->watch_lines != 0)
+        drain_watch_limit(r->drain, WIRE_MAX_WATCHES, UINT64_MAX);
+    return 0;
+}
+
 /* Everything that can fail before the command is started. */
 static int prepare(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
-    enum wire_mode mode = o->full ? WIRE_MODE_FULL : WIRE_MODE_BURST;
-    int status = 0, full_first = !o->full && o->gap_us == 0 && o->allowance_ns > 0;
-    r->full = o->full || full_first;
+    int status = 0, distances = o->reduce == COLLECT_REDUCE_DISTANCES;
+    r->full = o->full || (o->gap_us == 0 && o->allowance_ns > 0);
     if (r->obstacle == NULL)
         status = launch_agent(r->agent, sizeof(r->agent), err);
-    uint64_t gap_us = o->gap_us != 0 ? o->gap_us
-                      : o->full      ? COLLECT_GAP_US
-                                     : budget_first_gap_ns(o->overhead_percent) / 1000;
-    /* A trace has the bursts alone. */
-    int has_tails = watches_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
-                    o->trace == NULL && o->reduce == COLLECT_REDUCE_DISTANCES;
-    uint64_t tail_refs = has_tails ? COLLECT_TAIL_TIMES * o->burst_refs : 0;
-    if (status >= 0 && full_first)
-        status =
-            session_init_full_first(&r->session, o->burst_refs, tail_refs, gap_us, o->seed, o->follow, err);
-    else if (status >= 0)
-        status = session_init(&r->session, mode, o->burst_refs, tail_refs, gap_us, o->seed, o->follow, err);
-    if (status < 0)
-        return status;
-    r->session.map->perf = triggers_available() ? WIRE_EVENTS_OF_TIME : WIRE_EVENTS_NONE;
-    if ((status = choose_clock(r, err)) < 0)
-        return status;
-    r->session.map->clock = clocks[r->clock].wire;
-    if (r->clock == COLLECT_CLOCK_PMU)
-        r->session.map->perf = WIRE_EVENTS_OF_COUNTERS;
-    r->session.map->line_bytes = o->line_bytes;
-    int sites = o->reduce == COLLECT_REDUCE_DISTANCES && o->lines_rate == 1;
-    r->session.map->heap = o->objects && sites;
-    r->session.map->stacks = o->call_graph && sites;
-    r->session.map->page_ns = o->full ? 0 : page_cost_ns(WIRE_PAGES_TRIED);
-    r->session.map->count_vector = o->count_vector != 0 ? o->count_vector : vectors_for_counting();
+    if (status >= 0)
+        status = begin_session(r, err);
     r->start_ns = monotonic_ns();
-    status = profile_create(o->output, &r->profile, err);
+    if (status >= 0)
+        status = profile_create(o->output, &r->profile, err);
     if (status >= 0)
         status = describe(r, err);
     if (status < 0)
         return status;
-    int distances = o->reduce == COLLECT_REDUCE_DISTANCES;
     if (o->reduce != COLLECT_REDUCE_NONE &&
-        (r->reducer = reducer_new(o->full      ? REDUCE_FULL
-                                  : full_first ? REDUCE_FULL_FIRST
-                                               : REDUCE_BURSTS,
+        (r->reducer = reducer_new(o->full   ? REDUCE_FULL
+                                  : r->full ? REDUCE_FULL_FIRST
+                                            : REDUCE_BURSTS,
                                   o->lines_rate, distances, o->line_bytes, r->start_ns, err)) == NULL)
         return -ENOMEM;
-    r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err);
-    if (r->drain == NULL)
+    if ((r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err)) == NULL)
         return -ENOMEM;
-    if (distances && watches_lines(o)) {
-        unsigned lines = o->watch_lines != 0 ? o->watch_lines : COLLECT_WATCH_PER_BURST;
-        r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, err);
-        if (r->watches == NULL)
-            return -ENOMEM;
-        r->session.map->watch = WIRE_WATCH_BY_PAGES;
-        const struct watch_setting setting = {
-            .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed};
-        if (drain_watch(r->drain, &setting) < 0)
-            return error_set(err, -ENOMEM, "out of memory for the watched lines");
-        if (o->watch_lines != 0)
-            drain_watch_limit(r->drain, WIRE_MAX_WATCHES, UINT64_MAX);
-    }
+    if (distances && watches_lines(o) && (status = begin_watching(r, err)) < 0)
+        return status;
     if (r->clock == COLLECT_CLOCK_PMU && !o->full)
         drain_counters(r->drain, &r->counters);
     if (o->trace != NULL) {
@@ -315,19 +315,11 @@ static void restore_files(struct run *r)
     r->profile = NULL;
 }
 
-/* which: CLOCK_PROCESS_CPUTIME_ID, or CLOCK_THREAD_CPUTIME_ID */
-static uint64_t recorder_cpu_ns(clockid_t which)
-{
-    struct timespec ts = {0};
-    clock_gettime(which, &ts);
-    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
-}
-
 /* What was used so far, before bursts began or since. */
 static struct budget_use used(struct run *r, uint64_t recorder_before_ns)
 {
     struct budget_use use = drain_use(r->drain);
-    use.recorder_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns;
+    use.recorder_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns;
     use.target_ns -= r->before.target_ns;
     use.burst_ns -= r->before.burst_ns;
     use.recorder_ns -= r->before.recorder_ns;
@@ -360,8 +352,8 @@ static double backlog_ns(struct run *r, uint64_t buffers, uint64_t spent_ns)
  */
 static void spend_on_full(struct run *r, struct budget *b, uint64_t recorder_before_ns, uint64_t buffers)
 {
-    uint64_t full_ns = r->reducer != NULL ? reduce_totals(r->reducer)->burst_cpu_ns : 0;
-    uint64_t spent_ns = recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns + full_ns;
+    uint64_t full_ns = reduce_totals(r->reducer)->burst_cpu_ns;
+    uint64_t spent_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - recorder_before_ns + full_ns;
     double all_ns = (double)spent_ns + backlog_ns(r, buffers, spent_ns),
            allowance_ns = (double)r->options->allowance_ns;
     struct error err;
@@ -416,10 +408,9 @@ static void keep_budget(struct run *r, struct budget *b, uint64_t recorder_befor
  * nor the budget. */
 static uint64_t commit(struct run *r)
 {
-    uint64_t before_ns =
-        recorder_cpu_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are compressed by other threads */
+    uint64_t before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID); /* traces are compressed by other threads */
     drain_commit(r->drain);
-    uint64_t pause_ns = COLLECT_COMMIT_PAUSE * (recorder_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
+    uint64_t pause_ns = COLLECT_COMMIT_PAUSE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
     if (pause_ns < COLLECT_COMMIT_MS * UINT64_C(1000000))
         pause_ns = COLLECT_COMMIT_MS * UINT64_C(1000000);
     if (pause_ns > COLLECT_COMMIT_MOST_MS * UINT64_C(1000000))
@@ -506,8 +497,7 @@ static double rest_seconds(const struct run *r, double added)
 static int store_results(struct run *r, int exit_status, double recorder_seconds, struct error *err)
 {
     struct collect_result *result = r->result;
-    static const struct reduce_totals nothing;
-    const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
+    const struct reduce_totals *t = reduce_totals(r->reducer);
     double target = cpu_seconds(&r->usage);
     uint64_t burst_ns = drain_burst_cpu_ns(r->drain) - r->before.burst_ns + r->full_ns;
     if (r->full && burst_ns < t->burst_cpu_ns)
@@ -593,8 +583,7 @@ static void warn_unprofiled_time(struct run *r, int named, struct error *err)
 /* Burst mode: why there are no bursts, or far fewer than planned. */
 static void warn_few_bursts(struct run *r, struct error *err)
 {
-    static const struct reduce_totals nothing;
-    const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
+    const struct reduce_totals *t = reduce_totals(r->reducer);
     struct collect_result *result = r->result;
     double cpu = cpu_seconds(&r->usage) - (double)r->before.target_ns * 1e-9,
            represented = (double)t->represented_ns * 1e-9;
@@ -627,8 +616,7 @@ static void warn_few_bursts(struct run *r, struct error *err)
 static void warn_missed(struct run *r, int named, struct error *err)
 {
     int counted = !r->full;
-    static const struct reduce_totals nothing;
-    const struct reduce_totals *t = r->reducer != NULL ? reduce_totals(r->reducer) : &nothing;
+    const struct reduce_totals *t = reduce_totals(r->reducer);
     if ((counted && r->clock != COLLECT_CLOCK_COUNT_ALWAYS) || r->reducer == NULL)
         return;
     struct missed m = *drain_missed(r->drain);
@@ -739,7 +727,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     /* The start of this process counts for the first recording. */
     static int has_recorded;
     struct rusage before = {0}, after;
-    uint64_t recorder_before_ns = has_recorded ? recorder_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) : 0;
+    uint64_t recorder_before_ns = has_recorded ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) : 0;
     if (has_recorded)
         getrusage(RUSAGE_SELF, &before);
     has_recorded = 1;

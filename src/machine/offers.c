@@ -3,7 +3,6 @@
 #include "machine/offers.h"
 
 #include <cpuid.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -18,7 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/read-text.h"
 #include "machine/counters.h"
+#include "machine/cpuinfo.h"
 
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
@@ -27,14 +28,8 @@
 /* Reads the first line of a small file, without its newline; "" if it cannot be read. */
 static void read_line(const char *path, char *text, size_t size)
 {
-    text[0] = '\0';
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return;
-    if (fgets(text, (int)size, f) == NULL)
-        text[0] = '\0';
+    read_text(text, size, "%s", path);
     text[strcspn(text, "\n")] = '\0';
-    fclose(f);
 }
 
 static int open_event(struct perf_event_attr *attr)
@@ -149,18 +144,12 @@ static void find_huge_pages(struct offer *o)
 
 static void find_resctrl(struct offer *o)
 {
-    char line[4096], flags[64] = "";
+    char all[4096], flags[64] = "";
     static const char *const wanted[] = {" cat_l3", " cqm_llc", " mba"};
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-        if (strncmp(line, "flags", 5) == 0) {
-            for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-                if (strstr(line, wanted[i]) != NULL)
-                    strcat(flags, wanted[i]);
-            break;
-        }
-    if (f != NULL)
-        fclose(f);
+    cpuinfo_get("flags", all, sizeof(all));
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        if (strstr(all, wanted[i]) != NULL)
+            strcat(flags, wanted[i]);
     int mounted = access("/sys/fs/resctrl/schemata", R_OK) == 0;
     o->state = mounted ? OFFER_YES : OFFER_NO;
     snprintf(o->found, sizeof(o->found), "CPU:%s; file system %s", flags[0] ? flags : " no flag",

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "machine/cpuinfo.h"
 #include "machine/machine.h"
 
 static void unknown_level(struct machine_level *level)
@@ -27,18 +28,8 @@ static const char *info(hwloc_topology_t topology, const char *name)
 /* A guest has the CPU flag `hypervisor`; DMI has its name, if available. */
 static void find_hypervisor(hwloc_topology_t topology, char *name, size_t size)
 {
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    char *line = NULL;
-    size_t capacity = 0;
-    int guest = 0;
-    while (f && getline(&line, &capacity, f) > 0)
-        if (strncmp(line, "flags", 5) == 0) {
-            guest = strstr(line, " hypervisor") != NULL;
-            break;
-        }
-    free(line);
-    if (f)
-        fclose(f);
+    char flags[4096];
+    int guest = cpuinfo_get("flags", flags, sizeof flags) && strstr(flags, " hypervisor") != NULL;
     const char *vendor = info(topology, "DMISysVendor");
     snprintf(name, size, "%s", !guest ? "" : vendor && *vendor ? vendor : "yes");
 }

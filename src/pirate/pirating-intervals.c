@@ -234,14 +234,6 @@ static int begin(struct state *s, int *status, struct error *err)
     return code;
 }
 
-/* CPU time of this thread so far. */
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Measures from the first place to the second, or as long as allowed. Adds notes of what could not be
  * measured. */
 static void measure_span(struct state *s)
@@ -257,14 +249,14 @@ static void measure_span(struct state *s)
         return;
     }
     if (code == 0 && (code = span_wait_begin(&s->span, &s->target, &trouble)) == 0) {
-        uint64_t before_ns = thread_cpu_ns();
+        uint64_t before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         s->start_ns = monotonic_ns();
         if (o->duration_s > 0)
             s->end_ns = s->start_ns + (uint64_t)(o->duration_s * 1e9);
         code = measure_all(s, &trouble);
         double took_ns = (double)(monotonic_ns() - s->start_ns);
         p->result->stopped_share = (double)s->stopped_ns / took_ns;
-        p->result->cachegram_share = (double)(thread_cpu_ns() - before_ns) / took_ns;
+        p->result->cachegram_share = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns) / took_ns;
         if (p->result->cycles == 0 && code >= 0)
             pirating_note(p, ENDED_EARLY,
                           s->span.over ? "the part of the program to be measured" : "the program");

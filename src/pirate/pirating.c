@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/read-text.h"
 #include "base/sizes.h"
 #include "collect/launch/launch.h"
 #include "pirate/pirating-internal.h"
@@ -80,15 +81,9 @@ static int make_cells(struct pirating *p, struct error *err)
 /* The CPU on which a process ran last, -1 if unknown. */
 static int cpu_of(pid_t pid)
 {
-    char path[64], text[1024];
+    char text[1024];
     int cpu = -1;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return -1;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = '\0';
+    read_text(text, sizeof text, "/proc/%d/stat", pid);
     char *at = strrchr(text, ')');
     for (int field = 2; at && field < 39; field++) /* proc(5): field 39, counted from 1 */
         at = strchr(at + 1, ' ');

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collect/launch/target.h"
+
 #define PREFIX "cachegram-"
 #define DOMAINS 64
 
@@ -128,27 +130,22 @@ void resctrl_free(struct resctrl *r)
     free(r);
 }
 
+static int add_thread(void *ctx, pid_t thread)
+{
+    const struct resctrl *r = ctx;
+    char tid[32];
+    snprintf(tid, sizeof tid, "%d", thread);
+    int code = write_text(r->group, "tasks", tid);
+    return code == -ESRCH ? 0 : code; /* it may have ended */
+}
+
 int resctrl_add(struct resctrl *r, pid_t pid, struct error *err)
 {
-    char path[64], tid[32];
-    struct dirent *entry;
-    int code = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *d = opendir(path);
-    if (!d)
-        return error_set(err, -ESRCH, "there is no process %d", pid);
-    while (code == 0 && (entry = readdir(d)) != NULL) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(tid, sizeof tid, "%d", atoi(entry->d_name));
-        code = write_text(r->group, "tasks", tid);
-        if (code == -ESRCH) /* a thread that has ended */
-            code = 0;
-    }
-    closedir(d);
-    return code == 0 ? 0
-                     : error_set(err, code, "cannot put process %d into a cache partition: %s", pid,
-                                 strerror(-code));
+    int code = target_each_thread(pid, add_thread, r);
+    return code == 0        ? 0
+           : code == -ESRCH ? error_set(err, code, "there is no process %d", pid)
+                            : error_set(err, code, "cannot put process %d into a cache partition: %s", pid,
+                                        strerror(-code));
 }
 
 static unsigned ways_of(const struct resctrl *r, uint64_t bytes)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/read-text.h"
 #include "collect/launch/launch.h"
 #include "profile/profile.h"
 
@@ -15,20 +16,14 @@
 
 void pirate_command(const struct pirating_options *options, char text[PIRATE_COMMAND])
 {
-    char line[PIRATE_COMMAND], *argv[MOST_ARGUMENTS + 1], path[64];
-    size_t n = 0, used = 0;
+    char line[PIRATE_COMMAND], *argv[MOST_ARGUMENTS + 1];
     text[0] = '\0';
     if (options->argv) {
         launch_quote(options->argv, text, PIRATE_COMMAND);
         return;
     }
-    snprintf(path, sizeof path, "/proc/%d/cmdline", options->pid);
-    FILE *f = fopen(path, "re");
-    if (f) {
-        used = fread(line, 1, sizeof line - 1, f);
-        fclose(f);
-    }
-    line[used] = '\0';
+    ssize_t got = read_text(line, sizeof line, "/proc/%d/cmdline", options->pid);
+    size_t n = 0, used = got > 0 ? (size_t)got : 0;
     for (size_t at = 0; at < used && n < MOST_ARGUMENTS; at += strlen(line + at) + 1)
         argv[n++] = line + at;
     argv[n] = NULL;

@@ -310,7 +310,8 @@ int main(int argc, char **argv)
         die("cannot read the sequences");
     fclose(code);
     out = fopen(argv[3], "wbe");
-    if (!out || session_init(&s, WIRE_MODE_FULL, 0, 0, 1000000, 1, 0, &err) < 0)
+    const struct session_setting setting = {.mode = WIRE_MODE_FULL, .gap_us = 1000000, .seed = 1};
+    if (!out || session_init(&s, &setting, &err) < 0)
         die(out ? err.text : argv[3]);
     snprintf(name, sizeof name, "/proc/%d/fd/%d", getpid(), s.fd);
     sigprocmask(SIG_SETMASK, NULL, &mask);

@@ -22,13 +22,6 @@
 #define ALARM_PATIENCE_NS UINT64_C(10000000)
 #define ALARM_TYPICAL_NS 5000
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 static int compare(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
@@ -41,9 +34,9 @@ static volatile uint64_t handler_from, handler_to;
 static void on_fault(int sig)
 {
     (void)sig;
-    handler_from = cpu_ns();
+    handler_from = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     mprotect(closed_page, FAULT_PAGE, PROT_READ | PROT_WRITE);
-    handler_to = cpu_ns();
+    handler_to = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Evicts the first-level cache: between real faults other code runs. */
@@ -61,9 +54,10 @@ static void measure_faults(char *memory, uint64_t *ns, uint64_t *entry_ns)
     for (size_t i = 0; i < FAULTS; i++) {
         leave_cache(memory);
         mprotect(closed_page, FAULT_PAGE, PROT_NONE);
-        uint64_t before = cpu_ns();
+        uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         *(volatile char *)closed_page = 1;
-        uint64_t after = cpu_ns(), clock = cpu_ns() - after; /* clock: what reading the clock takes */
+        uint64_t after = clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                 clock = clock_ns(CLOCK_THREAD_CPUTIME_ID) - after; /* clock: what reading the clock takes */
         uint64_t took = after - before, own = handler_to - handler_from + clock;
         ns[i] = took > own ? took - own : 1;
         entry_ns[i] = handler_from > before + clock ? handler_from - before - clock : 1;
@@ -98,10 +92,10 @@ static uint64_t touch_pages(size_t pages)
     char *memory = mmap(NULL, pages * FAULT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return PAGE_TYPICAL_NS;
-    uint64_t before = cpu_ns();
+    uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (size_t i = 0; i < pages; i++)
         *(volatile char *)(memory + i * FAULT_PAGE) = 1;
-    uint64_t each = (cpu_ns() - before) / pages;
+    uint64_t each = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / pages;
     munmap(memory, pages * FAULT_PAGE);
     return each;
 }

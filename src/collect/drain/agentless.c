@@ -2,7 +2,6 @@
 #include "collect/drain/agentless.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/error.h"
+#include "base/read-text.h"
 #include "collect/launch/launch.h"
 #include "collect/launch/process-time.h"
 
@@ -40,24 +40,11 @@ static void drop(struct agentless *a, unsigned i)
     a->process[i] = a->process[--a->n];
 }
 
-/* Reads a file of /proc/PID into text, zero-terminated. Returns its length; -1: it cannot be read. */
-static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n;
-}
-
 /* Whether it was given the session; -1: unknown. */
 static int has_session(pid_t pid)
 {
     static char text[1 << 17];
-    ssize_t n = read_proc(pid, "environ", text, sizeof(text));
+    ssize_t n = read_text(text, sizeof(text), "/proc/%d/environ", (int)pid);
     size_t length = strlen(WIRE_ENV);
     if (n < 0)
         return -1;
@@ -92,8 +79,8 @@ static void see(struct agentless *a, pid_t pid)
 {
     char link[64], path[sizeof(a->process[0].name)], comm[32], status[2048];
     uint64_t cpu_ns;
-    if (read_proc(pid, "status", status, sizeof(status)) <= 0 || strstr(status, "\nState:\tZ") != NULL ||
-        strstr(status, "\nState:\tX") != NULL)
+    if (read_text(status, sizeof(status), "/proc/%d/status", (int)pid) <= 0 ||
+        strstr(status, "\nState:\tZ") != NULL || strstr(status, "\nState:\tX") != NULL)
         return; /* it has ended */
     unsigned i = entry_of(a, pid);
     if (i == AGENTLESS_KEPT)
@@ -104,7 +91,8 @@ static void see(struct agentless *a, pid_t pid)
     if (process_cpu_ns(pid, &cpu_ns) == 0 && cpu_ns > a->process[i].cpu_ns)
         a->process[i].cpu_ns = cpu_ns;
     a->process[i].looks++;
-    if (path[0] == '\0' && read_proc(pid, "comm", comm, sizeof(comm)) > 0) /* may not be inspected */
+    if (path[0] == '\0' &&
+        read_text(comm, sizeof(comm), "/proc/%d/comm", (int)pid) > 0) /* may not be inspected */
         comm[strcspn(comm, "\n")] = '\0';
     else
         comm[0] = '\0';
@@ -120,15 +108,14 @@ static void see(struct agentless *a, pid_t pid)
 /* Appends pid's children to those in list. */
 static unsigned add_children(pid_t pid, pid_t list[DESCENDANTS], unsigned n)
 {
-    char path[64], name[32], text[4096];
+    char path[64], text[4096];
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     DIR *tasks = opendir(path);
     for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
         if (task->d_name[0] == '.' || strlen(task->d_name) > 12)
             continue;
-        snprintf(name, sizeof(name), "task/%.12s/children", task->d_name);
         char *at = text, *end;
-        if (read_proc(pid, name, text, sizeof(text)) <= 0)
+        if (read_text(text, sizeof(text), "/proc/%d/task/%.12s/children", (int)pid, task->d_name) <= 0)
             continue;
         for (long child; n < DESCENDANTS && (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
             list[n++] = (pid_t)child;

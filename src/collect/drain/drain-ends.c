@@ -5,25 +5,22 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/read-text.h"
 #include "collect/drain/drain-internal.h"
 
 /* Ended, or a zombie without threads: nothing of it will write to its slot again. */
 static int process_is_gone(uint32_t pid, int pidfd)
 {
-    char path[64], text[1024];
+    char text[1024];
     if (pidfd >= 0) { /* a microsecond; the rest takes fifty */
         struct pollfd poll_end = {.fd = pidfd, .events = POLLIN};
         return poll(&poll_end, 1, 0) > 0;
     }
     if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
         return 1;
-    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return errno == ENOENT;
-    size_t n = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[n] = '\0';
+    ssize_t n = read_text(text, sizeof(text), "/proc/%u/stat", pid);
+    if (n < 0)
+        return n == -ENOENT;
     const char *after = strrchr(text, ')'); /* after the name, which may contain anything */
     char state = '?';
     long threads = 0;

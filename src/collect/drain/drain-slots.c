@@ -23,6 +23,13 @@ void drain_store_modules(struct drain *d, struct slot *slot)
     }
 }
 
+static void store_counter(struct drain *d, const struct slot *slot, const char *name, uint64_t value)
+{
+    struct error err;
+    if (storing(d) && profile_set_counter(d->profile, slot->process.id, name, value, &err) < 0)
+        drain_set_trouble(d, &err);
+}
+
 void drain_store_counters(struct drain *d, const struct slot *slot)
 {
     static const struct {
@@ -45,37 +52,32 @@ void drain_store_counters(struct drain *d, const struct slot *slot)
         COUNTER(start_cpu_ns),   COUNTER(unknown_threads),
 #undef COUNTER
     };
-    struct error err;
+    const struct wire_proc *proc = slot->proc;
+    if (!storing(d))
+        return;
     /* Why lines of the process are not watched any more: enum wire_unwatched. */
-    int status = storing(d) ? profile_set_counter(d->profile, slot->process.id, "unwatched",
-                                                  slot->proc->watching.off, &err)
-                            : 0;
-    if (status >= 0 && storing(d) && slot->process.objects != NULL)
-        status = profile_set_counter(d->profile, slot->process.id, "heap_replaced",
-                                     slot->proc->heap.replaced != 0, &err);
-    if (status >= 0 && storing(d) && slot->process.objects != NULL)
-        status = profile_set_counter(d->profile, slot->process.id, "heap_lost", slot->proc->heap.lost, &err);
-    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && status >= 0 && storing(d); i++) {
-        uint64_t value;
-        memcpy(&value, (const char *)&slot->proc->count + counters[i].offset, sizeof(value));
-        status = profile_set_counter(d->profile, slot->process.id, counters[i].name, value, &err);
+    store_counter(d, slot, "unwatched", proc->watching.off);
+    if (slot->process.objects != NULL) {
+        store_counter(d, slot, "heap_replaced", proc->heap.replaced != 0);
+        store_counter(d, slot, "heap_lost", proc->heap.lost);
     }
-    for (uint32_t end = 0; end < WIRE_END_COUNT && status >= 0 && storing(d); end++) {
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)&proc->count + counters[i].offset, sizeof(value));
+        store_counter(d, slot, counters[i].name, value);
+    }
+    for (uint32_t end = 0; end < WIRE_END_COUNT; end++) {
         char name[64];
         snprintf(name, sizeof(name), "ended_%s", profile_end_name(end));
         if (slot->process.ended[end] != 0)
-            status = profile_set_counter(d->profile, slot->process.id, name, slot->process.ended[end], &err);
+            store_counter(d, slot, name, slot->process.ended[end]);
     }
-    if (status >= 0 && storing(d) && slot->proc->ticks.lost != 0)
-        status =
-            profile_set_counter(d->profile, slot->process.id, "ticks_lost", slot->proc->ticks.lost, &err);
-    if (status >= 0 && storing(d) && slot->lost != 0)
-        status = profile_set_counter(d->profile, slot->process.id, "lost_buffers", slot->lost, &err);
-    if (status >= 0 && storing(d) && slot->process.bad_records != 0)
-        status =
-            profile_set_counter(d->profile, slot->process.id, "bad_records", slot->process.bad_records, &err);
-    if (status < 0)
-        drain_set_trouble(d, &err);
+    if (proc->ticks.lost != 0)
+        store_counter(d, slot, "ticks_lost", proc->ticks.lost);
+    if (slot->lost != 0)
+        store_counter(d, slot, "lost_buffers", slot->lost);
+    if (slot->process.bad_records != 0)
+        store_counter(d, slot, "bad_records", slot->process.bad_records);
 }
 
 /* A copy: the target may change its own. */

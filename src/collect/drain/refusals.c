@@ -2,33 +2,20 @@
 #include "collect/drain/refusals.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include "base/read-text.h"
 #include "collect/launch/process-time.h"
 
 /* The threads of a process are examined if it had no burst in so much CPU time. */
 #define QUIET_NS UINT64_C(10000000)
 
-/* A file in the thread's folder of /proc; "" if it cannot be read. */
-static void read_file(pid_t pid, const char *tid, const char *file, char *text, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/task/%.12s/%s", (int)pid, tid, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-}
-
 static int thread_blocks_trap(pid_t pid, const char *tid)
 {
     char text[4096];
-    read_file(pid, tid, "status", text, sizeof(text));
+    read_text(text, sizeof(text), "/proc/%d/task/%.12s/status", (int)pid, tid);
     const char *mask = strstr(text, "\nSigBlk:");
     return mask != NULL && (strtoull(mask + 8, NULL, 16) >> (SIGTRAP - 1) & 1) != 0;
 }
@@ -36,7 +23,7 @@ static int thread_blocks_trap(pid_t pid, const char *tid)
 static uint64_t thread_cpu_ns(pid_t pid, const char *tid)
 {
     char text[128];
-    read_file(pid, tid, "schedstat", text, sizeof(text));
+    read_text(text, sizeof(text), "/proc/%d/task/%.12s/schedstat", (int)pid, tid);
     return strtoull(text, NULL, 10);
 }
 

@@ -4,11 +4,14 @@
 
 #include <stdint.h>
 #include <sys/types.h>
+#include "base/clock-ns.h"
 
 /* *ns: CPU time of a live process, all of its threads; pid 0: the caller. 0, or -ESRCH with *ns 0. */
 int process_cpu_ns(pid_t pid, uint64_t *ns);
 
-/* CLOCK_MONOTONIC. */
-uint64_t monotonic_ns(void);
+static inline uint64_t monotonic_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
 
 #endif

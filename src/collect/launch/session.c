@@ -57,86 +57,76 @@ static uint64_t bytes_of(uint64_t refs)
     return pages((refs + refs / 5) * sizeof(uint64_t));
 }
 
-static int init(struct session *s, enum wire_mode mode, int begins_full, uint64_t burst_refs,
-                uint64_t tail_refs, uint64_t gap_us, uint64_t seed, int follow, struct error *err)
+static struct wire_session lay_out(const struct session_setting *o)
 {
-    int full = mode == WIRE_MODE_FULL && !begins_full, any_full = mode == WIRE_MODE_FULL;
+    int any_full = o->mode == WIRE_MODE_FULL, full = any_full && !o->begins_full;
+    struct wire_session w = {
+        .magic = WIRE_MAGIC,
+        .version = WIRE_VERSION,
+        .mode = o->mode,
+        .begins_full = o->begins_full != 0,
+        .nslots = COLLECT_SLOTS,
+        .nbuffers = full             ? COLLECT_FULL_BUFFERS
+                    : o->begins_full ? COLLECT_FULL_FIRST_BUFFERS
+                                     : COLLECT_BURST_BUFFERS,
+        .slot_offset = WIRE_SESSION_BYTES,
+        .template_offset = pages(sizeof(struct wire_proc)),
+        .template_bytes = any_full ? COLLECT_FULL_TEMPLATE_BYTES : COLLECT_BURST_TEMPLATE_BYTES,
+        .gap_ns = o->gap_us * 1000,
+        .seed = o->seed,
+        .follow = o->follow != 0,
+        .collector_pid = (uint32_t)getpid(),
+        .pid_namespace = pid_namespace(),
+    };
+    w.buffer_offset = w.template_offset + w.template_bytes;
+    w.full_bytes = full ? COLLECT_FULL_BUFFER_BYTES : bytes_of(o->burst_refs);
+    w.buffer_bytes = full ? w.full_bytes : w.full_bytes + bytes_of(o->tail_refs);
+    w.buffer_stride = w.buffer_bytes + WIRE_PAGE;
+    w.slot_bytes = w.buffer_offset + w.nbuffers * w.buffer_stride;
+    w.session_bytes = w.slot_offset + w.nslots * w.slot_bytes;
+    return w;
+}
+
+/* Sizes the file, seals and maps it. */
+static int make_memory(struct session *s, struct error *err)
+{
+    uint64_t bytes = s->layout.session_bytes;
+    rlim_t limit = RLIM_INFINITY;
+    /* Sealed, so that nobody can shrink it below our mappings, which would kill us with SIGBUS. */
+    if (set_file_size(s->fd, bytes, &limit) != 0)
+        return errno == EFBIG
+                   ? error_set(err, -EFBIG,
+                               "the limit on the size of files (ulimit -f, %llu KB) is below the size of the "
+                               "memory shared with the program (%llu KB): raise it",
+                               (unsigned long long)limit >> 10, (unsigned long long)bytes >> 10)
+                   : error_set(err, -errno, "cannot set up the memory shared with the program (%llu MB): %s",
+                               (unsigned long long)bytes >> 20, strerror(errno));
+    if (fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return error_set(err, -errno, "cannot seal the memory shared with the program: %s", strerror(errno));
+    void *map = mmap(NULL, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+    if (map == MAP_FAILED)
+        return error_set(err, -errno, "cannot map the memory shared with the program: %s", strerror(errno));
+    s->map = map;
+    memcpy(s->map, &s->layout, sizeof(s->layout));
+    return 0;
+}
+
+int session_init(struct session *s, const struct session_setting *setting, struct error *err)
+{
     *s = (struct session){.fd = -1};
     if (!proc_is_ours())
         return error_set(err, -ENOENT,
                          "/proc is missing, or belongs to another PID namespace, but is needed to find the "
                          "program: mount it (mount -t proc proc /proc)");
-    struct wire_session w = {
-        .magic = WIRE_MAGIC,
-        .version = WIRE_VERSION,
-        .mode = mode,
-        .begins_full = begins_full != 0,
-        .nslots = COLLECT_SLOTS,
-        .nbuffers = full          ? COLLECT_FULL_BUFFERS
-                    : begins_full ? COLLECT_FULL_FIRST_BUFFERS
-                                  : COLLECT_BURST_BUFFERS,
-        .slot_offset = WIRE_SESSION_BYTES,
-        .template_offset = pages(sizeof(struct wire_proc)),
-        .template_bytes = any_full ? COLLECT_FULL_TEMPLATE_BYTES : COLLECT_BURST_TEMPLATE_BYTES,
-        .gap_ns = gap_us * 1000,
-        .seed = seed,
-        .follow = follow != 0,
-        .collector_pid = (uint32_t)getpid(),
-        .pid_namespace = pid_namespace(),
-    };
-    w.buffer_offset = w.template_offset + w.template_bytes;
-    w.full_bytes = full ? COLLECT_FULL_BUFFER_BYTES : bytes_of(burst_refs);
-    w.buffer_bytes = full ? w.full_bytes : w.full_bytes + bytes_of(tail_refs);
-    w.buffer_stride = w.buffer_bytes + WIRE_PAGE;
-    w.slot_bytes = w.buffer_offset + w.nbuffers * w.buffer_stride;
-    w.session_bytes = w.slot_offset + w.nslots * w.slot_bytes;
-
-    *s = (struct session){.fd = -1, .layout = w};
+    s->layout = lay_out(setting);
     s->fd = memfd_create("cachegram", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (s->fd < 0)
         return error_set(err, -errno, "cannot create the memory shared with the program: %s",
                          strerror(errno));
-    int status = 0;
-    rlim_t limit = RLIM_INFINITY;
-    /* Sealed, so that nobody can shrink it below our mappings, which would kill us with SIGBUS. */
-    if (set_file_size(s->fd, w.session_bytes, &limit) != 0)
-        status =
-            errno == EFBIG
-                ? error_set(err, -EFBIG,
-                            "the limit on the size of files (ulimit -f, %llu KB) is below the size of the "
-                            "memory shared with the program (%llu KB): raise it",
-                            (unsigned long long)limit >> 10, (unsigned long long)w.session_bytes >> 10)
-                : error_set(err, -errno, "cannot set up the memory shared with the program (%llu MB): %s",
-                            (unsigned long long)w.session_bytes >> 20, strerror(errno));
-    else if (fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        status =
-            error_set(err, -errno, "cannot seal the memory shared with the program: %s", strerror(errno));
-    void *map = MAP_FAILED;
-    if (status == 0) {
-        map = mmap(NULL, WIRE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
-        if (map == MAP_FAILED)
-            status =
-                error_set(err, -errno, "cannot map the memory shared with the program: %s", strerror(errno));
-    }
-    if (status != 0) {
+    int status = make_memory(s, err);
+    if (status < 0)
         session_clear(s);
-        return status;
-    }
-    s->map = map;
-    memcpy(s->map, &w, sizeof(w));
-    return 0;
-}
-
-int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t tail_refs,
-                 uint64_t gap_us, uint64_t seed, int follow, struct error *err)
-{
-    return init(s, mode, 0, burst_refs, tail_refs, gap_us, seed, follow, err);
-}
-
-int session_init_full_first(struct session *s, uint64_t burst_refs, uint64_t tail_refs, uint64_t gap_us,
-                            uint64_t seed, int follow, struct error *err)
-{
-    return init(s, WIRE_MODE_FULL, 1, burst_refs, tail_refs, gap_us, seed, follow, err);
+    return status;
 }
 
 void session_clear(struct session *s)

@@ -14,16 +14,17 @@ struct session {
     struct wire_session layout;
 };
 
-/*
- * burst_refs: longest burst; tail_refs: references after it that are recorded too, for the lines that are
- * followed in them (watch/burst-tail.h); used in burst mode. gap_us: mean CPU time between a thread's bursts.
- * Uses no memory until something is written. 0 or negative errno.
- */
-int session_init(struct session *s, enum wire_mode mode, uint64_t burst_refs, uint64_t tail_refs,
-                 uint64_t gap_us, uint64_t seed, int follow, struct error *err);
-/* The same for a run that begins in full mode and goes on in bursts (wire_session.begins_full). */
-int session_init_full_first(struct session *s, uint64_t burst_refs, uint64_t tail_refs, uint64_t gap_us,
-                            uint64_t seed, int follow, struct error *err);
+struct session_setting {
+    enum wire_mode mode;
+    int begins_full;     /* mode is full, and the run goes on in bursts (wire_session.begins_full) */
+    uint64_t burst_refs; /* longest burst */
+    uint64_t tail_refs;  /* references after it that are recorded too (watch/burst-tail.h); in burst mode */
+    uint64_t gap_us;     /* mean CPU time between a thread's bursts */
+    uint64_t seed;
+    int follow; /* children too */
+};
+/* Uses no memory until something is written. 0 or negative errno. */
+int session_init(struct session *s, const struct session_setting *setting, struct error *err);
 void session_clear(struct session *s);
 /* Maps slot i completely; NULL on failure; munmap(slot, layout.slot_bytes) when done. */
 struct wire_proc *session_map_slot(const struct session *s, uint32_t i);

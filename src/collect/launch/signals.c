@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/read-text.h"
 #include "collect/launch/session.h"
 #include "collect/launch/signals.h"
 
@@ -62,15 +63,9 @@ void signals_end(void)
 
 static pid_t parent_of(pid_t pid)
 {
-    char path[64], text[512];
+    char text[512];
     int parent = 0;
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    size_t n = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[n] = '\0';
+    read_text(text, sizeof(text), "/proc/%d/stat", pid);
     const char *after = strrchr(text, ')');
     return after != NULL && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/read-text.h"
 #include "collect/launch/target-internal.h"
 
 #define CAPABILITY_PTRACE 19 /* CAP_SYS_PTRACE */
@@ -88,20 +89,16 @@ int target_hold_at_start(struct target *t)
 /* May a process trace it that is not its ancestor? Yama's scope 1 forbids it. */
 static int others_may_trace(void)
 {
-    char line[256];
-    int scope = 0;
+    char text[4096];
     unsigned long long capabilities = 0;
-    FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-    if (f) {
-        if (fscanf(f, "%d", &scope) != 1)
-            scope = 1;
-        fclose(f);
-    }
-    f = fopen("/proc/self/status", "re");
-    while (f && fgets(line, sizeof line, f))
-        sscanf(line, "CapEff: %llx", &capabilities);
-    if (f)
-        fclose(f);
+    int scope = 0;
+    if (read_text(text, sizeof text, "/proc/sys/kernel/yama/ptrace_scope") >= 0 &&
+        sscanf(text, "%d", &scope) != 1)
+        scope = 1;
+    read_text(text, sizeof text, "/proc/self/status");
+    const char *line = strstr(text, "\nCapEff:");
+    if (line)
+        sscanf(line, "\nCapEff: %llx", &capabilities);
     return scope == 0 || (scope < 3 && (capabilities >> CAPABILITY_PTRACE & 1));
 }
 

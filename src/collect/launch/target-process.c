@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/read-text.h"
 #include "collect/launch/process-time.h"
 #include "collect/launch/signals.h"
 
@@ -45,15 +45,8 @@ int target_each_thread(pid_t pid, int (*each)(void *ctx, pid_t tid), void *ctx)
 
 char target_thread_state(pid_t pid, pid_t tid)
 {
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
+    char text[256];
+    read_text(text, sizeof text, "/proc/%d/task/%d/stat", pid, tid);
     const char *after = strrchr(text, ')');
     return after && after[1] == ' ' ? after[2] : '\0';
 }

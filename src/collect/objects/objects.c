@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "base/clock-ns.h"
 #include "base/pages.h"
 #include "base/random.h"
 #include "collect/objects/heap.h"
@@ -368,21 +369,14 @@ static void note_thread(struct objects *o, const struct wire_desc *desc)
         o->threads[o->nthreads++] = (struct thread_stack){desc->tid, desc->fs_base};
 }
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void objects_make_room(struct objects *o)
 {
-    heap_make_room(o->heap, monotonic_ns());
+    heap_make_room(o->heap, clock_ns(CLOCK_MONOTONIC));
 }
 
 void objects_buffer(struct objects *o, const struct wire_desc *desc)
 {
-    heap_take(o->heap, desc->heap_end, monotonic_ns());
+    heap_take(o->heap, desc->heap_end, clock_ns(CLOCK_MONOTONIC));
     o->since = desc->heap_start;
     if (o->heap_id == 0) {
         o->numbering = 1;

@@ -122,7 +122,8 @@ void reducer_free(struct reducer *r)
 
 const struct reduce_totals *reduce_totals(const struct reducer *r)
 {
-    return &r->totals;
+    static const struct reduce_totals nothing;
+    return r != NULL ? &r->totals : &nothing;
 }
 
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,

@@ -132,6 +132,6 @@ int reduce_store(struct reducer *r, struct profile *p, struct error *err);
 void reduce_finishing(struct reducer *r);
 /* REDUCE_FULL_FIRST: processes that there are now go on in bursts. */
 void reduce_full_over(struct reducer *r);
-const struct reduce_totals *reduce_totals(const struct reducer *r);
+const struct reduce_totals *reduce_totals(const struct reducer *r); /* r NULL: all zero */
 
 #endif

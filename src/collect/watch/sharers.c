@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <linux/kcmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/read-text.h"
 #include "collect/watch/sharers.h"
 
 static int has_sharer(uint32_t pid, uint32_t tid)
 {
-    char path[64], text[4096]; /* further children are not examined */
-    snprintf(path, sizeof(path), "/proc/%u/task/%u/children", pid, tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    char text[4096]; /* further children are not examined */
+    read_text(text, sizeof(text), "/proc/%u/task/%u/children", pid, tid);
     char *at = text, *end;
     for (long child; (child = strtol(at, &end, 10)) > 0 && end != at; at = end)
         if (syscall(SYS_kcmp, (pid_t)pid, (pid_t)child, KCMP_VM, 0UL, 0UL) == 0)
