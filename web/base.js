@@ -43,6 +43,32 @@ export function csvNumber(value) {
     return value === null ? "" : Number.isInteger(value) ? String(value) : value.toFixed(10);
 }
 
+/** A dash for a number that is not known. */
+export function fixed(value, digits, unit = "") {
+    return value === null || value === undefined ? "\u2013" : value.toFixed(digits) + unit;
+}
+
 export function percent(ratio, digits = 3) {
-    return ratio === null || ratio === undefined ? "\u2013" : (100 * ratio).toFixed(digits) + "%";
+    return fixed(ratio === null || ratio === undefined ? ratio : 100 * ratio, digits, "%");
+}
+
+export function baseName(path) {
+    return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Warnings, one a line of foreign text. */
+export function warnings(lead, text) {
+    return text.split("\n").filter(line => line).map(line => el("p", { class: "warning", role: "note" }, el("strong", {}, `${lead}: `), shown(line)));
+}
+
+/** What stands for a section that cannot be shown; null if there is no reason to tell. */
+export function missing(title, what, why) {
+    return why ? { element: el("section", {}, el("h2", {}, title), el("p", {}, `No ${what}: `, shown(why))) } : null;
+}
+
+/** A line that shows text while a phase is chosen: the section does not depend on it. */
+export function phaseNote(id, text) {
+    const note = el("p", { class: "dim", id, "aria-live": "polite" });
+    document.addEventListener("phase", e => { note.textContent = e.detail ? text : ""; });
+    return note;
 }

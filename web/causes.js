@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which data pushed out what is missed on, for the size that the slider of the hotspots has: a matrix.
-import { el, percent, shown, sizeText } from "./base.js";
+import { el, percent, phaseNote, shown, sizeText } from "./base.js";
 import { scale } from "./charts.js";
 
 const MOST = 10, cold = "(cold)", others = "(others)";
@@ -42,14 +42,13 @@ function matrix(table) {
 export function causesSection(data) {
     if (!data.causes?.some(c => c.rows.length))
         return null;
-    const body = el("div", { class: "scroll" }), note = el("p", { class: "dim" }), run = el("p", { class: "dim", id: "causes-phase", "aria-live": "polite" });
+    const body = el("div", { class: "scroll" }), note = el("p", { class: "dim" });
     const fill = index => {
         const table = data.causes[index];
         note.textContent = `In a cache of ${sizeText(data.sizes[index])}, ${percent(table.cold_share, 1)} of the misses are cold.`;
         body.replaceChildren(...table.rows.length ? [matrix(table)] : []);
     };
     document.addEventListener("size", e => fill(e.detail));
-    document.addEventListener("phase", e => { run.textContent = e.detail ? "Causes are counted for the whole run, not by phase." : ""; });
     fill(data.chosen);
-    return { element: el("section", { id: "causes", "aria-label": "Causes" }, el("h2", {}, "Causes: what pushes out what"), run, note, body) };
+    return { element: el("section", { id: "causes", "aria-label": "Causes" }, el("h2", {}, "Causes: what pushes out what"), phaseNote("causes-phase", "Causes are counted for the whole run, not by phase."), note, body) };
 }

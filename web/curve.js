@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The miss-ratio curve, with its interval, and the sizes of real caches.
-import { csvNumber, el, percent, shown, sizeAbout, sizeText } from "./base.js";
+import { csvNumber, el, missing, percent, shown, sizeAbout, sizeText } from "./base.js";
 import { chart, colors, tip, tipLines } from "./charts.js";
 
 /** Sizes to mark, with their names: of the machine of the recording, and of the one that made the page. */
@@ -50,8 +50,8 @@ export function bandSeries(name, points, color, log) {
     };
 }
 
-/** Everything of a chart of curves but its series and tip. points: of one of the curves. The first series gets the marks. */
-export function curveFrame(c, points, machines, series, log) {
+/** Options of a chart of curves. points: of one of the curves; texts: the lines of a tip for one of them. The first series gets the marks. */
+function curveFrame(c, points, machines, series, log, texts) {
     const low = points[0].size_bytes, high = points[points.length - 1].size_bytes;
     const marks = cacheMarks(machines).filter(m => m.bytes >= low && m.bytes <= high);
     series[0].markLine = {
@@ -70,11 +70,61 @@ export function curveFrame(c, points, machines, series, log) {
             axisLabel: { color: c.text, formatter: v => Number((100 * v).toPrecision(4)) + "%" }, splitLine: { lineStyle: { color: c.rule } },
         },
         series,
+        tooltip: {
+            ...tip(c), trigger: "axis", axisPointer: { type: "line", snap: true, lineStyle: { color: c.dim } },
+            formatter: items => {
+                const index = items.find(i => i.seriesType === "line")?.dataIndex; // the first one's may not be known
+                return index === undefined ? "" : tipLines(...texts(index));
+            },
+        },
     };
 }
 
-function options(data, log, phase) {
-    const c = colors(), { lru, random } = data;
+/**
+ * A section with curves, which the arrow keys read. points, machines, texts: see curveFrame; series(c, log): the curves; seriesAt: at a
+ * point, the number of one that is known there; rest: what follows the chart. draw() of the result draws it again.
+ */
+export function curveFigure({ id, label, caption, points, machines, series, texts, seriesAt, rest }) {
+    const box = el("div", { class: "chart", id: "curve", tabindex: "0", role: "img", "aria-label": `${label}. The arrow keys read the values; they are in the table below, too.` });
+    const status = el("div", { class: "status", "aria-live": "polite", id: "curve-status" });
+    const log = el("input", { type: "checkbox", id: "log" });
+    let drawn, at = -1;
+    box.addEventListener("keydown", e => {
+        const last = points.length - 1;
+        const to = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[e.key];
+        if (e.key === "Escape")
+            drawn.instance.dispatchAction({ type: "hideTip" });
+        if (to === undefined)
+            return;
+        e.preventDefault();
+        at = to;
+        status.textContent = texts(at).join("; ");
+        drawn.instance.dispatchAction({ type: "showTip", seriesIndex: seriesAt(at), dataIndex: at });
+    });
+    const options = () => {
+        const c = colors();
+        return curveFrame(c, points, machines, series(c, log.checked), log.checked, texts);
+    };
+    const draw = () => drawn ? drawn.draw() : drawn = chart(box, options);
+    log.addEventListener("change", draw);
+    return {
+        element: el("section", { id, "aria-label": "Miss ratio by cache size" }, el("h2", {}, "Miss ratio by cache size"),
+            el("div", { class: "tools" }, el("label", {}, log, "logarithmic miss ratio")),
+            el("figure", {}, box, el("figcaption", {}, caption)), status, ...rest),
+        draw,
+    };
+}
+
+/** All values of a chart of curves, hidden at first. columns: [title, attributes, row => text]. */
+export function valuesTable(command, columns, rows, rowClass = () => null) {
+    return el("details", { class: "values" }, el("summary", {}, "All values"), el("div", { class: "scroll" }, el("table", { id: "values" },
+        el("caption", {}, `Miss ratios from 0 to 1, as \`cachegram ${command} --format csv\` prints them`),
+        el("thead", {}, el("tr", {}, ...columns.map(([title]) => el("th", { scope: "col", class: "number" }, title)))),
+        el("tbody", {}, ...rows.map((row, i) => el("tr", { class: rowClass(row) }, ...columns.map(([, column, text]) => el("td", { class: "number", "data-column": column }, text(row, i)))))))));
+}
+
+function runSeries(data, c, log, phase) {
+    const { lru, random } = data;
     const series = [lineSeries("LRU", lru.points, c.first, "solid", log)];
     if (random)
         series.push(lineSeries("random replacement", random.points, c.second, "dashed", log));
@@ -90,16 +140,7 @@ function options(data, log, phase) {
             name: "measured, with less cache", type: "scatter", symbolSize: 9, z: 4, itemStyle: { color: c.third, borderColor: c.text },
             data: data.measured.map(m => [xOf(m.size_bytes), yOf(m.miss_ratio, log)]),
         });
-    return {
-        ...curveFrame(c, lru.points, data.machines, series, log),
-        tooltip: {
-            ...tip(c), trigger: "axis", axisPointer: { type: "line", snap: true, lineStyle: { color: c.dim } },
-            formatter: items => {
-                const index = items.find(i => i.seriesType === "line")?.dataIndex; // LRU's may be unknown
-                return index === undefined ? "" : tipLines(...pointLines(data, index));
-            },
-        },
-    };
+    return series;
 }
 
 function pointLines(data, i) {
@@ -110,53 +151,26 @@ function pointLines(data, i) {
     return lines;
 }
 
-/** All values, with the digits of `mrc --format csv`. */
-function values(data) {
-    const columns = ["size_bytes", "miss_ratio", "ci_low", "ci_high"];
-    const rows = data.lru.points.map((p, i) => el("tr", {}, el("td", { class: "number" }, sizeAbout(p.size_bytes)),
-        ...columns.map(name => el("td", { class: "number", "data-column": name }, csvNumber(p[name]))),
-        data.random && el("td", { class: "number", "data-column": "random" }, csvNumber(data.random.points[i].miss_ratio))));
-    return el("details", { class: "values" }, el("summary", {}, "All values"), el("div", { class: "scroll" }, el("table", { id: "values" },
-        el("caption", {}, "Miss ratios from 0 to 1, as `cachegram mrc --format csv` prints them"),
-        el("thead", {}, el("tr", {}, ...["size", "bytes", "LRU", "low", "high", ...data.random ? ["random"] : []]
-            .map(t => el("th", { scope: "col", class: "number" }, t)))),
-        el("tbody", {}, ...rows))));
-}
-
 export function curveSection(data) {
     if (!data.lru)
-        return data.no_curve ? { element: el("section", {}, el("h2", {}, "Miss ratio by cache size"), el("p", {}, "No curve: ", shown(data.no_curve))) } : null;
-    const box = el("div", {
-        class: "chart", id: "curve", tabindex: "0", role: "img",
-        "aria-label": "Miss ratio by cache size. The arrow keys read the values; they are in the table below, too.",
-    });
-    const status = el("div", { class: "status", "aria-live": "polite", id: "curve-status" });
-    const log = el("input", { type: "checkbox", id: "log" });
-    let drawn, at = -1, phase = null;
-    box.addEventListener("keydown", e => {
-        const last = data.lru.points.length - 1;
-        const to = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[e.key];
-        if (e.key === "Escape")
-            drawn.instance.dispatchAction({ type: "hideTip" });
-        if (to === undefined)
-            return;
-        e.preventDefault();
-        at = to;
-        status.textContent = pointLines(data, at).join("; ");
+        return missing("Miss ratio by cache size", "curve", data.no_curve);
+    const { lru: { points, line_bytes }, random } = data;
+    const columns = [["size", null, p => sizeAbout(p.size_bytes)],
+        ...[["bytes", "size_bytes"], ["LRU", "miss_ratio"], ["low", "ci_low"], ["high", "ci_high"]].map(([title, name]) => [title, name, p => csvNumber(p[name])])];
+    if (random)
+        columns.push(["random", "random", (p, i) => csvNumber(random.points[i].miss_ratio)]);
+    let phase = null;
+    const figure = curveFigure({
+        id: "curve-section", label: "Miss ratio by cache size", points, machines: data.machines,
+        caption: `Fully associative cache with lines of ${line_bytes} bytes. Dotted: sizes of real caches.`,
+        series: (c, log) => runSeries(data, c, log, phase), texts: i => pointLines(data, i),
         // Where LRU is not known, the other curve has a place for the tip.
-        const known = data.lru.points[at].miss_ratio !== null || !data.random;
-        drawn.instance.dispatchAction({ type: "showTip", seriesIndex: known ? 0 : 1, dataIndex: at });
+        seriesAt: i => points[i].miss_ratio !== null || !random ? 0 : 1,
+        rest: [...data.notes.map(n => el("p", { class: "dim" }, "Note: ", shown(n), ".")), valuesTable("mrc", columns, points)],
     });
-    log.addEventListener("change", () => drawn.draw());
     document.addEventListener("phase", e => {
         phase = e.detail;
-        drawn.draw();
+        figure.draw();
     });
-    const notes = data.notes.map(n => el("p", { class: "dim" }, "Note: ", shown(n), "."));
-    const element = el("section", { id: "curve-section", "aria-label": "Miss ratio by cache size" },
-        el("h2", {}, "Miss ratio by cache size"),
-        el("div", { class: "tools" }, el("label", {}, log, "logarithmic miss ratio")),
-        el("figure", {}, box, el("figcaption", {}, `Fully associative cache with lines of ${data.lru.line_bytes} bytes. Dotted: sizes of real caches.`)),
-        status, ...notes, values(data));
-    return { element, draw: () => { drawn = chart(box, () => options(data, log.checked, phase)); } };
+    return figure;
 }

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `cachegram diff --format html`: two profiles, before and after.
-import { csvNumber, el, percent, shown, sizeAbout, sizeText } from "./base.js";
-import { chart, colors, tip, tipLines } from "./charts.js";
-import { bandSeries, between, curveFrame, lineSeries } from "./curve.js";
+import { baseName, csvNumber, el, fixed, missing, percent, shown, sizeAbout, sizeText, warnings } from "./base.js";
+import { bandSeries, between, curveFigure, lineSeries, valuesTable } from "./curve.js";
 import { table } from "./found.js";
 
-const points = (value, digits = 3) => value === null ? "\u2013" : `${value >= 0 ? "+" : "\u2212"}${Math.abs(100 * value).toFixed(digits)}`;
+const signed = value => value === null ? fixed(value) : (value >= 0 ? "+" : "\u2212") + Math.abs(value).toFixed(3);
 const verdict = c => !c.significant ? "not significant" : c.delta_low > 0 ? "more misses" : "fewer misses";
-const range = (c, one) => c.delta_low === null || c.delta_high === null ? "" : `${one(c.delta_low)} to ${one(c.delta_high)}`;
+const range = c => c.delta_low === null || c.delta_high === null ? "" : `${signed(c.delta_low)} to ${signed(c.delta_high)}`;
 
 function head({ runs, findings }) {
     const out = [el("h1", {}, "cachegram: before and after")];
     runs.forEach((run, i) => out.push(el("p", {}, el("strong", {}, i ? "after: " : "before: "), el("code", {}, shown(run.command || "(unknown)")), ` (${shown(run.profile)})`)));
     for (const line of findings)
         out.push(el("p", { class: "finding" }, shown(line)));
-    runs.forEach((run, i) => run.warning.split("\n").filter(l => l).forEach(line =>
-        out.push(el("p", { class: "warning", role: "note" }, el("strong", {}, `Warning (${i ? "after" : "before"}): `), shown(line)))));
+    runs.forEach((run, i) => out.push(...warnings(`Warning (${i ? "after" : "before"})`, run.warning)));
     return el("header", {}, ...out);
 }
 
@@ -24,73 +22,39 @@ function pointTexts({ runs, changes }, i) {
     return [`Cache of ${sizeAbout(c.size_bytes)}`, ...runs.map((run, k) => {
         const p = run.curve.points[i];
         return `${k ? "after" : "before"}: ${p.miss_ratio === null ? "not enough samples" : percent(p.miss_ratio) + between(p)}`;
-    }), c.delta === null ? "change: not known" : `change: ${points(c.delta)} points, ${verdict(c)}`];
+    }), c.delta === null ? "change: not known" : `change: ${signed(100 * c.delta)} points, ${verdict(c)}`];
 }
 
-function options(diff, log) {
-    const c = colors(), { runs } = diff, names = ["before", "after"], lines = [c.second, c.first];
-    const series = runs.map((run, i) => lineSeries(names[i], run.curve.points, lines[i], i ? "solid" : "dashed", log));
-    runs.forEach((run, i) => {
-        const band = bandSeries(`95% interval ${names[i]}`, run.curve.points, lines[i], log);
-        if (band)
-            series.push(band);
-    });
-    return {
-        ...curveFrame(c, runs[0].curve.points, runs[1].machines, series, log),
-        tooltip: {
-            ...tip(c), trigger: "axis", axisPointer: { type: "line", snap: true, lineStyle: { color: c.dim } },
-            formatter: items => {
-                const index = items.find(i => i.seriesType === "line")?.dataIndex;
-                return index === undefined ? "" : tipLines(...pointTexts(diff, index));
-            },
-        },
-    };
+function bothSeries(runs, c, log) {
+    const names = ["before", "after"], lines = [c.second, c.first];
+    const bands = runs.map((run, i) => bandSeries(`95% interval ${names[i]}`, run.curve.points, lines[i], log)).filter(band => band);
+    return [...runs.map((run, i) => lineSeries(names[i], run.curve.points, lines[i], i ? "solid" : "dashed", log)), ...bands];
 }
 
 function curvesSection(diff) {
-    const box = el("div", { class: "chart", id: "curve", tabindex: "0", role: "img", "aria-label": "Miss ratio by cache size, before and after. The arrow keys read the values; they are in the table below, too." });
-    const status = el("div", { class: "status", "aria-live": "polite", id: "curve-status" }), log = el("input", { type: "checkbox", id: "log" });
-    const columns = ["size_bytes", "before", "after", "delta", "significant", "delta_low", "delta_high"];
-    let drawn, at = -1;
-    box.addEventListener("keydown", e => {
-        const last = diff.changes.points.length - 1;
-        const to = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[e.key];
-        if (e.key === "Escape")
-            drawn.instance.dispatchAction({ type: "hideTip" });
-        if (to === undefined)
-            return;
-        e.preventDefault();
-        at = to;
-        status.textContent = pointTexts(diff, at).join("; ");
-        drawn.instance.dispatchAction({ type: "showTip", seriesIndex: diff.runs[0].curve.points[at].miss_ratio === null ? 1 : 0, dataIndex: at });
+    const { runs, changes } = diff, points = runs[0].curve.points;
+    const columns = [["size", null, p => sizeAbout(p.size_bytes)],
+        ...["size_bytes", "before", "after", "delta", "significant", "delta_low", "delta_high"].map(name => [name, name, p => csvNumber(name === "significant" ? Number(p[name]) : p[name])])];
+    const notes = runs.flatMap((run, i) => run.notes.map(n => el("p", { class: "dim" }, `Note (${i ? "after" : "before"}): `, shown(n), ".")));
+    return curveFigure({
+        label: "Miss ratio by cache size, before and after", points, machines: runs[1].machines,
+        caption: `LRU, fully associative, lines of ${changes.line_bytes} bytes. A change is significant if its 95% interval does not contain 0. Dotted: sizes of real caches.`,
+        series: (c, log) => bothSeries(runs, c, log), texts: i => pointTexts(diff, i),
+        seriesAt: i => points[i].miss_ratio === null ? 1 : 0,
+        rest: [...notes, valuesTable("diff", columns, changes.points, p => p.significant ? "hot" : null)],
     });
-    log.addEventListener("change", () => drawn.draw());
-    const value = (p, name) => name === "significant" ? String(Number(p.significant)) : csvNumber(p[name]);
-    const values = el("table", { id: "values" }, el("caption", {}, "Miss ratios from 0 to 1, as `cachegram diff --format csv` prints them"),
-        el("thead", {}, el("tr", {}, ...["size", ...columns].map(t => el("th", { scope: "col", class: "number" }, t)))),
-        el("tbody", {}, ...diff.changes.points.map(p => el("tr", { class: p.significant ? "hot" : null }, el("td", { class: "number" }, sizeAbout(p.size_bytes)),
-            ...columns.map(name => el("td", { class: "number", "data-column": name }, value(p, name)))))));
-    const notes = diff.runs.flatMap((run, i) => run.notes.map(n => el("p", { class: "dim" }, `Note (${i ? "after" : "before"}): `, shown(n), ".")));
-    return {
-        element: el("section", { "aria-label": "Miss ratio by cache size" }, el("h2", {}, "Miss ratio by cache size"),
-            el("div", { class: "tools" }, el("label", {}, log, "logarithmic miss ratio")),
-            el("figure", {}, box, el("figcaption", {}, `LRU, fully associative, lines of ${diff.changes.line_bytes} bytes. A change is significant if its 95% interval does not contain 0. Dotted: sizes of real caches.`)),
-            status, ...notes, el("details", { class: "values" }, el("summary", {}, "All values"), el("div", { class: "scroll" }, values))),
-        draw: () => { drawn = chart(box, () => options(diff, log.checked)); },
-    };
 }
 
 function functionsSection(diff) {
     const kinds = [["function", "functions"], ["data object", "objects"]].filter(([, key]) => diff[key].some(t => t));
     if (!kinds.length)
-        return diff.no_functions ? { element: el("section", {}, el("h2", {}, "Functions"), el("p", {}, "No functions: ", shown(diff.no_functions))) } : null;
+        return missing("Functions", "functions", diff.no_functions);
     const size = el("input", { type: "range", id: "size", min: 0, max: diff.sizes.length - 1, step: 1, value: Math.min(2, diff.sizes.length - 1) });
     const sizeShown = el("output", { for: "size", id: "size-text" }), body = el("div", {}), more = el("p", { class: "dim" });
-    const number = value => value === null ? "\u2013" : value.toFixed(3), signed = value => value === null ? "\u2013" : (value >= 0 ? "+" : "\u2212") + Math.abs(value).toFixed(3);
     const by = el("select", { id: "by" }, ...kinds.map(([title, key]) => el("option", { value: key }, title)));
-    const name = row => row.object !== undefined ? shown(row.object) : row.function === undefined ? "all" : shown(row.function || "[no names]") + (row.module ? ` (${shown(row.module.slice(row.module.lastIndexOf("/") + 1))})` : "");
-    const columns = [["before", true, r => number(r.before)], ["after", true, r => number(r.after)], ["change", true, r => signed(r.delta)],
-        ["low to high", true, r => range(r, signed)], ["", false, verdict]];
+    const name = row => row.object !== undefined ? shown(row.object) : row.function === undefined ? "all" : shown(row.function || "[no names]") + (row.module ? ` (${shown(baseName(row.module))})` : "");
+    const columns = [["before", true, r => fixed(r.before, 3)], ["after", true, r => fixed(r.after, 3)], ["change", true, r => signed(r.delta)],
+        ["low to high", true, range], ["", false, verdict]];
     const fill = () => {
         const found = diff[by.value][size.value], [title] = kinds.find(([, key]) => key === by.value);
         sizeShown.textContent = sizeText(diff.sizes[size.value]);
@@ -107,7 +71,7 @@ function functionsSection(diff) {
 
 function phasesSection(diff) {
     if (!diff.phases)
-        return diff.no_phases ? { element: el("section", {}, el("h2", {}, "Phases"), el("p", {}, "No phases: ", shown(diff.no_phases))) } : null;
+        return missing("Phases", "phases", diff.no_phases);
     const { pairs, phases_before: before, phases_after: after } = diff.phases;
     const find = (list, number) => list.find(p => p.phase === number);
     const both = pairs.map(pair => ({ ...pair, before: find(before, pair.phase_before), after: find(after, pair.phase_after) }));

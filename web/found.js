@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the profile holds besides: data that threads share falsely, conflicts within sets, and what the Pirate measured.
-import { el, percent, shown, sizeText } from "./base.js";
+import { el, fixed, percent, phaseNote, shown, sizeText } from "./base.js";
 
 /** A table; columns: [title, is a number, row => text]. */
 export function table(id, caption, columns, rows) {
@@ -10,7 +10,6 @@ export function table(id, caption, columns, rows) {
 }
 
 const place = row => [row.function ? shown(row.function) : "", row.file ? `${shown(row.file)}:${row.line}` : ""].filter(t => t).join(" ") || "\u2013";
-const fixed = (value, digits) => value === null || value === undefined ? "\u2013" : value.toFixed(digits);
 
 const places = [["references", true, row => percent(row.share, 2)], ["data", false, row => row.object ? shown(row.object) : "\u2013"],
     ["mostly in", false, place]];
@@ -34,7 +33,5 @@ export function foundSection(data) {
         parts.push(el("h3", {}, "Conflicts within sets"), table("conflicts", "References that miss in 64 sets of 8 lines, but not in a cache of that size without sets.", places, conflicts));
     if (pirate.length)
         parts.push(el("h3", {}, "Measured with less cache"), pirateTable(pirate));
-    const run = el("p", { class: "dim", "aria-live": "polite", id: "found-phase" });
-    document.addEventListener("phase", e => { run.textContent = e.detail ? "These are of the whole run." : ""; });
-    return parts.length ? { element: el("section", { id: "found", "aria-label": "Sharing, conflicts, measurements" }, el("h2", {}, "Sharing, conflicts, measurements"), run, ...parts) } : null;
+    return parts.length ? { element: el("section", { id: "found", "aria-label": "Sharing, conflicts, measurements" }, el("h2", {}, "Sharing, conflicts, measurements"), phaseNote("found-phase", "These are of the whole run."), ...parts) } : null;
 }

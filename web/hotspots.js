@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which code misses on which data, for the size chosen with the slider.
-import { el, percent, shown, sizeText } from "./base.js";
+import { baseName, el, missing, percent, shown, sizeText } from "./base.js";
 import { chart, colors, scale, tip, tipLines } from "./charts.js";
 
 const titles = { "function": "function", "line": "line", "object": "data object", "function,object": "function and data object" };
-const baseName = path => path.slice(path.lastIndexOf("/") + 1);
 
 function codeName(row) {
     const [at, ...callers] = row.frames ?? [];
@@ -89,7 +88,7 @@ function treemapOptions(table, by) {
 export function hotspotsSection(data) {
     const kinds = data.hotspots.filter(h => h.tables.length);
     if (!kinds.length)
-        return data.no_hotspots ? { element: el("section", {}, el("h2", {}, "Hotspots"), el("p", {}, "No hotspots: ", shown(data.no_hotspots))) } : null;
+        return missing("Hotspots", "hotspots", data.no_hotspots);
     const treeKind = kinds.find(k => k.by === "function,object") ?? kinds[0];
     let sort = "miss_share", ascending = false, drawn;
     const size = el("input", { type: "range", id: "size", min: 0, max: data.sizes.length - 1, step: 1, value: data.chosen });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `cachegram html`. Its data is the JSON in the element #data; what the profile does not hold is null
 // there, and is left out here. With `diff` it is the page of `cachegram diff`. Text from the data is only ever set as text, never parsed as HTML.
-import { el, shown, sizeText } from "./base.js";
+import { el, shown, sizeText, warnings } from "./base.js";
 import { curveSection } from "./curve.js";
 import { diffHead, diffSections, diffTitle } from "./diff.js";
 import { foundSection } from "./found.js";
@@ -15,11 +15,9 @@ function head(data) {
     const out = [el("h1", {}, "cachegram: ", el("code", {}, shown(data.summary.command || "(unknown)")))];
     for (const line of data.findings)
         out.push(el("p", { class: "finding" }, shown(line)));
-    for (const line of data.summary.warning.split("\n").filter(l => l))
-        out.push(el("p", { class: "warning", role: "note" }, el("strong", {}, "Warning: "), shown(line)));
+    out.push(...warnings("Warning", data.summary.warning));
     if (data.summary.complete !== "yes")
-        out.push(el("p", { class: "warning", role: "note" }, el("strong", {}, "Warning: "),
-            "the recording is not complete: it is still running, or was killed"));
+        out.push(...warnings("Warning", "the recording is not complete: it is still running, or was killed"));
     return el("header", {}, ...out);
 }
 

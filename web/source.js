@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source code with the misses of each line, for the size that the slider of the hotspots has.
-import { el, percent, shown, sizeText } from "./base.js";
+import { el, percent, phaseNote, shown, sizeText } from "./base.js";
 
 // A tab reaches the next multiple of eight.
 function untab(text) {
@@ -48,8 +48,6 @@ export function sourceSection(data) {
         }));
     };
     document.addEventListener("size", e => fill(e.detail));
-    const run = el("p", { class: "dim", id: "source-phase", "aria-live": "polite" });
-    document.addEventListener("phase", e => { run.textContent = e.detail ? "The numbers beside the source are of the whole run." : ""; });
     fill(data.chosen);
-    return { element: el("section", { id: "source", "aria-label": "Source" }, el("h2", {}, "Source"), body, run) };
+    return { element: el("section", { id: "source", "aria-label": "Source" }, el("h2", {}, "Source"), body, phaseNote("source-phase", "The numbers beside the source are of the whole run.")) };
 }
