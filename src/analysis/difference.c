@@ -82,8 +82,10 @@ static size_t find_same(const struct analysis_hotspot *row, const struct analysi
     return k;
 }
 
-/* Misses per 1000 references of all, with the outer ends of what the share and the ratio may be. */
-static struct curve_point misses_of(const struct analysis_hotspots *h, const struct shares_result *s)
+/* Misses per 1000 references of all, with the outer ends of what the share and the ratio may be; `most`: the
+ * upper bound of the ratio. */
+static struct curve_point misses_of(const struct analysis_hotspots *h, double most,
+                                    const struct shares_result *s)
 {
     struct curve_point p = {h->size_bytes, 0, 0, 0};
     if (!s)
@@ -93,8 +95,13 @@ static struct curve_point misses_of(const struct analysis_hotspots *h, const str
     p.low = p.high = p.miss_ratio;
     if (h->full)
         return p;
-    p.low = s->enough && h->total.enough ? 1000 * h->total.ratio_low * s->share_low : 0;
-    p.high = s->enough && h->total.enough ? 1000 * h->total.ratio_high * s->share_high : 1000;
+    if (s->enough && h->total.enough) {
+        p.low = 1000 * h->total.ratio_low * s->share_low;
+        p.high = 1000 * h->total.ratio_high * s->share_high;
+    } else {
+        p.low = 0;
+        p.high = fmax(p.miss_ratio, 1000 * (h->total.enough ? fmin(most, h->total.ratio_high) : most));
+    }
     return p;
 }
 
@@ -106,12 +113,13 @@ static int by_change(const void *one, const void *other)
 }
 
 int analysis_function_changes(const struct analysis_hotspots *before, const struct analysis_hotspots *after,
-                              struct analysis_function_changes *changes, struct error *err)
+                              const double most[2], struct analysis_function_changes *changes,
+                              struct error *err)
 {
     struct shares_result one = before->total, other = after->total;
     one.misses_share = other.misses_share = 1;
     one.share_low = one.share_high = other.share_low = other.share_high = 1;
-    struct curve_point from = misses_of(before, &one), to = misses_of(after, &other);
+    struct curve_point from = misses_of(before, most[0], &one), to = misses_of(after, most[1], &other);
     changes->total = analysis_change_of(&from, &to);
     changes->n = 0;
     changes->rows = calloc(before->n + after->n + 1, sizeof *changes->rows);
@@ -136,15 +144,15 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
         }
     for (size_t i = 0; i < before->n; i++) {
         const struct analysis_hotspot *row = &before->rows[i];
-        from = misses_of(before, &row->shares);
-        to = misses_of(after, pairs[i] < after->n ? &after->rows[pairs[i]].shares : NULL);
+        from = misses_of(before, most[0], &row->shares);
+        to = misses_of(after, most[1], pairs[i] < after->n ? &after->rows[pairs[i]].shares : NULL);
         changes->rows[changes->n++] = (struct analysis_function_change){
             name_of(row), module_of(row), row->object, analysis_change_of(&from, &to)};
     }
     for (size_t k = 0; k < after->n; k++)
         if (!paired[k]) {
-            from = misses_of(before, NULL);
-            to = misses_of(after, &after->rows[k].shares);
+            from = misses_of(before, most[0], NULL);
+            to = misses_of(after, most[1], &after->rows[k].shares);
             changes->rows[changes->n++] =
                 (struct analysis_function_change){name_of(&after->rows[k]), module_of(&after->rows[k]),
                                                   after->rows[k].object, analysis_change_of(&from, &to)};

@@ -11,6 +11,7 @@
 #include "analysis/difference.h"
 #include "base/sizes.h"
 #include "cli/diff-page.h"
+#include "cli/diff-parts.h"
 #include "report/difference.h"
 #include "report/page.h"
 
@@ -39,13 +40,17 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram diff [OPTIONS] BEFORE AFTER\n"
     "\n"
-    "Prints how the miss ratio changed from the profile BEFORE to the profile AFTER, at each cache size, "
-    "and\n"
-    "whether that is significant: whether the 95% interval of the change does not contain 0.\n"
+    "Prints how the miss ratio changed from the profile BEFORE to the profile AFTER, by cache size, and "
+    "which\n"
+    "functions, data objects and phases changed. Changes are significant if their 95% interval does not "
+    "contain\n"
+    "0. json has all, csv the curves only.\n"
     "\n"
-    "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
+    "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two;\n"
+    "                          text shows some of these)\n"
     "  --by function|object|phase\n"
-    "                          instead: misses per 1000 references by function or data object, at one cache\n"
+    "                          only one of these, all of it: misses per 1000 references by function or data "
+    "object, at one cache\n"
     "                          size; or the phases of both, paired by their code, by cache size (default\n"
     "                          " PHASE_SIZES ")\n"
     "  --size SIZE             with --by function or object: that size (default 1M)\n"
@@ -250,41 +255,30 @@ static int check_conditions(const struct arguments *a, const struct analysis_cur
     return status;
 }
 
-static int read_hotspots(const char *file, const struct arguments *a, struct analysis_hotspots *h,
-                         struct error *err)
-{
-    struct analysis_hotspots_question question = {.size_bytes = (double)a->size_bytes,
-                                                  .by = a->by_object ? ANALYSIS_BY_NOTHING
-                                                                     : ANALYSIS_BY_FUNCTION,
-                                                  .objects = a->by_object};
-    struct profile *p;
-    int code = profile_open(file, &p, err);
-    if (code != 0)
-        return code;
-    code = analysis_hotspots(p, file, &question, h, err);
-    profile_close(p, 0, NULL);
-    return code;
-}
-
 static int print_functions(char **files, const struct arguments *a, struct error *err)
 {
-    struct analysis_hotspots before = {0}, after = {0};
-    struct analysis_function_changes changes = {0};
-    int code = read_hotspots(files[0], a, &before, err);
+    struct profile *profiles[2] = {NULL, NULL};
+    struct diff_table table;
+    int code = 0;
+    for (int i = 0; i < 2 && code == 0; i++)
+        code = profile_open(files[i], &profiles[i], err);
     if (code == 0)
-        code = read_hotspots(files[1], a, &after, err);
-    if (code == 0)
-        code = analysis_function_changes(&before, &after, &changes, err);
-    if (code == 0) {
-        struct report_functions view = {
-            files[0],    files[1], (double)a->size_bytes, &changes, a->limited ? (size_t)a->limit : TEXT_ROWS,
-            a->by_object};
-        report_function_difference(stdout, &view, a->output.format);
-        free(changes.rows);
-    }
-    analysis_hotspots_clear(&before);
-    analysis_hotspots_clear(&after);
-    return code;
+        code = diff_table_load(profiles, (const char *const[]){files[0], files[1]}, (double)a->size_bytes,
+                               a->by_object, &table, err);
+    for (int i = 0; i < 2; i++)
+        if (profiles[i])
+            profile_close(profiles[i], 0, NULL);
+    if (code != 0)
+        return code;
+    struct report_functions view = {files[0],
+                                    files[1],
+                                    (double)a->size_bytes,
+                                    &table.changes,
+                                    a->limited ? (size_t)a->limit : TEXT_ROWS,
+                                    a->by_object};
+    report_function_difference(stdout, &view, a->output.format);
+    diff_table_clear(&table);
+    return 0;
 }
 
 static int print_phases(char **files, const struct arguments *a, struct error *err)
@@ -373,8 +367,11 @@ int cmd_diff(int argc, char **argv)
         code = print_phases(argv + optind, &a, &err);
     else if (code == 0 && a.html)
         code = print_page(&(struct report_curves){&curves[0], &curves[1], changes}, a.page, &err);
+    else if (code == 0 && a.output.format == REPORT_CSV)
+        report_difference(stdout, &(struct report_curves){&curves[0], &curves[1], changes}, REPORT_CSV);
     else if (code == 0)
-        report_difference(stdout, &(struct report_curves){&curves[0], &curves[1], changes}, a.output.format);
+        code = diff_parts_print(&(struct report_curves){&curves[0], &curves[1], changes}, a.sizes != NULL,
+                                a.output.format, &err);
     status = code != 0 ? cli_fail(&err) : a.nconditions ? check_conditions(&a, &curves[1], changes) : 0;
     free(curves[0].points);
     free(curves[1].points);

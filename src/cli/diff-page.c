@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/diff-parts.h"
 #include "cli/page-data.h"
 #include "cli/this-machine.h"
 #include "report/page.h"
@@ -20,31 +21,21 @@
 static int put_table(FILE *json, struct profile *profiles[2], const struct report_curves *d,
                      double size_bytes, int objects, struct error *why)
 {
-    const struct analysis_hotspots_question question = {.size_bytes = size_bytes,
-                                                        .by = objects ? ANALYSIS_BY_NOTHING
-                                                                      : ANALYSIS_BY_FUNCTION,
-                                                        .objects = objects};
-    struct analysis_hotspots hotspots[2] = {{0}};
-    struct analysis_function_changes changes = {0};
-    int code = analysis_hotspots(profiles[0], d->before->profile, &question, &hotspots[0], why);
-    if (code == 0)
-        code = analysis_hotspots(profiles[1], d->after->profile, &question, &hotspots[1], why);
-    if (code == 0)
-        code = analysis_function_changes(&hotspots[0], &hotspots[1], &changes, why);
-    if (code == 0) {
-        size_t all = changes.n;
-        changes.n = all > MOST_FUNCTIONS ? MOST_FUNCTIONS : all;
-        fprintf(json, "{\"left_out\": %zu, \"table\": ", all - changes.n);
-        report_function_difference(json,
-                                   &(struct report_functions){d->before->profile, d->after->profile,
-                                                              size_bytes, &changes, 0, objects},
-                                   REPORT_JSON);
-        putc('}', json);
-    }
-    free(changes.rows);
-    analysis_hotspots_clear(&hotspots[0]);
-    analysis_hotspots_clear(&hotspots[1]);
-    return code;
+    struct diff_table table;
+    int code = diff_table_load(profiles, (const char *const[]){d->before->profile, d->after->profile},
+                               size_bytes, objects, &table, why);
+    if (code != 0)
+        return code;
+    size_t all = table.changes.n;
+    table.changes.n = all > MOST_FUNCTIONS ? MOST_FUNCTIONS : all;
+    fprintf(json, "{\"left_out\": %zu, \"table\": ", all - table.changes.n);
+    report_function_difference(json,
+                               &(struct report_functions){d->before->profile, d->after->profile, size_bytes,
+                                                          &table.changes, 0, objects},
+                               REPORT_JSON);
+    putc('}', json);
+    diff_table_clear(&table);
+    return 0;
 }
 
 /* [table, ...] for each size; [null] if a profile has none, for the reason in *why. */

@@ -12,6 +12,8 @@
 #define NAME_ROOM 1024
 /* In text, rows are left out whose values before and after are printed as 0. */
 #define LEAST_SHOWN 0.0005
+/* Of functions, data objects and phases where the curves come first. */
+#define MOST_CHANGED 5u
 
 static void put_csv_change(FILE *out, const struct analysis_change *c)
 {
@@ -91,16 +93,27 @@ void report_difference_words(FILE *out, const struct report_curves *d)
     put_largest(out, d, 1);
 }
 
-static void put_curves_text(FILE *out, const struct report_curves *d)
+/* Every fourth row of the usual half powers of two. */
+static int is_shown(const struct report_curves *d, size_t i)
+{
+    return fmod(log2(d->before->points[i].size_bytes), 2) == 0;
+}
+
+/* note: a line after the names of the files, or empty. */
+static void put_curves_text(FILE *out, const struct report_curves *d, const char *note, int all)
 {
     char text[SIZE_TEXT];
     fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
             d->before->line_bytes);
     put_text_files(out, d->before->profile, d->after->profile);
+    report_plain(out, note);
+    fputs(*note ? "\n" : "", out);
     report_difference_words(out, d);
     fprintf(out, "\n%8s  %10s  %10s  %9s  %18s\n", "size", "before", "after", "change", "low to high");
     for (size_t i = 0; i < d->before->n; i++) {
         const struct analysis_change *c = &d->changes[i];
+        if (!all && !is_shown(d, i))
+            continue;
         fprintf(out, "%8s  ", size_format((uint64_t)d->before->points[i].size_bytes, text));
         if (isnan(c->before))
             fprintf(out, "%10s  ", "-");
@@ -120,29 +133,38 @@ static void put_curves_text(FILE *out, const struct report_curves *d)
     }
 }
 
+/* Members of an object. */
+static void put_curves_json(FILE *out, const struct report_curves *d)
+{
+    fprintf(out, "  \"model\": \"%s\",\n  \"line_bytes\": %u,\n  \"points\": [", d->before->model,
+            d->before->line_bytes);
+    for (size_t i = 0; i < d->before->n; i++) {
+        fprintf(out, "%s\n    {\"size_bytes\": %.0f, ", i ? "," : "", d->before->points[i].size_bytes);
+        put_json_change(out, &d->changes[i]);
+    }
+    fputs("\n  ]", out);
+}
+
+static void put_curves_csv(FILE *out, const struct report_curves *d)
+{
+    fputs("size_bytes,before,after,delta,significant,delta_low,delta_high\n", out);
+    for (size_t i = 0; i < d->before->n; i++) {
+        fprintf(out, "%.0f,", d->before->points[i].size_bytes);
+        put_csv_change(out, &d->changes[i]);
+    }
+}
+
 void report_difference(FILE *out, const struct report_curves *d, enum report_format format)
 {
     if (format == REPORT_TEXT) {
-        put_curves_text(out, d);
-        return;
-    }
-    if (format == REPORT_CSV) {
-        fputs("size_bytes,before,after,delta,significant,delta_low,delta_high\n", out);
+        put_curves_text(out, d, "", 1);
+    } else if (format == REPORT_CSV) {
+        put_curves_csv(out, d);
     } else {
         put_json_files(out, d->before->profile, d->after->profile);
-        fprintf(out, "  \"model\": \"%s\",\n  \"line_bytes\": %u,\n  \"points\": [", d->before->model,
-                d->before->line_bytes);
+        put_curves_json(out, d);
+        fputs("\n}\n", out);
     }
-    for (size_t i = 0; i < d->before->n; i++)
-        if (format == REPORT_CSV) {
-            fprintf(out, "%.0f,", d->before->points[i].size_bytes);
-            put_csv_change(out, &d->changes[i]);
-        } else {
-            fprintf(out, "%s\n    {\"size_bytes\": %.0f, ", i ? "," : "", d->before->points[i].size_bytes);
-            put_json_change(out, &d->changes[i]);
-        }
-    if (format == REPORT_JSON)
-        fputs("\n  ]\n}\n", out);
 }
 
 /* The name that is shown of a function or data object. */
@@ -402,4 +424,140 @@ void report_phase_difference(FILE *out, const struct report_phases *d, enum repo
         put_phases_csv(out, d);
     else
         put_phases_json(out, d);
+}
+
+/* --- all of it --- */
+
+/* Each returns whether it printed a list, after which an empty line follows. */
+
+static int put_changed_rows(FILE *out, const struct report_difference *d,
+                            const struct analysis_function_changes *changes, int objects, const char *why)
+{
+    const struct report_functions names = {.objects = objects};
+    const char *what = objects ? "data object" : "function", *option = objects ? "object" : "function";
+    char size[SIZE_TEXT], name[NAME_ROOM];
+    size_t found = 0;
+    size_format((uint64_t)d->size_bytes, size);
+    if (!changes) {
+        fprintf(out, "Not compared by %s: ", what);
+        report_plain(out, why);
+        putc('\n', out);
+        return 0;
+    }
+    for (size_t i = 0; i < changes->n; i++) {
+        const struct analysis_function_change *row = &changes->rows[i];
+        if (!row->misses.significant || found++ >= MOST_CHANGED)
+            continue;
+        if (found == 1)
+            fprintf(out,
+                    "Misses per 1000 references by %s, where they changed significantly: LRU cache of %s\n"
+                    "%9s  %9s  %9s\n",
+                    what, size, "before", "after", "change");
+        put_function_row(out, name_of(&names, row, name), objects ? "" : row->module, &row->misses);
+    }
+    if (found > MOST_CHANGED)
+        fprintf(out, "and %zu more: --by %s --size %s\n", found - MOST_CHANGED, option, size);
+    else if (found == 0)
+        fprintf(out, "By %s, no significant change of misses in a cache of %s (--by %s --size %s: all).\n",
+                what, size, option, size);
+    return found > 0;
+}
+
+/* The size with the largest significant change of a pair of phases; npoints: there is none. */
+static size_t largest_of_phase(const struct analysis_phase_pair *pair, size_t npoints)
+{
+    size_t found = npoints;
+    for (size_t k = 0; k < npoints && pair->changes; k++)
+        if (pair->changes[k].significant && !isnan(pair->changes[k].delta) &&
+            (found == npoints || fabs(pair->changes[k].delta) > fabs(pair->changes[found].delta)))
+            found = k;
+    return found;
+}
+
+static int put_changed_phases(FILE *out, const struct report_difference *d)
+{
+    char size[SIZE_TEXT];
+    size_t found = 0;
+    if (!d->phases) {
+        fputs("Not compared by phase: ", out);
+        report_plain(out, d->no_phases.text);
+        putc('\n', out);
+        return 0;
+    }
+    for (size_t i = 0; i < d->phases->npairs; i++) {
+        const struct analysis_phase_pair *pair = &d->phases->pairs[i];
+        size_t k = largest_of_phase(pair, d->npoints);
+        if (k == d->npoints || found++ >= MOST_CHANGED)
+            continue;
+        if (found == 1)
+            fputs("Phases with significant changes, and the largest of these:\n", out);
+        fprintf(out,
+                "  phase %" PRIu32 " (%.1f%% of the references) is now %" PRIu32
+                " (%.1f%%): %+.3f points at %s\n",
+                pair->before->phase, 100 * pair->before->refs_share, pair->after->phase,
+                100 * pair->after->refs_share, 100 * pair->changes[k].delta,
+                size_format((uint64_t)d->points[k].size_bytes, size));
+    }
+    if (found > MOST_CHANGED)
+        fprintf(out, "and %zu more: --by phase\n", found - MOST_CHANGED);
+    else if (found == 0)
+        fputs("By phase, no significant change of miss ratios (--by phase: all).\n", out);
+    return found > 0;
+}
+
+static void put_all_text(FILE *out, const struct report_difference *d)
+{
+    char note[sizeof d->program + 64] = "";
+    if (*d->program[0] && *d->program[1] && strcmp(d->program[0], d->program[1]) != 0)
+        snprintf(note, sizeof note, "Note: the programs have different names, %s and %s.", d->program[0],
+                 d->program[1]);
+    put_curves_text(out, d->curves, note, d->all);
+    putc('\n', out);
+    if (put_changed_rows(out, d, d->functions, 0, d->no_functions.text))
+        putc('\n', out);
+    if (d->objects && put_changed_rows(out, d, d->objects, 1, ""))
+        putc('\n', out);
+    put_changed_phases(out, d);
+}
+
+/* A member: an object, or null and the reason. */
+static void put_missing_json(FILE *out, const char *what, const char *why)
+{
+    fprintf(out, ",\n  \"by_%s\": null, \"no_%s\": ", what, what);
+    report_json_string(out, why);
+}
+
+static void put_all_json(FILE *out, const struct report_difference *d)
+{
+    const char *before = d->curves->before->profile, *after = d->curves->after->profile;
+    const struct analysis_function_changes *const tables[] = {d->functions, d->objects};
+    const char *const names[] = {"function", "object"}, *const why[] = {d->no_functions.text,
+                                                                        d->no_objects.text};
+    put_json_files(out, before, after);
+    put_curves_json(out, d->curves);
+    for (int i = 0; i < 2; i++) {
+        if (!tables[i]) {
+            put_missing_json(out, names[i], why[i]);
+            continue;
+        }
+        const struct report_functions view = {before, after, d->size_bytes, tables[i], 0, i};
+        fprintf(out, ",\n  \"by_%s\": ", names[i]);
+        report_function_difference(out, &view, REPORT_JSON);
+    }
+    if (d->phases) {
+        const struct report_phases view = {before, after, d->points, d->npoints, d->phases};
+        fputs(",\n  \"by_phase\": ", out);
+        report_phase_difference(out, &view, REPORT_JSON);
+    } else {
+        put_missing_json(out, "phase", d->no_phases.text);
+    }
+    fputs("}\n", out);
+}
+
+void report_difference_all(FILE *out, const struct report_difference *d, enum report_format format)
+{
+    if (format == REPORT_TEXT)
+        put_all_text(out, d);
+    else
+        put_all_json(out, d);
 }

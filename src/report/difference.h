@@ -35,4 +35,21 @@ struct report_phases {
 };
 void report_phase_difference(FILE *out, const struct report_phases *phases, enum report_format format);
 
+/* All that changed. What is NULL is not known, for the reason beside it. */
+struct report_difference {
+    const struct report_curves *curves;
+    int all;              /* text: all rows of the curves */
+    char program[2][256]; /* names of the programs; "": unknown */
+    double size_bytes;    /* of the cache, for functions and objects */
+    const struct analysis_function_changes *functions, *objects;
+    struct error no_functions, no_objects;
+    const struct curve_point *points; /* sizes, for phases */
+    size_t npoints;
+    const struct analysis_phase_difference *phases;
+    struct error no_phases;
+};
+/* In text, of functions, objects and phases only significant changes. REPORT_JSON: all, each as the functions
+ * above print it. */
+void report_difference_all(FILE *out, const struct report_difference *difference, enum report_format format);
+
 #endif

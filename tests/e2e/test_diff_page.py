@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import math
+import re
 import sqlite3
 
 import pytest
@@ -265,3 +267,79 @@ def test_objects(cachegram, tmp_path):
     assert "  0.000      0.000  " in command("diff", "--by", "object", "--size", "32K", "--limit", "0", *files).stdout
     table = json.loads(command("diff", "--by", "object", "--size", "32K", "--format", "json", *files).stdout)
     assert [row["object"] for row in table["objects"]] == [row["object"] for row in rows]
+
+
+# --- the text, and JSON ---
+
+def test_text_has_what_changed(two, tmp_path):
+    """Functions, data objects and phases follow the curves: those that changed significantly, the largest changes first."""
+    text = command("diff", *two).stdout
+    curve = csv_of("diff", *two)
+    significant = [r for r in curve if r["significant"] == "1"]
+    assert f"Significant changes at {len(significant)} of 33 sizes." in text and "different names, phases and hot_matrix.\n" in text
+    sizes = [re.match(r" *(\d+[KM]) +\S+% ", line)[1] for line in text.splitlines() if re.match(r" *\d+[KM] +\S+% ", line)]
+    assert sizes == ["1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M"]
+    largest = max((r for r in significant if math.log2(int(r["size_bytes"])) % 1 == 0), key=lambda r: abs(float(r["delta"])))
+    size = re.search(r"by function, where they changed significantly: LRU cache of (\S+)\n", text)[1]
+    assert int(size[:-1]) * {"K": 1024, "M": 1 << 20}[size[-1]] == int(largest["size_bytes"])
+    for by, what in (("function", "function"), ("object", "data object")):
+        rows = [r for r in csv_of("diff", "--by", by, "--size", size, *two) if r["significant"] == "1"]
+        part = text.split(f"by {what}, where they changed significantly")[1].split("\n\n")[0].splitlines()[2:]
+        assert len(rows) > 5 and part[-1] == f"and {len(rows) - 5} more: --by {by} --size {size}"
+        assert [line.split()[2] for line in part[:-1]] == [f"{float(r['delta']):+.3f}" for r in rows[:5]]
+    assert text.endswith("\n") and "hase" in text.splitlines()[-1]
+    # The same profile twice: nothing.
+    same = command("diff", two[0], two[0]).stdout
+    assert same.splitlines()[-3:] == [f"By {what}, no significant change of misses in a cache of 1M (--by {by} --size 1M: all)." for by, what in (("function", "function"), ("object", "data object"))] + \
+        ["By phase, no significant change of miss ratios (--by phase: all)."]
+    assert "different names" not in same and "changed significantly" not in same
+    # --sizes: all of them.
+    assert len(command("diff", "--sizes", "1K..2K", *two).stdout.split("low to high\n")[1].split("\n\n")[0].splitlines()) == 3
+
+
+def test_json_has_all(two):
+    data = json.loads(command("diff", "--format", "json", *two).stdout)
+    assert [p["size_bytes"] for p in data["points"]] == [int(r["size_bytes"]) for r in csv_of("diff", *two)]
+    for by in ("function", "object"):
+        assert data[f"by_{by}"] == json.loads(command("diff", "--by", by, "--size", data[f"by_{by}"]["size_bytes"], "--format", "json", *two).stdout)
+    assert data["by_phase"] == json.loads(command("diff", "--by", "phase", "--format", "json", *two).stdout)
+
+
+def test_without_code(two, full):
+    """One of them holds no code: the curves are compared, and the rest says why not."""
+    for files in ((two[0], full), (full, two[0])):
+        result = command("diff", *files)
+        assert result.returncode == 0 and result.stderr == ""
+        lines = result.stdout.splitlines()
+        why = command("diff", "--by", "function", *files).stderr
+        assert f"Not compared by function: {why.removeprefix('cachegram: ').strip()}" in lines
+        assert any(line.startswith("Not compared by phase: ") for line in lines)
+        data = json.loads(command("diff", "--format", "json", *files).stdout)
+        assert data["by_function"] is data["by_object"] is data["by_phase"] is None and f"cachegram: {data['no_function']}\n" == why
+
+
+def test_phases_that_changed(tmp_path):
+    """The phase `a` has misses at 32 KB and above afterwards; `b` has not changed."""
+    for name, bin in (("before", NEAR), ("after", FAR)):
+        sampled_phases(tmp_path / f"{name}.db", "/bin/x", [({"a": 1000}, bin, 500), ({"b": 1000}, NEAR, 500)], rounds=8, bursts=10)
+    files = tmp_path / "before.db", tmp_path / "after.db"
+    text = command("diff", *files).stdout
+    changed = [r for r in csv_of("diff", "--by", "phase", *files) if r["significant"] == "1" and r["delta"]]
+    most = max(changed, key=lambda r: abs(float(r["delta"])))
+    assert {r["phase_before"] for r in changed} == {"1"} and most["size_bytes"] == "32768"
+    assert text.endswith("""
+Phases with significant changes, and the largest of these:
+  phase 1 (50.0% of the references) is now 1 (50.0%): +50.000 points at 32K
+""")
+
+
+def test_misses_that_are_gone(record, tmp_path):
+    """Bursts that see no misses bound the misses of all functions by those of the whole program."""
+    program = build_target(TARGETS / "micro.c", tmp_path)
+    profiles = [record(["--gap-us", "2000", "--burst-refs", "30000"], [program, "random", size, "100000000"])[1] for size in (1 << 22, 1 << 14)]
+    rows = csv_of("diff", "--by", "function", "--size", "512K", *profiles)
+    gone = max(rows, key=lambda r: float(r["before"]))
+    assert float(gone["before"]) > 300 and float(gone["after"]) < 1 and gone["significant"] == "1", gone
+    # In full mode after is exact; from bursts it is at most what the curve says.
+    most = float(csv_of("mrc", "--sizes", "512K", profiles[1])[0]["ci_high"])
+    assert -float(gone["before"]) < float(gone["delta_high"]) < 0 and most < 0.05, (gone, most)
