@@ -67,10 +67,10 @@ records = b"".join(struct.pack("<QQ", 1 + i % 3 // 2 | 2 << 20, STACK - 64 * (i 
 open(sys.argv[1], "wb").write(head + templates + records)
 END
 
-sources="src/trace/*.c src/base/error.c"
+sources="src/trace/*.c src/base/array.c src/base/error.c"
 path_sources="src/collect/records/decode*.c src/collect/reduce/call-paths.c src/collect/reduce/code.c
     src/collect/reduce/sampled-table.c src/collect/objects/callers.c src/collect/objects/table.c src/symbols/data.c
-    src/symbols/demangle.c src/symbols/jit-map.c src/symbols/unwind.c src/base/error.c src/base/pages.c"
+    src/symbols/demangle.c src/symbols/jit-map.c src/symbols/unwind.c src/base/array.c src/base/error.c src/base/pages.c"
 fuzz_target() {
     local target=$1 files=$sources
     [ "$target" = paths ] && files=$path_sources

@@ -105,3 +105,18 @@ def test_page_with_other_options_than_help(tmp_path):
     assert "--limit has 2 items" in changed_page(tmp_path, "cachegram-diff", ("@OPTION limit@", "@OPTION limit@\n@OPTION limit@"))
     assert "no item of --watch" in changed_page(tmp_path, "cachegram-sample", ("@OPTION watch@\n", ""))
     assert "'@OPTIN limit@' is not understood" in changed_page(tmp_path, "cachegram-diff", ("@OPTION limit@", "@OPTIN limit@"))
+
+
+def formats_of(command, heading):
+    return set(re.findall(r"^  ([\w-]+) {2,}", help_text(command, "--help").split(f"\n{heading}:\n")[1].split("\n\n")[0], re.M))
+
+
+def items_of(page, section):
+    text = (ROOT / "man" / f"{page}.1.in").read_text().split(f".Sh {section}\n")[1].split("\n.Sh ")[0]
+    return set(re.findall(r"^\.It Cm (\S+)$", text, re.M))
+
+
+def test_trace_formats():
+    read = items_of("cachegram-import", "FORMATS")
+    assert formats_of("import", "Formats") == read
+    assert formats_of("export", "Formats of traces") == read - {"drmemtrace"} | items_of("cachegram-export", "FORMATS OF TRACES")

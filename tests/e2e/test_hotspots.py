@@ -192,6 +192,15 @@ def test_hostile_names(built, cachegram, tmp_path):
                 assert all(len(row) == 28 and None not in row for row in rows)
 
 
+def test_csv_columns(profiles, cachegram):
+    """Those that --help and the manual list."""
+    names = run([cachegram, "hotspots", "--format", "csv", "--call-graph", profiles["hot_matrix"]]).out.decode().split("\n")[0]
+    listed = re.sub(r"\s", "", run([cachegram, "hotspots", "--help"]).out.decode())
+    manual = (ROOT / "man" / "cachegram-hotspots.1.in").read_text()
+    assert f"CSVcolumns:{names.removesuffix(',call_path,call_share')}." in listed
+    assert f".Ql {names.removesuffix(',call_path,call_share')} ." in manual
+
+
 def test_filters_and_order(profiles, cachegram):
     db = profiles["hot_matrix"]
     rows = hotspots(cachegram, db, "--size", "32K", "--sort", "refs")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sqlite3
 
 import pytest
@@ -272,7 +273,14 @@ def test_predict(folder):
 
 def test_machine(folder):
     known = cachegram("machine", "--list", cwd=folder).stdout
-    assert "statcc-paper" in known and "rome-7742" in known
+    names = re.findall(r"^(\S+) ", known, re.M)
+    assert "statcc-paper" in names and "rome-7742" in names
+    for name in names:
+        machine = json.loads(cachegram("machine", name, "--format", "json", cwd=folder).stdout)
+        sizes, cycles = [[level[key] for level in machine["levels"]] for key in ("size_bytes", "latency_cycles")]
+        cycles.append(machine["memory"]["latency_cycles"])
+        assert sizes == sorted(sizes) and cycles == sorted(cycles) and cycles[0] > 0 and machine["source"]
+        assert cachegram("predict", "timed.db", "--machine", name, cwd=folder).returncode == 0, name
     paper = rows("corun", "large.db", "huge.db", "--machine", "statcc-paper", cwd=folder)
     assert paper == rows("corun", "large.db", "huge.db", cwd=folder)
     done = cachegram("machine", "--seconds", "0.001", "--largest", "4M", "-o", "this.json", cwd=folder)

@@ -11,12 +11,12 @@
 #include <unistd.h>
 #include "trace/trace.h"
 
-#define FORMATS 6u
 #define MOST (1u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const char *const formats[FORMATS] = {"cachegram", "lackey", "din", "csv", "drmemtrace", "usf"};
+static const char *const formats[] = {"cachegram", "lackey", "din", "csv", "drmemtrace", "usf"};
+#define FORMATS (sizeof formats / sizeof formats[0])
 
 /* FNV-1a of all that there is to a reference. */
 static uint64_t mix(uint64_t sum, uint64_t value)

@@ -230,7 +230,7 @@ static void round_trips(void **state)
         const char *name;
         int thread, size, pc, burst;
     } keeps[] = {{"lackey", 0, 1, 1, 0}, {"din", 0, 0, 0, 0}, {"csv", 1, 1, 1, 1}, {"usf", 0, 1, 1, 1}};
-    for (size_t f = 0; f < 4; f++)
+    for (size_t f = 0; f < sizeof(keeps) / sizeof(keeps[0]); f++)
         for (int sampled = 0; sampled < 2; sampled++) {
             const char *path = test_path("round");
             struct references_list list = {0}, found = {0};
