@@ -11,25 +11,27 @@
 #define GRID_FIRST_BYTES 1024.
 #define GRID_POINTS 33
 
-static int get_line_bytes(struct profile *p, unsigned *line_bytes, struct error *err)
+static int get_line_bytes(struct profile *p, const char *name, unsigned *line_bytes, struct error *err)
 {
     double value = 64;
     int code = profile_get_number(p, "line_bytes", &value, err);
     if (code != 0 && code != -ENOENT)
         return code;
     if (!(value >= 1 && value <= 1 << 20) || value != (unsigned)value)
-        return error_set(err, -EINVAL, "the profile is damaged: its line size is %g bytes", value);
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", name, value);
     *line_bytes = (unsigned)value;
     return 0;
 }
 
 /* First touches of the whole run. While the run is in progress, only their histogram has the number. */
-static int get_cold(struct profile *p, struct hist *scratch, uint64_t *cold, struct error *err)
+static int get_cold(struct profile *p, const char *name, struct hist *scratch, uint64_t *cold,
+                    struct error *err)
 {
     double value;
     int code = profile_get_number(p, "cold", &value, err);
     if (code == 0 && !(value >= 0 && value < 0x1p63))
-        return error_set(err, -EINVAL, "the profile is damaged: it counts %g first touches", value);
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: it counts %g first touches", name,
+                         value);
     if (code == 0) {
         *cold = (uint64_t)value;
     } else if (code == -ENOENT && (code = profile_get_hist(p, 0, PROFILE_HIST_FIRST, scratch, err)) == 0) {
@@ -48,7 +50,7 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
     struct hist *h = malloc(sizeof *h);
     if (!h)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    int code = get_cold(p, h, &cold, err), whole = 0;
+    int code = get_cold(p, curve->profile, h, &cold, err), whole = 0;
     if (code == 0)
         code = profile_get_hist(p, 0, kinds[model], h, err);
     if (code == -ENOENT && model == ANALYSIS_MODEL_STATSTACK) {
@@ -216,7 +218,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code != 0 && code != -ENOENT)
         return code;
-    if ((code = get_line_bytes(p, &curve->line_bytes, err)) != 0)
+    if ((code = get_line_bytes(p, curve->profile, &curve->line_bytes, err)) != 0)
         return code;
     if ((code = analysis_lines_rate(p, curve->profile, &curve->lines_rate, err)) != 0)
         return code;

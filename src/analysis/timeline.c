@@ -223,7 +223,8 @@ static int prepare(struct work *w, const struct curve_point *points, size_t n, s
     w->n = w->windows.n;
     profile_get_number(w->p, "line_bytes", &line_bytes, NULL);
     if (!(line_bytes >= 1 && line_bytes <= 1 << 20))
-        return error_set(err, -EINVAL, "the profile is damaged: its line size is %g bytes", line_bytes);
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", t->profile,
+                         line_bytes);
     t->line_bytes = (unsigned)line_bytes;
     t->n = w->n;
     t->nsizes = n;

@@ -57,6 +57,10 @@ static int check_stdout(int status)
     /* fclose, not fflush: some file systems report a full disk only when the file is closed. */
     int failed = ferror(stdout);
     errno = 0;
+    if (failed) { /* what went wrong then is not known any more: it does again */
+        clearerr(stdout);
+        putc('\n', stdout);
+    }
     if (fclose(stdout) != 0)
         failed = 1;
     /* The reader may close the pipe early (cachegram mrc | head): not a failure. */

@@ -111,6 +111,8 @@ void report_csv_number(FILE *out, double value);
 void report_csv_string(FILE *out, const char *text);
 /* The same for text of foreign origin, without control characters, since CSV is also shown on terminals. */
 void report_csv_plain(FILE *out, const char *text);
+/* Likewise; the ends of its lines remain. */
+void report_csv_lines(FILE *out, const char *text);
 /* Writes text of foreign origin: control characters, which could affect a terminal, become '?'. */
 void report_plain(FILE *out, const char *text);
 

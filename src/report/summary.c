@@ -379,7 +379,7 @@ void report_summary_csv(FILE *out, const struct analysis_summary *s)
     for (size_t i = 0; i < FIELDS; i++) {
         fprintf(out, "%s,", fields[i].name);
         if (fields[i].text)
-            report_csv_string(out, fields[i].text);
+            report_csv_lines(out, fields[i].text);
         else
             report_csv_number(out, fields[i].number);
         putc('\n', out);
@@ -389,7 +389,7 @@ void report_summary_csv(FILE *out, const struct analysis_summary *s)
             fprintf(out, "end.%s,%" PRIu64 "\n", profile_end_name((uint32_t)code), s->end[code]);
     for (size_t i = 0; i < s->ncounters; i++) {
         fputs("counter.", out);
-        report_csv_string(out, s->counter[i].name);
+        report_csv_plain(out, s->counter[i].name);
         fprintf(out, ",%" PRIu64 "\n", s->counter[i].value);
     }
 }

@@ -72,13 +72,22 @@ void report_json_string(FILE *out, const char *text)
     putc('"', out);
 }
 
-void report_plain(FILE *out, const char *text)
+/* Whether the valid character at s could change what a terminal shows of the rest: control characters, also
+ * those of C2 80 to C2 9F, and of U+2028 to U+202E and U+2066 to U+2069 separators and directions. */
+static int is_control(const unsigned char *s)
+{
+    return *s < 0x20 || *s == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0) ||
+           (s[0] == 0xe2 && s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
+           (s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+}
+
+/* kept: a control character that stays; 0: none. */
+static void put_plain(FILE *out, const char *text, unsigned char kept)
 {
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
         size_t n = utf8_length(s);
-        /* C2 80 .. C2 9F are control characters too. */
-        if (n == 0 || *s < 0x20 || *s == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0)) {
+        if (n == 0 || (is_control(s) && *s != kept)) {
             putc('?', out);
             s += n ? n : 1;
             continue;
@@ -88,17 +97,32 @@ void report_plain(FILE *out, const char *text)
     }
 }
 
-void report_csv_plain(FILE *out, const char *text)
+void report_plain(FILE *out, const char *text)
+{
+    put_plain(out, text, 0);
+}
+
+static void put_csv_plain(FILE *out, const char *text, unsigned char kept)
 {
     char *plain = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&plain, &size);
     if (!memory)
         return;
-    report_plain(memory, text);
+    put_plain(memory, text, kept);
     if (fclose(memory) == 0)
         report_csv_string(out, plain);
     free(plain);
+}
+
+void report_csv_plain(FILE *out, const char *text)
+{
+    put_csv_plain(out, text, 0);
+}
+
+void report_csv_lines(FILE *out, const char *text)
+{
+    put_csv_plain(out, text, '\n');
 }
 
 void report_csv_number(FILE *out, double value)

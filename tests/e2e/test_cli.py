@@ -283,13 +283,40 @@ def test_bad_file(command, kind, word, full, tmp_path):
             "blob": "UPDATE histogram SET total = total + 1;",
             "line": "UPDATE run SET value = 0 WHERE key = 'line_bytes';",
         }[kind])
-    assert word in one_line(cachegram(command, path), 1)
+    message = one_line(cachegram(command, path), 1)
+    assert word in message and f"'{path}'" in message
 
 
-def test_full_disk(full):
+@pytest.mark.parametrize("arguments", [["mrc", "--format", "csv"], ["export", "--to", "json"]], ids=["short", "long"])
+def test_full_disk(full, arguments):
+    """Also if the output is so long that most of it was written before the end."""
     with open("/dev/full", "w") as out:
-        result = cachegram("mrc", full, "--format", "csv", stdout=out)
-    assert result.returncode == 1 and result.stderr.startswith("cachegram: ") and result.stderr.count("\n") == 1
+        result = cachegram(*arguments, full, stdout=out)
+    assert result.returncode == 1 and result.stderr == "cachegram: cannot write the results to stdout: No space left on device\n"
+
+
+def test_closed_pipe_with_the_signal_ignored(full):
+    """Not a failure, however much could not be written."""
+    assert len(cachegram("export", "--to", "json", full).stdout) > 1 << 13
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run([CACHEGRAM, "export", "--to", "json", full], stdout=write, stderr=subprocess.PIPE, timeout=60, restore_signals=False)  # Python ignores SIGPIPE
+    os.close(write)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\u202eb", "a\u2066b", "a\u2028b", "a\x9bb", "a\x07b", b"a\xffb"])
+def test_hostile_names(name, tmp_path):
+    """What could change what a terminal shows becomes a question mark, in text and CSV; the ends of lines of warnings stay."""
+    db = make(tmp_path / "p.db", "burst")
+    raw = name if isinstance(name, bytes) else name.encode()
+    db.executemany("INSERT OR REPLACE INTO run VALUES(?, CAST(? AS TEXT))", [("command", raw), ("warning", raw + b"\nsecond"), ("seed", raw), ("started", raw)])
+    db.commit()
+    text = cachegram("report", "-v", tmp_path / "p.db").stdout
+    assert text.count("a?") == 4
+    rows = dict(csv.reader(io.StringIO(cachegram("report", "--format", "csv", tmp_path / "p.db").stdout)))
+    assert rows["warning"].splitlines() == [rows["command"], "second"] and rows["command"].startswith("a?") and rows["command"].isprintable()
+    assert all(c.isprintable() or c == "\n" for c in text)
 
 
 def test_closed_pipe(full):
