@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/this-machine.h"
 #include "report/hotspots.h"
@@ -171,6 +172,25 @@ static int load(struct reading *r, enum report_format format, size_t columns, st
     return load_grid(r, columns, err);
 }
 
+/* The answer and the findings: sentences, broken between words on a terminal only. */
+static void put_answer(FILE *out, const struct reading *r, const struct report_style *style)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return;
+    if (r->answered)
+        report_answer_text(memory, &r->answer);
+    report_findings_text(memory, &r->findings);
+    int made = fclose(memory) == 0;
+    if (made && isatty(STDOUT_FILENO))
+        report_wrapped(out, text, style->width);
+    else if (made)
+        fputs(text, out);
+    free(text);
+}
+
 static void put_text(FILE *out, const struct reading *r, const struct report_style *style, int verbose,
                      unsigned rows)
 {
@@ -183,9 +203,7 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
                                          .nsizes = r->sizes.n,
                                          .verbose = verbose,
                                          .rows = rows};
-    if (r->answered)
-        report_answer_text(out, &r->answer);
-    report_findings_text(out, &r->findings);
+    put_answer(out, r, style);
     if (r->answered || r->findings.nmisses > 0 || r->findings.nshared > 0 || r->findings.nconflicts > 0)
         putc('\n', out);
     report_summary_text(out, &r->summary, &parts, style);

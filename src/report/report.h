@@ -113,6 +113,8 @@ void report_csv_string(FILE *out, const char *text);
 void report_csv_plain(FILE *out, const char *text);
 /* Likewise; the ends of its lines remain. */
 void report_csv_lines(FILE *out, const char *text);
+/* Writes text whose lines are broken between words, so that they are not longer than `width`. */
+void report_wrapped(FILE *out, const char *text, unsigned width);
 /* Writes text of foreign origin: control characters, which could affect a terminal, become '?'. */
 void report_plain(FILE *out, const char *text);
 

@@ -252,8 +252,8 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
         return;
     fputs("  recorded    ", out);
     if (strcmp(s->mode, "sparse") == 0) {
-        fprintf(out, "%zu reuse distances of single references (sparse), in %zu windows\n", curve->samples,
-                curve->windows);
+        fprintf(out, "%zu reuse distances of single references (sparse), in %zu window%s\n", curve->samples,
+                curve->windows, curve->windows == 1 ? "" : "s");
         return;
     }
     if (!isnan(s->references)) {
@@ -279,18 +279,19 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
 static void put_time(FILE *out, const struct analysis_summary *s)
 {
     double seconds = s->cpu_seconds / (1 + s->overhead_percent / 100); /* of the program itself */
-    int timed = !isnan(s->cpu_seconds) && !isnan(s->wall_seconds);
-    if (!timed && isnan(s->overhead_percent))
+    int timed = !isnan(s->cpu_seconds) && !isnan(s->wall_seconds), costs = !isnan(s->overhead_percent);
+    if (!timed && !costs)
         return;
     fputs("  time        ", out);
     if (timed)
-        fprintf(out, "%.3f s of CPU time, %.3f s elapsed; ", s->cpu_seconds, s->wall_seconds);
-    if (seconds < REPORT_PERCENT_SECONDS)
-        fprintf(out, "profiling added %.1f ms\n", 1e3 * (s->cpu_seconds - seconds));
-    else if (!isnan(s->overhead_percent))
-        fprintf(out, "profiling added %.2f%%\n", s->overhead_percent);
-    else
-        fputs("the cost of profiling is not known\n", out);
+        fprintf(out, "%.3f s CPU, %.3f s elapsed%s", s->cpu_seconds, s->wall_seconds, costs ? "; " : "");
+    if (costs && seconds < REPORT_PERCENT_SECONDS)
+        fprintf(out, "profiling added %.1f ms", 1e3 * (s->cpu_seconds - seconds));
+    else if (costs && timed)
+        fprintf(out, "profiling added %.2f s (%.2f%%)", s->cpu_seconds - seconds, s->overhead_percent);
+    else if (costs)
+        fprintf(out, "profiling added %.2f%%", s->overhead_percent);
+    putc('\n', out);
 }
 
 /* What everyone needs of report_facts, in fewer lines. */

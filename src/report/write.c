@@ -160,3 +160,27 @@ void report_csv_string(FILE *out, const char *text)
     }
     putc('"', out);
 }
+
+void report_wrapped(FILE *out, const char *text, unsigned width)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t bytes = strcspn(text, " \n"), columns = 0;
+        for (size_t i = 0; i < bytes; i++)
+            columns += ((unsigned char)text[i] & 0xc0u) != 0x80; /* the first byte of a character */
+        if (column > 0 && column + 1 + columns > width) {
+            putc('\n', out);
+            column = 0;
+        }
+        if (column > 0)
+            putc(' ', out);
+        column += columns + (column > 0);
+        fwrite(text, 1, bytes, out);
+        text += bytes;
+        if (*text == '\n') {
+            putc('\n', out);
+            column = 0;
+        }
+        text += *text != '\0';
+    }
+}

@@ -3,10 +3,16 @@
 the remedy; after the remedy the misses are gone.
 """
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
 import re
 import sqlite3
+import struct
+import subprocess
+import termios
 
 import pytest
 
@@ -134,6 +140,22 @@ def test_tables(programs, cachegram, tmp_path):
     assert run([cachegram, "hotspots", "--size", "32K", "--by", "line", db]).out.decode().splitlines()[3].endswith("refs  line")
 
 
+def on_terminal(argv, width, folder):
+    """Standard output of a command that has a terminal of that width."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, width, 0, 0))
+    with subprocess.Popen(argv, stdout=its, cwd=folder) as command, open(ours, "rb", buffering=0) as output:
+        os.close(its)
+        text = b""
+        try:
+            while piece := output.read(4096):
+                text += piece
+        except OSError:  # it has ended
+            pass
+    assert command.returncode == 0
+    return text.decode().replace("\r\n", "\n")
+
+
 def test_the_readme(programs, cachegram, tmp_path):
     """Its example prints what it says: the line, the object, the cause, the remedy, and the effect of the remedy."""
     readme = (ROOT / "README.md").read_text()
@@ -145,6 +167,9 @@ def test_the_readme(programs, cachegram, tmp_path):
             assert run([cachegram, *argv.replace("./layout", str(program)).split()], cwd=tmp_path).status == 0
     report = run([cachegram, "report"], cwd=tmp_path).out.decode()
     finding = next(line for line in report.splitlines() if "of the misses in a cache of 32K" in line)
+    # On a terminal, sentences are broken between words.
+    shown = on_terminal([cachegram, "report", "--color=never"], 60, tmp_path).split("\n\n")[0].splitlines()
+    assert " ".join(shown) == " ".join(report.split("\n\n")[0].split()) and 50 < max(map(len, shown)) <= 60
     for text in (section, finding):
         assert re.search(sizes + rf"by_columns \(hot_layout\.c:{marked_line('hot_layout.c', 'columns')}\), on matrix\.", text)
     assert finding.split(", on matrix.")[1].split("Each step")[1] in section
