@@ -27,8 +27,6 @@
 #define REST_DOUBT 0.6
 /* A larger number for one burst is corrupt. */
 #define MOST_STRING_HITS 1e15
-/* A stretch of counting at a rate below the usual one by this factor was spent in a single instruction. */
-#define SLOW_STRETCH 10
 
 /*
  * Adds a stored histogram to one that is all zero. Only used bins are written: most bins of most bursts are
@@ -70,12 +68,15 @@ static size_t take_watches(const struct profile_watch *list, size_t n, size_t *n
                    (isnan(w->translated_refs) ? 0 : w->translated_refs);
         if (isnan(refs) && outcome == CURVE_REUSED) /* reused, at an unknown time */
             outcome = CURVE_CENSORED;
+        int in_tail = w->tail_refs > 0 && w->tail_lines >= 0 && isfinite(w->tail_lines);
         into[used++] = (struct curve_watch){
             .position = (double)w->position,
             .age = (double)w->age,
             .refs = isnan(refs) ? 0 : refs,
             .weight = isnan(w->weight) ? 0 : w->weight,
             .outcome = outcome,
+            .tail_refs = in_tail ? w->tail_refs : 0,
+            .tail_lines = in_tail ? w->tail_lines : 0,
         };
     }
     return used;
@@ -131,17 +132,6 @@ static int make_clock(struct loaded *l, struct error *err)
     return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
 }
 
-/*
- * A string instruction that fills a stretch of counting leaves no time for other references: the stretch has
- * thousands of hits for each. At the rate of similar bursts there would be as many hits as in the whole run.
- */
-static void set_rate(struct profile_burst *b, double refs_per_ns)
-{
-    if (b->refs_per_ns > 0 && b->refs_per_ns * SLOW_STRETCH < refs_per_ns)
-        b->string_hits *= b->refs_per_ns * SLOW_STRETCH / refs_per_ns;
-    b->refs_per_ns = refs_per_ns;
-}
-
 /* Replaces rates that were measured in single stretches by those of similar bursts. */
 static int smooth_rates(struct loaded *l, struct error *err)
 {
@@ -158,7 +148,7 @@ static int smooth_rates(struct loaded *l, struct error *err)
     if (code < 0)
         error_set(err, code, "out of memory computing the curve");
     for (size_t i = 0; code == 0 && i < l->nlist; i++)
-        set_rate(&l->list[i], rates[i].refs_per_ns);
+        l->list[i].refs_per_ns = rates[i].refs_per_ns;
     free(rates);
     return code;
 }
@@ -180,6 +170,39 @@ static int bound_weights(struct loaded *l, struct error *err)
     return code;
 }
 
+/* Of references in native execution by which a burst is weighted. */
+static double weight_rate(const struct profile_burst *b)
+{
+    return isnan(b->near_per_ns) ? b->refs_per_ns : b->near_per_ns;
+}
+
+/*
+ * String hits were counted in the time of the stretch. A string instruction leaves little time for other
+ * references, so that there are many hits for each of them; at another rate, there would be as many hits for
+ * each as time does not suffice for. (One burst of brotli had more than the whole run.)
+ */
+static void keep_hits_in_time(struct profile_burst *b, double measured_per_ns)
+{
+    if (isnan(b->start_refs) && measured_per_ns > 0 && weight_rate(b) > 0)
+        b->string_hits *= measured_per_ns / weight_rate(b);
+}
+
+static int find_rates(struct loaded *l, struct error *err)
+{
+    double *measured = malloc((l->nlist + 1) * sizeof *measured);
+    if (!measured)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++)
+        measured[i] = l->list[i].refs_per_ns;
+    int code = bound_weights(l, err);
+    if (code == 0)
+        code = smooth_rates(l, err);
+    for (size_t i = 0; code == 0 && i < l->nlist; i++)
+        keep_hits_in_time(&l->list[i], measured[i]);
+    free(measured);
+    return code;
+}
+
 static int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
 {
     int code = profile_bursts(p, &l->list, &l->nlist, err);
@@ -195,9 +218,7 @@ static int loaded_make(struct loaded *l, struct profile *p, int sets, struct err
     l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
     if (!l->bursts || !l->times || !l->hits || !l->watches || !l->sites || (sets && !l->sets))
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    code = bound_weights(l, err);
-    if (code == 0)
-        code = smooth_rates(l, err);
+    code = find_rates(l, err);
     return code != 0 ? code : make_clock(l, err);
 }
 
@@ -265,10 +286,8 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
         if ((tid && list[i].tid != tid) || list[i].references == 0)
             continue;
         struct curve_burst *b = &l->bursts[curve->bursts];
-        l->times[curve->bursts] =
-            (struct curve_time){(double)list[i].cpu_start_ns,
-                                isnan(list[i].near_per_ns) ? list[i].refs_per_ns : list[i].near_per_ns,
-                                isnan(list[i].gap_ns) ? 0 : list[i].gap_ns, 0};
+        l->times[curve->bursts] = (struct curve_time){(double)list[i].cpu_start_ns, weight_rate(&list[i]),
+                                                      isnan(list[i].gap_ns) ? 0 : list[i].gap_ns, 0};
         struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
                                      [PROFILE_HIST_REUSE] = &b->reuse,
                                      [PROFILE_HIST_FIRST] = &b->first,

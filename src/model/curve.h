@@ -59,6 +59,9 @@ struct curve_watch {
     double refs;     /* from the burst's end to the outcome; any value if endless */
     double weight;   /* survivors that it represents; 0: the same for all of the burst */
     enum curve_outcome outcome;
+    /* By so many lines its depth grew in the first tail_refs of these references, as measured; tail_refs 0:
+     * it was not measured. */
+    double tail_refs, tail_lines;
 };
 
 /* Reuses inside a burst by their set distance: other lines of their own set touched in between.

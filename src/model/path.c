@@ -6,7 +6,9 @@
  * the number of other lines touched in that time.
  *
  * Method (docs/methods.md, section 6). At the burst's end the line's depth is known: p lines were touched
- * after it, in a references. From there on the depth grows as in StatStack: a reference at which the line is
+ * after it, in a references. By how much it grew in what was recorded after the burst may have been counted
+ * (tail_lines); without that, programs that sweep through more and more data came out with half of their
+ * working set, since the pooled F mixes all of its sizes. From there on the depth grows as in StatStack: a reference at which the line is
  * r references old adds a line if its own line was not touched since, which holds for the share F(r) of
  * references. F is that of the part of the run in which the line ages, that is, of the burst nearest in time:
  *
@@ -150,13 +152,15 @@ static double depth_growth(const struct path *p, const struct stretch *of, doubl
 static double distance_of(const struct path *p, const struct curve_burst *bursts, size_t b,
                           const struct curve_watch *watch)
 {
-    double age = watch->age, distance = watch->position, done = 0;
+    double age = watch->age, distance = watch->position + watch->tail_lines, done = watch->tail_refs;
     size_t at = p->at[b];
 
     if (watch->outcome == CURVE_ENDLESS)
         return INFINITY;
+    if (watch->refs <= done)
+        return distance;
     if (at == SIZE_MAX)
-        return distance + growth_lines(&p->pooled, age + watch->refs) - growth_lines(&p->pooled, age);
+        return distance + growth_lines(&p->pooled, age + watch->refs) - growth_lines(&p->pooled, age + done);
     double end = bursts[b].start_refs + (double)bursts[b].references;
     while (done < watch->refs) {
         const struct stretch *s = &p->stretch[at++];

@@ -22,7 +22,7 @@ static const char *const stmt_text[STMT_COUNT] = {
         "INSERT INTO watch(burst, address, position, age, outcome_code, outcome, refs, clock_error, cpu_ns, "
         "weight, inside_refs, object) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     [STMT_OUTCOME] = "UPDATE watch SET outcome_code = ?, outcome = ?, refs = ?, clock_error = ?, cpu_ns = ?,"
-                     " inside_refs = ?, pc = ? WHERE id = ?",
+                     " inside_refs = ?, pc = ?, tail_refs = ?, tail_lines = ? WHERE id = ?",
     [STMT_WATCH_SITE] = "UPDATE watch SET site = ? WHERE id = ?",
     [STMT_PUT_HIST] = "INSERT OR REPLACE INTO histogram(burst, kind, total, bins) VALUES(?, ?, ?, ?)",
     [STMT_WINDOW] = "INSERT INTO reuse_window(id, start_ref, refs) VALUES(?, ?, ?)",

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 8
+#define PROFILE_SCHEMA_VERSION 9
 
 struct profile; /* opaque */
 
@@ -78,9 +78,12 @@ struct profile_watch {
     double cpu_ns;          /* CPU time of the process' own code in that time; NaN: open, or unknown */
     double translated_refs; /* references in addition, in translated code; NaN: likewise */
     double clock_error;     /* relative error of refs; NaN: unknown */
-    uint64_t object;        /* id of its data object (profile/objects.h); 0: not known */
-    uint64_t pc;            /* of the instruction that touched it again; 0: not known */
-    uint64_t site;          /* id of that instruction (profile/sites.h); 0: not known; not written */
+    /* The first tail_refs references after the burst were recorded, and the line's depth grew by tail_lines
+     * in them (estimated); both NaN: they were not. */
+    double tail_refs, tail_lines;
+    uint64_t object; /* id of its data object (profile/objects.h); 0: not known */
+    uint64_t pc;     /* of the instruction that touched it again; 0: not known */
+    uint64_t site;   /* id of that instruction (profile/sites.h); 0: not known; not written */
 };
 
 /* Mode "sparse": a window, in which samples were started. */

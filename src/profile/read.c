@@ -393,6 +393,8 @@ static void take_watch(sqlite3_stmt *s, void *element)
         .pc = (uint64_t)sqlite3_column_int64(s, 11),
         .site = (uint64_t)sqlite3_column_int64(s, 12),
         .object = (uint64_t)sqlite3_column_int64(s, 13),
+        .tail_refs = profile_column_number(s, 14),
+        .tail_lines = profile_column_number(s, 15),
     };
 }
 
@@ -400,7 +402,7 @@ int profile_watches(struct profile *p, struct profile_watch **watches, size_t *n
 {
     static const struct profile_rows rows = {
         .sql = "SELECT id, burst, address, position, age, outcome_code, refs, clock_error, cpu_ns, weight,"
-               " inside_refs, pc, site, object FROM watch ORDER BY burst, id",
+               " inside_refs, pc, site, object, tail_refs, tail_lines FROM watch ORDER BY burst, id",
         .size = sizeof **watches,
         .take = take_watch,
     };

@@ -419,7 +419,9 @@ int profile_set_outcome(struct profile *p, const struct profile_watch *watch, st
     sqlite3_bind_double(s, 5, watch->cpu_ns);
     sqlite3_bind_double(s, 6, watch->translated_refs);
     profile_bind_id(s, 7, watch->pc);
-    sqlite3_bind_int64(s, 8, (sqlite3_int64)watch->id);
+    sqlite3_bind_double(s, 8, watch->tail_refs);
+    sqlite3_bind_double(s, 9, watch->tail_lines);
+    sqlite3_bind_int64(s, 10, (sqlite3_int64)watch->id);
     int code = profile_step(p, s, err);
     if (code == 0 && sqlite3_changes(p->db) != 1)
         code = error_set(err, -ENOENT, "the profile '%s' holds no watched line %llu", p->path,

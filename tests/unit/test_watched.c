@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "model/growth.h"
+#include "model/watched-internal.h"
 #include "model/watched.h"
 
 #define LINE 64u
@@ -782,6 +783,38 @@ static void certain_part(void **state)
     free(watches);
 }
 
+/* Where the growth of a line's depth was measured, the distance is that, whatever the bursts' reuses say. */
+static void measured_growth(void **state)
+{
+    (void)state;
+    static struct curve_burst b[2];
+    static struct curve_watch watch[2];
+    double distance[2];
+    struct error err;
+    for (int i = 0; i < 2; i++) { /* each reference is to a new line */
+        watch[i] = (struct curve_watch){.position = 4,
+                                        .age = 20,
+                                        .refs = 1000,
+                                        .outcome = CURVE_CENSORED,
+                                        .tail_refs = 1000,
+                                        .tail_lines = 60};
+        b[i] = (struct curve_burst){.references = 100, .weight = 1, .start_refs = 10000.0 * i};
+        hist_add(&b[i].first, 0, 100);
+        hist_add(&b[i].age, 50, 100);
+        b[i].watches = &watch[i];
+        b[i].nwatches = 1;
+    }
+    assert_int_equal(watched_distances(b, 2, distance, &err), 0);
+    assert_true(distance[0] == 64 && distance[1] == 64);
+    /* Beyond the measured part the depth grows by one line with each reference. */
+    watch[0].refs = 1500;
+    assert_int_equal(watched_distances(b, 2, distance, &err), 0);
+    assert_true(fabs(distance[0] - 564) < 1e-6 && distance[1] == 64);
+    watch[0].tail_refs = watch[0].tail_lines = 0;
+    assert_int_equal(watched_distances(b, 2, distance, &err), 0);
+    assert_true(fabs(distance[0] - 1504) < 1e-6);
+}
+
 static void refuses_nonsense(void **state)
 {
     (void)state;
@@ -798,11 +831,11 @@ static void refuses_nonsense(void **state)
     assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
     assert_int_equal(curve_watched_statcache(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
     b->nwatches = 1;
-    const struct curve_watch bad[] = {{1, 1, 0, 0, CURVE_REUSED},
-                                      {0, 0, -1, 0, CURVE_REUSED},
-                                      {0, 0, NAN, 0, CURVE_CENSORED},
-                                      {0, INFINITY, 0, 0, CURVE_REUSED},
-                                      {-1, 0, 0, 0, CURVE_ENDLESS}};
+    const struct curve_watch bad[] = {{.position = 1, .age = 1, .outcome = CURVE_REUSED},
+                                      {.refs = -1, .outcome = CURVE_REUSED},
+                                      {.refs = NAN, .outcome = CURVE_CENSORED},
+                                      {.age = INFINITY, .outcome = CURVE_REUSED},
+                                      {.position = -1, .outcome = CURVE_ENDLESS}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         watch[0] = bad[i];
         assert_int_equal(curve_watched(b, 1, LINE, 1, &p, 1, &err), -EINVAL);
@@ -833,6 +866,7 @@ int main(void)
         cmocka_unit_test(certain_part),
         cmocka_unit_test(placed_by_time),
         cmocka_unit_test(places_without_rates),
+        cmocka_unit_test(measured_growth),
         cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

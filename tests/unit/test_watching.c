@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "collect/watch/burst-tail.h"
+#include "collect/watch/distinct.h"
 #include "collect/watch/choose.h"
 #include "collect/objects/vma.h"
 #include "model/clock.h"
@@ -95,7 +96,7 @@ static void looks_through_the_tail_of_a_burst(void **state)
     struct burst_tail *t = burst_tail_new();
     assert_true(d != NULL && t != NULL);
     for (int round = 0; round < 2; round++) { /* what it found once is forgotten */
-        burst_tail_begin(t);
+        burst_tail_begin(t, NULL, 0);
         burst_tail_follow(t, 150);
         burst_tail_follow(t, 250);
         burst_tail_follow(t, 150 + (uint64_t)round);
@@ -108,8 +109,17 @@ static void looks_through_the_tail_of_a_burst(void **state)
         assert_null(burst_tail_find(t, 250));
         assert_int_equal(burst_tail_find(t, 151) != NULL, round);
     }
+    /* Before the tail touches line 150 of the burst (age 5) it touches lines 120 to 149, of which the burst
+     * touched ten since then, and line 120 before that. */
+    struct stackdist_survivor survivors[12] = {{150, 5}, {120, 9}};
+    for (uint64_t i = 0; i < 10; i++)
+        survivors[2 + i] = (struct stackdist_survivor){140 + i, 3};
+    burst_tail_begin(t, survivors, 12);
+    assert_int_equal(burst_tail_decode(t, d, &desc, words + 40, 2 * RECORDS - 40, UINT64_MAX), 0);
+    assert_true(burst_tail_growth(t, 5, 30) == 20 && burst_tail_growth(t, 5, 61) == 50);
+    assert_true(burst_tail_growth(t, 2, 30) == 30 && burst_tail_growth(t, 10, 30) == 19);
     /* More lines than there is room for are ignored; the tail ends after so many touches. */
-    burst_tail_begin(t);
+    burst_tail_begin(t, NULL, 0);
     for (uint64_t line = 0; line < 2 * TAIL_MOST_LINES; line++)
         burst_tail_follow(t, 100 + line);
     assert_int_equal(burst_tail_decode(t, d, &desc, words, 2 * RECORDS, 10), 0);
@@ -117,6 +127,25 @@ static void looks_through_the_tail_of_a_burst(void **state)
     assert_int_equal(burst_tail_find(t, 100)->before, 0);
     burst_tail_free(t);
     decoder_free(d);
+}
+
+/* A sample of the lines, when there are many. */
+static void counts_distinct_lines(void **state)
+{
+    (void)state;
+    struct distinct *d = distinct_new();
+    assert_non_null(d);
+    for (uint64_t i = 0; i < 6000; i++)
+        distinct_survivor(d, 3 * i, 6000 - i);
+    for (uint64_t i = 0; i < 200000; i++)
+        distinct_touch(d, i / 2 * 3, i);
+    assert_in_range((uint64_t)distinct_growth(d, 0, 200000), 93000, 107000);
+    assert_in_range((uint64_t)distinct_growth(d, 0, 100000), 46000, 54000);
+    assert_in_range((uint64_t)distinct_growth(d, 6001, 100000), 40000, 48000);
+    distinct_reset(d);
+    distinct_touch(d, 7, 0);
+    assert_true(distinct_growth(d, 0, 1) == 1 && distinct_growth(d, 0, 0) == 0);
+    distinct_free(d);
 }
 
 static void finds_mappings(void **state)
@@ -236,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_hot_pages_rarely_and_without_bias),
         cmocka_unit_test(looks_through_the_tail_of_a_burst),
+        cmocka_unit_test(counts_distinct_lines),
         cmocka_unit_test(finds_mappings),
         cmocka_unit_test(sees_what_others_write_to),
         cmocka_unit_test(clock_integrates_rates),

@@ -131,10 +131,10 @@ static size_t lines_to_follow(const struct drain *d)
 }
 
 static int look_through_tail(struct drain *d, struct slot *slot, const struct wire_desc *desc,
-                             const struct records *records, const struct watch_request *requests, size_t n,
-                             struct error *err)
+                             const struct records *records, const struct burst_summary *summary,
+                             const struct watch_request *requests, size_t n, struct error *err)
 {
-    burst_tail_begin(d->tail);
+    burst_tail_begin(d->tail, summary->survivors, summary->lines);
     watcher_follow(slot->watcher, d->tail);
     for (size_t i = 0; i < n; i++)
         burst_tail_follow(d->tail, requests[i].address / d->watch.line_bytes);
@@ -179,7 +179,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     if (slot->watcher == NULL || desc->full) /* nobody asks after full mode */
         return 0;
     has_tail = has_tail && reduced->is_burst && !d->in_trouble;
-    if (has_tail && (status = look_through_tail(d, slot, desc, records, requests, n, err)) < 0)
+    if (has_tail && (status = look_through_tail(d, slot, desc, records, summary, requests, n, err)) < 0)
         return status;
     const struct watcher_lines lines = {.lines = summary->survivors,
                                         .n = summary->lines,

@@ -161,6 +161,8 @@ static int report_outcome(struct replay *r, const struct watched *w, uint64_t no
     }
     double refs = clock_at(s, now) - clock_at(s, w->from);
     struct watch_outcome outcome_row = {.outcome = outcome,
+                                        .tail_refs = NAN,
+                                        .tail_lines = NAN,
                                         .refs = fmax(0, refs),
                                         .cpu_ns = NAN,
                                         .translated_refs = NAN,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/pages.h"
+#include "collect/watch/distinct.h"
 
 #define FILTER_BITS 4096u
 #define PLACES (2 * TAIL_MOST_LINES)
@@ -19,6 +20,7 @@ struct burst_tail {
     struct place places[PLACES];       /* open addressing */
     size_t n;
     uint64_t touches, steps, most;
+    struct distinct *distinct;
     struct decoder *decoder; /* of the process in hand */
     struct decode_sites sites;
     uint32_t executions[WIRE_MAX_BLOCKS], executed[WIRE_MAX_BLOCKS + 1];
@@ -32,19 +34,28 @@ static void no_more(void *ctx, uint32_t site, uint64_t touches)
 struct burst_tail *burst_tail_new(void)
 {
     struct burst_tail *t = pages_sparse_new(sizeof(*t));
-    if (t != NULL)
-        t->sites =
-            (struct decode_sites){.executions = t->executions, .executed = t->executed, .more = no_more};
+    if (t == NULL)
+        return NULL;
+    t->sites = (struct decode_sites){.executions = t->executions, .executed = t->executed, .more = no_more};
+    if ((t->distinct = distinct_new()) == NULL) {
+        burst_tail_free(t);
+        return NULL;
+    }
     return t;
 }
 
 void burst_tail_free(struct burst_tail *t)
 {
+    if (t != NULL)
+        distinct_free(t->distinct);
     pages_sparse_free(t, sizeof(*t));
 }
 
-void burst_tail_begin(struct burst_tail *t)
+void burst_tail_begin(struct burst_tail *t, const struct stackdist_survivor *survivors, size_t n)
 {
+    distinct_reset(t->distinct);
+    for (size_t i = 0; i < n; i++)
+        distinct_survivor(t->distinct, survivors[i].line, survivors[i].age);
     memset(t->filter, 0, sizeof(t->filter));
     memset(t->places, 0, sizeof(t->places));
     t->n = 0;
@@ -94,6 +105,7 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
         unsigned h = hash(lines[i]);
         if (__builtin_expect(t->filter[h / 64] >> h % 64 & 1, 0))
             found(t, lines[i], i);
+        distinct_touch(t->distinct, lines[i], t->touches + i);
     }
     t->touches += n;
     return t->touches > t->most ? -ECANCELED : 0;
@@ -123,6 +135,11 @@ uint64_t burst_tail_touches(const struct burst_tail *t)
 uint64_t burst_tail_steps(const struct burst_tail *t)
 {
     return t->steps;
+}
+
+double burst_tail_growth(const struct burst_tail *t, uint64_t age, uint64_t touches)
+{
+    return distinct_growth(t->distinct, age, touches);
 }
 
 const struct tail_touch *burst_tail_find(const struct burst_tail *t, uint64_t line)

@@ -133,6 +133,8 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
             .cpu_ns = NAN,
             .translated_refs = NAN,
             .clock_error = NAN,
+            .tail_refs = NAN,
+            .tail_lines = NAN,
             .object = burst->object_of != NULL ? burst->object_of(burst->ctx, survivor.line) : 0,
         };
         int status = profile_add_watch(w->profile, &watch, err);
@@ -164,6 +166,8 @@ int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *
         .cpu_ns = outcome->cpu_ns,
         .translated_refs = outcome->translated_refs,
         .clock_error = outcome->clock_error,
+        .tail_refs = outcome->tail_refs,
+        .tail_lines = outcome->tail_lines,
         .pc = outcome->pc,
     };
     int status = profile_set_outcome(w->profile, &watch, err);

@@ -88,7 +88,10 @@ struct watch_outcome {
     double cpu_ns;          /* CPU time of the process in native code of its own; NaN: unknown */
     double translated_refs; /* references that it made in translated code in addition; NaN: unknown */
     double clock_error;     /* relative error of refs (0.2: ±20%); NaN: unknown */
-    uint64_t pc;            /* address of the instruction that touched the line; 0: not known */
+    /* The first so many of these references were recorded, in the burst's tail, and touched so many lines
+     * more (distinct.h); both NaN: unknown. */
+    double tail_refs, tail_lines;
+    uint64_t pc; /* address of the instruction that touched the line; 0: not known */
 };
 /* Stores the outcome of watch `id` (watch_request.id), once. 0, or negative with err filled. */
 int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err);

@@ -30,14 +30,15 @@ struct moment {
 struct line {
     uint64_t id; /* of the watch */
     uint64_t address;
-    uint64_t from_ns;         /* the thread's own CPU time (wire_desc.app_cpu_ns) at its burst */
-    uint64_t from_refs;       /* references of the process in translated code at its burst's end */
-    uint64_t translated_refs; /* of these, what wire_desc.translated_refs counts */
-    struct moment touched;    /* in a burst; ns 0: not */
-    uint64_t pc;              /* of the instruction that did; 0: not known */
-    int in_tail;              /* not watched after its burst's tail */
-    int protection;           /* of its page */
-    int slot;                 /* in the agent's table, -1: none yet */
+    uint64_t from_ns;             /* the thread's own CPU time (wire_desc.app_cpu_ns) at its burst */
+    uint64_t from_refs;           /* references of the process in translated code at its burst's end */
+    uint64_t translated_refs;     /* of these, what wire_desc.translated_refs counts */
+    struct moment touched;        /* in a burst; ns 0: not */
+    uint64_t pc;                  /* of the instruction that did; 0: not known */
+    int in_tail;                  /* not watched after its burst's tail */
+    int protection;               /* of its page */
+    double tail_refs, tail_lines; /* see watch_outcome */
+    int slot;                     /* in the agent's table, -1: none yet */
 };
 
 #define PAGE_BYTES UINT64_C(4096)
@@ -121,6 +122,8 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
         .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
         .translated_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
         .clock_error = NAN,
+        .tail_refs = l->tail_refs,
+        .tail_lines = l->tail_lines,
         .pc = outcome != PROFILE_REUSED            ? 0
               : l->touched.ns == 0 && l->slot >= 0 ? w->proc->watching.watch[l->slot].pc
                                                    : l->pc,
@@ -247,12 +250,20 @@ static void take_request(struct watcher *w, const struct watch_request *request)
         .from_refs = within_burst(w, w->touches).refs,
         .translated_refs = w->desc.translated_refs,
         .in_tail = request->in_tail,
+        .tail_refs = NAN,
+        .tail_lines = NAN,
         .slot = -1,
     };
+    if (w->tail == NULL)
+        return;
+    uint64_t length = tail_length(w);
     if ((touch = touch_in_tail(w, w->n - 1)) != NULL) {
         l->touched = within_burst(w, w->touches + touch->before);
         l->pc = touch->pc;
+        length = touch->before;
     }
+    l->tail_refs = (double)length;
+    l->tail_lines = burst_tail_growth(w->tail, request->age, length);
 }
 
 void watcher_follow(const struct watcher *w, struct burst_tail *tail)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * distinct.h - how many other lines a burst's tail touches until it touches a line of the burst again.
+ *
+ * That is by how much the line's stack distance grows in the tail. It is counted in a sample of all lines,
+ * those whose hash is below a threshold; when the sample becomes too large the threshold is halved (SHARDS of
+ * fixed size, docs/methods.md, section 5). So a few thousand lines are counted exactly, and a count of n
+ * lines of a larger tail has a standard deviation of sqrt(n / rate).
+ */
+#ifndef CACHEGRAM_DISTINCT_H
+#define CACHEGRAM_DISTINCT_H
+
+#include <stdint.h>
+
+#define DISTINCT_MOST 4096u /* lines in the sample; 128 KB in all */
+
+struct distinct;
+
+struct distinct *distinct_new(void);     /* NULL when memory is short */
+void distinct_free(struct distinct *d);  /* NULL is allowed */
+void distinct_reset(struct distinct *d); /* forgets all lines */
+/* A line of the burst, and how many touches the burst made after its last one of the line. Before the tail.
+ */
+void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age);
+/* The tail's touch number `at`, from 0. */
+void distinct_touch(struct distinct *d, uint64_t line, uint64_t at);
+/*
+ * Lines that the tail's first `touches` touches touched and the burst's last `age` did not: by so much grew
+ * the depth of a line of the burst of that age.
+ */
+double distinct_growth(const struct distinct *d, uint64_t age, uint64_t touches);
+
+#endif
