@@ -467,7 +467,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
         return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is not valid", name);
     r.lines = floor(h->size_bytes / h->line_bytes);
     if (r.lines < (double)OCTAVES_LEAST)
-        return error_set(err, -EINVAL,
+        return error_set(err, -ERANGE,
                          "the cache is too small: misses are attributed to code for caches of at least %llu "
                          "lines (%llu bytes)",
                          (unsigned long long)OCTAVES_LEAST,

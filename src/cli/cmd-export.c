@@ -91,7 +91,11 @@ int cmd_export(int argc, char **argv)
             return cli_misuse_option("export", opt, argv);
         }
     }
-    int csv = o.to && strcmp(o.to, "csv") == 0, json = o.to && strcmp(o.to, "json") == 0;
+    if (!o.to)
+        return cli_misuse("export", "no output format given: use --to");
+    if (!export_profile_format(o.to) && !convert_writes(o.to))
+        return cli_misuse("export", "'%s' is not a format that can be written", o.to);
+    int csv = strcmp(o.to, "csv") == 0, json = strcmp(o.to, "json") == 0;
     if (table && !csv && !json)
         return cli_misuse("export", "--table needs --to csv or json");
     if (table && !export_is_table(table))
@@ -103,15 +107,13 @@ int cmd_export(int argc, char **argv)
                                        o.output)
                        : 2;
     }
-    if (o.to && export_profile_format(o.to)) {
+    if (export_profile_format(o.to)) {
         const char *profile = cli_one_file("export", argc, argv);
         return profile ? export_profile(profile, o.to, (double)size_bytes, o.output) : 2;
     }
     o.input = cli_one_trace("export", argc, argv);
     if (!o.input)
         return 2;
-    if (!o.to)
-        return cli_misuse("export", "no output format given: use --to");
     if (strcmp(o.to, "usf") == 0 && export_is_profile(o.input))
         return export_samples(o.input, o.output);
     return convert(&o);

@@ -20,6 +20,14 @@ void convert_list_formats(int written)
             printf("  %-16s %s\n", f->name, f->help);
 }
 
+int convert_writes(const char *format)
+{
+    const struct trace_format_name *f = trace_formats();
+    while (f->name != NULL && !(f->writes && strcmp(f->name, format) == 0))
+        f++;
+    return f->name != NULL;
+}
+
 /* Adds the reader's threads to the writer; *known of them are in the table. */
 static int map_threads(const struct trace_reader *r, struct trace_writer *w, uint32_t **numbers,
                        uint32_t *known, struct error *err)

@@ -18,5 +18,7 @@ int convert(const struct convert_options *o);
 
 /* Prints the formats that can be read (or written), one per line with a short description, on stdout. */
 void convert_list_formats(int written);
+/* Whether a trace can be written in the format of that name. */
+int convert_writes(const char *format);
 
 #endif

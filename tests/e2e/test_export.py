@@ -126,6 +126,8 @@ def test_wrong(full, tmp_path):
     one_line(command("export", "--to", "pprof", full), 1)  # it has no code
     one_line(command("export", "--to", "pprof", tmp_path / "none.db"), 1)
     one_line(command("export", "--to", "pprof", "--size", "x", full), 2)
+    assert "use --to" in one_line(command("export", full), 2)
+    assert "'x' is not a format" in one_line(command("export", "--to", "x", full), 2)
     one_line(command("export", "--to", "prometheus", full, full), 2)
     assert command("export", "--to", "prometheus", full, "-o", "/dev/full").returncode == 1
     assert command("export", "--to", "prometheus", full, "-o", tmp_path / "out").returncode == 0
@@ -206,11 +208,15 @@ def test_json_has_the_tables_of_csv(profile, cachegram, full, tmp_path):
     assert all(row["calls"] for row in json.loads(exported(cachegram, "--to", "json", "--table", "hotspots-calls", profile))["rows"][:1])
 
 
-def test_tables_wrong(full, tmp_path):
+def test_tables_wrong(full, profile, tmp_path):
     one_line(command("export", "--to", "csv", full), 2)  # several tables, one output
     one_line(command("export", "--to", "csv", "--table", "x", full), 2)
     one_line(command("export", "--to", "pprof", "--table", "curve", full), 2)
     one_line(command("export", "--to", "csv", "--table", "hotspots-line", full), 1)
+    # A size that tables cannot have is an error, not a reason to leave them out.
+    for target in (["csv", "-o", tmp_path / "none"], ["json"]):
+        assert "too small" in one_line(command("export", "--to", *target, "--size", "100", profile), 1)
+        assert not (tmp_path / "none").exists()
     bad = tmp_path / "bad.db"
     bad.write_bytes(full.read_bytes()[:5000])
     assert command("export", "--to", "csv", "-o", tmp_path / "none", bad).returncode == 1 and not (tmp_path / "none").exists()
