@@ -5,18 +5,8 @@
 #include <string.h>
 #include "base/random.h"
 
-#define SLOTS (2 * DISTINCT_MOST)
+#define SLOTS DISTINCT_SLOTS
 #define NEVER UINT32_MAX /* not in the burst; not in the tail */
-
-struct distinct {
-    uint64_t threshold;   /* largest hash of the sample */
-    uint64_t last;        /* line of the last touch */
-    uint16_t slot[SLOTS]; /* open addressing: index + 1, 0: free */
-    unsigned n;
-    uint64_t line[DISTINCT_MOST];
-    uint32_t age[DISTINCT_MOST];   /* in the burst, or NEVER */
-    uint32_t first[DISTINCT_MOST]; /* first touch in the tail, or NEVER */
-};
 
 struct distinct *distinct_new(void)
 {
@@ -35,7 +25,8 @@ void distinct_reset(struct distinct *d)
 {
     memset(d->slot, 0, sizeof(d->slot));
     d->n = 0;
-    d->threshold = d->last = UINT64_MAX;
+    d->threshold = UINT64_MAX;
+    memset(d->recent, 0xff, sizeof(d->recent));
 }
 
 static inline uint64_t hash_of(uint64_t line)
@@ -104,11 +95,8 @@ void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age)
         d->age[i] = bounded(age);
 }
 
-void distinct_touch(struct distinct *d, uint64_t line, uint64_t at)
+void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at)
 {
-    if (line == d->last)
-        return;
-    d->last = line;
     unsigned i = index_of(d, line);
     if (i < DISTINCT_MOST && d->first[i] == NEVER)
         d->first[i] = bounded(at);

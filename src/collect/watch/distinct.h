@@ -12,9 +12,20 @@
 
 #include <stdint.h>
 
-#define DISTINCT_MOST 4096u /* lines in the sample; 128 KB in all */
+#define DISTINCT_MOST 4096u /* lines in the sample */
+#define DISTINCT_SLOTS (2 * DISTINCT_MOST)
+#define DISTINCT_RECENT 1024u
 
-struct distinct;
+/* Internal; here for distinct_touch. */
+struct distinct {
+    uint64_t threshold;               /* largest hash of the sample */
+    uint64_t recent[DISTINCT_RECENT]; /* by low bits: a line that the tail has touched */
+    uint16_t slot[DISTINCT_SLOTS];    /* open addressing: index + 1, 0: free */
+    unsigned n;
+    uint64_t line[DISTINCT_MOST];
+    uint32_t age[DISTINCT_MOST];   /* in the burst, or UINT32_MAX */
+    uint32_t first[DISTINCT_MOST]; /* first touch in the tail, or UINT32_MAX */
+};
 
 struct distinct *distinct_new(void);     /* NULL when memory is short */
 void distinct_free(struct distinct *d);  /* NULL is allowed */
@@ -22,8 +33,17 @@ void distinct_reset(struct distinct *d); /* forgets all lines */
 /* A line of the burst, and how many touches the burst made after its last one of the line. Before the tail.
  */
 void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age);
+/* Internal. */
+void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at);
 /* The tail's touch number `at`, from 0. */
-void distinct_touch(struct distinct *d, uint64_t line, uint64_t at);
+static inline void distinct_touch(struct distinct *d, uint64_t line, uint64_t at)
+{
+    uint64_t *recent = &d->recent[line % DISTINCT_RECENT];
+    if (*recent == line)
+        return;
+    *recent = line;
+    distinct_first_touch(d, line, at);
+}
 /*
  * Lines that the tail's first `touches` touches touched and the burst's last `age` did not: by so much grew
  * the depth of a line of the burst of that age.
