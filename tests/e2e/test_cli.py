@@ -30,7 +30,8 @@ CREATE TABLE burst(id INTEGER PRIMARY KEY, process, tid, start_ns, end_ns, cpu_s
     stores, instructions, words, new_blocks, lines, pc, end_code, end_reason, end_detail, weight REAL,
     start_refs REAL, refs_per_ns REAL, blocks, near_per_ns REAL, steps, string_hits REAL, gap_ns);
 CREATE TABLE watch(id INTEGER PRIMARY KEY, burst, address, position, age, outcome_code, outcome TEXT, refs REAL,
-    clock_error REAL, cpu_ns REAL, weight REAL, inside_refs REAL, pc INTEGER, site INTEGER, object INTEGER);
+    clock_error REAL, cpu_ns REAL, weight REAL, inside_refs REAL, pc INTEGER, site INTEGER, object INTEGER,
+    tail_refs REAL, tail_lines REAL);
 CREATE TABLE histogram(burst, kind TEXT, total, bins BLOB, PRIMARY KEY(burst, kind));
 """
 
