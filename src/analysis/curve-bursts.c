@@ -711,8 +711,8 @@ static int take_missed(const struct analysis_sample *s, struct analysis_weights 
         free(missed);
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     }
-    int code = curve_watched_far_by(s->loaded.bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
-                                    weights->size_bytes, &weights->far, missed, err);
+    int code = curve_watched_far(s->loaded.bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
+                                 weights->size_bytes, &weights->far, missed, err);
     for (size_t i = 0; i < watches && code == 0; i++) {
         weights->missed[used] = s->loaded.sites[i];
         weights->missed[used].weight = missed[i];
@@ -830,8 +830,8 @@ int analysis_burst_weights(struct profile *p, struct analysis_sample *s, struct 
     }
     if (code == 0 && weights->phase && s->curve.bursts > 0 && isnan(weights->far.share)) {
         weigh_all(s);
-        code = curve_watched_far_by(l->bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
-                                    weights->size_bytes, &weights->far, NULL, err);
+        code = curve_watched_far(l->bursts, s->curve.bursts, s->distances, s->curve.line_bytes,
+                                 weights->size_bytes, &weights->far, NULL, err);
     }
     return code;
 }

@@ -11,18 +11,6 @@
 #define GRID_FIRST_BYTES 1024.
 #define GRID_POINTS 33
 
-static int get_line_bytes(struct profile *p, const char *name, unsigned *line_bytes, struct error *err)
-{
-    double value = 64;
-    int code = profile_get_number(p, "line_bytes", &value, err);
-    if (code != 0 && code != -ENOENT)
-        return code;
-    if (!(value >= 1 && value <= 1 << 20) || value != (unsigned)value)
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", name, value);
-    *line_bytes = (unsigned)value;
-    return 0;
-}
-
 /* First touches of the whole run. While the run is in progress, only their histogram has the number. */
 static int get_cold(struct profile *p, const char *name, struct hist *scratch, uint64_t *cold,
                     struct error *err)
@@ -130,7 +118,8 @@ static int compute_lines(struct profile *p, enum analysis_model model, struct an
     return code;
 }
 
-int analysis_lines_rate(struct profile *p, const char *name, double *rate, struct error *err)
+/* Share of the lines whose distances were measured (record --lines); 1: all. 0, or negative with err. */
+static int lines_rate_of(struct profile *p, const char *name, double *rate, struct error *err)
 {
     char mode[16] = "";
     *rate = 1;
@@ -149,7 +138,7 @@ int analysis_lines_rate(struct profile *p, const char *name, double *rate, struc
 int analysis_refuse_lines(struct profile *p, const char *name, struct error *err)
 {
     double rate;
-    int code = analysis_lines_rate(p, name, &rate, err);
+    int code = lines_rate_of(p, name, &rate, err);
     if (code == 0 && rate < 1)
         code = error_set(
             err, -EINVAL,
@@ -218,9 +207,9 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     int code = profile_get(p, "mode", mode, sizeof mode, err);
     if (code != 0 && code != -ENOENT)
         return code;
-    if ((code = get_line_bytes(p, curve->profile, &curve->line_bytes, err)) != 0)
+    if ((code = profile_line_bytes(p, &curve->line_bytes, err)) != 0)
         return code;
-    if ((code = analysis_lines_rate(p, curve->profile, &curve->lines_rate, err)) != 0)
+    if ((code = lines_rate_of(p, curve->profile, &curve->lines_rate, err)) != 0)
         return code;
     curve->full = strcmp(mode, "full") == 0;
     curve->missed_percent = analysis_missed_percent(p);

@@ -26,8 +26,6 @@
 /* Percentage of the references that a profile of full mode lacks; 0: none, or unknown (older profiles). */
 double analysis_missed_percent(struct profile *p);
 
-/* Share of the lines whose distances were measured (record --lines); 1: all. 0, or negative with err. */
-int analysis_lines_rate(struct profile *p, const char *name, double *rate, struct error *err);
 /* -EINVAL with err filled if the profile has a sample of lines; 0; or negative with err. */
 int analysis_refuse_lines(struct profile *p, const char *name, struct error *err);
 

@@ -50,10 +50,9 @@ int analysis_hotspots_curve(struct profile *p, const char *name,
                             void *ctx, struct curve_point *points, size_t n, uint64_t *recorded,
                             struct error *err)
 {
-    double line_bytes = 64;
-    int code = 0;
+    unsigned line_bytes;
+    int code = profile_line_bytes(p, &line_bytes, err);
     *recorded = 0;
-    profile_get_number(p, "line_bytes", &line_bytes, NULL); /* older profiles do not say: 64 */
     for (size_t i = 0; i < n && code == 0; i++) {
         struct analysis_hotspots h;
         points[i].miss_ratio = points[i].low = points[i].high = NAN;

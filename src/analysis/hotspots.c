@@ -17,8 +17,6 @@
 #include "analysis/recorded.h"
 #include "profile/site-counts.h"
 
-#define DEFAULT_LINE_BYTES 64
-#define MOST_LINE_BYTES (1u << 20)
 #define WHOLE_RUN_ONLY ": where everything was recorded, code is counted for the whole run, not by phase"
 
 /* State while counts are read. */
@@ -50,17 +48,6 @@ struct reading {
     size_t nestimates, estimates_capacity;
     struct causes_reading *causes; /* NULL: not asked for */
 };
-
-static int get_line_bytes(struct profile *p, unsigned *line_bytes)
-{
-    double value;
-    if (profile_get_number(p, "line_bytes", &value, NULL) != 0)
-        value = DEFAULT_LINE_BYTES;
-    if (!(value >= 1 && value <= MOST_LINE_BYTES))
-        return -EINVAL;
-    *line_bytes = (unsigned)value;
-    return 0;
-}
 
 /* --- selected processes --- */
 
@@ -463,8 +450,8 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
         return error_set(err, -EINVAL, "the profile '%s' was sampled from a trace: it holds no code", name);
     h->full = strcmp(mode, "full") == 0;
     h->missed_percent = analysis_missed_percent(p);
-    if (get_line_bytes(p, &h->line_bytes) < 0)
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is not valid", name);
+    if ((code = profile_line_bytes(p, &h->line_bytes, err)) != 0)
+        return code;
     r.lines = floor(h->size_bytes / h->line_bytes);
     if (r.lines < (double)OCTAVES_LEAST)
         return error_set(err, -ERANGE,

@@ -8,7 +8,6 @@
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
 
-#define DEFAULT_LINE_BYTES 64
 /* Part of the references that is worth a sentence: each may wait for the line some 50 to 100 ns, which a
  * hundred others take without it. */
 #define LEAST_SHARED 0.005
@@ -137,11 +136,11 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
                    const struct entry *entries, struct sum *sums, size_t n,
                    struct analysis_place places[PLACES_MOST])
 {
-    double references, line_bytes = DEFAULT_LINE_BYTES;
+    unsigned line_bytes;
+    double references;
     size_t nsums = 0, found = 0;
-    if (profile_get_number(p, key, &references, NULL) != 0)
+    if (profile_get_number(p, key, &references, NULL) != 0 || profile_line_bytes(p, &line_bytes, NULL) != 0)
         return 0;
-    (void)profile_get_number(p, "line_bytes", &line_bytes, NULL);
     for (size_t i = 0, end; i < n; i = end) {
         struct sum sum = {.first = i};
         for (end = i; end < n && entries[end].object == entries[i].object; end++) {
@@ -155,8 +154,8 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
     if (nsums > 0)
         qsort(sums, nsums, sizeof *sums, compare_sums);
     for (; found < nsums && found < PLACES_MOST; found++) {
-        places[found] = (struct analysis_place){.share = sums[found].apart / references,
-                                                .line_bytes = (unsigned)line_bytes};
+        places[found] =
+            (struct analysis_place){.share = sums[found].apart / references, .line_bytes = line_bytes};
         name_object(h, entries[sums[found].first].object, &places[found]);
         name_code(entries, &sums[found], &places[found]);
     }

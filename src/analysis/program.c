@@ -145,7 +145,6 @@ static int load_phases(struct profile *p, struct analysis_program *program, stru
 int analysis_program_load(const char *profile, int paper, struct analysis_program *program, struct error *err)
 {
     char mode[16] = "";
-    double line_bytes = 64;
     struct profile *p;
     program->phase_curve = NULL;
     int code = profile_open(profile, &p, err);
@@ -155,11 +154,7 @@ int analysis_program_load(const char *profile, int paper, struct analysis_progra
     program->phases = 0;
     name_program(p, program);
     load_rates(p, program);
-    if (profile_get_number(p, "line_bytes", &line_bytes, NULL) == 0 &&
-        !(line_bytes >= 1 && line_bytes <= 1 << 20))
-        code = error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", profile,
-                         line_bytes);
-    program->line_bytes = (unsigned)line_bytes;
+    code = profile_line_bytes(p, &program->line_bytes, err);
     (void)profile_get(p, "mode", mode, sizeof mode, NULL);
     program->full = strcmp(mode, "full") == 0;
     program->exact = program->full && analysis_missed_percent(p) <= ANALYSIS_EXACT_PERCENT;

@@ -216,16 +216,12 @@ static int prepare(struct work *w, const struct curve_point *points, size_t n, s
                    struct error *err)
 {
     struct analysis_timeline *t = w->t;
-    double line_bytes = 64;
     int code = analysis_windows_load(w->p, t->profile, &w->windows, err);
     if (code != 0)
         return code;
     w->n = w->windows.n;
-    profile_get_number(w->p, "line_bytes", &line_bytes, NULL);
-    if (!(line_bytes >= 1 && line_bytes <= 1 << 20))
-        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", t->profile,
-                         line_bytes);
-    t->line_bytes = (unsigned)line_bytes;
+    if ((code = profile_line_bytes(w->p, &t->line_bytes, err)) != 0)
+        return code;
     t->n = w->n;
     t->nsizes = n;
     t->windows = calloc(w->n + 1, sizeof *t->windows);

@@ -72,16 +72,16 @@ static int parse_number(const char *text, uint32_t most, uint32_t *value)
 /* Sizes for a number of ways: a power of two of sets, from 1K (or one set) to 64M. */
 static struct curve_point *points_of_ways(struct profile *p, unsigned ways, size_t *n, struct error *err)
 {
-    double line_bytes = 64;
-    if (profile_get_number(p, "line_bytes", &line_bytes, NULL) != 0 || !(line_bytes >= 1))
-        line_bytes = 64;
+    unsigned line_bytes;
+    if (profile_line_bytes(p, &line_bytes, err) != 0)
+        return NULL;
     struct curve_point *points = calloc(64, sizeof *points);
     if (!points) {
         error_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
     *n = 0;
-    for (double size = line_bytes * ways; size <= 0x1p26 && *n < 64; size *= 2)
+    for (double size = (double)line_bytes * ways; size <= 0x1p26 && *n < 64; size *= 2)
         if (size >= 1024)
             points[(*n)++].size_bytes = size;
     return points;

@@ -379,9 +379,9 @@ int curve_watched_find_distances(const struct curve_burst *bursts, size_t nburst
     return code;
 }
 
-int curve_watched_far_by(const struct curve_burst *bursts, size_t nbursts, const double *distances,
-                         unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
-                         struct error *err)
+int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const double *distances,
+                      unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
+                      struct error *err)
 {
     const struct curve_point point = {.size_bytes = size_bytes};
     int code = model_check_points(&point, 1, line_bytes, err);
@@ -411,18 +411,6 @@ int curve_watched_far_by(const struct curve_burst *bursts, size_t nbursts, const
         find_missed(w, lines, missed);
     work_free(w);
     return 0;
-}
-
-int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
-                      double size_bytes, struct curve_far *far, double *missed, struct error *err)
-{
-    double *distances;
-    *far = (struct curve_far){NAN, 0, 1};
-    int code = curve_watched_find_distances(bursts, nbursts, &distances, err);
-    if (code == 0)
-        code = curve_watched_far_by(bursts, nbursts, distances, line_bytes, size_bytes, far, missed, err);
-    free(distances);
-    return code;
 }
 
 /* The share of survivors of smaller depth that misses, of the bursts of a group (UINT32_MAX: of all), or -1.

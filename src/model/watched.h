@@ -28,19 +28,17 @@ int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned lin
 struct curve_far {
     double share, low, high;
 };
-/* missed: NULL, or for each watched line, in the order of bursts and their watches, the part of that share
- * that it represents: 0 unless it was reused at the size's number of lines or more, or never. */
-int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
-                      double size_bytes, struct curve_far *far, double *missed, struct error *err);
-
-/* The same with the stack distances of all watched lines, which do not depend on the size: they are found
- * once for several sizes. *distances is malloc'ed; NULL with code 0: there are no watched lines to be
- * followed. */
+/*
+ * First the stack distances of all watched lines, which do not depend on the size: *distances is malloc'ed;
+ * NULL with code 0: there are no watched lines to be followed. Then the share at a size. missed: NULL, or for
+ * each watched line, in the order of bursts and their watches, the part of that share that it represents: 0
+ * unless it was reused at the size's number of lines or more, or never. 0, or negative with err.
+ */
 int curve_watched_find_distances(const struct curve_burst *bursts, size_t nbursts, double **distances,
                                  struct error *err);
-int curve_watched_far_by(const struct curve_burst *bursts, size_t nbursts, const double *distances,
-                         unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
-                         struct error *err);
+int curve_watched_far(const struct curve_burst *bursts, size_t nbursts, const double *distances,
+                      unsigned line_bytes, double size_bytes, struct curve_far *far, double *missed,
+                      struct error *err);
 
 /*
  * Miss ratio of each burst's references by itself (LRU): miss_ratio[burst * n + point]; NaN for a burst

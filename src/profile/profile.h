@@ -181,6 +181,8 @@ int profile_open(const char *path, struct profile **profile, struct error *err);
 /* Value of key into the caller's buffer; -ENOENT if absent. */
 int profile_get(struct profile *p, const char *key, char *value, size_t size, struct error *err);
 int profile_get_number(struct profile *p, const char *key, double *value, struct error *err);
+/* Bytes of a cache line: 1 .. 2^20; 64 if the profile does not say. -EINVAL if it is damaged. */
+int profile_line_bytes(struct profile *p, unsigned *line_bytes, struct error *err);
 /* All bursts, ordered by id, in a malloc'ed array that the caller frees. */
 int profile_bursts(struct profile *p, struct profile_burst **bursts, size_t *n, struct error *err);
 int profile_get_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *h,

@@ -23,6 +23,8 @@
 #include "profile/hist-blob.h"
 #include "profile/names.h"
 
+#define DEFAULT_LINE_BYTES 64
+#define MOST_LINE_BYTES (1u << 20)
 #define READ_WAIT_MS 10000 /* for a writer in the middle of a commit */
 
 /* The SQLite file header (sqlite.org/fileformat.html), examined here for precise error messages. */
@@ -330,6 +332,19 @@ int profile_get_number(struct profile *p, const char *key, double *value, struct
     }
     sqlite3_reset(s);
     return code;
+}
+
+int profile_line_bytes(struct profile *p, unsigned *line_bytes, struct error *err)
+{
+    double value = DEFAULT_LINE_BYTES;
+    int code = profile_get_number(p, "line_bytes", &value, err);
+    if (code != 0 && code != -ENOENT)
+        return code;
+    if (!(value >= 1 && value <= MOST_LINE_BYTES) || value != (unsigned)value)
+        return error_set(err, -EINVAL, "the profile '%s' is damaged: its line size is %g bytes", p->path,
+                         value);
+    *line_bytes = (unsigned)value;
+    return 0;
 }
 
 static void take_burst(sqlite3_stmt *s, void *element)

@@ -13,7 +13,7 @@ static int is_inside(const struct curve_point *estimate, const struct curve_poin
     return exact->miss_ratio >= estimate->low - slack && exact->miss_ratio <= estimate->high + slack;
 }
 
-struct report_verify_errors report_verify_errors(const struct report_verify *v)
+static struct report_verify_errors report_verify_errors(const struct report_verify *v)
 {
     struct report_verify_errors e = {.mean = NAN, .worst = NAN, .worst_at_size = NAN};
     double sum = 0;

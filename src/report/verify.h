@@ -31,7 +31,6 @@ struct report_verify_errors {
     /* absolute errors over points with an estimate; NaN if there are none */
     double mean, worst, worst_at_size;
 };
-struct report_verify_errors report_verify_errors(const struct report_verify *v);
 
 void report_verify(FILE *out, const struct report_verify *v, enum report_format format,
                    const struct report_style *style);

@@ -72,27 +72,6 @@ int trace_output_put(struct trace_output *out, const void *data, size_t n, struc
     return 0;
 }
 
-int trace_output_scratch(const struct trace_output *out, struct error *err)
-{
-    char folder[4096] = ".";
-    const char *slash = strrchr(out->path, '/');
-    if (!out->is_stdout && slash != NULL && (size_t)(slash - out->path) + 1 < sizeof(folder)) {
-        size_t n = slash == out->path ? 1 : (size_t)(slash - out->path);
-        memcpy(folder, out->path, n);
-        folder[n] = '\0';
-    }
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) { /* a file system without O_TMPFILE */
-        FILE *f = tmpfile();
-        fd = f != NULL ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1;
-        if (f != NULL)
-            fclose(f);
-    }
-    if (fd < 0)
-        error_set(err, -errno, "cannot make a temporary file in %s: %s", folder, strerror(errno));
-    return fd;
-}
-
 static void clear(struct trace_output *out)
 {
     free(out->buffer);

@@ -23,9 +23,6 @@ int trace_output_open(struct trace_output *out, const char *path, struct error *
 int trace_output_put(struct trace_output *out, const void *data, size_t n, struct error *err);
 /* Writes the buffer. */
 int trace_output_flush(struct trace_output *out, struct error *err);
-/* Opens a temporary file without a name in the same folder, for data that must be read again. -1 with err
- * filled. */
-int trace_output_scratch(const struct trace_output *out, struct error *err);
 /* Flushes and closes. 0, or negative with err filled. */
 int trace_output_close(struct trace_output *out, struct error *err);
 /* Closes, discards the buffer, and deletes the file. */

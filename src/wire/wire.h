@@ -9,8 +9,8 @@
  *   session page | slot 0 | slot 1 | ...
  *   slot: struct wire_proc | template area | buffer 0 | guard page | buffer 1 | guard page | ...
  *
- * Life of a slot: FREE -> (agent, compare-and-swap) LIVE -> (agent at exit, or collector when the process has
- * ended) DEAD -> (collector, when everything is drained) FREE.
+ * Life of a slot: FREE -> (agent, compare-and-swap) LIVE -> (collector, when the process has ended and
+ * everything is drained) FREE.
  *
  * Life of a buffer: FREE -> (agent) OWNED -> (agent, after filling its descriptor) READY -> (collector, after
  * reading) FREE. Every READY buffer has one descriptor, wire_proc.desc[] of the same index; `seq` orders them
@@ -68,7 +68,7 @@ enum wire_end {
 };
 
 enum { WIRE_BUF_FREE = 0, WIRE_BUF_OWNED = 1, WIRE_BUF_READY = 2 };
-enum { WIRE_PROC_FREE = 0, WIRE_PROC_LIVE = 1, WIRE_PROC_DEAD = 2 };
+enum { WIRE_PROC_FREE = 0, WIRE_PROC_LIVE = 1 };
 
 /* Kinds of reference in a template. */
 enum wire_ref_kind {

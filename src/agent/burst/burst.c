@@ -79,14 +79,6 @@ static int take_buffer(void)
     return -1;
 }
 
-int burst_buffers_scarce(void)
-{
-    uint32_t free = 0;
-    for (uint32_t i = 0; i < session->nbuffers; i++)
-        free += __atomic_load_n(&proc->buf_state[i], __ATOMIC_RELAXED) == WIRE_BUF_FREE;
-    return free < session->nbuffers / 4;
-}
-
 static void start_buffer(struct thread *t, int index)
 {
     add_guard_page(index);
@@ -243,7 +235,8 @@ void burst_hand_over_waiting(void)
     arch_unlock();
 }
 
-void burst_discard_buffer(struct thread *t)
+/* Returns the buffer unread. */
+static void discard_buffer(struct thread *t)
 {
     if (t->translation.buffer >= 0)
         __atomic_store_n(&proc->buf_state[t->translation.buffer], WIRE_BUF_FREE, __ATOMIC_RELEASE);
@@ -310,7 +303,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
         arch_mark_inside(t);
     if (counting) {
         count_end(t);
-        burst_discard_buffer(t);
+        discard_buffer(t);
     } else if (t->translation.buffer >= 0) {
         question = end != WIRE_END_EXIT ? ops->prepare_question(t, t->burst.number) : 0;
         publish(t, end, detail, end_of_words, last_insns, question);
@@ -467,7 +460,7 @@ static uint64_t begin_translated(struct thread *t, uint64_t pc, int full)
     if (!code) {
         t->native.refused = why_no_code(t, in_sequence);
         count_add(&proc->count.skipped_code, 1);
-        burst_discard_buffer(t);
+        discard_buffer(t);
         count_forget(t);
         return 0;
     }
@@ -552,7 +545,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
         if (!take_buffer_for(t))
             goto out;
         if (full && !agent_records_all()) {
-            burst_discard_buffer(t);
+            discard_buffer(t);
             goto out;
         }
         start_buffer(t, t->translation.buffer);

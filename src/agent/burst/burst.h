@@ -52,11 +52,9 @@ void burst_hand_over_waiting(void);
 /* The same when the process is about to end or to execute a program; also counts what the other threads
  * lose. */
 void burst_process_ends(void);
-void burst_discard_buffer(struct thread *t); /* returns the buffer unread */
 /* Enters a probe burst, which writes to that memory; the page after it is read-only. Its end calls
  * probe_ended. Nonzero: entered. */
 int burst_enter_probe(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end);
-int burst_buffers_scarce(void);
 
 /* A counting thread has stopped at the request of the clock: it continues, or its recorded burst begins. */
 void burst_counting_stopped(struct thread *t, ucontext_t *uc);

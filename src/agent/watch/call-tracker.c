@@ -226,7 +226,7 @@ void tracker_start(struct thread *t)
     t->watch.epoch = tracker_epoch;
 }
 
-void tracker_stop(void)
+static void tracker_stop(void)
 {
     unprotect_pages();
     tracking = 0;

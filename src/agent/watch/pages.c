@@ -265,7 +265,8 @@ void mappings_note_question(void)
     changes_asked = nchanges;
 }
 
-void censor_changed(void)
+/* Censors lines in what has changed since the question. */
+static void censor_changed(void)
 {
     if (nchanges - changes_asked > CHANGES_KNOWN) {
         unprotect_pages();

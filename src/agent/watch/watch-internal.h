@@ -81,7 +81,6 @@ void censor_all(void);
  * afterwards. */
 void mapping_changed(uint64_t low, uint64_t high);
 void mappings_note_question(void);
-void censor_changed(void); /* censors lines in what has changed since the question */
 /* From now on, threads' calls may not be diverted: an answer to a question asked before is out of date. */
 void note_unnoticed_changes(void);
 
@@ -106,7 +105,6 @@ void set_selector(struct thread *t);
 void note_blocked_faults(struct thread *t, uint64_t mask);
 void tracker_start(struct thread *t);        /* called by t, outside of any call */
 void tracker_burst_begins(struct thread *t); /* the same as its burst begins, unless the tracker pauses */
-void tracker_stop(void);
 void tracker_pause(void); /* if no line is pending, since the tracker has a cost for every call */
 int tracker_is_paused(void);
 void tracker_shorten_pauses(void);

@@ -255,12 +255,18 @@ static void take_ticks(struct drain *d, struct slot *slot)
     }
 }
 
+/* Whether the run is in full mode now and will continue in bursts. */
+static int begins_full(const struct drain *d)
+{
+    return d->session->layout.begins_full && !d->full_over;
+}
+
 uint64_t drain_slot(struct drain *d, struct slot *slot)
 {
     uint32_t n = d->session->layout.nbuffers;
     if (d->reducer != NULL && slot->process.decoder != NULL)
         take_ticks(d, slot);
-    uint64_t taken = 0, most = drain_begins_full(d) ? COLLECT_FULL_FIRST_TAKEN : n;
+    uint64_t taken = 0, most = begins_full(d) ? COLLECT_FULL_FIRST_TAKEN : n;
     while (taken < most) {
         uint32_t i = first_ready(d, slot);
         /* A number is missing: during the scan, a thread may have handed over one buffer at a position
@@ -300,11 +306,6 @@ uint64_t drain_pass(struct drain *d)
         }
     }
     return taken;
-}
-
-int drain_begins_full(const struct drain *d)
-{
-    return d->session->layout.begins_full && !d->full_over;
 }
 
 void drain_full_over(struct drain *d)

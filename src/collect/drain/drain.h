@@ -62,8 +62,6 @@ int drain_crowded(const struct drain *d);
  * and buffers are freed unread from then on.
  */
 uint64_t drain_pass(struct drain *d);
-/* Whether the run is in full mode now and will continue in bursts. */
-int drain_begins_full(const struct drain *d);
 /* Ends full mode: it continues in bursts. */
 void drain_full_over(struct drain *d);
 /* Number of buffers that are ready and not taken yet. */
