@@ -329,16 +329,6 @@ static int load_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct
     return code;
 }
 
-/* The numbers 0 .. n - 1, once each. */
-static void count_up(struct hist *h, uint64_t n)
-{
-    for (uint32_t bin = 0; bin < HIST_BINS && hist_edge(bin) < n; bin++) {
-        uint64_t end = hist_edge(bin + 1);
-        h->count[bin] = (end < n ? end : n) - hist_edge(bin);
-    }
-    h->total = n;
-}
-
 /* A reuse that misses in every cache. */
 static void add_misses(struct hist *h, uint64_t n)
 {
@@ -384,7 +374,7 @@ static int load_full_part(struct profile *p, struct loaded *l, struct analysis_c
     free(scratch);
     if (code != 0)
         return code;
-    count_up(&b->first, left);
+    hist_add_up_to(&b->first, left);
     add_misses(&b->stack, cold - left);
     add_misses(&b->reuse, cold - left);
     b->references = b->stack.total + left;

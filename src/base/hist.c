@@ -125,6 +125,15 @@ void hist_add(struct hist *h, uint64_t value, uint64_t count)
     h->total += count;
 }
 
+void hist_add_up_to(struct hist *h, uint64_t n)
+{
+    for (uint32_t bin = 0; bin < HIST_BINS && hist_edge(bin) < n; bin++) {
+        uint64_t end = hist_edge(bin + 1);
+        h->count[bin] += (end < n ? end : n) - hist_edge(bin);
+    }
+    h->total += n;
+}
+
 void hist_merge(struct hist *into, const struct hist *from)
 {
     for (size_t i = 0; i < HIST_BINS; i++)

@@ -47,6 +47,8 @@ static inline uint32_t hist_bin(uint64_t value)
 
 uint64_t hist_edge(uint32_t bin); /* lowest value of the bin; hist_edge(HIST_BINS) = 2^48 */
 void hist_add(struct hist *h, uint64_t value, uint64_t count);
+/* Adds the values 0 .. n - 1, each once. */
+void hist_add_up_to(struct hist *h, uint64_t n);
 void hist_merge(struct hist *into, const struct hist *from);
 /* Number of values >= value; exact if value is an edge, otherwise linear within the bin. */
 double hist_at_least(const struct hist *h, double value);

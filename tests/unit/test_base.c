@@ -129,6 +129,23 @@ static void hist_bin_and_edge_agree(void **state)
     }
 }
 
+static void hist_adds_a_range(void **state)
+{
+    (void)state;
+    struct hist *h = calloc(1, sizeof *h), *one = calloc(1, sizeof *one);
+    uint64_t next = 0;
+    static const uint64_t ends[] = {0, 1, 1024, 1027, 1028, 54321};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        for (; next < ends[i]; next++)
+            hist_add(one, next, 1);
+        memset(h, 0, sizeof *h);
+        hist_add_up_to(h, ends[i]);
+        assert_memory_equal(h, one, sizeof *h);
+    }
+    free(h);
+    free(one);
+}
+
 static void hist_counts_at_least(void **state)
 {
     (void)state;
@@ -374,6 +391,7 @@ int main(void)
         cmocka_unit_test(names_of_files_follow_the_last_slash),
         cmocka_unit_test(hist_edges_are_powers_and_half_powers),
         cmocka_unit_test(hist_bin_and_edge_agree),
+        cmocka_unit_test(hist_adds_a_range),
         cmocka_unit_test(hist_counts_at_least),
         cmocka_unit_test(sizes_are_parsed),
         cmocka_unit_test(bad_sizes_are_refused),

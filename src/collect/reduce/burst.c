@@ -76,16 +76,6 @@ size_t burst_memory_bytes(const struct burst *b)
     return stackdist_memory_bytes(b->stack);
 }
 
-/* Before the first touches of the lines, 0, 1, 2, ... other lines had been seen. */
-static void count_firsts(struct hist *h, uint64_t lines)
-{
-    for (uint32_t bin = 0; hist_edge(bin) < lines; bin++) {
-        uint64_t end = hist_edge(bin + 1);
-        h->count[bin] += (end < lines ? end : lines) - hist_edge(bin);
-    }
-    h->total += lines;
-}
-
 int burst_end(struct burst *b, struct burst_summary *summary)
 {
     size_t lines = (size_t)stackdist_lines(b->stack);
@@ -97,7 +87,8 @@ int burst_end(struct burst *b, struct burst_summary *summary)
         b->capacity = 2 * (lines + 1);
     }
     stackdist_survivors(b->stack, b->survivors);
-    count_firsts(&b->hist[PROFILE_HIST_FIRST], lines);
+    /* Before the first touches of the lines, 0, 1, 2, ... other lines had been seen. */
+    hist_add_up_to(&b->hist[PROFILE_HIST_FIRST], lines);
     for (size_t i = 0; i < lines; i++)
         hist_add(&b->hist[PROFILE_HIST_AGE], b->survivors[i].age, 1);
     *summary = (struct burst_summary){.touches = stackdist_references(b->stack),

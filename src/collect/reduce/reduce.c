@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collect/clock/counting.h"
+#include "base/array.h"
 #include "collect/reduce/reduce.h"
 #include "collect/tunables.h"
 #include "model/curve.h"
@@ -35,6 +35,7 @@ struct reducer {
     struct symbols_sharing *sharings;
     struct symbols_conflict *conflicts;
     size_t nuses, nstrides, nsharings, nconflicts;
+    size_t uses_capacity, strides_capacity, sharings_capacity, conflicts_capacity;
     uint64_t conflict_references;         /* among which conflicts were looked for */
     uint64_t sharing_references;          /* among which sharing was looked for */
     struct hist hist[PROFILE_HIST_KINDS]; /* full mode */
@@ -126,6 +127,22 @@ const struct reduce_totals *reduce_totals(const struct reducer *r)
     return r != NULL ? &r->totals : &nothing;
 }
 
+static void process_free(struct reduce_process *process)
+{
+    stackdist_free(process->stack);
+    free(process->window);
+    refclock_free(process->clock);
+    decoder_free(process->decoder);
+    sites_free(process->sites);
+    objects_free(process->objects);
+    call_paths_free(process->paths);
+    free(process->site_blocks);
+    windows_code_free(process->places);
+    shape_free(process->shape);
+    sharing_free(process->sharing);
+    *process = (struct reduce_process){0};
+}
+
 int reduce_process_init(struct reducer *r, struct reduce_process *process, const struct decode_source *source,
                         const struct wire_module *modules, const uint32_t *nmodules, struct error *err)
 {
@@ -134,8 +151,7 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     if (process->decoder == NULL)
         return -ENOMEM;
     if ((process->clock = refclock_new()) == NULL) {
-        decoder_free(process->decoder);
-        process->decoder = NULL;
+        process_free(process);
         return error_set(err, -ENOMEM, "out of memory for the clock of a process");
     }
     if (!r->distances)
@@ -149,13 +165,7 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
     if (process->site_blocks != NULL && process->places != NULL &&
         ((process->shape != NULL && process->sharing != NULL) || r->sample != NULL))
         return 0;
-    decoder_free(process->decoder);
-    refclock_free(process->clock);
-    free(process->site_blocks);
-    windows_code_free(process->places);
-    shape_free(process->shape);
-    sharing_free(process->sharing);
-    *process = (struct reduce_process){0};
+    process_free(process);
     return error_set(err, -ENOMEM, "out of memory for the code of a process");
 }
 
@@ -218,41 +228,14 @@ void reduce_process_clear(struct reducer *r, struct reduce_process *process)
         r->totals.full_left += r->full_over ? stackdist_lines(process->stack) : 0;
         r->news = 1;
     }
-    stackdist_free(process->stack);
-    free(process->window);
-    refclock_free(process->clock);
-    decoder_free(process->decoder);
-    sites_free(process->sites);
-    objects_free(process->objects);
-    call_paths_free(process->paths);
-    free(process->site_blocks);
-    windows_code_free(process->places);
-    shape_free(process->shape);
-    sharing_free(process->sharing);
-    process->shape = NULL;
-    process->sharing = NULL;
-    process->places = NULL;
-    process->objects = NULL;
-    process->paths = NULL;
-    process->sites = NULL;
-    process->site_blocks = NULL;
-    process->stack = NULL;
-    process->window = NULL;
-    process->clock = NULL;
-    process->decoder = NULL;
+    process_free(process);
 }
 
 static int add_offsets(struct reducer *r, const struct shape_lines *lines, uint32_t site)
 {
     uint64_t n = lines->noffsets;
-    if (r->noffsets + n > r->offsets_capacity) {
-        size_t capacity = 2 * (r->noffsets + n) + 1024;
-        struct symbols_offset *offsets = realloc(r->offsets, capacity * sizeof(*offsets));
-        if (offsets == NULL)
-            return -ENOMEM;
-        r->offsets = offsets;
-        r->offsets_capacity = capacity;
-    }
+    if (ARRAY_GROW_BY(r->offsets, r->noffsets, n, r->offsets_capacity) < 0)
+        return -ENOMEM;
     for (uint64_t i = 0; i < n; i++)
         r->offsets[r->noffsets++] =
             (struct symbols_offset){.site = site,
@@ -262,40 +245,46 @@ static int add_offsets(struct reducer *r, const struct shape_lines *lines, uint3
     return 0;
 }
 
-/* How lines are used, by the instructions' places instead of addresses. */
-static int add_shape(struct reducer *r, const struct shape *shape, const struct code_process *code)
+/* The site of an instruction of a process: 1, or 0 if its place is not known, or -ENOMEM. */
+static int find_site(struct reducer *r, const struct code_process *code, uint64_t pc, uint32_t *site)
 {
-    const struct shape_stride *stride;
-    size_t n, nstrides = 0;
+    int64_t found = pc != 0 ? code_add_place(r->code, code, pc) : -ENOENT;
+    *site = (uint32_t)found;
+    return found >= 0 ? 1 : found == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* How lines are used, by the instructions' places instead of addresses. */
+static int add_lines(struct reducer *r, const struct shape *shape, const struct code_process *code)
+{
+    size_t n;
+    uint32_t site;
     const struct shape_lines *lines = shape_lines(shape, &n);
-    while (shape_stride(shape, nstrides) != NULL)
-        nstrides++;
-    struct symbols_use *uses = realloc(r->uses, (r->nuses + n + 1) * sizeof(*uses));
-    r->uses = uses != NULL ? uses : r->uses;
-    struct symbols_stride *strides = realloc(r->strides, (r->nstrides + nstrides + 1) * sizeof(*strides));
-    r->strides = strides != NULL ? strides : r->strides;
-    if (uses == NULL || strides == NULL)
-        return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        int64_t site = lines[i].pc != 0 ? code_add_place(r->code, code, lines[i].pc) : -ENOENT;
-        if (site == -ENOMEM)
+        int known = find_site(r, code, lines[i].pc, &site);
+        if (known < 0 || ARRAY_GROW(r->uses, r->nuses, r->uses_capacity) < 0)
             return -ENOMEM;
-        if (site < 0)
+        if (!known)
             continue;
-        uses[r->nuses++] = (struct symbols_use){.site = (uint32_t)site,
-                                                .object = lines[i].object,
-                                                .lines = lines[i].lines,
-                                                .bytes = lines[i].bytes};
-        if (add_offsets(r, &lines[i], (uint32_t)site) < 0)
+        r->uses[r->nuses++] = (struct symbols_use){
+            .site = site, .object = lines[i].object, .lines = lines[i].lines, .bytes = lines[i].bytes};
+        if (add_offsets(r, &lines[i], site) < 0)
             return -ENOMEM;
     }
+    return 0;
+}
+
+/* Likewise strides. */
+static int add_strides(struct reducer *r, const struct shape *shape, const struct code_process *code)
+{
+    const struct shape_stride *stride;
+    uint32_t site;
     for (size_t i = 0; (stride = shape_stride(shape, i)) != NULL; i++) {
-        int64_t site = stride->all > 0 ? code_add_place(r->code, code, stride->pc) : -ENOENT;
-        if (site == -ENOMEM)
+        int known = find_site(r, code, stride->all > 0 ? stride->pc : 0, &site);
+        if (known < 0 || ARRAY_GROW(r->strides, r->nstrides, r->strides_capacity) < 0)
             return -ENOMEM;
-        if (site >= 0)
-            strides[r->nstrides++] = (struct symbols_stride){
-                .site = (uint32_t)site, .bytes = stride->bytes, .all = stride->all, .same = stride->same};
+        if (known)
+            r->strides[r->nstrides++] = (struct symbols_stride){
+                .site = site, .bytes = stride->bytes, .all = stride->all, .same = stride->same};
     }
     return 0;
 }
@@ -305,19 +294,16 @@ static int add_conflicts(struct reducer *r, const struct shape *shape, const str
 {
     size_t n;
     uint64_t of;
+    uint32_t site;
     const struct shape_conflicts *list = shape_conflicts(shape, &n, &of);
-    struct symbols_conflict *conflicts = realloc(r->conflicts, (r->nconflicts + n + 1) * sizeof(*conflicts));
-    if (conflicts == NULL)
-        return -ENOMEM;
-    r->conflicts = conflicts;
     r->conflict_references += of;
     for (size_t i = 0; i < n; i++) {
-        int64_t site = list[i].pc != 0 ? code_add_place(r->code, code, list[i].pc) : -ENOENT;
-        if (site == -ENOMEM)
+        int known = find_site(r, code, list[i].pc, &site);
+        if (known < 0 || ARRAY_GROW(r->conflicts, r->nconflicts, r->conflicts_capacity) < 0)
             return -ENOMEM;
-        if (site >= 0)
-            conflicts[r->nconflicts++] = (struct symbols_conflict){
-                .site = (uint32_t)site, .object = list[i].object, .references = list[i].references};
+        if (known)
+            r->conflicts[r->nconflicts++] = (struct symbols_conflict){
+                .site = site, .object = list[i].object, .references = list[i].references};
     }
     return 0;
 }
@@ -326,20 +312,17 @@ static int add_conflicts(struct reducer *r, const struct shape *shape, const str
 static int add_sharing(struct reducer *r, const struct sharing *sharing, const struct code_process *code)
 {
     size_t n;
+    uint32_t site;
     const struct sharing_refs *refs = sharing_refs(sharing, &n);
     double scale = sharing_scale(sharing);
-    struct symbols_sharing *sharings = realloc(r->sharings, (r->nsharings + n + 1) * sizeof(*sharings));
-    if (sharings == NULL)
-        return -ENOMEM;
-    r->sharings = sharings;
     r->sharing_references += sharing_total(sharing);
     for (size_t i = 0; i < n; i++) {
-        int64_t site = refs[i].pc != 0 ? code_add_place(r->code, code, refs[i].pc) : -ENOENT;
-        if (site == -ENOMEM)
+        int known = find_site(r, code, refs[i].pc, &site);
+        if (known < 0 || ARRAY_GROW(r->sharings, r->nsharings, r->sharings_capacity) < 0)
             return -ENOMEM;
-        if (site >= 0)
-            sharings[r->nsharings++] =
-                (struct symbols_sharing){.site = (uint32_t)site,
+        if (known)
+            r->sharings[r->nsharings++] =
+                (struct symbols_sharing){.site = site,
                                          .object = refs[i].object,
                                          .apart = (uint64_t)llround((double)refs[i].apart * scale),
                                          .same = (uint64_t)llround((double)refs[i].same * scale)};
@@ -471,6 +454,29 @@ static int make_row(const struct reducer *r, struct reduce_process *process, con
     return 0;
 }
 
+static void add_totals(struct reducer *r, const struct wire_desc *desc, int full,
+                       const struct decode_counts *counts, uint64_t cold)
+{
+    struct reduce_totals *t = &r->totals;
+    t->decoded.references += counts->references;
+    t->decoded.loads += counts->loads;
+    t->decoded.stores += counts->stores;
+    t->decoded.touches += counts->touches;
+    t->decoded.instructions += counts->instructions;
+    t->decoded.records += counts->records;
+    t->decoded.bad_records += counts->bad_records;
+    t->cold = r->sample != NULL ? r->sample->cold : t->cold + cold;
+    /* Bounded, since an invalid pair of times must not spoil the sum: no burst takes an hour. */
+    uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
+    if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
+        t->burst_cpu_ns += cpu_ns;
+    if (!full)
+        return;
+    t->full_references += counts->references;
+    t->full_cold += cold;
+    r->news = 1;
+}
+
 int reduce_buffer(struct reducer *r, struct reduce_process *process, const struct wire_desc *desc,
                   const struct wire_stack *stack, const uint64_t *words, uint64_t n, struct reduced *reduced,
                   struct error *err)
@@ -532,29 +538,11 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
                          (unsigned long long)memory >> 20);
     process->bad_records += counts.bad_records;
     process->ended[desc->end < WIRE_END_COUNT ? desc->end : WIRE_END_MORE]++;
-
-    struct reduce_totals *t = &r->totals;
-    t->decoded.references += counts.references;
-    t->decoded.loads += counts.loads;
-    t->decoded.stores += counts.stores;
-    t->decoded.touches += counts.touches;
-    t->decoded.instructions += counts.instructions;
-    t->decoded.records += counts.records;
-    t->decoded.bad_records += counts.bad_records;
-    t->cold = r->sample != NULL ? r->sample->cold : t->cold + sink.cold;
-    /* Bounded, since an invalid pair of times must not spoil the sum: no burst takes an hour. */
-    uint64_t cpu_ns = desc->cpu_end_ns - desc->cpu_start_ns;
-    if (desc->cpu_end_ns > desc->cpu_start_ns && cpu_ns < UINT64_C(3600000000000))
-        t->burst_cpu_ns += cpu_ns;
-    if (full) {
-        t->full_references += counts.references;
-        t->full_cold += sink.cold;
-        r->news = 1;
-    }
+    add_totals(r, desc, full, &counts, sink.cold);
     if (full || counts.references == 0)
         return 0;
-    t->bursts++;
-    t->represented_ns += desc->gap_ns;
+    r->totals.bursts++;
+    r->totals.represented_ns += desc->gap_ns;
     reduced->is_burst = 1;
     return make_row(r, process, desc, &counts, n, &reduced->row, err);
 }
@@ -612,7 +600,8 @@ int reduce_process_code(struct reducer *r, struct reduce_process *process, struc
         (status = code_add_process(r->code, process->decoder, process->site_blocks, code, &bytes, &size)) < 0)
         error_set(err, status, "out of memory for the code of a process");
     if (status == 0 && process->shape != NULL &&
-        ((status = add_shape(r, process->shape, code)) < 0 ||
+        ((status = add_lines(r, process->shape, code)) < 0 ||
+         (status = add_strides(r, process->shape, code)) < 0 ||
          (status = add_conflicts(r, process->shape, code)) < 0 ||
          (status = add_sharing(r, process->sharing, code)) < 0))
         error_set(err, status, "out of memory for the code of a process");
