@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bursts-internal.h - the bursts of a profile as models need them: for the curve, and for weights of single
+ * bursts. */
+#ifndef CACHEGRAM_ANALYSIS_BURSTS_INTERNAL_H
+#define CACHEGRAM_ANALYSIS_BURSTS_INTERNAL_H
+
+#include "analysis/burst-weights.h"
+#include "analysis/curve.h"
+#include "model/clock.h"
+#include "model/watched.h"
+
+/* Seed of the bootstrap if the profile has none: the same profile gives the same curve. */
+#define DEFAULT_SEED 1
+/*
+ * After a part in full mode, the references of the rest are its CPU time times this rate, since rates from
+ * counting, in code that was just translated, are several times too low: by 1.2 to 14, differently for each
+ * program, in eight programs of 0.05 to 1 s (scripts/bench-short.py), whose true rates were 0.8 to 3.6 per
+ * ns.
+ */
+#define REST_REFS_PER_NS 2.0
+/* Standard deviation of the logarithm of that rate. Other processors and programs that miss often differ more
+ * than those eight (0.35). */
+#define REST_DOUBT 0.6
+
+/* Data for the curve of one profile; all arrays are malloc'ed. */
+struct loaded {
+    struct profile_burst *list; /* of the profile */
+    size_t nlist;
+    struct profile_watch *watched;
+    size_t nwatched;
+    struct curve_burst *bursts; /* the selected ones; curve->bursts of them */
+    struct curve_watch *watches;
+    struct analysis_missed *sites; /* of watches */
+    struct curve_sets *sets;
+    struct curve_time *times; /* of bursts */
+    uint64_t *hits;           /* of bursts: within string instructions */
+    struct clock *clock;
+    size_t parts; /* after the bursts: parts of the run that were recorded in full mode */
+};
+
+/* First the profile's bursts, with rates that are bounded and smoothed; sets: also distances within cache
+ * sets. loaded_clear in any case. All return 0, or negative with err, unless stated otherwise. */
+int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err);
+void loaded_clear(struct loaded *l);
+/* Then what models need of those of a thread (0: of all), in l->bursts; counts them in curve. */
+int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
+                  struct error *err);
+/* After them the part of the run that was recorded in full mode, if there is one. */
+int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve *curve, struct error *err);
+/* Weights in references of the run. tid: as above. *rest_ns: CPU time that the bursts represent, if the run
+ * began in full mode; else 0. */
+int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
+                 double *rest_ns, struct error *err);
+/* Leaves weights only to the bursts of a phase. Their number, or a negative code. */
+int loaded_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
+                 struct error *err);
+/* Number of processes; 0: not known. */
+size_t loaded_processes(struct profile *p);
+/* Says why there are no bursts. -ENODATA. */
+int loaded_nothing(struct profile *p, const char *name, struct error *err);
+
+#endif

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bursts-load.c - from a profile's bursts and watched lines to what the models take. */
+#include "analysis/bursts-internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/windows.h"
+#include "model/rates.h"
+
+/* A larger number for one burst is corrupt. */
+#define MOST_STRING_HITS 1e15
+
+/*
+ * Adds a stored histogram to one that is all zero. Only used bins are written: most bins of most bursts are
+ * empty, and unused pages of the large zeroed array take no time.
+ */
+static int add_hist(struct profile *p, uint64_t burst, enum profile_hist kind, struct hist *scratch,
+                    struct hist *into, struct error *err)
+{
+    int code = profile_get_hist(p, burst, kind, scratch, err);
+    if (code != 0)
+        return code == -ENOENT ? 0 : code;
+    for (size_t bin = 0; bin < HIST_BINS; bin++)
+        if (scratch->count[bin])
+            into->count[bin] = scratch->count[bin];
+    into->total = scratch->total;
+    return 0;
+}
+
+static const enum curve_outcome outcomes[PROFILE_OUTCOMES] = {
+    [PROFILE_OPEN] = CURVE_CENSORED, [PROFILE_REUSED] = CURVE_REUSED,    [PROFILE_DROPPED] = CURVE_CENSORED,
+    [PROFILE_ENDED] = CURVE_ENDLESS, [PROFILE_UNMAPPED] = CURVE_ENDLESS, [PROFILE_REFUSED] = CURVE_CENSORED,
+};
+
+/* Takes the watches of a burst, which ended at end_ns, from the list of all (sorted by burst). Returns their
+ * number; *next is moved past them. */
+static size_t take_watches(const struct profile_watch *list, size_t n, size_t *next, uint64_t burst,
+                           const struct clock *clock, uint32_t thread, double end_ns,
+                           struct curve_watch *into)
+{
+    size_t used = 0;
+    while (*next < n && list[*next].burst < burst)
+        ++*next;
+    for (; *next < n && list[*next].burst == burst; ++*next) {
+        const struct profile_watch *w = &list[*next];
+        enum curve_outcome outcome = outcomes[w->outcome];
+        double refs = w->outcome == PROFILE_REFUSED ? 0 : w->refs;
+        if (isnan(refs) && !isnan(w->cpu_ns))
+            refs = clock_refs(clock, thread, end_ns, end_ns + w->cpu_ns) +
+                   (isnan(w->translated_refs) ? 0 : w->translated_refs);
+        if (isnan(refs) && outcome == CURVE_REUSED) /* reused, at an unknown time */
+            outcome = CURVE_CENSORED;
+        int in_tail = w->tail_refs > 0 && w->tail_lines >= 0 && isfinite(w->tail_lines);
+        into[used++] = (struct curve_watch){
+            .position = (double)w->position,
+            .age = (double)w->age,
+            .refs = isnan(refs) ? 0 : refs,
+            .weight = isnan(w->weight) ? 0 : w->weight,
+            .outcome = outcome,
+            .tail_refs = in_tail ? w->tail_refs : 0,
+            .tail_lines = in_tail ? w->tail_lines : 0,
+        };
+    }
+    return used;
+}
+
+/* A number for the burst's thread, equal for all its bursts: the index of the first one. */
+static uint32_t thread_number(const struct profile_burst *list, size_t i)
+{
+    size_t first = 0;
+    while (list[first].tid != list[i].tid || list[first].process != list[i].process)
+        first++;
+    return (uint32_t)first;
+}
+
+void loaded_clear(struct loaded *l)
+{
+    free(l->list);
+    free(l->watched);
+    free(l->bursts);
+    free(l->watches);
+    free(l->sites);
+    free(l->sets);
+    free(l->times);
+    free(l->hits);
+    clock_free(l->clock);
+}
+
+/* Creates the clock: each thread's rates at its bursts. */
+static int make_clock(struct loaded *l, struct error *err)
+{
+    struct clock_knot *knots = calloc(l->nlist + 1, sizeof *knots);
+    for (size_t i = 0; knots && i < l->nlist; i++)
+        knots[i] = (struct clock_knot){thread_number(l->list, i), (double)l->list[i].cpu_start_ns,
+                                       l->list[i].refs_per_ns};
+    l->clock = knots ? clock_new(knots, l->nlist) : NULL;
+    free(knots);
+    return l->clock ? 0 : error_set(err, -ENOMEM, "out of memory computing the curve");
+}
+
+/* Replaces rates that were measured in single stretches by those of similar bursts. */
+static int smooth_rates(struct loaded *l, struct error *err)
+{
+    struct rates_burst *rates = calloc(l->nlist + 1, sizeof *rates);
+    if (!rates)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++) {
+        const struct profile_burst *b = &l->list[i];
+        rates_traits(&rates[i], (double)(b->steps > 0 ? b->steps : b->references), (double)b->lines,
+                     (double)b->blocks, (double)b->instructions, (double)b->stores);
+        rates[i].refs_per_ns = b->refs_per_ns;
+    }
+    int code = rates_smooth(rates, l->nlist);
+    if (code < 0)
+        error_set(err, code, "out of memory computing the curve");
+    for (size_t i = 0; code == 0 && i < l->nlist; i++)
+        l->list[i].refs_per_ns = rates[i].refs_per_ns;
+    free(rates);
+    return code;
+}
+
+/* Bounds the rates that weight bursts, so that no single burst gets half of the total weight by chance. */
+static int bound_weights(struct loaded *l, struct error *err)
+{
+    struct rates_pair *pairs = calloc(l->nlist + 1, sizeof *pairs);
+    if (!pairs)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++)
+        pairs[i] = (struct rates_pair){l->list[i].near_per_ns, l->list[i].refs_per_ns};
+    int code = rates_bound(pairs, l->nlist);
+    if (code < 0)
+        error_set(err, code, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++)
+        l->list[i].near_per_ns = pairs[i].near_per_ns;
+    free(pairs);
+    return code;
+}
+
+/* Of references in native execution by which a burst is weighted. */
+static double weight_rate(const struct profile_burst *b)
+{
+    return isnan(b->near_per_ns) ? b->refs_per_ns : b->near_per_ns;
+}
+
+/*
+ * String hits were counted in the time of the stretch. A string instruction leaves little time for other
+ * references, so that there are many hits for each of them; at another rate, there would be as many hits for
+ * each as time does not suffice for. (One burst of brotli had more than the whole run.)
+ */
+static void keep_hits_in_time(struct profile_burst *b, double measured_per_ns)
+{
+    if (isnan(b->start_refs) && measured_per_ns > 0 && weight_rate(b) > 0)
+        b->string_hits *= measured_per_ns / weight_rate(b);
+}
+
+static int find_rates(struct loaded *l, struct error *err)
+{
+    double *measured = malloc((l->nlist + 1) * sizeof *measured);
+    if (!measured)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; i < l->nlist; i++)
+        measured[i] = l->list[i].refs_per_ns;
+    int code = bound_weights(l, err);
+    if (code == 0)
+        code = smooth_rates(l, err);
+    for (size_t i = 0; code == 0 && i < l->nlist; i++)
+        keep_hits_in_time(&l->list[i], measured[i]);
+    free(measured);
+    return code;
+}
+
+int loaded_make(struct loaded *l, struct profile *p, int sets, struct error *err)
+{
+    int code = profile_bursts(p, &l->list, &l->nlist, err);
+    if (code == 0)
+        code = profile_watches(p, &l->watched, &l->nwatched, err);
+    if (code != 0)
+        return code;
+    l->bursts = calloc(l->nlist + 1, sizeof *l->bursts);
+    l->times = calloc(l->nlist + 1, sizeof *l->times);
+    l->hits = calloc(l->nlist + 1, sizeof *l->hits);
+    l->watches = calloc(l->nwatched + 1, sizeof *l->watches);
+    l->sites = calloc(l->nwatched + 1, sizeof *l->sites);
+    l->sets = sets ? calloc(l->nlist + 1, sizeof *l->sets) : NULL;
+    if (!l->bursts || !l->times || !l->hits || !l->watches || !l->sites || (sets && !l->sets))
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    code = find_rates(l, err);
+    return code != 0 ? code : make_clock(l, err);
+}
+
+/* Loads distances within sets: 1, or 0 if the burst has none, or an error. */
+static int load_sets(struct profile *p, uint64_t burst, struct hist *scratch, struct curve_sets *sets,
+                     struct error *err)
+{
+    for (unsigned level = 0; level < CURVE_SETS_LEVELS; level++) {
+        int code = profile_get_sets(p, burst, 2u << level, scratch, err);
+        if (code != 0)
+            return code == -ENOENT ? 0 : code;
+        for (unsigned distance = 0; distance <= CURVE_SETS_WAYS; distance++)
+            sets->count[level][distance] = scratch->count[distance];
+    }
+    return 1;
+}
+
+static void note_watches(const struct loaded *l, size_t from, size_t to, struct analysis_curve *curve)
+{
+    for (size_t i = from; i < to; i++) {
+        const struct profile_watch *w = &l->watched[i];
+        curve->unwatched += w->outcome == PROFILE_OPEN || w->outcome == PROFILE_REFUSED;
+        curve->censored += w->outcome == PROFILE_DROPPED;
+        if (!isnan(w->clock_error) && !(curve->clock_error >= w->clock_error))
+            curve->clock_error = w->clock_error;
+    }
+}
+
+static uint64_t string_hits(const struct profile_burst *b, uint64_t touches)
+{
+    if (isnan(b->string_hits)) /* not counted: the burst's own */
+        return b->references > touches ? b->references - touches : 0;
+    double hits = b->string_hits * (double)b->steps;
+    return hits > 0 && hits < MOST_STRING_HITS ? (uint64_t)(hits + 0.5) : 0; /* else the file is corrupt */
+}
+
+/*
+ * Elements of repeated string instructions that lie in the same line as the element before hit in any cache.
+ * They are not contained in the burst's distances, nor in the counts for time and weights. Their number is
+ * estimated from those counted before the burst, since the counting saw far more of the program than the
+ * burst, and such instructions are rare and have many elements. Including them, the burst's weight is in
+ * references, not in steps.
+ */
+static void add_string_hits(const struct profile_burst *from, struct curve_burst *b, struct curve_time *time,
+                            uint64_t *hits)
+{
+    *hits = string_hits(from, b->references);
+    b->stack.count[0] += *hits;
+    b->stack.total += *hits;
+    b->references += *hits;
+    time->references_each = (double)b->references / (double)from->steps;
+    b->weight *= time->references_each;
+}
+
+int loaded_bursts(struct profile *p, uint32_t tid, struct loaded *l, struct analysis_curve *curve,
+                  struct error *err)
+{
+    const struct profile_burst *list = l->list;
+    size_t next = 0;
+    int code = 0;
+    struct hist *scratch = malloc(sizeof *scratch);
+    if (!scratch)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    for (size_t i = 0; code == 0 && i < l->nlist; i++) {
+        if ((tid && list[i].tid != tid) || list[i].references == 0)
+            continue;
+        struct curve_burst *b = &l->bursts[curve->bursts];
+        l->times[curve->bursts] = (struct curve_time){(double)list[i].cpu_start_ns, weight_rate(&list[i]),
+                                                      isnan(list[i].gap_ns) ? 0 : list[i].gap_ns, 0};
+        struct hist *const into[] = {[PROFILE_HIST_STACK] = &b->stack,
+                                     [PROFILE_HIST_REUSE] = &b->reuse,
+                                     [PROFILE_HIST_FIRST] = &b->first,
+                                     [PROFILE_HIST_AGE] = &b->age};
+        b->references = list[i].references;
+        b->weight = list[i].weight;
+        curve->references += b->references;
+        b->thread = thread_number(list, i);
+        b->start_refs = list[i].start_refs;
+        b->watches = l->watches + curve->watches;
+        b->nwatches = take_watches(l->watched, l->nwatched, &next, list[i].id, l->clock, b->thread,
+                                   (double)list[i].cpu_end_ns, l->watches + curve->watches);
+        for (size_t k = 0; k < b->nwatches; k++)
+            l->sites[curve->watches + k] =
+                (struct analysis_missed){.burst = list[i].id,
+                                         .process = list[i].process,
+                                         .tid = list[i].tid,
+                                         .site = l->watched[next - b->nwatches + k].site,
+                                         .object = l->watched[next - b->nwatches + k].object,
+                                         .never = b->watches[k].outcome == CURVE_ENDLESS};
+        curve->watches += b->nwatches;
+        note_watches(l, next - b->nwatches, next, curve);
+        for (size_t kind = 0; code == 0 && kind < sizeof into / sizeof into[0]; kind++)
+            code = add_hist(p, list[i].id, (enum profile_hist)kind, scratch, into[kind], err);
+        /* A reference that straddles two lines touches both: the curve is of touches, which are more. */
+        uint64_t touches = b->stack.total + b->first.total;
+        int in_steps = list[i].steps > 0 && touches > 0; /* 0: distances were not recorded */
+        if (touches > b->references || in_steps)
+            b->references = touches;
+        if (in_steps)
+            add_string_hits(&list[i], b, &l->times[curve->bursts], &l->hits[curve->bursts]);
+        if (code == 0 && l->sets && (code = load_sets(p, list[i].id, scratch, &l->sets[i], err)) > 0) {
+            b->sets = &l->sets[i];
+            code = 0;
+        }
+        curve->bursts++;
+    }
+    free(scratch);
+    return code;
+}
+
+/* A reuse that misses in every cache. */
+static void add_misses(struct hist *h, uint64_t n)
+{
+    h->count[HIST_BINS - 1] += n;
+    h->total += n;
+}
+
+static int get_count(struct profile *p, const char *key, uint64_t *n)
+{
+    double value;
+    *n = 0;
+    if (profile_get_number(p, key, &value, NULL) != 0 || !(value >= 0 && value < 0x1p63))
+        return 0;
+    *n = (uint64_t)value;
+    return 1;
+}
+
+/*
+ * The run's first part, if it was recorded in full mode: a burst of weight one, after those that are samples.
+ * Every burst's references are origins of reuses, so this one's first touches are not counted as misses, but
+ * what becomes of the lines that it leaves behind, each of which was touched first in it. Lines of processes
+ * that ended in it are never touched again. If no lines were watched, none of the others are taken to be
+ * either: then it is the misses of this part itself that are counted.
+ */
+int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve *curve, struct error *err)
+{
+    uint64_t references, cold, left;
+    struct curve_burst *b = &l->bursts[curve->bursts];
+    if (!get_count(p, "full_references", &references) || references == 0 ||
+        !get_count(p, "full_cold", &cold) || !get_count(p, "full_left", &left))
+        return 0;
+    struct hist *scratch = malloc(sizeof *scratch);
+    if (!scratch)
+        return error_set(err, -ENOMEM, "out of memory computing the curve");
+    int code = add_hist(p, 0, PROFILE_HIST_STACK, scratch, &b->stack, err);
+    if (code == 0)
+        code = add_hist(p, 0, PROFILE_HIST_REUSE, scratch, &b->reuse, err);
+    if (left > cold || curve->watches == 0)
+        left = 0;
+    if (code == 0 && left > 0)
+        code = add_hist(p, 0, PROFILE_HIST_AGE, scratch, &b->age, err);
+    free(scratch);
+    if (code != 0)
+        return code;
+    hist_add_up_to(&b->first, left);
+    add_misses(&b->stack, cold - left);
+    add_misses(&b->reuse, cold - left);
+    b->references = b->stack.total + left;
+    b->weight = (double)b->references;
+    b->certain = 1;
+    b->thread = UINT32_MAX;
+    b->start_refs = NAN;
+    l->parts = 1;
+    curve->references += references;
+    curve->full_references = references;
+    return 0;
+}
+
+static void scale_weights(struct loaded *l, size_t n, double references)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += l->bursts[i].weight;
+    for (size_t i = 0; i < n && sum > 0; i++)
+        l->bursts[i].weight *= references / sum;
+}
+
+/* The scale of the bursts' weights, relative to that of the part recorded in full mode; rest_ns: the CPU time
+ * that all of them represent. */
+static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
+                       const struct analysis_curve *curve)
+{
+    char clock[16];
+    double counted;
+    if (l->parts == 0 || profile_get(p, "clock", clock, sizeof clock, NULL) != 0 || strcmp(clock, "pmu") == 0)
+        return;
+    if (strcmp(clock, "count-always") == 0) { /* the weights are references, but some strata had no burst */
+        if (profile_get_number(p, "clock_references", &counted, NULL) == 0 &&
+            counted > (double)curve->full_references)
+            scale_weights(l, curve->bursts, counted - (double)curve->full_references);
+        return;
+    }
+    if (!(rest_ns > 0))
+        return;
+    scale_weights(l, curve->bursts, rest_ns * REST_REFS_PER_NS);
+    l->bursts[curve->bursts].scale_doubt = REST_DOUBT;
+}
+
+int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,
+                 double *rest_ns, struct error *err)
+{
+    double rest = 0; /* not known for a thread alone */
+    if (tid || profile_get_number(p, "rest_cpu_seconds", &rest, NULL) != 0)
+        rest = 0;
+    *rest_ns = rest * 1e9;
+    if (curve_weight_by_rest(l->bursts, l->times, curve->bursts, *rest_ns) < 0)
+        return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
+    scale_rest(p, l, *rest_ns, curve);
+    return 0;
+}
+
+/* Other bursts than the phase's get no weight, but keep their place between watched lines. Returns the number
+ * of the phase's bursts, or a negative code. */
+int loaded_phase(struct profile *p, uint32_t phase, struct loaded *l, struct analysis_curve *curve,
+                 struct error *err)
+{
+    struct analysis_windows windows;
+    size_t next = 0;
+    int bursts = 0, code = analysis_windows_load(p, curve->profile, &windows, err);
+    curve->references = 0;
+    for (size_t i = 0; i < l->nlist && code == 0; i++) {
+        if (l->list[i].references == 0)
+            continue;
+        size_t at = analysis_windows_find(&windows, &l->list[i]);
+        if (at < windows.n && windows.list[at].phase == phase) {
+            curve->references += l->list[i].references;
+            bursts++;
+        } else {
+            l->bursts[next].weight = 0;
+        }
+        next++;
+    }
+    analysis_windows_clear(&windows);
+    return code < 0 ? code : bursts;
+}
+
+static void add_process(void *ctx, uint64_t id, uint32_t pid, uint32_t ppid, const char *exe)
+{
+    (void)id, (void)pid, (void)ppid, (void)exe;
+    ++*(size_t *)ctx;
+}
+
+size_t loaded_processes(struct profile *p)
+{
+    size_t n = 0;
+    return profile_processes(p, add_process, &n, NULL) == 0 ? n : 0;
+}
+
+static void add_disabled(void *ctx, const char *name, uint64_t value)
+{
+    if (strcmp(name, "disabled") == 0)
+        *(uint64_t *)ctx += value;
+}
+
+/* Why there are no bursts. A run that was recorded to its end was too short; otherwise the reason is in the
+ * profile's warning, which is printed too. */
+int loaded_nothing(struct profile *p, const char *name, struct error *err)
+{
+    char complete[8] = "", list[768];
+    double all = 0, unprofiled = 0;
+    if (profile_get_number(p, "unprofiled_cpu_seconds", &unprofiled, NULL) == 0 &&
+        profile_get_number(p, "cpu_seconds", &all, NULL) == 0 && unprofiled > 0)
+        return error_set(
+            err, -ENODATA,
+            "the profile '%s' holds no bursts: %.2f s of the %.2f s of CPU time went into programs "
+            "that cannot be profiled (%s)",
+            name, unprofiled, all,
+            profile_get(p, "unprofiled", list, sizeof list, NULL) == 0 ? list : UNPROFILED_KINDS);
+    char few[300];
+    if (profile_get(p, "few_bursts", few, sizeof few, NULL) == 0)
+        return error_set(err, -ENODATA, "the profile '%s' holds no bursts: %s", name, few);
+    if (profile_get(p, "unprofiled", list, sizeof list, NULL) == 0)
+        return error_set(err, -ENODATA, "the profile '%s' holds no bursts; not profiled: %s", name, list);
+    uint64_t disabled = 0;
+    if (profile_counters(p, add_disabled, &disabled, NULL) == 0 && disabled != 0)
+        return error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: processes could not be profiled; 'cachegram "
+                         "report' shows the reason",
+                         name);
+    size_t processes = loaded_processes(p);
+    int whole =
+        profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0;
+    if (whole && processes > 1)
+        return error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: its %zu processes were each too short to be "
+                         "sampled; record with --mode full",
+                         name, processes);
+    if (whole)
+        return error_set(err, -ENODATA,
+                         "the profile '%s' holds no bursts: the program was too short to be sampled; "
+                         "record with --mode full",
+                         name);
+    return error_set(err, -ENODATA, "the profile '%s' holds no bursts: its recording ended early", name);
+}
