@@ -8,9 +8,10 @@
  * Method (docs/methods.md, section 6). At the burst's end the line's depth is known: p lines were touched
  * after it, in a references. By how much it grew in what was recorded after the burst may have been counted
  * (tail_lines); without that, programs that sweep through more and more data came out with half of their
- * working set, since the pooled F mixes all of its sizes. From there on the depth grows as in StatStack: a reference at which the line is
- * r references old adds a line if its own line was not touched since, which holds for the share F(r) of
- * references. F is that of the part of the run in which the line ages, that is, of the burst nearest in time:
+ * working set, since the pooled F mixes all of its sizes. From there on the depth grows as in StatStack: a
+ * reference at which the line is r references old adds a line if its own line was not touched since, which
+ * holds for the share F(r) of references. F is that of the part of the run in which the line ages, that is,
+ * of the burst nearest in time:
  *
  *     x = p + sum over the bursts b passed of ES_b(a + end) - ES_b(a + begin)
  *
