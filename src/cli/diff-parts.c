@@ -93,6 +93,7 @@ static int load(struct profile *const profiles[2], const struct report_curves *c
     d->size_bytes = changed_size(curves);
     for (int i = 0; i < 2; i++) {
         load_program(profiles[i], d->program[i], sizeof d->program[i]);
+        profile_get(profiles[i], "cpu", d->cpu[i], sizeof d->cpu[i], NULL);
         if (diff_table_load(profiles, names, d->size_bytes, i, &tables[i], why[i]) == 0)
             *(i ? &d->objects : &d->functions) = &tables[i].changes;
     }

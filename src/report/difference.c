@@ -99,20 +99,42 @@ static int is_shown(const struct report_curves *d, size_t i)
     return fmod(log2(d->before->points[i].size_bytes), 2) == 0;
 }
 
-/* note: a line after the names of the files, or empty. */
-static void put_curves_text(FILE *out, const struct report_curves *d, const char *note, int all)
+static int differ(const char *before, const char *after)
 {
+    return *before && *after && strcmp(before, after) != 0;
+}
+
+static void put_notes(FILE *out, const struct report_difference *d)
+{
+    if (differ(d->program[0], d->program[1])) {
+        fputs("Note: the programs have different names, ", out);
+        report_plain(out, d->program[0]);
+        fputs(" and ", out);
+        report_plain(out, d->program[1]);
+        fputs(".\n", out);
+    }
+    if (differ(d->cpu[0], d->cpu[1])) {
+        fputs("Note: they ran on different machines, with ", out);
+        report_plain(out, d->cpu[0]);
+        fputs(" and ", out);
+        report_plain(out, d->cpu[1]);
+        fputs(": libraries may have chosen other code.\n", out);
+    }
+}
+
+static void put_curves_text(FILE *out, const struct report_difference *all)
+{
+    const struct report_curves *d = all->curves;
     char text[SIZE_TEXT];
     fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
             d->before->line_bytes);
     put_text_files(out, d->before->profile, d->after->profile);
-    report_plain(out, note);
-    fputs(*note ? "\n" : "", out);
+    put_notes(out, all);
     report_difference_words(out, d);
     fprintf(out, "\n%8s  %10s  %10s  %9s  %18s\n", "size", "before", "after", "change", "low to high");
     for (size_t i = 0; i < d->before->n; i++) {
         const struct analysis_change *c = &d->changes[i];
-        if (!all && !is_shown(d, i))
+        if (!all->all && !is_shown(d, i))
             continue;
         fprintf(out, "%8s  ", size_format((uint64_t)d->before->points[i].size_bytes, text));
         if (isnan(c->before))
@@ -156,9 +178,7 @@ static void put_curves_csv(FILE *out, const struct report_curves *d)
 
 void report_difference(FILE *out, const struct report_curves *d, enum report_format format)
 {
-    if (format == REPORT_TEXT) {
-        put_curves_text(out, d, "", 1);
-    } else if (format == REPORT_CSV) {
+    if (format == REPORT_CSV) {
         put_curves_csv(out, d);
     } else {
         put_json_files(out, d->before->profile, d->after->profile);
@@ -507,11 +527,7 @@ static int put_changed_phases(FILE *out, const struct report_difference *d)
 
 static void put_all_text(FILE *out, const struct report_difference *d)
 {
-    char note[sizeof d->program + 64] = "";
-    if (*d->program[0] && *d->program[1] && strcmp(d->program[0], d->program[1]) != 0)
-        snprintf(note, sizeof note, "Note: the programs have different names, %s and %s.", d->program[0],
-                 d->program[1]);
-    put_curves_text(out, d->curves, note, d->all);
+    put_curves_text(out, d);
     putc('\n', out);
     if (put_changed_rows(out, d, d->functions, 0, d->no_functions.text))
         putc('\n', out);

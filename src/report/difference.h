@@ -12,6 +12,7 @@ struct report_curves {
     const struct analysis_curve *before, *after;
     const struct analysis_change *changes; /* before->n of them */
 };
+/* REPORT_CSV or REPORT_JSON; text is part of report_difference_all. */
 void report_difference(FILE *out, const struct report_curves *curves, enum report_format format);
 
 struct report_functions {
@@ -39,6 +40,7 @@ void report_phase_difference(FILE *out, const struct report_phases *phases, enum
 struct report_difference {
     const struct report_curves *curves;
     int all;              /* text: all rows of the curves */
+    char cpu[2][256];     /* names of the machines' processors; "": unknown */
     char program[2][256]; /* names of the programs; "": unknown */
     double size_bytes;    /* of the cache, for functions and objects */
     const struct analysis_function_changes *functions, *objects;

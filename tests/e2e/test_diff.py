@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import sqlite3
 
 import pytest
 
@@ -121,6 +122,17 @@ def test_wrong_usage(full, tmp_path):
     assert "--size instead" in one_line(cachegram("diff", "--by", "function", "--sizes", "1K", full, full), 2)
     assert "needs --by function" in one_line(cachegram("diff", "--size", "1K", full, full), 2)
     assert "there is no profile" in one_line(cachegram("diff", full, tmp_path / "no.db"), 1)
+
+
+@pytest.mark.parametrize("key, first, second, note", [
+    ("cpu", "Xeon A", "EPYC B", "Note: they ran on different machines, with Xeon A and EPYC B: libraries may have chosen other code."),
+    ("command", "/bin/one -x y", "two x", "Note: the programs have different names, one and two."), ("cpu", "Xeon A", "", None), ("command", "/a/one x", "/b/one y", None)])
+def test_notes(full, better, key, first, second, note):
+    for file, value in ((full, first), (better, second)):
+        with sqlite3.connect(file) as db:
+            db.execute("INSERT OR REPLACE INTO run VALUES(?, ?)", (key, value))
+    notes = [line for line in cachegram("diff", full, better).stdout.splitlines() if line.startswith("Note")]
+    assert notes == ([note] if note else [])
 
 
 def test_line_sizes_must_agree(full, tmp_path):
