@@ -25,7 +25,6 @@ static const char *const names[NAMES] = {"address", "size", "rw", "pc", "pid", "
 #define OTHER NAMES
 
 struct csv {
-    uint64_t line;
     unsigned column[COLUMNS_MAX]; /* kind of each column, by position */
     unsigned columns;
 };
@@ -90,7 +89,7 @@ static int open_read(struct trace_reader *r, struct error *err)
     if (n < -1)
         return (int)n;
     n -= n > 0 && line[n - 1] == '\r';
-    c->line = 1;
+    r->line = 1;
     if (n < 0 || parse_header(line, line + n, c) < 0)
         return error_set(err, -EBADMSG, "%s has no header line with a column 'address'", r->in.path);
     for (unsigned i = 0; i < c->columns; i++)
@@ -154,17 +153,6 @@ static int use_line(struct trace_reader *r, const char *line, const char *end)
     return 1;
 }
 
-static int next(struct trace_reader *r, struct error *err)
-{
-    struct csv *c = r->state;
-    return trace_text_next(r, use_line, &c->line, err);
-}
-
-static void close_read(struct trace_reader *r)
-{
-    free(r->state);
-}
-
 static int open_write(struct trace_writer *w, struct error *err)
 {
     /* the column exists only if it has information */
@@ -193,8 +181,8 @@ const struct trace_format trace_format_csv = {
     .help = "address,size,rw,pc,pid,tid with a header line",
     .probe = probe,
     .open_read = open_read,
-    .next = next,
-    .close_read = close_read,
+    .next = trace_text_next,
+    .take_line = use_line,
     .open_write = open_write,
     .write = write_batch,
 };

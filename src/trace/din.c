@@ -20,7 +20,7 @@
 #define WORD_BYTES 4u
 
 struct din {
-    uint64_t line, pc;
+    uint64_t pc;
 };
 
 /* The label '0' .. '4' and the address; 0: an empty line, -1: not of this format. */
@@ -76,23 +76,6 @@ static int use_line(struct trace_reader *r, const char *line, const char *end)
     return 1;
 }
 
-static int next(struct trace_reader *r, struct error *err)
-{
-    struct din *d = r->state;
-    return trace_text_next(r, use_line, &d->line, err);
-}
-
-static void close_read(struct trace_reader *r)
-{
-    free(r->state);
-}
-
-static int open_write(struct trace_writer *w, struct error *err)
-{
-    (void)w, (void)err;
-    return 0;
-}
-
 static int write_batch(struct trace_writer *w, const struct trace_batch *b, struct error *err)
 {
     int status = 0;
@@ -107,8 +90,7 @@ const struct trace_format trace_format_din = {
     .help = "Dinero: label and address",
     .probe = probe,
     .open_read = open_read,
-    .next = next,
-    .close_read = close_read,
-    .open_write = open_write,
+    .next = trace_text_next,
+    .take_line = use_line,
     .write = write_batch,
 };

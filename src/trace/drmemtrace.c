@@ -140,16 +140,10 @@ static int next(struct trace_reader *r, struct error *err)
     return r->arrays->n > 0;
 }
 
-static void close_read(struct trace_reader *r)
-{
-    free(r->state);
-}
-
 const struct trace_format trace_format_drmemtrace = {
     .name = "drmemtrace",
     .help = "DynamoRIO, final offline traces, decompressed",
     .probe = probe,
     .open_read = open_read,
     .next = next,
-    .close_read = close_read,
 };

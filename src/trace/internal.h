@@ -46,7 +46,8 @@ struct trace_reader {
     uint64_t delivered; /* references, for info.references at the end */
     int damaged, ended;
     struct error damage;
-    void *state; /* the format's */
+    uint64_t line; /* text formats: number of the last line that was read */
+    void *state;   /* the format's */
 };
 /* Ends the trace here with this sentence; returns 0, so that `next` can return it. */
 int trace_damaged(struct trace_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -78,10 +79,14 @@ struct trace_format {
      * Fills r->arrays (empty at the call): 1, or 0 at the end. References before damage are returned first.
      */
     int (*next)(struct trace_reader *r, struct error *err);
+    /* If next is trace_text_next (text.h): parses a line. 1: it was used (or is irrelevant); 0: it is not of
+     * this format (output of some program); -1: it should be, but is invalid: the trace ends before it. */
+    int (*take_line)(struct trace_reader *r, const char *line, const char *end);
     int (*seek)(struct trace_reader *r, uint64_t reference, struct error *err); /* NULL: not possible */
-    void (*close_read)(struct trace_reader *r);
+    void (*close_read)(struct trace_reader *r);                                 /* NULL: frees r->state */
     /* Writing. */
-    int (*open_write)(struct trace_writer *w, struct error *err); /* on failure close is called */
+    int (*open_write)(struct trace_writer *w,
+                      struct error *err); /* NULL: nothing to do; on failure close is called */
     int (*write)(struct trace_writer *w, const struct trace_batch *batch, struct error *err);
     int (*flush)(struct trace_writer *w, struct error *err);  /* NULL: only the output buffer */
     int (*finish)(struct trace_writer *w, struct error *err); /* NULL: only the output buffer */

@@ -19,7 +19,7 @@
 #include "trace/text.h"
 
 struct lackey {
-    uint64_t line, pc;
+    uint64_t pc;
     /* writing: a load that becomes an M if the store follows */
     int pending;
     uint64_t address, size;
@@ -83,17 +83,6 @@ static int use_line(struct trace_reader *r, const char *line, const char *end)
     return 1;
 }
 
-static int next(struct trace_reader *r, struct error *err)
-{
-    struct lackey *l = r->state;
-    return trace_text_next(r, use_line, &l->line, err);
-}
-
-static void close_read(struct trace_reader *r)
-{
-    free(r->state);
-}
-
 static int open_write(struct trace_writer *w, struct error *err)
 {
     w->state = calloc(1, sizeof(struct lackey));
@@ -154,8 +143,8 @@ const struct trace_format trace_format_lackey = {
     .help = "valgrind --tool=lackey --trace-mem=yes",
     .probe = probe,
     .open_read = open_read,
-    .next = next,
-    .close_read = close_read,
+    .next = trace_text_next,
+    .take_line = use_line,
     .open_write = open_write,
     .write = write_batch,
     .flush = finish,

@@ -28,8 +28,7 @@ int trace_text_number(const char **at, const char *end, unsigned base, uint64_t 
     return 0;
 }
 
-int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *line_number,
-                    struct error *err)
+int trace_text_next(struct trace_reader *r, struct error *err)
 {
     while (r->arrays->n + 2 <= TRACE_BATCH) {
         const char *line;
@@ -38,10 +37,10 @@ int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *
             return (int)n;
         if (n == -1)
             return r->arrays->n > 0;
-        ++*line_number;
+        r->line++;
         if (n > 0 && line[n - 1] == '\r')
             n--;
-        int used = parse(r, line, line + n);
+        int used = r->format->take_line(r, line, line + n);
         if (used < 0) {
             /* only the beginning of the line, without characters that could affect a terminal */
             char shown[41];
@@ -49,7 +48,7 @@ int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *
             for (size_t i = 0; i < length; i++)
                 shown[i] = line[i] >= ' ' && line[i] < 127 ? line[i] : '?';
             shown[length] = '\0';
-            trace_damaged(r, "line %llu cannot be read: '%s'", (unsigned long long)*line_number, shown);
+            trace_damaged(r, "line %llu cannot be read: '%s'", (unsigned long long)r->line, shown);
             return r->arrays->n > 0;
         }
         r->info.skipped += used == 0;

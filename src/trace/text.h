@@ -11,14 +11,9 @@
  */
 int trace_text_number(const char **at, const char *end, unsigned base, uint64_t *value);
 
-/*
- * Parses a line: 1: it was used (or is irrelevant); 0: it is not of this format (output of some program); -1:
- * it should be, but is invalid: the trace ends before it.
- */
-typedef int trace_line_parser(struct trace_reader *r, const char *line, const char *end);
-/* `next` of a text format: reads lines until the arrays are full; a line may add two references. */
-int trace_text_next(struct trace_reader *r, trace_line_parser *parse, uint64_t *line_number,
-                    struct error *err);
+/* `next` of a text format, which has take_line: reads lines until the arrays are full; a line may add two
+ * references. */
+int trace_text_next(struct trace_reader *r, struct error *err);
 /* Checks the first line of the n bytes for which `parse_probe` returns 1 (yes) or -1 (no); lines with 0 are
  * skipped. */
 int trace_text_probe(const uint8_t *start, size_t n, int (*parse_probe)(const char *line, const char *end));

@@ -180,7 +180,7 @@ void trace_close(struct trace_reader *r)
     if (r == NULL)
         return;
     if (r->format != NULL && r->info.format != NULL)
-        r->format->close_read(r);
+        r->format->close_read != NULL ? r->format->close_read(r) : free(r->state);
     trace_input_close(&r->in);
     free(r->threads.thread);
     free(r->arrays);
@@ -221,7 +221,7 @@ struct trace_writer *trace_create(const char *path, const struct trace_create_op
         free(w);
         return NULL;
     }
-    if (format->open_write(w, err) < 0 ||
+    if ((format->open_write != NULL && format->open_write(w, err) < 0) ||
         (options->background && (w->background = trace_background_new(w, err)) == NULL)) {
         trace_abandon(w);
         return NULL;
