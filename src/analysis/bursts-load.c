@@ -318,7 +318,7 @@ static int get_count(struct profile *p, const char *key, uint64_t *n)
 /*
  * The run's first part, if it was recorded in full mode: a burst of weight one, after those that are samples.
  * Every burst's references are origins of reuses, so this one's first touches are not counted as misses, but
- * what becomes of the lines that it leaves behind, each of which was touched first in it. Lines of processes
+ * what becomes of its survivors, each of which was touched first in it. Lines of processes
  * that ended in it are never touched again. If no lines were watched, none of the others are taken to be
  * either: then it is the misses of this part itself that are counted.
  */

@@ -16,7 +16,7 @@
 /* What would help. */
 enum analysis_remedy {
     ANALYSIS_REMEDY_BLOCK,  /* reuse sooner: smaller pieces of work */
-    ANALYSIS_REMEDY_STREAM, /* new memory each time: reuse it, or work on it while it is at hand */
+    ANALYSIS_REMEDY_STREAM, /* new memory each time: reuse it, or process it while the cache holds it */
     ANALYSIS_REMEDY_ORDER,  /* a large stride through partly used lines: walk in the order of memory */
     ANALYSIS_REMEDY_PACK,   /* partly used lines: place together what is used together */
     ANALYSIS_REMEDY_UNKNOWN /* lines are used well; whether they were touched before is not known */

@@ -22,7 +22,7 @@ struct finding {
     const struct profile_path *paths; /* by id */
     size_t npaths;
     size_t nrows; /* that get calls */
-    double total; /* of the row at hand */
+    double total; /* of the current row */
     size_t capacity;
 };
 

@@ -39,7 +39,7 @@ struct reading {
     double scale;                 /* of weights: what all bursts represent, by those with counts */
     int exact;                    /* the current row is of a part that was recorded completely */
     double weight;                /* likewise */
-    /* With objects: references of the row at hand; what of them is estimated, by row of the table. */
+    /* With objects: references of the current row; what of them is estimated, by row of the table. */
     double references, estimated;
     struct {
         uint32_t row;

@@ -73,8 +73,8 @@ struct analysis_hotspot {
     size_t number;                     /* of the row before sorting */
     double cold; /* with causes: part of its misses on lines that were never touched before, 0 to 1 */
     /* From pieces of the run, whatever the size of the cache, and of all processes and threads: */
-    double
-        used_share; /* of the bytes of a line, those that are touched while it is at hand; NaN: not known */
+    double used_share; /* of the bytes of a line, those that are touched before a small cache evicts it; NaN:
+                          not known */
     int64_t
         stride; /* between successive addresses of the instruction that fetches most of the lines; 0: none */
     double conflicts;    /* part of the run's references that miss in 64 sets of 8 lines, but not in as many

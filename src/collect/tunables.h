@@ -35,8 +35,8 @@
 /*
  * Windows (reduce/windows.h): their initial lengths, as CPU time or, in full mode, as references; and how
  * many of each kind there are at most. 32 ms contain 16 samples of code, with fewer of which phases cannot be
- * told from noise. Thousand windows of full mode take 2 MB in the recorder and 0.3 MB in the profile. Further
- * threads than COLLECT_WINDOW_THREADS have no windows.
+ * distinguished from noise. A thousand windows of full mode take 2 MB in the recorder and 0.3 MB in the
+ * profile. Further threads than COLLECT_WINDOW_THREADS have no windows.
  */
 #define COLLECT_WINDOW_NS UINT64_C(32000000)
 #define COLLECT_WINDOW_REFS (UINT64_C(1) << 18)
@@ -104,7 +104,7 @@
  * references, which takes some 50 ns for each (bzip2): 0.8 ns for each reference of the run. */
 #define COLLECT_SHAPE_EVERY_WORDS UINT64_C(262144)
 #define COLLECT_SHAPE_WORDS UINT64_C(4096)
-/* What counts as used while a line is at hand: about what a cache of 32 KB would hold. */
+/* Lines of the small cache by which the use of lines is defined: a cache of 32 KB. */
 #define COLLECT_SHAPE_LINES 512u
 /*
  * Sharing between threads (reduce/sharing.h). Pieces of COLLECT_SHARING_WORDS recorded words: one of each
@@ -268,7 +268,7 @@
  */
 #define COLLECT_UNPROFILED_SHARE 0.25
 #define COLLECT_UNPROFILED_SECONDS 0.1
-/* After the command's end: time for processes that it left behind to hand over their last buffers. */
+/* After the command's end: time for processes that still run to hand over their last buffers. */
 #define COLLECT_GRACE_MS 50
 
 #endif

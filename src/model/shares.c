@@ -55,7 +55,7 @@ struct shares {
     double samples;
     struct sums *groups; /* n + 1: the last one is all of them */
     double uu;           /* of all groups */
-    struct part *parts;  /* of the burst at hand, likewise */
+    struct part *parts;  /* of the current burst, likewise */
     size_t *used;        /* groups with parts */
     size_t nused;
     size_t bursts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llc.c - the last-level cache, from hwloc, except whether it is inclusive, which only CPUID tells. */
+/* llc.c - the last-level cache, from hwloc, except whether it is inclusive, which only CPUID reports. */
 #include "pirate/llc.h"
 
 #include <cpuid.h>

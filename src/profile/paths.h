@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths.h - the part of a profile that tells by which calls sites were reached (docs/format.md, "Code"). */
+/* paths.h - the part of a profile that says by which calls sites were reached (docs/format.md, "Code"). */
 #ifndef CACHEGRAM_PROFILE_PATHS_H
 #define CACHEGRAM_PROFILE_PATHS_H
 

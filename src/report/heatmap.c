@@ -42,7 +42,7 @@ static int is_utf8(void)
         if (value && *value)
             return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
     }
-    return 1; /* not told otherwise */
+    return 1; /* the default */
 }
 
 static unsigned level_of(double ratio)

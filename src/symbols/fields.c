@@ -60,14 +60,14 @@ struct storing {
     size_t nfiles;
     struct pointee *pointees; /* of each site */
     uint64_t nfields;         /* that have a row */
-    /* of the object at hand */
+    /* of the current object */
     struct symbols_field *names;
     uint64_t ids[MOST_FIELDS];
     size_t n;
     int typed; /* its blocks are arrays of: */
     Dwarf_Die type;
     uint64_t type_bytes;
-    /* of the row and object at hand */
+    /* of the current row and object */
     uint64_t lines[MOST_FIELDS];
 };
 
@@ -152,8 +152,8 @@ static const struct pointee *pointee_of(struct storing *s, uint32_t site)
     return p->known ? p : NULL;
 }
 
-/* The structure for which an allocator of C++ allocated the object's blocks. `path` has the form that code.h
- * tells. 0, or -1. */
+/* The structure for which an allocator of C++ allocated the object's blocks. code.h describes the form of
+ * `path`. 0, or -1. */
 static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, uint64_t *bytes)
 {
     for (const char *at = path; *at != '\0';) {

@@ -14,7 +14,7 @@
 
 /* The walk down a type. */
 struct walk {
-    uint64_t offset; /* in the type at hand */
+    uint64_t offset; /* in the current type */
     Dwarf_Die type;
     struct symbols_field *field;
     int named; /* a structure's field is in the name */

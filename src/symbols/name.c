@@ -180,7 +180,7 @@ static struct symbols_image *image_of(struct naming *n, struct images *images, s
     return file < n->code->nfiles ? images->list[file] : NULL;
 }
 
-/* Stores the call path in a block's name, which has the form that code.h tells. */
+/* Stores the call path in a block's name, whose form code.h describes. */
 static int store_path(struct naming *n, struct images *images, const struct profile_object *object)
 {
     const char *at = object->name;

@@ -26,8 +26,8 @@ int region_is_agent(uint64_t pc); /* the agent's own code, whose references are 
 /* Compares known code: nonzero if some has changed or gone, so that translations are stale. */
 int regions_check(void);
 int regions_are_stale(void); /* the same without comparing: whether staleness was noticed so far */
-/* To be called at the process's start, since the target may leave /proc behind later. What is known is kept
- * as long as the list cannot be read again. */
+/* To be called at the process's start, since /proc may be out of its reach later (chroot). What is known is
+ * kept as long as the list cannot be read again. */
 void regions_read(void);
 void regions_forget(void);
 /* In a forked child: also copies the modules to its own slot. */

@@ -187,7 +187,7 @@ static void add_line(const char *line, size_t length)
         rseq_module(proc->module[r->module].path, number[0], number[2]);
 }
 
-/* The list cannot be read any more: the process has left /proc behind, or may not open files. Where the
+/* The list cannot be read any more: the process has no /proc since a chroot, or may not open files. Where the
  * compared bytes are the same, what was known still holds; other code counts as code that may change. */
 static void revalidate_known(void)
 {

@@ -7,7 +7,7 @@
  * number, whose mean is wire_heap.interval, and reports the block at which the count passes zero. Large
  * blocks are thus always reported, and small ones rarely. What is reported has the top of the caller's stack,
  * from which the collector finds the call path. A filter of one byte for each 16 bytes of memory, modulo its
- * size, tells which blocks may have been reported: a free of another block costs one load.
+ * size, says which blocks may have been reported: a free of another block costs one load.
  *
  * An ordinary call adds a few instructions and ends in a jump to the next function. Nothing here allocates,
  * waits or takes a lock, and nothing changes errno. Functions that are called before the constructor look up

@@ -12,7 +12,7 @@
 struct search {
     const uint64_t *lines;
     unsigned n;
-    uint64_t pc; /* of the instruction at hand */
+    uint64_t pc; /* of the current instruction */
     struct touched touched;
 };
 

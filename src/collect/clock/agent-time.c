@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent-time.c - a process may leave the agent behind: it executes a program that is statically linked, or
+ * agent-time.c - a process may lose the agent: it executes a program that is statically linked, or
  * without our environment, or as a user who may not open the session. Its CPU time still grows. So that time
  * counts only while the agent's memory is found in the process. Where this is not known for an interval, the
  * process is assumed to have run during all of it, on all of its threads.

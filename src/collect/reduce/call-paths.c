@@ -117,7 +117,7 @@ void call_tree_describe(const struct call_tree *t, struct symbols_code *code)
 }
 
 /* The node of a call, the depth-th of its path, below another one. When there are too many nodes, the path
- * begins behind that call. */
+ * begins after that call. */
 static uint32_t find_node(struct call_tree *t, uint32_t caller, uint32_t site, uint32_t depth)
 {
     uint32_t near = depth < FOLD_ALL ? FOLD_NEAR : depth;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shape.h - how a process' references use lines: bytes of a line that are used while it is at hand, conflicts
- * within the sets of a small cache, and strides. From pieces of the recorded references, in which each has
- * its address, size and instruction.
+ * shape.h - how a process' references use lines: bytes of a line that are used before a small cache evicts
+ * it, conflicts within the sets of a small cache, and strides. From pieces of the recorded references, in
+ * which each has its address, size and instruction.
  */
 #ifndef CACHEGRAM_SHAPE_H
 #define CACHEGRAM_SHAPE_H
