@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* Without a question: functions with at least that share of the misses, and how many. */
 #define LEAST_SHARE 0.05
 #define MOST_FUNCTIONS 5u
@@ -84,25 +86,12 @@ static struct annotated *find_part(struct analysis_annotation *a, const struct p
     return &a->parts[a->n++];
 }
 
-/* Room for one more: doubles at powers of two. */
-static int make_room(void *list, size_t n, size_t size)
-{
-    void *old, *grown;
-    if (n & (n - 1))
-        return 0;
-    memcpy(&old, list, sizeof old);
-    if (!(grown = reallocarray(old, n ? 2 * n : 1, size)))
-        return -ENOMEM;
-    memcpy(list, &grown, sizeof grown);
-    return 0;
-}
-
 static struct annotated_line *find_line(struct annotated *part, uint32_t line)
 {
     for (size_t i = 0; i < part->nlines; i++)
         if (part->lines[i].line == line)
             return &part->lines[i];
-    if (make_room(&part->lines, part->nlines, sizeof *part->lines) < 0)
+    if (ARRAY_GROW(part->lines, part->nlines, part->lines_capacity) < 0)
         return NULL;
     part->lines[part->nlines] = (struct annotated_line){.line = line};
     return &part->lines[part->nlines++];
@@ -116,7 +105,7 @@ static int add_row(struct analysis_annotation *a, const struct target *target,
         return 0;
     struct annotated *part = find_part(a, row->image, target->function ? frame->function : NULL, frame->file);
     struct annotated_line *line = part ? find_line(part, frame->line) : NULL;
-    if (!line || make_room(&part->insns, part->ninsns, sizeof *part->insns) < 0)
+    if (!line || ARRAY_GROW(part->insns, part->ninsns, part->insns_capacity) < 0)
         return -ENOMEM;
     part->insns[part->ninsns++] = (struct annotated_insn){.offset = row->offset,
                                                           .line = frame->line,
@@ -170,7 +159,7 @@ static struct annotated_line *line_of_row(struct annotated *part, const struct p
 static int find_objects(struct analysis_annotation *a)
 {
     struct of_object *sums = NULL;
-    size_t n = 0;
+    size_t n = 0, capacity = 0;
     for (size_t p = 0; p < a->n; p++)
         for (size_t i = 0; i < a->objects.n; i++) {
             const struct analysis_hotspot *row = &a->objects.rows[i];
@@ -179,7 +168,7 @@ static int find_objects(struct analysis_annotation *a)
                                               : NULL;
             if (!line || !(row->shares.misses > 0))
                 continue;
-            if (make_room(&sums, n, sizeof *sums) < 0) {
+            if (ARRAY_GROW(sums, n, capacity) < 0) {
                 free(sums);
                 return -ENOMEM;
             }

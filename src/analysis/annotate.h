@@ -39,9 +39,9 @@ struct annotated {
     const char *function;         /* NULL: all of the file is asked for */
     const char *file;             /* "": not known */
     struct annotated_line *lines; /* by number */
-    size_t nlines;
+    size_t nlines, lines_capacity;
     struct annotated_insn *insns; /* by offset */
-    size_t ninsns;
+    size_t ninsns, insns_capacity;
     double references, misses, stall;
     const struct shares_result *whole; /* the function's, with interval; NULL: it is not a whole function */
 };

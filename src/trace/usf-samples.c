@@ -11,42 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "trace/trace.h"
 #include "trace/usf-format.h"
-
-/* Makes space for one more element. */
-static int reserve(void **at, size_t n, size_t bytes, struct error *err)
-{
-    if (n < 64 ? n > 0 : (n & (n - 1)) != 0)
-        return 0;
-    void *larger = realloc(*at, (n < 64 ? 64 : 2 * n) * bytes);
-    if (larger == NULL)
-        return error_set(err, -ENOMEM, "out of memory for samples");
-    *at = larger;
-    return 0;
-}
 
 static int add_sample(struct usf_samples *s, uint64_t begin, uint64_t end, uint64_t address,
                       struct error *err)
 {
-    void *at = s->sample;
-    int status = reserve(&at, s->nsamples, sizeof(*s->sample), err);
-    if (status == 0) {
-        s->sample = at;
-        s->sample[s->nsamples++] = (struct usf_sample){.begin = begin, .end = end, .address = address};
-    }
-    return status;
+    if (ARRAY_GROW(s->sample, s->nsamples, s->samples_capacity) < 0)
+        return error_set(err, -ENOMEM, "out of memory for samples");
+    s->sample[s->nsamples++] = (struct usf_sample){.begin = begin, .end = end, .address = address};
+    return 0;
 }
 
 static int add_window(struct usf_samples *s, uint64_t begin, struct error *err)
 {
-    void *at = s->window;
-    int status = reserve(&at, s->nwindows, sizeof(*s->window), err);
-    if (status == 0) {
-        s->window = at;
-        s->window[s->nwindows++] = (struct usf_window){begin};
-    }
-    return status;
+    if (ARRAY_GROW(s->window, s->nwindows, s->windows_capacity) < 0)
+        return error_set(err, -ENOMEM, "out of memory for samples");
+    s->window[s->nwindows++] = (struct usf_window){begin};
+    return 0;
 }
 
 /* Reads the bytes of the event after its type as a little-endian number: 1, or 0 after damage. */

@@ -24,9 +24,9 @@ struct usf_window {
 
 struct usf_samples {
     struct usf_sample *sample; /* in order of begin */
-    size_t nsamples;
+    size_t nsamples, samples_capacity;
     struct usf_window *window; /* in order; at least one if there are samples */
-    size_t nwindows;
+    size_t nwindows, windows_capacity;
     uint64_t left_out; /* samples of other line sizes */
 };
 
