@@ -106,12 +106,17 @@ static void warn(struct collect_result *result, const char *format, ...)
     va_end(arguments);
 }
 
-/* A page that a fault unprotected is protected again once its thread is in native code, which it hardly ever
- * is while it always counts. */
-static int watches_lines(const struct collect_options *o)
+/* Lines are followed beyond their bursts. */
+static int follows_lines(const struct collect_options *o)
 {
-    return !o->full && o->switch_ms == 0 && o->watch != COLLECT_WATCH_NONE &&
-           o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
+    return !o->full && o->switch_ms == 0 && o->watch != COLLECT_WATCH_NONE;
+}
+
+/* A page that a fault unprotected is protected again once its thread is in native code, which it hardly ever
+ * is while it always counts: lines are only followed in the bursts' tails then. */
+static int protects_pages(const struct collect_options *o)
+{
+    return follows_lines(o) && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
 }
 
 /* Sizes of this machine's caches, first level first: "32768,524288,8388608"; "" if they are not known. */
@@ -146,7 +151,7 @@ static int describe(struct run *r, struct error *err)
                  {"mode", !r->full            ? "burst"
                           : o->lines_rate < 1 ? "lines"
                                               : "full"},
-                 {"watch", watches_lines(o) ? "page" : "none"},
+                 {"watch", protects_pages(o) ? "page" : "none"},
                  {"trigger", r->session.map->perf ? "perf" : "timer"},
                  {"version", o->version},
                  {"started", started},
@@ -210,7 +215,7 @@ static int begin_session(struct run *r, struct error *err)
 {
     const struct collect_options *o = r->options;
     /* A trace has the bursts alone. */
-    int has_tails = watches_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
+    int has_tails = follows_lines(o) && o->watch == COLLECT_WATCH_AUTO && o->watch_lines == 0 &&
                     o->trace == NULL && o->reduce == COLLECT_REDUCE_DISTANCES;
     const struct session_setting setting = {
         .mode = r->full ? WIRE_MODE_FULL : WIRE_MODE_BURST,
@@ -249,7 +254,8 @@ static int begin_watching(struct run *r, struct error *err)
     r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, err);
     if (r->watches == NULL)
         return -ENOMEM;
-    r->session.map->watch = WIRE_WATCH_BY_PAGES;
+    if (protects_pages(o))
+        r->session.map->watch = WIRE_WATCH_BY_PAGES;
     const struct watch_setting setting = {
         .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed};
     if (drain_watch(r->drain, &setting) < 0)
@@ -284,7 +290,7 @@ static int prepare(struct run *r, struct error *err)
         return -ENOMEM;
     if ((r->drain = drain_new(&r->session, r->reducer, r->profile, r->start_ns, err)) == NULL)
         return -ENOMEM;
-    if (distances && watches_lines(o) && (status = begin_watching(r, err)) < 0)
+    if (distances && follows_lines(o) && (status = begin_watching(r, err)) < 0)
         return status;
     if (r->clock == COLLECT_CLOCK_PMU && !o->full)
         drain_counters(r->drain, &r->counters);

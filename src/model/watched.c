@@ -54,9 +54,11 @@ struct work {
     const struct curve_burst *bursts;
     struct model_size *sizes; /* of the points, ascending */
     double *lines, *reached;  /* [n]: theirs; scratch */
+    int *undecided;           /* [n]: the point has bounds only */
     double *times;            /* how often each burst is in the sample */
     double *followed;         /* scratch: of each watch */
     double *decided;          /* scratch, of each burst: weight of its lines with a known outcome */
+    uint32_t *left;           /* scratch, of each burst: its lines at risk */
 };
 
 static int compare_seen(const void *a, const void *b)
@@ -81,9 +83,11 @@ static void work_free(struct work *w)
     free(w->sizes);
     free(w->lines);
     free(w->reached);
+    free(w->undecided);
     free(w->times);
     free(w->followed);
     free(w->decided);
+    free(w->left);
     free(w);
 }
 
@@ -107,11 +111,13 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts, s
     w->sizes = calloc(n + 1, sizeof *w->sizes);
     w->lines = calloc(n + 1, sizeof *w->lines);
     w->reached = calloc(n + 1, sizeof *w->reached);
+    w->undecided = calloc(n + 1, sizeof *w->undecided);
     w->times = calloc(nbursts + 1, sizeof *w->times);
     w->followed = calloc(watches + 1, sizeof *w->followed);
     w->decided = calloc(nbursts + 1, sizeof *w->decided);
+    w->left = calloc(nbursts + 1, sizeof *w->left);
     if (w->seen && w->share && w->total && w->inside && w->deep && w->shallow && w->sizes && w->lines &&
-        w->reached && w->times && w->followed && w->decided)
+        w->reached && w->undecided && w->times && w->followed && w->decided && w->left)
         return w;
     work_free(w);
     return NULL;
@@ -162,21 +168,27 @@ static void add_watches(struct work *w, const struct curve_burst *bursts, const 
 
 struct estimate {
     double far;       /* share of the survivors of smaller depth than `lines` that reach it */
-    int all_censored; /* all lines that reached the largest observed distance were censored there */
+    int all_censored; /* nearly all lines that reached the largest observed distance were censored there */
     size_t followed;  /* watched lines in it, less those censored at the burst's end */
 };
 
-/* The largest share of all references that may depend on unobserved outcomes; above it there is no answer.
- * Half of them are counted as misses, an error within what intervals allow in any case. */
-#define CENSORED_MOST 0.001
+/* Half of the references whose outcome was not observed are counted as misses, and the interval contains that
+ * all or none are. If they are more than this share of all references, the interval is the answer. */
+#define CENSORED_MOST 0.01
+
+/* Kaplan-Meier assumes that lines which were censored would have gone on like those still at risk. Where the
+ * latter come from fewer bursts than this, and most of the others were censored, they are of other code,
+ * perhaps, and decide nothing. */
+#define FEW_BURSTS 5u
 
 /* Kaplan-Meier over the watched lines of depth below `lines`, at `lines`. */
 static struct estimate estimate_far(struct work *w, double lines)
 {
     struct estimate result = {.far = 1};
     double risk = 0;
-    size_t last = 0;
+    size_t last = 0, bursts = 0;
 
+    memset(w->left, 0, w->nbursts * sizeof *w->left);
     for (size_t i = 0; i < w->nseen; i++) {
         const struct seen *seen = &w->seen[i];
         if (seen->position >= lines || w->times[seen->burst] == 0)
@@ -184,13 +196,21 @@ static struct estimate estimate_far(struct work *w, double lines)
         risk += seen->weight * w->times[seen->burst];
         result.followed += !seen->censored || seen->distance > seen->position;
         last = i;
+        bursts += w->left[seen->burst]++ == 0;
     }
-    double least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
+    double all = risk, done = -1, least = 1e-9 * risk; /* below it, the weight at risk is a rounding error */
     for (size_t i = 0; i < w->nseen && w->seen[i].distance < lines; i++) {
         const struct seen *seen = &w->seen[i];
         if (seen->position >= lines || w->times[seen->burst] == 0)
             continue;
         double weight = seen->weight * w->times[seen->burst];
+        int is_next = !seen->censored && seen->distance > done;
+        if (is_next && bursts < FEW_BURSTS && 2 * risk < result.far * all) {
+            result.all_censored = 1;
+            break;
+        }
+        done = seen->distance;
+        bursts -= --w->left[seen->burst] == 0;
         if (!seen->censored)
             result.far *= risk > least ? fmax(0, 1 - weight / risk) : 0;
         risk -= weight;
@@ -213,9 +233,10 @@ static double deciding_bursts(struct work *w, double lines)
 }
 
 struct point_estimate {
-    double miss_ratio; /* NaN: not known */
-    double low, high;  /* from Wilson's interval, if with_interval */
-    double hits;       /* likewise: share of all references that are survivors and hit, at least */
+    double miss_ratio;
+    double low, high; /* from Wilson's interval, if with_interval */
+    double hits;      /* likewise: share of all references that are survivors and hit, at least */
+    int undecided;    /* too much depends on unobserved outcomes */
     size_t followed;
 };
 
@@ -232,20 +253,17 @@ static struct point_estimate estimate_point(struct work *w, size_t i, double lin
         shallow += times * w->shallow[i * w->nbursts + b];
     }
     struct estimate e = estimate_far(w, lines);
-    struct point_estimate result = {.miss_ratio = NAN, .followed = e.followed};
+    double far = e.far * (e.all_censored ? 0.5 : 1), certain = inside + deep;
+    struct point_estimate result = {
+        .miss_ratio = fmin(1, (certain + shallow * far) / total),
+        .undecided = e.all_censored && shallow * e.far > CENSORED_MOST * total,
+        .followed = e.followed,
+    };
     if (with_interval) { /* the share that reaches `lines` is at most that which reached a smaller distance */
         double low, high;
         watched_wilson(e.far, deciding_bursts(w, lines), &low, &high);
         result.hits = shallow * (1 - high) / total;
-    }
-    if (e.all_censored && shallow * e.far > CENSORED_MOST * total)
-        return result;
-    double far = e.far * (e.all_censored ? 0.5 : 1), certain = inside + deep;
-    result.miss_ratio = fmin(1, (certain + shallow * far) / total);
-    if (with_interval) {
-        double low, high;
-        watched_wilson(far, deciding_bursts(w, lines), &low, &high);
-        result.low = fmin(1, (certain + shallow * low) / total);
+        result.low = fmin(1, (certain + (e.all_censored ? 0 : shallow * low)) / total);
         result.high = fmin(1, (certain + shallow * high) / total);
     }
     return result;
@@ -298,15 +316,20 @@ static int estimate_all(struct work *w, unsigned line_bytes, uint64_t seed, stru
         struct point_estimate e = estimate_point(w, i, model_lines(&points[i], line_bytes), 1);
         /* Too few watched lines: the bounds of curve_bursts are kept. Its upper one has all survivors miss;
          * those that are known to hit are taken off. */
-        if (e.followed < WATCHED_MIN || isnan(e.miss_ratio)) {
+        if (e.followed < WATCHED_MIN) {
             points[i].high = fmax(points[i].low, points[i].high - e.hits);
             if (points[i].miss_ratio > points[i].high) /* not if there is none */
                 points[i].miss_ratio = points[i].high;
             continue;
         }
         points[i] = (struct curve_point){points[i].size_bytes, e.miss_ratio, e.low, e.high};
+        w->undecided[i] = e.undecided;
     }
-    return find_bands(w, line_bytes, seed, points, n);
+    int code = find_bands(w, line_bytes, seed, points, n);
+    for (size_t i = 0; i < n; i++)
+        if (w->undecided[i])
+            points[i].miss_ratio = NAN;
+    return code;
 }
 
 int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,

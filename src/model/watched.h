@@ -16,7 +16,7 @@
  * bursts, seeded; and the uncertainty of a small number of watched lines) and the model's own error as
  * measured (docs/accuracy.md). It does not cover parts of the run in which no burst fell. miss_ratio is NaN,
  * and low..high are the bounds of curve_bursts, where fewer than WATCHED_MIN lines were observed, or where
- * all were censored before this size and more than 0.1 percentage points depend on that.
+ * (nearly) all were censored before this size and more than a percentage point depends on that.
  */
 int curve_watched(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
                   struct curve_point *points, size_t n, struct error *err);
