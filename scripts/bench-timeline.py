@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How good the miss ratio over time is: sampled runs against full mode, same programs and inputs.
 
-For each program (scripts/papers_programs.py, and tests/targets/phases.c as `phases`): a run in full mode once (kept in
---keep for the next call), then --runs recordings with each set of options. Told are the mean over twelve cache sizes, 1 KB
-to 2 MB, of the CDF error and of the mean error of the miss ratio at the same share of the run (cachegram verify), in
-percentage points; phases, windows, bursts, and the overhead by the profile's own account.
+For each program (scripts/papers_programs.py, and tests/targets/phases.c as `phases` and, all phases but one short,
+`short-phases`): a run in full mode once (kept in --keep for the next call), then --runs recordings with each set of
+options. Told are the mean over twelve cache sizes, 1 KB to 2 MB, of the CDF error and of the mean error of the miss ratio
+at the same share of the run (cachegram verify), in percentage points; phases, windows, bursts, and the overhead by the
+profile's own account.
 
 With --ticks: what samples of code cost. A native run of tests/targets/phases.c, and one that is recorded at a gap of a
 second, so that there are ticks but hardly any bursts, follow each other; the median of the ratios of the program's CPU
@@ -37,6 +38,7 @@ SCALES = {"bzip2": 26, "gzip": 14, "xz": 3, "cc1": 17, "perl": 42, "python3": 15
 # Where stack and libraries lie decides which variables share lines.
 NOT_RANDOM = ["setarch", "-R"]
 PHASES_LOADS = 1000  # millions, of each phase, in ten seconds
+SHORTER = 25  # phases other than A, in short-phases
 
 
 def phases(folder):
@@ -48,6 +50,8 @@ def phases(folder):
 def command_line(name, scale, folder):
     if name == "phases":
         return [str(phases(folder)), str(max(1, round(scale * PHASES_LOADS / 8)))]
+    if name == "short-phases":
+        return [str(phases(folder)), str(max(1, round(scale * PHASES_LOADS / 4))), str(SHORTER)]
     return [str(a) for a in papers_programs.programs(max(1, round(scale * SCALES[name])))[name](folder)]
 
 

@@ -80,7 +80,7 @@ COMMON = {"collect/tunables.h", "agent/tunables.h", "agent/memory.h", "agent/thr
 
 # Parts of the agent's struct thread, and the folder that each belongs to: those below do not touch it.
 THREAD_PARTS = {
-    "generated": "translator", "translation": "translator", "tables": "translator", "timing": "threads", "signals": "signals",
+    "generated": "translator", "translation": "translator", "tables": "translator", "timing": "threads", "phases": "threads", "signals": "signals",
     "divert": "divert", "clock": "clock", "burst": "burst", "native": "burst", "watch": "watch", "start": "life",
 }
 THREAD_PART = re.compile(r"->(" + "|".join(THREAD_PARTS) + r")\.\w")

@@ -200,6 +200,21 @@ struct timing_state {
     uint64_t retired_cpu_ns; /* its CPU time when all triggers were removed */
 };
 
+/* threads (phases.c): phases of the code, and in each the plan of its next burst. */
+struct phase_state {
+    uint8_t window[PHASE_PLACES]; /* samples of code, by place */
+    uint32_t in_window;
+    uint32_t found, current;
+    struct phase {
+        uint16_t count[PHASE_PLACES]; /* samples of its windows */
+        uint32_t samples, chance;     /* their sum, and the distance of a window that chance explains */
+        uint64_t left_ns;             /* CPU time when it was last left */
+        uint64_t outside_ns;          /* of that and before, in other phases */
+        uint64_t gap_ns, planned_ns, stratum_ns; /* as in timing_state, when it was left */
+        int takes_any_tick;
+    } phase[PHASE_MOST];
+};
+
 /* burst (native.c): whether the thread is native although it should be in translated code; why (enum
  * wire_native_why); and its times when that began. */
 struct native_state {
@@ -293,6 +308,7 @@ struct thread {
     struct start_state start;
 
     struct generated_tables tables;
+    struct phase_state phases; /* at the end: offsets of the above are known to assembly */
 };
 
 #pragma GCC visibility pop

@@ -57,6 +57,21 @@
 #define EVENT_TRIED_NS 10000000u
 /* A planned burst is postponed if the mean gap has grown by more than this factor since it was planned. */
 #define GAP_GROWN_TIMES 2
+/*
+ * Phases by which bursts are planned (threads/phases.c). A window is PHASE_SAMPLES ticks, 16 ms: instances of
+ * a phase that are shorter are not told apart. Of docs/decisions/strata-of-phases.md: with 4 samples errors
+ * were not smaller. Distances are in units of 1/1024, at most 2048; from PHASE_FAR on, a window is a new
+ * phase.
+ */
+#define PHASE_PLACES 64u
+#define PHASE_SAMPLES 8u
+#define PHASE_MOST 16u
+#define PHASE_FAR 512
+/* From this share of its samples on (1/1024), a place is usual in a phase. */
+#define PHASE_USUAL 8u
+/* Samples of a phase, after which all its counts are halved: below 2^16, and so that later ones count, too.
+ */
+#define PHASE_HALVE 2048u
 /* How much later than the collector's trigger the fallback timer fires, while there is no event yet. */
 #define BACKSTOP_NS 20000000
 /* How often a thread that wants to execute another program checks whether the collector has opened its

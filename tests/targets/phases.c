@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* phases [ROUNDS]: the phases A B A C A B A D, each of ROUNDS million loads of eight bytes and little else.
- * A, B and C are different code; D is the code of C on other data.
+/* phases [ROUNDS [SHORTER]]: the phases A B A C A B A D, each of ROUNDS million loads of eight bytes and
+ * little else; all but A so many times shorter. A, B and C are different code; D is the code of C on other
+ * data.
  *
  *   A  random loads from 16 KB        B  sequential loads from 4 MB, one for each line
  *   C  a linked list in 8 KB          D  a linked list of 512 KB, in random order
@@ -67,6 +68,7 @@ static void link_nodes(struct node *nodes, uint32_t n)
 int main(int argc, char **argv)
 {
     long loads = (argc > 1 ? atol(argv[1]) : 4) * MILLION;
+    long few = argc > 2 ? loads / atol(argv[2]) : loads;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < B_BYTES / 8; i++)
         a_data[i % (A_BYTES / 8)] = b_data[i] = i;
@@ -76,9 +78,9 @@ int main(int argc, char **argv)
         if (*phase == 'A')
             sum += at_random(loads);
         else if (*phase == 'B')
-            sum += in_order(loads);
+            sum += in_order(few);
         else
-            sum += (uint64_t)(along(*phase == 'C' ? c_data : d_data, loads) == NULL);
+            sum += (uint64_t)(along(*phase == 'C' ? c_data : d_data, few) == NULL);
     }
     printf("%llu\n", (unsigned long long)sum);
     return 0;

@@ -55,6 +55,7 @@ int thread_attach(struct thread *t)
     t->timing.is_first = 1;
     t->timing.entered_ns = t->timing.translated_ns = 0;
     t->clock = (struct counting){0};
+    memset(&t->phases, 0, sizeof t->phases);
     t->signals.held_signals = 0;
     /* Left over from another thread, or from the parent. */
     memset(t->generated.strings, 0, sizeof t->generated.strings);

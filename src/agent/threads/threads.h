@@ -4,7 +4,8 @@
  *
  * A followed thread has a struct thread, found by the thread's kernel id, and a signal stack. Its trigger is
  * a perf event that the collector opens, or a POSIX timer on its CPU time; either sends SIGTRAP. Bursts are
- * planned at a random point of each stratum of CPU time. What happens at a trigger is decided further up.
+ * planned at a random point of each stratum of the CPU time of each phase (phases.h). What happens at a
+ * trigger is decided further up.
  */
 #ifndef CACHEGRAM_AGENT_THREADS_H
 #define CACHEGRAM_AGENT_THREADS_H
@@ -27,7 +28,8 @@ void thread_arm(struct thread *t);
  * An event fires repeatedly. If it ticks, the tick next to the planned moment counts. Else it fires until it
  * is set anew, which a busy collector does late; triggers until then would depend on how long the last burst
  * took to process, so they are ignored. A trigger is also ignored if the budget has postponed the planned
- * moment since. An event at `pc` in native code is also reported as a sample of code. */
+ * moment since. An event at `pc` in native code is also reported as a sample of code, by which
+ * phases are found. */
 int thread_is_due(struct thread *t, int event, uint64_t pc);
 /* No burst can begin at the interrupted place: plans the next one as if this one had taken place. */
 void thread_skip_planned(struct thread *t);

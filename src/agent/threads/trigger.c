@@ -8,6 +8,7 @@
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/thread.h"
+#include "agent/threads/phases.h"
 #include "agent/threads/threads.h"
 #include "agent/translator/translator.h"
 
@@ -85,19 +86,6 @@ static void set_timer(struct thread *t, uint64_t at)
         sys4(SYS_timer_settime, t->timing.timer, 1 /* TIMER_ABSTIME */, &when, 0);
 }
 
-/*
- * Plans the next burst after `from`, at a random point of the next stratum of the thread's CPU time. In a run
- * with an allowance, time in translated code is excluded: there bursts are so dense that they would represent
- * much less of the program than their gap. (Without one, that time is within the overhead.)
- */
-static void plan_in_next_stratum(struct thread *t, uint64_t from, uint64_t gap)
-{
-    uint64_t translated = t->timing.translated_ns, own = from > translated ? from - translated : 0;
-    uint64_t at = (own / gap + 1) * gap + random_next(&t->timing.random) % gap;
-    t->timing.planned_ns = at + translated;
-    t->timing.stratum_ns = at / gap * gap + translated;
-}
-
 /* A tick covers half of the time to each neighbouring tick: a burst planned there begins at this tick. If the
  * planned moment has passed without its tick, which then fell into the kernel, there is no burst for it, and
  * the next moment is drawn. */
@@ -108,7 +96,7 @@ static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
                                  later */
         return now >= t->timing.planned_ns + t->timing.gap_ns;
     while (!t->timing.takes_any_tick && t->timing.planned_ns + half < now) {
-        plan_in_next_stratum(t, t->timing.planned_ns, t->timing.gap_ns);
+        phases_plan_next(t, t->timing.planned_ns, t->timing.gap_ns);
     }
     return now + half >= t->timing.planned_ns;
 }
@@ -209,13 +197,23 @@ static void report_tick(const struct thread *t, uint64_t pc, uint64_t cpu_ns)
     __atomic_store_n(&tick->number, at + 1, __ATOMIC_RELEASE);
 }
 
+static void take_sample(struct thread *t, uint64_t pc, uint64_t now)
+{
+    struct wire_trigger *trigger = t->timing.trigger;
+    report_tick(t, pc, now);
+    /* While gaps are short there is no more than one event for each burst. */
+    if (trigger && __atomic_load_n(&trigger->tick_ns, __ATOMIC_ACQUIRE) != 0 && !t->timing.exactly &&
+        !t->timing.is_reached)
+        phases_follow(t, pc, now);
+}
+
 int thread_is_due(struct thread *t, int event, uint64_t pc)
 {
     if (agent_always_translated()) /* any trigger takes the thread back into translated code */
         return 1;
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (event && t->state == THREAD_NATIVE)
-        report_tick(t, pc, now);
+        take_sample(t, pc, now);
     if (is_postponed(t, now))
         return 0;
     if (!event)
@@ -257,10 +255,10 @@ static void arm(struct thread *t, int skip)
         from += now - t->timing.entered_ns;
     }
     t->timing.entered_ns = 0;
-    plan_in_next_stratum(t, from, gap);
+    phases_plan_next(t, from, gap);
     while (skip &&
            t->timing.planned_ns < now) /* it passed in the same system call, where no burst can begin */
-        plan_in_next_stratum(t, t->timing.planned_ns, gap);
+        phases_plan_next(t, t->timing.planned_ns, gap);
     uint64_t at = t->timing.planned_ns;
     /* The burst lasted beyond the next planned moment. That burst begins as soon as possible: otherwise slow
      * code would be sampled too rarely. */
