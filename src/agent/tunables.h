@@ -58,10 +58,9 @@
 /* A planned burst is postponed if the mean gap has grown by more than this factor since it was planned. */
 #define GAP_GROWN_TIMES 2
 /*
- * Phases by which bursts are planned (threads/phases.c). A window is PHASE_SAMPLES ticks, 16 ms: instances of
- * a phase that are shorter are not told apart. Of docs/decisions/strata-of-phases.md: with 4 samples errors
- * were not smaller. Distances are in units of 1/1024, at most 2048; from PHASE_FAR on, a window is a new
- * phase.
+ * Phases by which bursts are planned (threads/phases.c). A window is PHASE_SAMPLES ticks, 16 ms; with half of
+ * that, errors were not smaller (docs/decisions/strata-of-phases.md). Distances are in units of 1/1024, at
+ * most 2048; from PHASE_FAR on, as in the collector, a window is a new phase.
  */
 #define PHASE_PLACES 64u
 #define PHASE_SAMPLES 8u

@@ -9,9 +9,10 @@
  * Method. Ticks are samples of code. Eight in a row are a window, and windows are clustered as they come
  * (leader-follower, as ScarPhase does; Sembrant, Eklov & Hagersten 2011): a window is of the nearest phase,
  * by the Manhattan distance of shares of places less what chance explains, or a new one. The phase of the
- * last window is predicted for the next one. Each predicted phase has a time of its own, which stands still
- * while others are predicted, and each stratum of that time gets one burst. So strata divide the thread's
- * time whatever the predictions are worth: each burst represents a gap, and no weight depends on phases.
+ * last window is predicted for the next one, until a sample is in a place that is rare in it and usual in
+ * another phase. Each predicted phase has a time of its own, which stands still while others are predicted,
+ * and each stratum of that time gets one burst. So strata divide the thread's time whatever the predictions
+ * are worth: each burst represents a gap, and no weight depends on phases.
  *
  * Example: A and B alternate every 30 ms, and the gap is 40 ms. A has a burst at a random point of its first
  * 40 ms, which are the times 0-30 and 60-70, one of the next 40 ms (70-90 and 120-140), and so on.
