@@ -57,7 +57,7 @@ struct drain {
     uint64_t agent_ns;     /* of processes that have ended: upper bound of their CPU time with the agent */
     uint64_t memory_bytes; /* of the ended process with the most */
     uint64_t burst_cpu_ns, ended_cpu_ns, ended_bursts, ended_watch_ns, ended_start_ns,
-        counted; /* of slots that were released */
+        counted; /* of slots that were released, and in the tails of bursts */
     struct slot slots[];
 };
 

@@ -143,6 +143,7 @@ static int look_through_tail(struct drain *d, struct slot *slot, const struct wi
                           most) < 0)
         return error_set(err, -ENOMEM, "out of memory for the references after a burst");
     refclock_more(slot->process.clock, desc->tid, burst_tail_steps(d->tail));
+    d->counted += burst_tail_references(d->tail);
     return 0;
 }
 

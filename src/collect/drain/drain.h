@@ -91,7 +91,8 @@ uint64_t drain_agent_ns(const struct drain *d);
 uint64_t drain_burst_cpu_ns(const struct drain *d);
 /* Memory added to the process with the most, as an upper bound; valid once all have ended. */
 uint64_t drain_memory_bytes(const struct drain *d);
-uint64_t drain_counted(const struct drain *d); /* references counted outside of bursts */
+uint64_t
+drain_counted(const struct drain *d); /* references counted, or recorded in tails, outside of bursts */
 /* NULL, or why collecting ended early. */
 const struct error *drain_trouble(const struct drain *d);
 

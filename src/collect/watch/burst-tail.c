@@ -19,7 +19,7 @@ struct burst_tail {
     uint64_t filter[FILTER_BITS / 64]; /* bit: some followed line has that hash */
     struct place places[PLACES];       /* open addressing */
     size_t n;
-    uint64_t touches, steps, most;
+    uint64_t touches, references, steps, most;
     struct distinct *distinct;
     struct decoder *decoder; /* of the process in hand */
     struct decode_sites sites;
@@ -59,7 +59,7 @@ void burst_tail_begin(struct burst_tail *t, const struct stackdist_survivor *sur
     memset(t->filter, 0, sizeof(t->filter));
     memset(t->places, 0, sizeof(t->places));
     t->n = 0;
-    t->touches = t->steps = 0;
+    t->touches = t->references = t->steps = 0;
 }
 
 static inline unsigned hash(uint64_t line)
@@ -123,6 +123,7 @@ int burst_tail_decode(struct burst_tail *t, struct decoder *d, const struct wire
     for (size_t i = 0; i < t->sites.nexecuted; i++)
         t->executions[t->executed[i]] = 0;
     t->sites.nexecuted = 0;
+    t->references = counts.references;
     t->steps = counts.steps;
     return status == -ECANCELED ? 0 : status;
 }
@@ -130,6 +131,11 @@ int burst_tail_decode(struct burst_tail *t, struct decoder *d, const struct wire
 uint64_t burst_tail_touches(const struct burst_tail *t)
 {
     return t->touches;
+}
+
+uint64_t burst_tail_references(const struct burst_tail *t)
+{
+    return t->references;
 }
 
 uint64_t burst_tail_steps(const struct burst_tail *t)

@@ -38,7 +38,8 @@ void burst_tail_follow(struct burst_tail *t, uint64_t line);
 int burst_tail_decode(struct burst_tail *t, struct decoder *d, const struct wire_desc *desc,
                       const uint64_t *words, uint64_t n, uint64_t most);
 uint64_t burst_tail_touches(const struct burst_tail *t);
-uint64_t burst_tail_steps(const struct burst_tail *t); /* see decode_counts.steps */
+uint64_t burst_tail_references(const struct burst_tail *t); /* touches, less those of second lines */
+uint64_t burst_tail_steps(const struct burst_tail *t);      /* see decode_counts.steps */
 /* The first touch of a followed line; NULL: there was none. */
 const struct tail_touch *burst_tail_find(const struct burst_tail *t, uint64_t line);
 /* By how much the depth of a survivor of that age grew in the tail's first `touches` touches. */
