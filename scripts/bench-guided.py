@@ -63,7 +63,7 @@ class Recording:
 
 
 def one_of_each(indices, n, rng):
-    """One at random of each of n equal parts; with the number of bursts that it stands for."""
+    """One at random of each of n equal parts; with the number of bursts that it represents."""
     n = min(len(indices), max(1, round(n)))
     edges = [k * len(indices) // n for k in range(n + 1)]
     return [(indices[rng.randrange(low, high)], high - low) for low, high in zip(edges, edges[1:])]

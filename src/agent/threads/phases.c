@@ -2,9 +2,9 @@
 /*
  * phases.c - strata of bursts in the time of each phase of a thread's code.
  *
- * Problem. One burst in each stratum of a thread's time tells how often the program is where only on average:
- * a program that alternates between two phases faster than bursts come has too many bursts in one of them by
- * chance.
+ * Problem. With one burst in each stratum of a thread's time, phases have the bursts that are due to them
+ * only on average: a program that alternates between two phases faster than bursts come has too many bursts
+ * in one of them by chance.
  *
  * Method. Ticks are samples of code. Eight in a row are a window, and windows are clustered as they come
  * (leader-follower, as ScarPhase does; Sembrant, Eklov & Hagersten 2011): a window is of the nearest phase,
