@@ -11,10 +11,10 @@ int array_grow(void *list, size_t n, size_t more, size_t *capacity, size_t bytes
 {
     if (more <= *capacity - n)
         return 0;
-    size_t larger = 2 * *capacity + more + FIRST_ELEMENTS;
+    size_t larger = 2 * *capacity + more + FIRST_ELEMENTS, size;
     void *old, *grown;
     memcpy(&old, list, sizeof old); /* `list` points to a pointer of any type */
-    if ((grown = reallocarray(old, larger, bytes)) == NULL)
+    if (__builtin_mul_overflow(larger, bytes, &size) || (grown = realloc(old, size)) == NULL)
         return -ENOMEM;
     memcpy(list, &grown, sizeof grown);
     *capacity = larger;

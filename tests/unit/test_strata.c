@@ -24,8 +24,9 @@ uint64_t random_next(uint64_t *state)
 
 static struct thread *new_thread(uint64_t seed)
 {
-    struct thread *t = calloc(1, sizeof *t);
+    struct thread *t = aligned_alloc(_Alignof(struct thread), sizeof *t);
     assert_non_null(t);
+    memset(t, 0, sizeof *t);
     t->timing.random = seed;
     t->timing.gap_ns = GAP_NS;
     phases_plan_next(t, 0, GAP_NS);

@@ -26,11 +26,9 @@ void agent_filter_installed(void);
 int surroundings_other_pid_namespace(void); /* this process is in another PID namespace than the collector */
 /* A Go runtime is loaded; a repeated call only searches if there are new modules. */
 int surroundings_has_go(void);
-/* Around libc's fork: no other thread is in surroundings_has_go meanwhile. `forked` in the child, `ends` in
- * the parent. */
+/* Around libc's fork: no other thread is in surroundings_has_go meanwhile. `ends` in the child, too. */
 void surroundings_fork_begins(void);
 void surroundings_fork_ends(void);
-void surroundings_forked(void);
 enum wire_disabled
 surroundings_unsupported(void); /* why the process cannot be profiled; WIRE_OFF_NOT: it can */
 

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -64,16 +65,23 @@ static int count_modules(struct dl_phdr_info *info, size_t size, void *loaded)
 /* A child must not inherit libc's lock of the list of modules, which a search takes: it would wait for ever
  * when it loads a library. So no thread searches while another one forks. A signal handler may fork in the
  * middle of its thread's search. */
-static uint64_t modules_owner; /* 256 * id of the thread + how often it searches or forks; 0: none does */
+static uint64_t modules_owner; /* the thread that searches or forks, plus how often it does; 0: none */
+#define MODULES_TIMES 63u      /* pthread_self() is a multiple of 64 */
+/* Of 20 us or more each. The owner may be missing in a child that was made without libc's knowledge. */
+#define MODULES_WAITS 50000
 
+/* No system call is made without need: after the agent's end the target may have forbidden them. */
 static void modules_lock(void)
 {
-    uint64_t own = (uint64_t)sys0(SYS_gettid) << 8, owner = 0;
+    uint64_t own = (uint64_t)pthread_self(), owner = 0;
+    int waits = 0;
     while (!__atomic_compare_exchange_n(&modules_owner, &owner, owner ? owner + 1 : own + 1, 0,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
         static const struct timespec pause = {.tv_nsec = 20000};
-        if (owner >> 8 == own >> 8)
+        if ((owner & ~(uint64_t)MODULES_TIMES) == own)
             continue;
+        if (owner && (agent_off || ++waits > MODULES_WAITS))
+            return;
         if (owner)
             sys2(SYS_nanosleep, &pause, 0);
         owner = 0;
@@ -83,7 +91,8 @@ static void modules_lock(void)
 static void modules_unlock(void)
 {
     uint64_t owner = __atomic_load_n(&modules_owner, __ATOMIC_RELAXED);
-    __atomic_store_n(&modules_owner, (owner & 255) == 1 ? 0 : owner - 1, __ATOMIC_RELEASE);
+    if ((owner & ~(uint64_t)MODULES_TIMES) == (uint64_t)pthread_self())
+        __atomic_store_n(&modules_owner, (owner & MODULES_TIMES) == 1 ? 0 : owner - 1, __ATOMIC_RELEASE);
 }
 
 int surroundings_has_go(void)
@@ -91,7 +100,7 @@ int surroundings_has_go(void)
     static struct go go;
     unsigned long long loaded = 0;
     modules_lock();
-    if ((modules_owner & 255) == 1) {
+    if ((modules_owner & MODULES_TIMES) == 1) {
         dl_iterate_phdr(count_modules, &loaded);
         dl_iterate_phdr(look_for_go, &go);
         go.loaded = loaded;
@@ -107,12 +116,6 @@ void surroundings_fork_begins(void)
 
 void surroundings_fork_ends(void)
 {
-    modules_unlock();
-}
-
-void surroundings_forked(void)
-{
-    modules_owner = (modules_owner & 255) + ((uint64_t)sys0(SYS_gettid) << 8); /* of the child's thread */
     modules_unlock();
 }
 

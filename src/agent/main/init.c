@@ -106,7 +106,7 @@ static void fork_ends(void)
 /* In a forked child, which cannot use its parent's slot. */
 static void forked(void)
 {
-    surroundings_forked();
+    surroundings_fork_ends();
     if (!session)
         return;
     uint64_t began_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
