@@ -148,12 +148,6 @@ int analysis_refuse_lines(struct profile *p, const char *name, struct error *err
     return code;
 }
 
-double analysis_missed_percent(struct profile *p)
-{
-    double percent;
-    return profile_get_number(p, "missed_percent", &percent, NULL) == 0 && percent > 0 ? percent : 0;
-}
-
 static int compare_sizes(const void *a, const void *b)
 {
     const struct curve_point *x = a, *y = b;
@@ -212,6 +206,7 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     if ((code = lines_rate_of(p, curve->profile, &curve->lines_rate, err)) != 0)
         return code;
     curve->full = strcmp(mode, "full") == 0;
+    curve->extent = analysis_extent(p);
     curve->missed_percent = analysis_missed_percent(p);
     curve->model = names[question->model];
     curve->ways = question->ways;

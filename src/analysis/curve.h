@@ -15,16 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/extent.h"
 #include "base/error.h"
 #include "model/curve.h"
 #include "profile/profile.h"
-
-/* Percentage of missing references above which a profile of full mode is not called exact; and above which
- * the report mentions them. */
-#define ANALYSIS_EXACT_PERCENT 1.
-#define ANALYSIS_MISSED_PERCENT 0.1
-/* Percentage of the references that a profile of full mode lacks; 0: none, or unknown (older profiles). */
-double analysis_missed_percent(struct profile *p);
 
 /* -EINVAL with err filled if the profile has a sample of lines; 0; or negative with err. */
 int analysis_refuse_lines(struct profile *p, const char *name, struct error *err);
@@ -40,11 +34,12 @@ struct analysis_question {
 };
 
 struct analysis_curve {
-    const char *profile; /* file name */
-    const char *model;   /* "lru", "random", "statstack" */
-    int full;            /* full mode: the profile contains every reference, except those that are missing */
-    double lines_rate;   /* share of the lines whose distances were measured; 1 in other profiles */
-    double missed_percent; /* percentage of missing references, estimated; 0: none, or unknown */
+    const char *profile;         /* file name */
+    const char *model;           /* "lru", "random", "statstack" */
+    int full;                    /* full mode: the profile contains every reference, up to its extent */
+    enum analysis_extent extent; /* of what was recorded */
+    double lines_rate;           /* share of the lines whose distances were measured; 1 in other profiles */
+    double missed_percent;       /* percentage of missing references, estimated; 0: none, or unknown */
     unsigned line_bytes;
     uint64_t references; /* recorded ones from which the curve is computed */
     size_t bursts;

@@ -449,6 +449,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     if (strcmp(mode, "sparse") == 0)
         return error_set(err, -EINVAL, "the profile '%s' was sampled from a trace: it holds no code", name);
     h->full = strcmp(mode, "full") == 0;
+    h->extent = analysis_extent(p);
     h->missed_percent = analysis_missed_percent(p);
     if ((code = profile_line_bytes(p, &h->line_bytes, err)) != 0)
         return code;

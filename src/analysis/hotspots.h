@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/extent.h"
 #include "base/error.h"
 #include "model/shares.h"
 #include "profile/fields.h"
@@ -95,15 +96,16 @@ struct analysis_hotspots {
     unsigned line_bytes;
     double size_bytes;
     enum analysis_by by;
-    int objects;           /* rows are also by data object; references are estimates then, in full mode too */
-    int fields;            /* likewise */
-    int full;              /* exact */
-    uint32_t phase;        /* 0: the whole run */
-    int part_left_out;     /* of the phase, what was recorded completely: its code is not counted by phase */
-    double missed_percent; /* see struct analysis_curve */
-    size_t bursts;         /* from which the numbers are calculated; 0 in full mode */
-    double exact_references; /* recorded completely before the first burst, and part of the numbers */
-    size_t other_bursts;     /* selected ones without counts of sites */
+    int objects;       /* rows are also by data object; references are estimates then, in full mode too */
+    int fields;        /* likewise */
+    int full;          /* exact */
+    uint32_t phase;    /* 0: the whole run */
+    int part_left_out; /* of the phase, what was recorded completely: its code is not counted by phase */
+    enum analysis_extent extent; /* of full mode */
+    double missed_percent;       /* see struct analysis_curve */
+    size_t bursts;               /* from which the numbers are calculated; 0 in full mode */
+    double exact_references;     /* recorded completely before the first burst, and part of the numbers */
+    size_t other_bursts;         /* selected ones without counts of sites */
     double far; /* probability of a miss where bursts do not decide; NaN: unknown, 0.5 is assumed */
     struct shares_result total;
     struct analysis_hotspot *rows; /* by share of misses, largest first */

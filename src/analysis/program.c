@@ -157,7 +157,7 @@ int analysis_program_load(const char *profile, int paper, struct analysis_progra
     code = profile_line_bytes(p, &program->line_bytes, err);
     (void)profile_get(p, "mode", mode, sizeof mode, NULL);
     program->full = strcmp(mode, "full") == 0;
-    program->exact = program->full && analysis_missed_percent(p) <= ANALYSIS_EXACT_PERCENT;
+    program->exact = program->full && analysis_extent(p) == EXTENT_ALL;
     if (code == 0)
         code = analysis_refuse_lines(p, profile, err);
     if (code == 0)

@@ -61,6 +61,7 @@ static int load_bursts(struct profile *p, struct analysis_summary *s, struct err
 int analysis_summary_load(struct profile *p, struct analysis_summary *s, struct error *err)
 {
     memset(s, 0, sizeof *s);
+    s->extent = analysis_extent(p);
     const struct {
         const char *key;
         char *value;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/extent.h"
 #include "base/error.h"
 #include "profile/profile.h"
 
@@ -15,6 +16,7 @@ struct analysis_counter {
 };
 
 struct analysis_summary {
+    enum analysis_extent extent; /* of full mode */
     char command[4096], started[64], mode[32], complete[8];
     char warning[8192]; /* one per line; empty: none */
     char seed[24];      /* "": unknown */

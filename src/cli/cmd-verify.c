@@ -125,6 +125,21 @@ static int load_curve(const char *file, struct analysis_curve *curve, struct err
     return status;
 }
 
+/* Of the profile of full mode that is taken for the truth. */
+static void warn_of_extent(const struct analysis_curve *exact)
+{
+    if (exact->extent == EXTENT_GAPS)
+        fprintf(stderr,
+                "cachegram: warning: about %.*f%% of the references of the run in full mode are missing: the "
+                "comparison is not exact\n",
+                exact->missed_percent < 10, exact->missed_percent);
+    else if (exact->extent != EXTENT_ALL)
+        fprintf(stderr,
+                "cachegram: warning: the run in full mode holds all references%s: the comparison is not "
+                "exact\n",
+                report_extent(exact->extent));
+}
+
 static int load_timeline(const char *file, const struct curve_point *points,
                          struct analysis_timeline *timeline, struct error *err)
 {
@@ -302,13 +317,9 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
         } else {
             status = 0;
             r->exact_references = exact.references;
-            if (exact.missed_percent > ANALYSIS_EXACT_PERCENT) {
+            if (exact.extent == EXTENT_GAPS)
                 r->exact_of = "a second run in full mode, of which references are missing";
-                fprintf(stderr,
-                        "cachegram: warning: about %.*f%% of the references of the run in full mode are "
-                        "missing: the comparison is not exact\n",
-                        exact.missed_percent < 10, exact.missed_percent);
-            }
+            warn_of_extent(&exact);
             r->overhead_percent = of_burst.overhead_percent + of_burst.recorder_overhead_percent;
             if (first != second)
                 fprintf(stderr, "cachegram: warning: exit status %d in the first run, %d in the second\n",
@@ -337,6 +348,7 @@ static int verify_profiles(const char *sampled, const char *full, struct result 
         return cli_fail(&err);
     }
     r->exact_references = exact.references;
+    warn_of_extent(&exact);
     return compare_times(sampled, full, r, &err) < 0 ? cli_fail(&err) : 0;
 }
 

@@ -239,8 +239,8 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
     fprintf(out, "Misses by source line: LRU cache of %s, %u-byte lines\n",
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
     if (h->full)
-        fprintf(out, "from all %.0f references; miss ratio %.3f%%\n", h->total.references,
-                100 * h->total.miss_ratio);
+        fprintf(out, "from all %.0f references%s; miss ratio %.3f%%\n", h->total.references,
+                report_extent(h->extent), 100 * h->total.miss_ratio);
     else if (h->exact_references > 0)
         fprintf(
             out,

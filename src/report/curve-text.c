@@ -44,8 +44,8 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         fprintf(out, "from %" PRIu64 " references; about %.*f%% of all are missing\n\n", curve->references,
                 curve->missed_percent < 10, curve->missed_percent);
     else if (curve->full)
-        fprintf(out, "from all %" PRIu64 " references%s\n\n", curve->references,
-                curve->phase ? " of the phase's windows" : "");
+        fprintf(out, "from all %" PRIu64 " references%s%s\n\n", curve->references,
+                curve->phase ? " of the phase's windows" : "", report_extent(curve->extent));
     else if (curve->windows)
         fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,
                 curve->windows, curve->references);

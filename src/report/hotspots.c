@@ -305,8 +305,8 @@ static void put_source(FILE *out, const struct analysis_hotspots *h)
         fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n\n",
                 h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
     else if (h->full)
-        fprintf(out, "from all %.0f references; miss ratio %.3f%%\n\n", h->total.references,
-                100 * h->total.miss_ratio);
+        fprintf(out, "from all %.0f references%s; miss ratio %.3f%%\n\n", h->total.references,
+                report_extent(h->extent), 100 * h->total.miss_ratio);
     else if (h->exact_references > 0)
         fprintf(out,
                 "from the first %.0f references, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to "

@@ -115,6 +115,8 @@ void report_csv_plain(FILE *out, const char *text);
 void report_csv_lines(FILE *out, const char *text);
 /* Writes text whose lines are broken between words, so that they are not longer than `width`. */
 void report_wrapped(FILE *out, const char *text, unsigned width);
+/* What limits "all references" of a profile of full mode, to be written after these words; "": nothing. */
+const char *report_extent(enum analysis_extent extent);
 /* Writes text of foreign origin: control characters, which could affect a terminal, become '?'. */
 void report_plain(FILE *out, const char *text);
 

@@ -68,7 +68,8 @@ static void put_warnings(FILE *out, const struct analysis_summary *s, const stru
         report_plain(out, line);
         putc('\n', out);
     }
-    if (strcmp(s->complete, "yes") != 0)
+    /* A recorder that reaches its end stores the time, and among the warnings why it ended early. */
+    if (strcmp(s->complete, "yes") != 0 && isnan(s->wall_seconds))
         fprintf(out, "  %swarning%s     the recording is not complete: it is still running, or was killed\n",
                 bold, plain);
 }
@@ -177,6 +178,22 @@ static void put_command(FILE *out, const struct analysis_summary *s)
     putc('\n', out);
 }
 
+/* Mode full in the list of facts; how much was recorded in the report's first lines; report_extent(). */
+static const struct {
+    const char *mode, *recorded, *limit;
+} extents[] = {
+    [EXTENT_ALL] = {"full: every reference; the curve is exact", "all, the curve is exact", ""},
+    [EXTENT_PROFILED] = {"full, but not of all programs", "not of all programs", " of the profiled programs"},
+    [EXTENT_GAPS] = {"full, but references are missing", "some are missing", " (some are missing)"},
+    [EXTENT_BEGINNING] = {"full: every reference until the recording ended early",
+                          "all until the recording ended early", " until the recording ended early"},
+};
+
+const char *report_extent(enum analysis_extent extent)
+{
+    return extents[extent].limit;
+}
+
 void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
 {
     int full = strcmp(s->mode, "full") == 0, sparse = strcmp(s->mode, "sparse") == 0;
@@ -185,9 +202,7 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     fputs("  started     ", out);
     report_plain(out, *s->started ? s->started : "(unknown)");
     fprintf(out, "\n  mode        %s\n",
-            full && s->missed_percent > ANALYSIS_EXACT_PERCENT ? "full, but references are missing"
-            : full && s->unprofiled[0] != '\0'                 ? "full, but not of all programs"
-            : full                                             ? "full: every reference; the curve is exact"
+            full       ? extents[s->extent].mode
             : lines    ? "full, on a sample of lines: every reference was seen, distances are estimates"
             : sparse   ? "sparse: reuse distances of single references"
             : measured ? "pirate: measured next to a Pirate, not recorded"
@@ -263,10 +278,7 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
     if (strcmp(s->mode, "lines") == 0)
         fprintf(out, "all, on a sample of lines (1 in %g)", 1 / curve->lines_rate);
     else if (strcmp(s->mode, "full") == 0)
-        fputs(s->missed_percent > ANALYSIS_EXACT_PERCENT ? "some are missing"
-              : s->unprofiled[0] != '\0'                 ? "not of all programs"
-                                                         : "all, the curve is exact",
-              out);
+        fputs(extents[s->extent].recorded, out);
     else if (curve->full_references)
         fprintf(out, "all at first, %zu burst%s", s->bursts, s->bursts == 1 ? "" : "s");
     else

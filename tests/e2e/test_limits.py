@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recorder that meets limits of its own: files that may not grow, no one to look at the references."""
+import json
 import os
 import re
 import resource
@@ -48,6 +49,21 @@ def test_profile_that_could_not_grow(tmp_path):
     assert early.returncode == 125 and "the limit on the size of files (ulimit -f, 20 KB)" in early.stderr
     reported = subprocess.run([find_cachegram(), "report", db], capture_output=True, text=True, timeout=60, check=False)
     assert "recording ended early" in reported.stdout and "too short" not in reported.stdout + reported.stderr
+
+
+def test_beginning_is_not_called_exact(tmp_path):
+    """All references are recorded at first; then the profile cannot grow."""
+    db = tmp_path / "a.db"
+    result = record(["-o", db, "--mode", "full", "--", "/usr/bin/python3", "-c", "print(sum(range(600000)))"], soft_bytes=240 << 10)
+    assert result.returncode == 0 and "recording ended early" in result.stderr
+
+    def run(*args):
+        return subprocess.run([find_cachegram(), *args, db], capture_output=True, text=True, timeout=60, check=True).stdout
+
+    reported = run("report")
+    assert "recording ended early" in reported and "exact" not in reported and "was killed" not in reported
+    assert re.search(r"from all \d+ references until the recording ended early", run("mrc"))
+    assert json.loads(run("mrc", "--format", "json"))["complete"] is False
 
 
 def test_traced_without_a_reducer(tmp_path):
