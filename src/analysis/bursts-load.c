@@ -393,7 +393,7 @@ int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct
     if (tid || profile_get_number(p, "rest_cpu_seconds", &rest, NULL) != 0)
         rest = 0;
     *rest_ns = rest * 1e9;
-    if (curve_weight_by_rest(l->bursts, l->times, curve->bursts, *rest_ns) < 0)
+    if (curve_weight_by_time(l->bursts, l->times, curve->bursts, *rest_ns) < 0)
         return error_set(err, -ENOMEM, "out of memory computing the weights of bursts");
     scale_rest(p, l, *rest_ns, curve);
     return 0;

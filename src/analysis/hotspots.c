@@ -297,8 +297,8 @@ static int find_far_shares(struct reading *r, struct error *err)
         if (has_row(r, m, &site))
             row = analysis_groups_row(r->h, &r->groups, site, (uint32_t)m->object);
         if (is_selected(r, m->process, m->tid))
-            code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_NOBODY,
-                                  function != ANALYSIS_NO_GROUP ? function : FAR_SHARES_NOBODY,
+            code = far_shares_hit(r->far_shares, row != ANALYSIS_NO_GROUP ? row : FAR_SHARES_UNKNOWN,
+                                  function != ANALYSIS_NO_GROUP ? function : FAR_SHARES_UNKNOWN,
                                   (size_t)m->burst, m->weight);
     }
     if (code == 0)

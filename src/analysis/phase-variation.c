@@ -5,43 +5,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A window of a phase. */
-struct member {
-    uint64_t process, start_ns;
-    uint32_t tid;
-    size_t window;
-    size_t instance; /* stays in the phase before it */
-};
-
-static int compare_members(const void *a, const void *b)
+/* For each window in the order of timeline.by_thread: the number of the instance of its phase, an
+ * uninterrupted stay, that it belongs to, ascending. NULL when memory is short. */
+static uint32_t *find_instances(const struct analysis_timeline *t)
 {
-    const struct member *x = a, *y = b;
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    if (x->tid != y->tid)
-        return x->tid < y->tid ? -1 : 1;
-    if (x->start_ns != y->start_ns)
-        return x->start_ns < y->start_ns ? -1 : 1;
-    return x->window < y->window ? -1 : 1;
-}
-
-/* Windows of all phases, by thread and time, with the number of the stay that each belongs to. */
-static struct member *find_members(const struct analysis_timeline *t)
-{
-    struct member *list = calloc(t->n + 1, sizeof *list);
-    size_t instance = 0;
-    for (size_t i = 0; list && i < t->n; i++)
-        list[i] = (struct member){t->windows[i].process, t->windows[i].start_ns, t->windows[i].tid, i, 0};
-    if (list)
-        qsort(list, t->n, sizeof *list, compare_members);
-    for (size_t i = 0; list && i < t->n; i++) {
-        const struct analysis_time_window *x = &t->windows[list[i].window],
-                                          *before = i > 0 ? &t->windows[list[i - 1].window] : NULL;
-        instance +=
-            before && (before->phase != x->phase || before->tid != x->tid || before->process != x->process);
-        list[i].instance = instance;
+    uint32_t *instances = calloc(t->n + 1, sizeof *instances);
+    for (size_t k = 1; instances && k < t->n; k++) {
+        const struct analysis_time_window *x = &t->windows[t->by_thread[k]],
+                                          *before = &t->windows[t->by_thread[k - 1]];
+        instances[k] = instances[k - 1] +
+                       (before->phase != x->phase || before->tid != x->tid || before->process != x->process);
     }
-    return list;
+    return instances;
 }
 
 static size_t nearest_size(const struct analysis_timeline *t, double bytes)
@@ -53,19 +28,19 @@ static size_t nearest_size(const struct analysis_timeline *t, double bytes)
     return best;
 }
 
-static int find_variation(const struct analysis_timeline *t, const struct member *members, double *values,
+static int find_variation(const struct analysis_timeline *t, const uint32_t *instance_of, double *values,
                           uint32_t *instances, struct analysis_phase *phase)
 {
     static const double sizes[] = {32 << 10, 256 << 10, 2 << 20};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         size_t size = nearest_size(t, sizes[s]), n = 0;
-        for (size_t i = 0; i < t->n; i++) {
-            const struct analysis_time_window *x = &t->windows[members[i].window];
-            double value = t->miss_ratio[members[i].window * t->nsizes + size];
+        for (size_t k = 0; k < t->n; k++) {
+            const struct analysis_time_window *x = &t->windows[t->by_thread[k]];
+            double value = t->miss_ratio[t->by_thread[k] * t->nsizes + size];
             if (x->phase != phase->phase || (!x->exact && x->bursts == 0) || isnan(value))
                 continue;
             values[n] = value;
-            instances[n++] = (uint32_t)members[i].instance;
+            instances[n++] = instance_of[k];
         }
         if (variation_find(values, instances, n, &phase->variation) < 0)
             return -ENOMEM;
@@ -79,13 +54,13 @@ static int find_variation(const struct analysis_timeline *t, const struct member
 
 int analysis_phase_variations(struct analysis_timeline *timeline, struct error *err)
 {
-    struct member *members = find_members(timeline);
+    uint32_t *instance_of = find_instances(timeline);
     double *values = calloc(timeline->n + 1, sizeof *values);
     uint32_t *instances = calloc(timeline->n + 1, sizeof *instances);
-    int code = members && values && instances ? 0 : -ENOMEM;
+    int code = instance_of && values && instances ? 0 : -ENOMEM;
     for (size_t i = 0; i < timeline->nphases && code == 0 && timeline->nsizes > 0; i++)
-        code = find_variation(timeline, members, values, instances, &timeline->phases[i]);
-    free(members);
+        code = find_variation(timeline, instance_of, values, instances, &timeline->phases[i]);
+    free(instance_of);
     free(values);
     free(instances);
     return code == 0 ? 0 : error_set(err, code, "out of memory computing the timeline");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "analysis/burst-weights.h"
 #include "analysis/windows.h"
 #include "model/shrink.h"
@@ -198,17 +199,14 @@ static int sum_phases(struct work *w, size_t phases, struct error *err)
     return failed ? error_set(err, -ENOMEM, "out of memory computing the timeline") : 0;
 }
 
-static void find_starts(struct work *w)
+static void find_starts(struct analysis_timeline *t)
 {
-    double before = 0;
-    for (size_t k = 0; k < w->n; k++) {
-        size_t i = w->windows.by_thread[k];
-        const struct profile_time_window *x = &w->windows.list[i];
-        const struct profile_time_window *last = k > 0 ? &w->windows.list[w->windows.by_thread[k - 1]] : NULL;
-        if (!last || last->process != x->process || last->tid != x->tid)
-            before = 0;
-        w->t->windows[i].start_refs = before;
-        before += w->t->windows[i].refs;
+    const struct analysis_time_window *last = NULL;
+    for (size_t k = 0; k < t->n; k++) {
+        struct analysis_time_window *x = &t->windows[t->by_thread[k]];
+        if (last && last->process == x->process && last->tid == x->tid)
+            x->start_refs = last->start_refs + last->refs;
+        last = x;
     }
 }
 
@@ -265,8 +263,11 @@ int analysis_timeline_compute(struct profile *p, const struct curve_point *point
         code = take_all_exact(&w, err);
     if (code == 0)
         code = sum_phases(&w, phases, err);
-    if (code == 0)
-        find_starts(&w);
+    if (code == 0) {
+        timeline->by_thread = w.windows.by_thread;
+        w.windows.by_thread = NULL;
+        find_starts(timeline);
+    }
     work_clear(&w);
     if (code != 0)
         analysis_timeline_clear(timeline);
@@ -277,6 +278,7 @@ void analysis_timeline_clear(struct analysis_timeline *t)
 {
     free(t->sizes);
     free(t->windows);
+    free(t->by_thread);
     free(t->miss_ratio);
     free(t->phases);
     free(t->of_phase);
@@ -387,12 +389,6 @@ void analysis_grid_clear(struct analysis_grid *grid)
 
 /* --- comparison --- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* The area between two distribution functions is that between their inverses, which are the sorted values. */
 double analysis_cdf_error(const struct analysis_grid *estimate, const struct analysis_grid *exact,
                           size_t size, double *at_time)
@@ -411,8 +407,8 @@ double analysis_cdf_error(const struct analysis_grid *estimate, const struct ana
         free(a);
         return *at_time = NAN;
     }
-    qsort(a, n, sizeof *a, compare_doubles);
-    qsort(b, n, sizeof *b, compare_doubles);
+    qsort(a, n, sizeof *a, array_compare_doubles);
+    qsort(b, n, sizeof *b, array_compare_doubles);
     for (size_t i = 0; i < n; i++)
         sum += fabs(a[i] - b[i]) / (double)n;
     free(a);

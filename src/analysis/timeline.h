@@ -43,6 +43,7 @@ struct analysis_timeline {
     size_t nsizes;
     struct analysis_time_window *windows; /* in order of their beginning, at least within each thread */
     size_t n;
+    size_t *by_thread;  /* positions in windows[], by process, thread and time */
     double *miss_ratio; /* [window * nsizes + size]; NaN: no burst of its phase */
     struct analysis_phase *phases;
     size_t nphases;

@@ -35,3 +35,9 @@ size_t array_up_to(const void *list, size_t n, size_t bytes, size_t offset, uint
     }
     return low;
 }
+
+int array_compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}

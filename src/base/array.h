@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array.h - growing arrays, and binary search. */
+/* array.h - growing arrays, binary search, and an order for qsort. */
 #ifndef CACHEGRAM_ARRAY_H
 #define CACHEGRAM_ARRAY_H
 
@@ -21,6 +21,9 @@
 #define ARRAY_UP_TO(list, n, member, key)                                   \
     array_up_to((list), (n), sizeof *(list) + ARRAY_IS_U64((list)->member), \
                 offsetof(__typeof__(*(list)), member), (key))
+
+/* For qsort: doubles, the smallest first. */
+int array_compare_doubles(const void *a, const void *b);
 
 /* For the macros. */
 #define ARRAY_IS_U64(member) /* 0, or an error of the compiler */ \

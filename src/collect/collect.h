@@ -60,10 +60,8 @@ struct collect_result {
     uint64_t references, bursts;
     int full;                 /* every reference was recorded, by request or since the allowance sufficed */
     uint64_t full_references; /* else, those recorded in full mode, before the first burst */
-    uint64_t watched,
-        reused;         /* watched lines with a known outcome, and those of them that were touched again */
-    double cpu_seconds; /* of the command and its waited-for children, with profiling */
-    double overhead_percent;          /* CPU time of bursts and watching over the rest; NaN: not known */
+    double cpu_seconds;       /* of the command and its waited-for children, with profiling */
+    double overhead_percent;  /* CPU time of bursts and watching over the rest; NaN: not known */
     double recorder_overhead_percent; /* the recorder's own CPU time over the target's; NaN: not known */
     char warning[2048];               /* what limits the profile, one warning per line; or "" */
     char nothing[256]; /* burst mode: why there are no bursts; "": there are, or the warning says why */

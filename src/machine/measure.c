@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/random.h"
 #include "machine/bandwidth.h"
 #include "machine/machine.h"
@@ -191,12 +192,6 @@ static int measure_latency(struct machine *m, const struct machine_probe *probe,
     return code;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median of the curve between two sizes; if there is no point, the next larger one. */
 static double plateau(const struct machine *m, double from, double to)
 {
@@ -210,7 +205,7 @@ static double plateau(const struct machine *m, double from, double to)
             ns[n++] = m->curve[i].ns;
     if (n == 0)
         return NAN;
-    qsort(ns, n, sizeof *ns, compare);
+    qsort(ns, n, sizeof *ns, array_compare_doubles);
     return ns[n / 2];
 }
 

@@ -23,17 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/random.h"
 #include "model/internal.h"
 
 #define RESAMPLES 200u
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* The q-quantile of sorted values, linear between them. */
 static double quantile(const double *sorted, size_t n, double q)
@@ -143,7 +137,7 @@ static void resample(struct work *w, const struct curve_burst *bursts, size_t nb
             w->sorted[i * RESAMPLES + r] = w->mean[i] / total;
     }
     for (size_t i = 0; i < 2 * n; i++)
-        qsort(w->sorted + i * RESAMPLES, RESAMPLES, sizeof *w->sorted, compare_doubles);
+        qsort(w->sorted + i * RESAMPLES, RESAMPLES, sizeof *w->sorted, array_compare_doubles);
 }
 
 static double clamp(double value, double low, double high)

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/random.h"
 
 #define RANDOM_ASSIGNMENTS 100u
@@ -266,12 +267,6 @@ static int solve_search(struct groups *g, struct random_state *random, uint64_t 
     return code;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The lower bound described at the top of the file. */
 static int find_bound(struct groups *g, double *bound, struct error *err)
 {
@@ -298,17 +293,17 @@ static int find_bound(struct groups *g, double *bound, struct error *err)
         alone = join(p->goal, alone, single);
         hurt[i] = fmax(0, p->goal == ASSIGNMENT_TOTAL ? with_companion - single : with_companion);
     }
-    qsort(hurt, p->programs, sizeof *hurt, ascending);
+    qsort(hurt, p->programs, sizeof *hurt, array_compare_doubles);
     *bound = alone;
     for (uint32_t i = 0; i < sharing; i++)
         *bound = join(p->goal, *bound, hurt[i]);
     return 0;
 }
 
-/* --- references for comparison; public functions --- */
+/* --- simple assignments to compare with; public functions --- */
 
-static int compare(struct groups *g, struct random_state *random, struct assignment_result *result,
-                   struct error *err)
+static int compare_with_simple(struct groups *g, struct random_state *random,
+                               struct assignment_result *result, struct error *err)
 {
     uint32_t order[ASSIGNMENT_PROGRAMS];
     uint64_t sets[ASSIGNMENT_CACHES];
@@ -322,7 +317,6 @@ static int compare(struct groups *g, struct random_state *random, struct assignm
         code = evaluate(g, sets, &goal, err);
         sum += goal;
     }
-    result->random_count = RANDOM_ASSIGNMENTS;
     result->random_mean = sum / RANDOM_ASSIGNMENTS;
     return code;
 }
@@ -380,7 +374,7 @@ int assignment_solve(const struct assignment_problem *problem, uint64_t seed,
     else if (code == 0)
         code = find_bound(&g, &found.bound, err);
     if (code == 0)
-        code = compare(&g, &random, &found, err);
+        code = compare_with_simple(&g, &random, &found, err);
     if (code == 0)
         *result = found;
     free(g.known);

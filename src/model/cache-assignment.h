@@ -41,11 +41,10 @@ struct assignment_result {
     uint32_t cache[ASSIGNMENT_PROGRAMS];  /* of each program */
     double slowdown[ASSIGNMENT_PROGRAMS]; /* of each program */
     double total, worst;
-    int exact;             /* 1: optimal; 0: found by search, and `bound` limits what an optimum could gain */
-    double bound;          /* the goal of every assignment is at least this */
-    double random_mean;    /* mean of the goal over random assignments */
-    double spread;         /* the goal with programs dealt out in turn, as a scheduler does */
-    uint32_t random_count; /* number of assignments in random_mean */
+    int exact;          /* 1: optimal; 0: found by search, and `bound` limits what an optimum could gain */
+    double bound;       /* the goal of every assignment is at least this */
+    double random_mean; /* mean of the goal over 100 random assignments */
+    double spread;      /* the goal with programs dealt out in turn, as a scheduler does */
 };
 
 /*

@@ -43,6 +43,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/internal.h"
 #include "base/array.h"
 #include "base/octaves.h"
 #include "model/watched-internal.h"
@@ -51,9 +52,7 @@
  * were about the same; with 1000, a tenth larger. */
 #define PRIOR 20.
 /* Misses without a known instruction are distributed as m, with the uncertainty of so many samples. */
-#define NOBODY_SAMPLES 4.
-/* Half a 95% interval, in standard errors. */
-#define ERRORS 1.96
+#define UNKNOWN_SAMPLES 4.
 
 struct hit {
     size_t group, parent, sample;
@@ -130,7 +129,7 @@ int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sam
         return -ENOMEM;
     size_t whole = group < f->n && f->parents ? f->parents[group] : parent;
     if (whole < f->nparents && !f->used[whole])
-        whole = FAR_SHARES_NOBODY;
+        whole = FAR_SHARES_UNKNOWN;
     f->hits[f->nhits++] = (struct hit){group, whole, sample, weight};
     return 0;
 }
@@ -248,9 +247,9 @@ static int compare_samples(const void *a, const void *b)
 
 /* Summary of the samples. */
 struct sampled {
-    double number; /* effective number of bursts */
-    double nobody; /* the part of their weights that is of no group, or no parent if there are parents */
-    double *seen;  /* f of each group, or parent */
+    double number;  /* effective number of bursts */
+    double unknown; /* the part of their weights that is of no group, or no parent if there are parents */
+    double *seen;   /* f of each group, or parent */
 };
 
 static void sum_hits(struct far_shares *f, struct sampled *s)
@@ -274,7 +273,7 @@ static void sum_hits(struct far_shares *f, struct sampled *s)
         }
     }
     s->number = squares > 0 ? known * known / squares : 0;
-    s->nobody = all > 0 ? 1 - known / all : 0;
+    s->unknown = all > 0 ? 1 - known / all : 0;
     normalise(s->seen, n);
 }
 
@@ -299,7 +298,7 @@ static void combine(const double *model, const struct sampled *s, size_t n, stru
     /* 0: no first touches in bursts */
     double c = sum > 0 ? trust(difference, squares, s->number) : 1;
     for (size_t g = 0; g < n; g++)
-        shares[g].share = (1 - s->nobody) * (model[g] + c * (s->seen[g] - model[g])) + s->nobody * model[g];
+        shares[g].share = (1 - s->unknown) * (model[g] + c * (s->seen[g] - model[g])) + s->unknown * model[g];
 }
 
 /* Sums over the groups of a parent. */
@@ -351,9 +350,9 @@ static void find_errors(const double *model, const struct sampled *s, size_t n, 
     for (size_t g = 0; g < n; g++) {
         double share = fmin(1, fmax(0, shares[g].share)), low, high;
         watched_wilson(share, s->number, &low, &high);
-        double of_known = (1 - s->nobody) * fmax(high - share, share - low) / ERRORS;
-        double of_nobody = s->nobody * sqrt(model[g] * (1 - model[g]) / NOBODY_SAMPLES);
-        shares[g].error = sqrt(of_known * of_known + of_nobody * of_nobody);
+        double of_known = (1 - s->unknown) * fmax(high - share, share - low) / MODEL_NORMAL_95;
+        double of_unknown = s->unknown * sqrt(model[g] * (1 - model[g]) / UNKNOWN_SAMPLES);
+        shares[g].error = sqrt(of_known * of_known + of_unknown * of_unknown);
     }
 }
 

@@ -24,9 +24,9 @@ void far_shares_free(struct far_shares *f); /* NULL is allowed */
 void far_shares_reuses(struct far_shares *f, size_t group, uint32_t bin, double weight);
 void far_shares_firsts(struct far_shares *f, size_t group, uint32_t bin, double weight);
 /* Adds a watched line that missed when it was touched again. group: that of the instruction that touched it;
- * FAR_SHARES_NOBODY: unknown, or the line was never touched again. parent: likewise, if only the parent is
+ * FAR_SHARES_UNKNOWN: unknown, or the line was never touched again. parent: likewise, if only the parent is
  * known. sample: number of its burst. 0 or -ENOMEM. */
-#define FAR_SHARES_NOBODY SIZE_MAX
+#define FAR_SHARES_UNKNOWN SIZE_MAX
 int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight);
 
 struct far_share {

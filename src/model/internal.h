@@ -16,6 +16,8 @@
  * 0.5 / sqrt(n), which is 7 percentage points for 50.
  */
 #define MODEL_MIN_AT_RISK 50.0
+/* Half a 95% confidence interval in standard errors: the 97.5% quantile of the normal distribution. */
+#define MODEL_NORMAL_95 1.96
 
 /* Lines in a cache of point.size_bytes: rounded down, but at least one. */
 double model_lines(const struct curve_point *point, unsigned line_bytes);
@@ -52,8 +54,18 @@ struct model_spectrum {
     double *distance, *share;
     size_t n;
 };
+/* The middle of a histogram's bin. */
+double model_bin_middle(uint32_t bin);
 /* StatCache's equation for one size. endless: the share with no reuse. All shares add up to 1. */
 double model_statcache_solve(const struct model_spectrum *spectrum, double endless, double lines);
+/*
+ * StatCache where the share `beyond` of the distances is known only to be at least `horizon`: low, if all of
+ * them end there; high, if none ends; miss_ratio, the middle, or NaN if it is more likely than not that a
+ * line as old as the horizon is still in the cache, so that the result depends on unknown distances. horizon
+ * INFINITY: they are known to be endless. The arrays of `known` have space for one more.
+ */
+void model_statcache_bounds(const struct model_spectrum *known, double beyond, double horizon, double lines,
+                            struct curve_point *point);
 
 /*
  * Distances of many references, some of them censored (only a lower bound is known), summed over bursts. The

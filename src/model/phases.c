@@ -39,6 +39,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* Distances range from 0 to 2 for code, to 12 for data. Half of the code, or a miss ratio that differs by 6
  * points at eight of the twelve sizes, makes another phase. */
 #define THRESHOLD 0.5
@@ -172,12 +174,6 @@ static void normalise(struct phases_window *w)
         w->code[i] /= sum;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* The thread's window before i that has data of the same kind; n if there is none. */
 static size_t before(const struct work *work, size_t i, int with_data)
 {
@@ -210,7 +206,7 @@ static int find_noise(struct work *work)
             seen[n++] = data_distance(w->data, work->w[k].data) /
                         sqrt(1 / fmax(1, w->bursts) + 1 / fmax(1, work->w[k].bursts));
     }
-    qsort(seen, n, sizeof *seen, compare_doubles);
+    qsort(seen, n, sizeof *seen, array_compare_doubles);
     work->noise[PHASES_SAMPLED] = n > 0 ? DATA_NOISE_TIMES * seen[n / 2] : 0;
     free(seen);
     return 0;

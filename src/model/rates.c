@@ -25,6 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define NEIGHBOURS 9u
 /* If there are few bursts, at most one in so many is a neighbour, so that different code is not mixed. */
 #define PART 10u
@@ -107,12 +109,6 @@ int rates_smooth(struct rates_burst *bursts, size_t n)
     return 0;
 }
 
-static int compare_rates(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double bounded(const struct rates_pair *b)
 {
     return b->refs_per_ns > 0 ? fmin(b->near_per_ns, MOST_OF_STRETCH * b->refs_per_ns) : b->near_per_ns;
@@ -128,7 +124,7 @@ int rates_bound(struct rates_pair *pairs, size_t n)
         if (pairs[i].near_per_ns > 0)
             sum += rate[used++] = bounded(&pairs[i]);
     /* Bursts come at equal steps of time, so a burst represents references in proportion to its rate. */
-    qsort(rate, used, sizeof *rate, compare_rates);
+    qsort(rate, used, sizeof *rate, array_compare_doubles);
     sum -= used ? rate[used - 1] : 0; /* the largest, which may exceed the sum of all others */
     while (median + 1 < used && (below += rate[median]) < sum / 2)
         median++;

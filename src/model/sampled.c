@@ -25,8 +25,6 @@
 
 /* 97.5% quantile of Student's t, 7 degrees of freedom. */
 #define STUDENT_T 2.365
-/* 97.5% quantile of the normal distribution. */
-#define NORMAL_QUANTILE 1.96
 /* Lines of the sample below which there is no answer. At 8, the 95% range of a size is a third to almost
  * twice the size. */
 #define LINES_MIN 8
@@ -48,7 +46,7 @@ static void set_point(const struct curve_sample *s, double lines, struct curve_p
     }
     double variance = fmax(squares - sum * sum / groups, 0) / (groups - 1) * (1 - s->rate);
     double half = STUDENT_T * sqrt(variance / groups);
-    double shift = NORMAL_QUANTILE * sqrt(lines * (1 - s->rate)),
+    double shift = MODEL_NORMAL_95 * sqrt(lines * (1 - s->rate)),
            m = ratio(s->stack, s->cold, lines, touches);
     double above = ratio(s->stack, s->cold, fmax(lines - shift, 0), touches) - m;
     double below = m - ratio(s->stack, s->cold, lines + shift, touches);

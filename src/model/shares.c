@@ -32,8 +32,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Half a 95% interval, in standard errors. */
-#define ERRORS 1.96
+#include "model/internal.h"
 
 /* Weighted sums over bursts: r references, a decided misses, u undecided first touches. */
 struct sums {
@@ -68,7 +67,7 @@ struct shares *shares_new(size_t n, double far, double far_low, double far_high)
         return NULL;
     s->n = n;
     s->far = far;
-    s->far_error = (far_high - far_low) / (2 * ERRORS);
+    s->far_error = (far_high - far_low) / (2 * MODEL_NORMAL_95);
     s->groups = calloc(n + 1, sizeof *s->groups);
     s->parts = calloc(n + 1, sizeof *s->parts);
     s->used = calloc(n + 1, sizeof *s->used);
@@ -165,39 +164,35 @@ void shares_set_far(struct shares *s, const struct far_share *far, double sample
 
 static void interval(double value, double variance, double *low, double *high)
 {
-    double half = ERRORS * sqrt(fmax(0, variance));
+    double half = MODEL_NORMAL_95 * sqrt(fmax(0, variance));
     *low = fmax(0, value - half);
     *high = fmin(1, value + half);
 }
 
-/* Of a share q of all misses; far: the group's share of those that bursts do not decide. */
-static double variance_of_share(const struct shares *s, const struct sums *g, struct far_share far, double q)
-{
-    const struct sums *all = &s->groups[s->n];
-    double n = (double)s->bursts, misses = all->a + s->far * all->u, undecided = s->far * (far.share - q);
-    double squares = g->aa + undecided * undecided * s->uu + q * q * all->aa + 2 * undecided * g->au -
-                     2 * q * g->aa_all - 2 * q * undecided * all->au;
-    /* The sum of the bursts' residuals is not 0 beside a part that is no sample. */
-    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - q * (all->a - all->exact_a);
-    squares -= n > 0 ? sum * sum / n : 0;
-    double of_far = all->u * (far.share - q) * s->far_error, of_each = s->far * all->u * far.error;
-    double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
-    return (of_bursts + of_far * of_far + of_each * of_each) / (misses * misses);
-}
+/*
+ * A quotient q of two sums over bursts. The numerator is a group's misses, decided ones and `part` of all
+ * undecided ones that miss; q times the undecided ones in the denominator is subtracted in `part`. x is the
+ * rest of the denominator: all decided misses, or the group's references.
+ */
+struct quotient {
+    double q, part, denominator;
+    double x, xx, ax,
+        ux; /* sums over the bursts: of x, x^2, and its products with a of the group and u of all */
+};
 
-/* Of a miss ratio. */
-static double variance_of_ratio(const struct shares *s, const struct sums *g, struct far_share far,
-                                double ratio)
+static double variance(const struct shares *s, const struct sums *g, double part_error,
+                       const struct quotient *f)
 {
     const struct sums *all = &s->groups[s->n];
-    double n = (double)s->bursts, undecided = s->far * far.share;
-    double squares = g->aa + undecided * undecided * s->uu + ratio * ratio * g->rr + 2 * undecided * g->au -
-                     2 * ratio * g->ra - 2 * ratio * undecided * g->ru;
-    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - ratio * (g->r - g->exact_r);
+    double n = (double)s->bursts, q = f->q, undecided = s->far * f->part;
+    double squares = g->aa + undecided * undecided * s->uu + q * q * f->xx + 2 * undecided * g->au -
+                     2 * q * f->ax - 2 * q * undecided * f->ux;
+    /* The sum of the bursts' residuals is not 0 beside a part that is no sample. */
+    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - q * f->x;
     squares -= n > 0 ? sum * sum / n : 0;
-    double of_far = all->u * far.share * s->far_error, of_each = s->far * all->u * far.error;
+    double of_far = all->u * f->part * s->far_error, of_part = s->far * all->u * part_error;
     double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
-    return (of_bursts + of_far * of_far + of_each * of_each) / (g->r * g->r);
+    return (of_bursts + of_far * of_far + of_part * of_part) / (f->denominator * f->denominator);
 }
 
 static int is_enough(const struct shares *s, const struct sums *g, double undecided)
@@ -220,13 +215,20 @@ static void find(const struct shares *s, const struct sums *g, struct far_share 
     result->misses_share = misses > 0 ? result->misses / misses : 0;
     result->miss_ratio = g->r > 0 ? fmin(1, result->misses / g->r) : result->misses > 0 ? NAN : 0;
     result->recorded = (uint64_t)(g->raw_references + 0.5);
-    interval(result->misses_share, misses > 0 ? variance_of_share(s, g, far, result->misses_share) : 0,
-             &result->share_low, &result->share_high);
+    const struct quotient share = {result->misses_share,
+                                   far.share - result->misses_share,
+                                   misses,
+                                   all->a - all->exact_a,
+                                   all->aa,
+                                   g->aa_all,
+                                   all->au};
+    const struct quotient ratio = {
+        result->miss_ratio, far.share, g->r, g->r - g->exact_r, g->rr, g->ra, g->ru};
+    interval(share.q, misses > 0 ? variance(s, g, far.error, &share) : 0, &result->share_low,
+             &result->share_high);
+    result->ratio_low = result->ratio_high = ratio.q;
     if (g->r > 0)
-        interval(result->miss_ratio, variance_of_ratio(s, g, far, result->miss_ratio), &result->ratio_low,
-                 &result->ratio_high);
-    else
-        result->ratio_low = result->ratio_high = result->miss_ratio;
+        interval(ratio.q, variance(s, g, far.error, &ratio), &result->ratio_low, &result->ratio_high);
     result->enough = s->bursts > 0 && is_enough(s, g, undecided);
     if (s->bursts == 0) { /* of what was not recorded completely nothing is known */
         result->share_low = result->ratio_low = 0;

@@ -58,6 +58,25 @@ double model_statcache_solve(const struct model_spectrum *spectrum, double endle
     return ratio;
 }
 
+double model_bin_middle(uint32_t bin)
+{
+    return ((double)hist_edge(bin) + (double)(hist_edge(bin + 1) - 1)) / 2;
+}
+
+void model_statcache_bounds(const struct model_spectrum *known, double beyond, double horizon, double lines,
+                            struct curve_point *point)
+{
+    model_set_point(point, model_statcache_solve(known, beyond, lines));
+    if (!(beyond > 0) || isinf(horizon))
+        return;
+    struct model_spectrum early = *known;
+    early.distance[early.n] = horizon;
+    early.share[early.n++] = beyond;
+    point->low = model_statcache_solve(&early, 0, lines);
+    double kept = lines > 1 ? exp(point->high * horizon * log1p(-1 / lines)) : 0;
+    point->miss_ratio = kept > 0.5 ? NAN : (point->low + point->high) / 2;
+}
+
 int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_bytes,
                     struct curve_point *points, size_t n, struct error *err)
 {
@@ -76,7 +95,7 @@ int curve_statcache(const struct hist *reuse, uint64_t dangling, unsigned line_b
     for (uint32_t bin = 0; bin < HIST_BINS; bin++) {
         if (!reuse->count[bin])
             continue;
-        spectrum.distance[spectrum.n] = ((double)hist_edge(bin) + (double)(hist_edge(bin + 1) - 1)) / 2;
+        spectrum.distance[spectrum.n] = model_bin_middle(bin);
         spectrum.share[spectrum.n++] = (double)reuse->count[bin] / total;
     }
     for (size_t i = 0; i < n; i++) {

@@ -88,12 +88,7 @@ static void weight_thread(const struct placed *placed, size_t n, double default_
     }
 }
 
-int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n)
-{
-    return curve_weight_by_rest(bursts, times, n, 0);
-}
-
-int curve_weight_by_rest(struct curve_burst *bursts, const struct curve_time *times, size_t n, double rest_ns)
+int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n, double all_ns)
 {
     struct placed *placed = malloc((n + 1) * sizeof *placed);
     double sum = 0, planned = 0;
@@ -121,7 +116,7 @@ int curve_weight_by_rest(struct curve_burst *bursts, const struct curve_time *ti
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && placed[to].thread == placed[from].thread; to++)
             ;
-        weight_thread(placed + from, to - from, sum / (double)known, planned > 0 ? rest_ns / planned : 0,
+        weight_thread(placed + from, to - from, sum / (double)known, planned > 0 ? all_ns / planned : 0,
                       bursts, times);
     }
     free(placed);

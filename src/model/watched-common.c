@@ -103,14 +103,14 @@ void watched_draw(struct random_state *random, const struct curve_burst *bursts,
 
 double watched_few(const struct curve_burst *bursts, size_t n)
 {
-    /* 97.5% quantiles of Student's distribution, by degrees of freedom; the normal one is 1.96. */
+    /* 97.5% quantiles of Student's distribution, by degrees of freedom; they tend to the normal one. */
     static const double student[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23};
     size_t sampled = model_sampled(bursts, n), degrees = sampled - 1;
     if (sampled < 2)
         return 1;
-    double quantile =
-        degrees <= sizeof student / sizeof student[0] ? student[degrees - 1] : 1.96 + 2.7 / (double)degrees;
-    return quantile / 1.96 * sqrt((double)sampled / (double)degrees);
+    double quantile = degrees <= sizeof student / sizeof student[0] ? student[degrees - 1]
+                                                                    : MODEL_NORMAL_95 + 2.7 / (double)degrees;
+    return quantile / MODEL_NORMAL_95 * sqrt((double)sampled / (double)degrees);
 }
 
 void watched_band(struct curve_point *point, double sd)

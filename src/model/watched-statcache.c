@@ -8,7 +8,7 @@
  *
  * If all watched lines were censored before some distance, the distribution beyond is not known: reuse right
  * there and no reuse at all give bounds. There is no centre unless a line that old has more likely than not
- * been replaced (as in bursts_statcache.c).
+ * been replaced (as in bursts-statcache.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -74,8 +74,8 @@ static struct work *work_new(const struct curve_burst *bursts, size_t nbursts)
 struct distribution {
     struct model_spectrum spectrum;
     uint32_t known; /* bins; nothing is known beyond them: */
-    double horizon;
-    double beyond, endless; /* shares: of distances beyond it, and of those known to have no end */
+    double horizon; /* INFINITY: the rest is known to have no end */
+    double beyond;  /* share of the distances beyond it */
 };
 
 static struct distribution find_distribution(struct work *w, size_t nbursts)
@@ -98,9 +98,8 @@ static struct distribution find_distribution(struct work *w, size_t nbursts)
         w->part[d.spectrum.n++] = part;
     }
     d.beyond = w->growth.share[known];
-    d.endless = known == GROWTH_BINS ? d.beyond : 0;
     d.known = known;
-    d.horizon = growth_edge(known);
+    d.horizon = known < GROWTH_BINS ? growth_edge(known) : INFINITY;
     return d;
 }
 
@@ -109,20 +108,9 @@ static uint32_t estimate(struct work *w, size_t nbursts, unsigned line_bytes, st
                          size_t n)
 {
     struct distribution d = find_distribution(w, nbursts);
-
-    for (size_t i = 0; i < n; i++) {
-        double lines = model_lines(&points[i], line_bytes);
-        points[i].high = model_statcache_solve(&d.spectrum, d.beyond, lines);
-        points[i].low = points[i].miss_ratio = points[i].high;
-        if (d.beyond <= d.endless)
-            continue;
-        struct model_spectrum early = d.spectrum; /* its arrays have space for one more */
-        early.distance[early.n] = d.horizon;
-        early.share[early.n++] = d.beyond;
-        points[i].low = model_statcache_solve(&early, 0, lines);
-        double kept = lines > 1 ? exp(points[i].high * d.horizon * log1p(-1 / lines)) : 0;
-        points[i].miss_ratio = kept > 0.5 ? NAN : (points[i].low + points[i].high) / 2;
-    }
+    for (size_t i = 0; i < n; i++)
+        model_statcache_bounds(&d.spectrum, d.beyond, d.horizon, model_lines(&points[i], line_bytes),
+                               &points[i]);
     return d.known;
 }
 

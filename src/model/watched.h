@@ -73,12 +73,10 @@ struct curve_time {
 };
 /*
  * Sets weight and start_refs of bursts that were placed by CPU time, if no burst has a start_refs and at
- * least half of them have a rate. Returns 1 if it did, 0 if nothing was changed, or -ENOMEM.
+ * least half of them have a rate. all_ns: CPU time that all bursts together represent; 0: not known, each
+ * thread's is estimated from its bursts. Returns 1 if it did, 0 if nothing was changed, or -ENOMEM.
  */
-int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n);
-/* Likewise, where all bursts together are known to represent rest_ns of CPU time. */
-int curve_weight_by_rest(struct curve_burst *bursts, const struct curve_time *times, size_t n,
-                         double rest_ns);
+int curve_weight_by_time(struct curve_burst *bursts, const struct curve_time *times, size_t n, double all_ns);
 
 /*
  * Parts of the run shorter than this share of it may have been missed by all n bursts: 3 / n, since

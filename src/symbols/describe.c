@@ -65,42 +65,108 @@ static int store_causes(struct naming *n)
     return code;
 }
 
-/* --- how lines are used --- */
+/* --- counts by row and data object: how lines are used, sharing between threads, conflicts within sets ---
+ */
 
-static int compare_uses(const void *a, const void *b)
+struct pair {
+    uint64_t row, object, count[2];
+};
+
+static int compare_pairs(const void *a, const void *b)
 {
-    const struct profile_line_use *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
+    const struct pair *x = a, *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
     return x->object < y->object ? -1 : x->object > y->object;
 }
 
-static int store_uses(struct naming *n)
+/* Ignores sites without a row. */
+static void add_pair(struct naming *n, uint32_t site, uint32_t object, uint64_t first, uint64_t second,
+                     struct pair *pairs, size_t *npairs)
 {
-    size_t nuses = 0;
-    struct profile_line_use *uses = calloc(n->code->nuses + 1, sizeof *uses);
-    int code = 0;
-    if (uses == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the use of lines");
-    for (size_t i = 0; i < n->code->nuses; i++) {
-        const struct symbols_use *u = &n->code->uses[i];
-        if (u->site >= n->code->nsites || n->ids[u->site] == 0)
-            continue;
-        uses[nuses++] = (struct profile_line_use){n->ids[u->site], u->object, u->lines, u->bytes};
-        n->object_used[u->object <= n->code->nobjects ? u->object : 0] = 1;
-    }
-    qsort(uses, nuses, sizeof *uses, compare_uses);
-    for (size_t i = 0; i < nuses && code == 0; i++) {
-        if (i + 1 < nuses && compare_uses(&uses[i], &uses[i + 1]) == 0) {
-            uses[i + 1].lines += uses[i].lines;
-            uses[i + 1].bytes += uses[i].bytes;
+    if (site >= n->code->nsites || n->ids[site] == 0)
+        return;
+    pairs[(*npairs)++] = (struct pair){n->ids[site], object, {first, second}};
+    n->object_used[object <= n->code->nobjects ? object : 0] = 1;
+}
+
+/* Sorts them, and adds those up that are equal, as several sites may have one row. Returns their number. */
+static size_t sum_pairs(struct pair *pairs, size_t n)
+{
+    size_t used = 0;
+    qsort(pairs, n, sizeof *pairs, compare_pairs);
+    for (size_t i = 0; i < n; i++) {
+        if (used > 0 && compare_pairs(&pairs[used - 1], &pairs[i]) == 0) {
+            pairs[used - 1].count[0] += pairs[i].count[0];
+            pairs[used - 1].count[1] += pairs[i].count[1];
         } else {
-            code = profile_add_line_use(n->profile, &uses[i], n->err);
+            pairs[used++] = pairs[i];
         }
     }
-    free(uses);
+    return used;
+}
+
+static int store_uses(struct naming *n, struct pair *pairs)
+{
+    size_t npairs = 0;
+    int code = 0;
+    for (size_t i = 0; i < n->code->nuses; i++) {
+        const struct symbols_use *u = &n->code->uses[i];
+        add_pair(n, u->site, u->object, u->lines, u->bytes, pairs, &npairs);
+    }
+    npairs = sum_pairs(pairs, npairs);
+    for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
+        code = profile_add_line_use(
+            n->profile, &(struct profile_line_use){p->row, p->object, p->count[0], p->count[1]}, n->err);
     return code;
 }
+
+static int store_sharings(struct naming *n, struct pair *pairs)
+{
+    size_t npairs = 0;
+    int code = 0;
+    for (size_t i = 0; i < n->code->nsharings; i++) {
+        const struct symbols_sharing *s = &n->code->sharings[i];
+        add_pair(n, s->site, s->object, s->apart, s->same, pairs, &npairs);
+    }
+    npairs = sum_pairs(pairs, npairs);
+    for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
+        code = profile_add_sharing(
+            n->profile, &(struct profile_sharing){p->row, p->object, p->count[0], p->count[1]}, n->err);
+    return code;
+}
+
+static int store_conflicts(struct naming *n, struct pair *pairs)
+{
+    size_t npairs = 0;
+    int code = 0;
+    for (size_t i = 0; i < n->code->nconflicts; i++) {
+        const struct symbols_conflict *c = &n->code->conflicts[i];
+        add_pair(n, c->site, c->object, c->references, 0, pairs, &npairs);
+    }
+    npairs = sum_pairs(pairs, npairs);
+    for (const struct pair *p = pairs; p < pairs + npairs && code == 0; p++)
+        code = profile_add_conflict(n->profile, &(struct profile_conflict){p->row, p->object, p->count[0]},
+                                    n->err);
+    return code;
+}
+
+static int store_pairs(struct naming *n)
+{
+    const struct symbols_code *c = n->code;
+    struct pair *pairs = calloc(c->nuses + c->nsharings + c->nconflicts + 1, sizeof *pairs);
+    if (pairs == NULL)
+        return error_set(n->err, -ENOMEM, "out of memory for the use of lines");
+    int code = store_uses(n, pairs);
+    if (code == 0)
+        code = store_sharings(n, pairs);
+    if (code == 0)
+        code = store_conflicts(n, pairs);
+    free(pairs);
+    return code;
+}
+
+/* --- strides --- */
 
 /* Of several processes, that with most references first. */
 static int compare_strides(const void *a, const void *b)
@@ -130,79 +196,6 @@ static int store_strides(struct naming *n)
                                       n->err);
     }
     free(strides);
-    return code;
-}
-
-/* --- sharing between threads --- */
-
-static int compare_sharings(const void *a, const void *b)
-{
-    const struct profile_sharing *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return x->object < y->object ? -1 : x->object > y->object;
-}
-
-static int store_sharings(struct naming *n)
-{
-    size_t nsharings = 0;
-    struct profile_sharing *sharings = calloc(n->code->nsharings + 1, sizeof *sharings);
-    int code = 0;
-    if (sharings == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the sharing of lines");
-    for (size_t i = 0; i < n->code->nsharings; i++) {
-        const struct symbols_sharing *s = &n->code->sharings[i];
-        if (s->site >= n->code->nsites || n->ids[s->site] == 0)
-            continue;
-        sharings[nsharings++] = (struct profile_sharing){n->ids[s->site], s->object, s->apart, s->same};
-        n->object_used[s->object <= n->code->nobjects ? s->object : 0] = 1;
-    }
-    qsort(sharings, nsharings, sizeof *sharings, compare_sharings);
-    for (size_t i = 0; i < nsharings && code == 0; i++) {
-        if (i + 1 < nsharings && compare_sharings(&sharings[i], &sharings[i + 1]) == 0) {
-            sharings[i + 1].apart += sharings[i].apart;
-            sharings[i + 1].same += sharings[i].same;
-        } else {
-            code = profile_add_sharing(n->profile, &sharings[i], n->err);
-        }
-    }
-    free(sharings);
-    return code;
-}
-
-/* --- conflicts within sets --- */
-
-static int compare_conflicts(const void *a, const void *b)
-{
-    const struct profile_conflict *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    return x->object < y->object ? -1 : x->object > y->object;
-}
-
-static int store_conflicts(struct naming *n)
-{
-    size_t nconflicts = 0;
-    struct profile_conflict *conflicts = calloc(n->code->nconflicts + 1, sizeof *conflicts);
-    int code = 0;
-    if (conflicts == NULL)
-        return error_set(n->err, -ENOMEM, "out of memory for the conflicts of lines");
-    for (size_t i = 0; i < n->code->nconflicts; i++) {
-        const struct symbols_conflict *s = &n->code->conflicts[i];
-        if (s->site >= n->code->nsites || n->ids[s->site] == 0)
-            continue;
-        conflicts[nconflicts++] = (struct profile_conflict){n->ids[s->site], s->object, s->references};
-        n->object_used[s->object <= n->code->nobjects ? s->object : 0] = 1;
-    }
-    qsort(conflicts, nconflicts, sizeof *conflicts, compare_conflicts);
-    for (size_t i = 0; i < nconflicts && code == 0; i++) {
-        if (i + 1 < nconflicts && compare_conflicts(&conflicts[i], &conflicts[i + 1]) == 0) {
-            conflicts[i + 1].references += conflicts[i].references;
-        } else {
-            code = profile_add_conflict(n->profile, &conflicts[i], n->err);
-        }
-    }
-    free(conflicts);
     return code;
 }
 
@@ -286,10 +279,6 @@ int naming_describe(struct naming *n)
 {
     int code = store_causes(n);
     if (code == 0)
-        code = store_uses(n);
-    if (code == 0)
-        code = store_sharings(n);
-    if (code == 0)
-        code = store_conflicts(n);
+        code = store_pairs(n);
     return code == 0 ? store_strides(n) : code;
 }

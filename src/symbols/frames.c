@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "symbols/naming.h"
 
 static size_t hash_frame(const struct symbols_frame *f, uint64_t caller)
 {
     uint64_t hash = f->line * UINT64_C(0x9e3779b97f4a7c15) + caller;
-    for (const char *c = f->function != NULL ? f->function : ""; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    for (const char *c = f->file != NULL ? f->file : ""; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    hash = hash_text(hash, f->function != NULL ? f->function : "");
+    hash = hash_text(hash, f->file != NULL ? f->file : "");
     return (size_t)(hash ^ hash >> 32);
 }
 

@@ -15,7 +15,7 @@ int trace_output_open(struct trace_output *out, const char *path, struct error *
 {
     struct stat st;
     int is_stdout = strcmp(path, "-") == 0;
-    *out = (struct trace_output){.fd = -1, .is_stdout = is_stdout};
+    *out = (struct trace_output){.fd = -1};
     out->path = strdup(is_stdout ? "stdout" : path);
     out->buffer = malloc(BUFFER_BYTES);
     if (out->path == NULL || out->buffer == NULL) {

@@ -10,7 +10,6 @@
 struct trace_output {
     char *path; /* owned */
     int fd;
-    int is_stdout;
     int made; /* we created the file, and may delete it */
     uint8_t *buffer;
     size_t used;

@@ -323,7 +323,7 @@ static void far_shares_inside_functions(void **state)
     far_shares_firsts(f, 1, octaves_bin(100), 10);
     for (size_t i = 0; i < 200; i++)
         assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, 0, i, 0.001), 0);
-    assert_int_equal(far_shares_hit(f, FAR_SHARES_NOBODY, FAR_SHARES_NOBODY, 200, 0.2),
+    assert_int_equal(far_shares_hit(f, FAR_SHARES_UNKNOWN, FAR_SHARES_UNKNOWN, 200, 0.2),
                      0); /* as much as all others */
     assert_int_equal(far_shares_find(f, share, &hits), 0);
     assert_true(fabs(hits - 200) < 1e-6);

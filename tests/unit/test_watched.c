@@ -649,14 +649,14 @@ static void placed_by_time(void **state)
     }
     b[2].thread = 1;
     b[2].start_refs = 7; /* known: nothing is to be done */
-    assert_int_equal(curve_weight_by_time(b, times, 3), 0);
+    assert_int_equal(curve_weight_by_time(b, times, 3, 0), 0);
     assert_true(b[0].weight == 10 && isnan(b[0].start_refs));
     b[2].start_refs = NAN;
     times[0].refs_per_ns = times[1].refs_per_ns = NAN; /* two of three: too few are left */
-    assert_int_equal(curve_weight_by_time(b, times, 3), 0);
+    assert_int_equal(curve_weight_by_time(b, times, 3, 0), 0);
     times[0].refs_per_ns = 3;
     times[1].refs_per_ns = 1;
-    assert_int_equal(curve_weight_by_time(b, times, 3), 1);
+    assert_int_equal(curve_weight_by_time(b, times, 3, 0), 1);
     near(b[1].weight, 2e9, 1);
     near(b[0].weight, 6e9, 1);
     near(b[1].start_refs, 1e9, 1);
@@ -669,7 +669,7 @@ static void placed_by_time(void **state)
     b[0].start_refs = b[1].start_refs = b[2].start_refs = NAN;
     times[0].planned_ns = 1;
     times[1].planned_ns = 3;
-    assert_int_equal(curve_weight_by_time(b, times, 3), 1);
+    assert_int_equal(curve_weight_by_time(b, times, 3, 0), 1);
     near(b[1].weight, 3e9, 1);
     near(b[0].weight, 3e9, 1);
     near(curve_unseen_share(300), 0.01, 1e-12);
@@ -690,9 +690,9 @@ static void places_without_rates(void **state)
         times[i] = (struct curve_time){1e9 * seconds[i], rates[i], 0, 0};
     }
     b[5].thread = 1;
-    assert_int_equal(curve_weight_by_time(b, times, 6), 0); /* four of six */
+    assert_int_equal(curve_weight_by_time(b, times, 6, 0), 0); /* four of six */
     times[4].refs_per_ns = 3;
-    assert_int_equal(curve_weight_by_time(b, times, 6), 1);
+    assert_int_equal(curve_weight_by_time(b, times, 6, 0), 1);
     /* Five bursts in 4 s of 5; the other thread is met once after 6 s: 12 s, at the mean of 1, 3 and 4. */
     for (int i = 0; i < 5; i++)
         near(b[i].weight, expected[i] * 1e9, 1);

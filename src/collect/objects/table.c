@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hash.h"
 #include "base/array.h"
 #include "collect/tunables.h"
 #include "symbols/demangle.h"
@@ -62,13 +63,6 @@ void object_table_free(struct object_table *t)
     free(t->mangled);
     free(t->slots);
     free(t);
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
 }
 
 static uint32_t add(struct object_table *t, const struct profile_object *object)

@@ -12,7 +12,6 @@ struct watches {
     struct profile *profile;
     unsigned per_burst, line_bytes;
     struct random_state random;
-    uint64_t open;
     struct chooser *chooser;
     struct choice *choices;
     uint64_t *positions; /* of the choices */
@@ -50,11 +49,6 @@ void watches_free(struct watches *w)
 void watches_set_per_burst(struct watches *w, unsigned per_burst)
 {
     w->per_burst = per_burst;
-}
-
-uint64_t watches_open(const struct watches *w)
-{
-    return w->open;
 }
 
 /* Lines touched after each chosen one: to compare them with all is cheaper than to sort all. */
@@ -140,7 +134,6 @@ long watches_choose(struct watches *w, const struct watch_burst *burst, const st
         int status = profile_add_watch(w->profile, &watch, err);
         if (status < 0)
             return status;
-        w->open++;
         w->requests[i] = (struct watch_request){
             .id = watch.id,
             .process = burst->process,
@@ -170,8 +163,5 @@ int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *
         .tail_lines = outcome->tail_lines,
         .pc = outcome->pc,
     };
-    int status = profile_set_outcome(w->profile, &watch, err);
-    if (status == 0)
-        w->open--;
-    return status;
+    return profile_set_outcome(w->profile, &watch, err);
 }

@@ -95,7 +95,5 @@ struct watch_outcome {
 };
 /* Stores the outcome of watch `id` (watch_request.id), once. 0, or negative with err filled. */
 int watches_outcome(struct watches *w, uint64_t id, const struct watch_outcome *outcome, struct error *err);
-/* Watches that were requested and have no outcome yet. */
-uint64_t watches_open(const struct watches *w);
 
 #endif

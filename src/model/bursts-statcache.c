@@ -23,11 +23,6 @@ struct work {
     double distance[HIST_BINS + 1], share[HIST_BINS + 1];
 };
 
-static double mean_of_bin(uint32_t bin)
-{
-    return ((double)hist_edge(bin) + (double)(hist_edge(bin + 1) - 1)) / 2;
-}
-
 int curve_bursts_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                            struct curve_point *points, size_t n, struct error *err)
 {
@@ -57,24 +52,15 @@ int curve_bursts_statcache(const struct curve_burst *bursts, size_t nbursts, uns
     for (uint32_t bin = 0; bin < known; bin++) {
         if (at_least[bin] <= at_least[bin + 1])
             continue;
-        w->distance[spectrum.n] = mean_of_bin(bin);
+        w->distance[spectrum.n] = model_bin_middle(bin);
         w->share[spectrum.n++] = at_least[bin] - at_least[bin + 1];
     }
-    double horizon = (double)hist_edge(known), beyond = at_least[known];
-    struct model_spectrum early = spectrum;
-    w->distance[early.n] = horizon;
-    w->share[early.n++] = beyond;
-
     for (size_t i = 0; i < n; i++) {
-        double lines = model_lines(&points[i], line_bytes);
-        if (total <= 0) {
+        if (total > 0)
+            model_statcache_bounds(&spectrum, at_least[known], (double)hist_edge(known),
+                                   model_lines(&points[i], line_bytes), &points[i]);
+        else
             model_set_point(&points[i], NAN);
-            continue;
-        }
-        points[i].high = model_statcache_solve(&spectrum, beyond, lines);
-        points[i].low = model_statcache_solve(&early, 0, lines);
-        double kept = lines > 1 ? exp(points[i].high * horizon * log1p(-1 / lines)) : 0;
-        points[i].miss_ratio = beyond > 0 && kept > 0.5 ? NAN : (points[i].low + points[i].high) / 2;
     }
     free(w);
     return 0;
