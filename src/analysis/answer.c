@@ -21,14 +21,16 @@ static void find_step(const struct curve_point *from, const struct curve_point *
             !is_power_of_two(to->size_bytes) || !(from->low > to->high))
             continue;
         double gain = from->miss_ratio - to->miss_ratio;
-        /* Each larger one must gain more by a tenth. */
-        if (gain < ANSWER_LEAST_GAIN || gain <= 1.1 * best)
+        /* Each larger one must gain more by a tenth. A ratio that is not known gains nothing. */
+        if (!(gain >= ANSWER_LEAST_GAIN && gain > 1.1 * best))
             continue;
         best = gain;
         /* A later start that gains as much, or nearly so, says more exactly where the gain is. */
         if (gain > 1.1 * answer->gain || (from->size_bytes == answer->from_bytes && gain > answer->gain) ||
             (to->size_bytes == answer->to_bytes && gain >= 0.95 * answer->gain)) {
             answer->gain = gain;
+            answer->gain_low = from->low - to->high;
+            answer->gain_high = from->high - to->low;
             answer->from_bytes = from->size_bytes;
             answer->to_bytes = to->size_bytes;
         }
@@ -38,9 +40,13 @@ static void find_step(const struct curve_point *from, const struct curve_point *
 void analysis_answer_find(const struct curve_point *first, const struct curve_point *points, size_t n,
                           struct analysis_answer *answer)
 {
-    *answer = (struct analysis_answer){.first_bytes = first->size_bytes, .hit_ratio = 1 - first->miss_ratio};
+    *answer = (struct analysis_answer){.first_bytes = first->size_bytes,
+                                       .hit_ratio = 1 - first->miss_ratio,
+                                       .hit_low = 1 - first->high,
+                                       .hit_high = 1 - first->low,
+                                       .most_gain = n > 0 ? first->high - points[n - 1].low : NAN};
     for (size_t i = 0; i < n; i++)
         if (points[i].size_bytes >= first->size_bytes && is_power_of_two(points[i].size_bytes))
             find_step(&points[i], points, n, answer);
-    answer->flat = n > 0 && first->high - points[n - 1].low < ANSWER_LEAST_GAIN;
+    answer->flat = answer->most_gain < ANSWER_LEAST_GAIN;
 }

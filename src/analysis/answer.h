@@ -15,10 +15,12 @@
 
 struct analysis_answer {
     double first_bytes, hit_ratio; /* of the first-level cache; NaN: not known */
+    double hit_low, hit_high; /* its interval, which may be known without it; both as hit_ratio if exact */
     /* The step with the largest gain beyond that cache, if the intervals at its ends do not overlap; else
-     * gain is 0. */
-    double from_bytes, to_bytes, gain;
-    int flat; /* nonzero: no larger cache on the curve gains ANSWER_LEAST_GAIN, within the intervals */
+     * gain is 0. Its interval: what the ends of theirs leave possible. */
+    double from_bytes, to_bytes, gain, gain_low, gain_high;
+    double most_gain; /* of any larger cache on the curve, within the intervals */
+    int flat;         /* nonzero: that is less than ANSWER_LEAST_GAIN */
 };
 
 /* `first` is the point of the first-level cache; points[n], by size, those of the curve. */

@@ -39,6 +39,28 @@ static int parse_unit(const char *text, size_t length)
     return known ? 10 * (int)(unit - units + 1) : -1;
 }
 
+/* floor(2^(half/2)), exact; half < 126. */
+static uint64_t half_power(unsigned half)
+{
+    const uint64_t root = 0xb504f333f9de6484u; /* floor(2^63.5) */
+    return half % 2 == 0 ? UINT64_C(1) << (half / 2) : root >> (63 - half / 2);
+}
+
+/*
+ * The half power of two that size_format writes as these digits with the unit of 2^shift bytes; 0: none. Half
+ * powers of two are printed rounded (1482910 is "1.41M"), and what is printed can be given back.
+ */
+static uint64_t named_half_power(const char *text, size_t digits, int shift)
+{
+    char name[SIZE_TEXT];
+    for (unsigned half = 2 * (unsigned)shift + 1; shift > 0 && half < 2 * (unsigned)shift + 20; half += 2) {
+        size_t length = strlen(size_format(half_power(half), name)) - 1; /* without the unit */
+        if (length == digits && memcmp(name, text, length) == 0)
+            return half_power(half);
+    }
+    return 0;
+}
+
 static int parse_span(const char *text, size_t length, uint64_t *bytes, struct error *err)
 {
     int shown = length > 60 ? 60 : (int)length;
@@ -67,6 +89,11 @@ static int parse_span(const char *text, size_t length, uint64_t *bytes, struct e
 
     if (too_large || whole > SIZE_MAX_BYTES >> shift)
         return error_set(err, -ERANGE, "size '%.*s' is too large; the largest is 2^60 bytes", shown, text);
+    uint64_t named = named_half_power(text, i, shift);
+    if (named > 0) {
+        *bytes = named;
+        return 0;
+    }
     unsigned __int128 part = ((unsigned __int128)fraction << shift) / fraction_scale;
     uint64_t value = (whole << shift) + (uint64_t)part;
     if (value > SIZE_MAX_BYTES)
@@ -81,13 +108,6 @@ int size_parse(const char *text, uint64_t *bytes, struct error *err)
 {
     assert(text != NULL && bytes != NULL);
     return parse_span(text, strlen(text), bytes, err);
-}
-
-/* floor(2^(half/2)), exact; half < 126. */
-static uint64_t half_power(unsigned half)
-{
-    const uint64_t root = 0xb504f333f9de6484u; /* floor(2^63.5) */
-    return half % 2 == 0 ? UINT64_C(1) << (half / 2) : root >> (63 - half / 2);
 }
 
 struct list {

@@ -14,8 +14,9 @@
 #define SIZE_LIST_MAX 10000u
 
 /*
- * "32K", "1.5M", "8MiB", "1048576": 1 .. SIZE_MAX_BYTES; fractions of a byte are dropped. Otherwise -EINVAL
- * or -ERANGE, with *bytes unchanged.
+ * "32K", "1.5M", "8MiB", "1048576": 1 .. SIZE_MAX_BYTES; fractions of a byte are dropped. A half power of two
+ * as size_format writes it ("1.41M", "724K") is that half power. Otherwise -EINVAL or -ERANGE, with *bytes
+ * unchanged.
  */
 int size_parse(const char *text, uint64_t *bytes, struct error *err);
 

@@ -228,6 +228,15 @@ int cmd_hotspots(int argc, char **argv)
         analysis_hotspots_clear(&hotspots);
         return cli_fail(&err);
     }
+    if (a.view.dso && !report_hotspots_have_file(&hotspots, a.view.dso)) {
+        error_set(&err, -ENODATA,
+                  "the profile '%s' holds no %s of the file '%s'; 'cachegram hotspots --by %s' lists %s",
+                  file, a.question.by == ANALYSIS_BY_NOTHING ? "data" : "code", a.view.dso,
+                  a.question.by == ANALYSIS_BY_NOTHING ? "object" : "module",
+                  a.question.by == ANALYSIS_BY_NOTHING ? "the data that it has" : "the files that it has");
+        analysis_hotspots_clear(&hotspots);
+        return cli_fail(&err);
+    }
     size_t all = hotspots.n;
     if (!a.limited && a.output.format == REPORT_TEXT && !a.collapsed)
         a.view.limit = DEFAULT_ROWS;

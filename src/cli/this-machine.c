@@ -57,7 +57,7 @@ int cli_answer(struct profile *p, const struct cli_machines *m, const struct ana
     if (!machine || curve->n == 0)
         return 0;
     point.size_bytes = (double)machine->level_bytes[0];
-    if (analysis_curve_compute(p, &question, &first, &ignored) != 0 || isnan(point.miss_ratio))
+    if (analysis_curve_compute(p, &question, &first, &ignored) != 0)
         return 0;
     analysis_answer_find(&point, curve->points, curve->n, answer);
     return 1;

@@ -25,16 +25,28 @@ static int same_place(const struct analysis_finding *a, const struct analysis_fi
 void report_answer_text(FILE *out, const struct analysis_answer *a)
 {
     char first[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT];
-    if (isnan(a->hit_ratio))
+    int digits = a->hit_ratio > 0.99 ? 2 : 1;
+    if (isnan(a->hit_low) || isnan(a->hit_high))
         return;
-    fprintf(out, "%.*f%% of the references hit in a cache of %s (this machine's L1)",
-            a->hit_ratio > 0.99 ? 2 : 1, 100 * a->hit_ratio, size_format((uint64_t)a->first_bytes, first));
-    if (a->gain > 0)
-        fprintf(out, "; %s instead of %s would gain %.1f percentage points",
-                size_format((uint64_t)a->to_bytes, to), size_format((uint64_t)a->from_bytes, from),
-                100 * a->gain);
-    else if (a->flat)
+    if (isnan(a->hit_ratio))
+        fprintf(out, "There are not enough samples to say more than that %.1f to %.1f%%", 100 * a->hit_low,
+                100 * a->hit_high);
+    else
+        fprintf(out, "%.*f%%", digits, 100 * a->hit_ratio);
+    if (a->hit_high > a->hit_low && !isnan(a->hit_ratio))
+        fprintf(out, " (%.*f to %.*f%%)", digits, 100 * a->hit_low, digits, 100 * a->hit_high);
+    fprintf(out, " of the references hit in a cache of %s (this machine's L1)",
+            size_format((uint64_t)a->first_bytes, first));
+    if (a->gain > 0) {
+        fprintf(out, "; %s instead of %s would gain %.1f", size_format((uint64_t)a->to_bytes, to),
+                size_format((uint64_t)a->from_bytes, from), 100 * a->gain);
+        if (a->gain_high > a->gain_low)
+            fprintf(out, " (%.1f to %.1f)", 100 * a->gain_low, 100 * a->gain_high);
+        fputs(" percentage points", out);
+    } else if (a->flat)
         fprintf(out, "; a larger cache would gain less than %.1f percentage points", 100 * ANSWER_LEAST_GAIN);
+    else if (!isnan(a->most_gain))
+        fprintf(out, "; a larger cache would gain at most %.1f percentage points", 100 * a->most_gain);
     fputs(".\n", out);
 }
 
@@ -42,10 +54,20 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
 {
     fprintf(out, "  \"answer\": {\"size_bytes\": %.0f, \"hit_ratio\": ", a->first_bytes);
     report_json_number(out, a->hit_ratio);
+    fputs(", \"hit_ratio_low\": ", out);
+    report_json_number(out, a->hit_low);
+    fputs(", \"hit_ratio_high\": ", out);
+    report_json_number(out, a->hit_high);
     if (a->gain > 0) {
         fprintf(out, ", \"from_bytes\": %.0f, \"to_bytes\": %.0f, \"gain\": ", a->from_bytes, a->to_bytes);
         report_json_number(out, a->gain);
+        fputs(", \"gain_low\": ", out);
+        report_json_number(out, a->gain_low);
+        fputs(", \"gain_high\": ", out);
+        report_json_number(out, a->gain_high);
     }
+    fputs(", \"most_gain\": ", out);
+    report_json_number(out, a->most_gain);
     fprintf(out, ", \"flat\": %s}", a->flat ? "true" : "false");
 }
 

@@ -166,6 +166,21 @@ static int compare_name(const void *a, const void *b)
     return order ? order : by_number(x->shares.misses, y->shares.misses);
 }
 
+/* Whether a row's code, or its data if it has no code, is of that file. */
+static int is_of_file(const struct analysis_hotspot *row, const char *file)
+{
+    const char *path = row->image ? row->image->path : row->object ? row->object->module : "";
+    return strcmp(path, file) == 0 || strcmp(base_name(path), file) == 0;
+}
+
+int report_hotspots_have_file(const struct analysis_hotspots *h, const char *file)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (is_of_file(&h->rows[i], file))
+            return 1;
+    return 0;
+}
+
 void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view)
 {
     static int (*const compare[])(const void *, const void *) = {[REPORT_SORT_RATIO] = compare_ratio,
@@ -175,8 +190,7 @@ void report_hotspots_select(struct analysis_hotspots *h, const struct report_hot
     size_t used = 0;
     for (size_t i = 0; i < h->n; i++) {
         const struct analysis_hotspot *row = &h->rows[i];
-        const char *path = row->image ? row->image->path : row->object ? row->object->module : "";
-        if (view->dso && strcmp(path, view->dso) != 0 && strcmp(base_name(path), view->dso) != 0)
+        if (view->dso && !is_of_file(row, view->dso))
             continue;
         if (100 * row->shares.misses_share < view->least_percent)
             continue;
@@ -354,7 +368,11 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             fprintf(out, "%10s  ", "-");
         else
             fprintf(out, "%9.3f%%  ", 100 * s->miss_ratio);
-        fprintf(out, "%6.2f%%  ", 100 * s->references_share);
+        /* Data is known of a sample of the references only, and may have missed all of a row's. */
+        if (!(s->references_share > 0) && s->misses_share > 0)
+            fprintf(out, "%7s  ", "-");
+        else
+            fprintf(out, "%6.2f%%  ", 100 * s->references_share);
         if (used)
             put_use(out, row, with_stride);
         put_row_name(out, h, row);

@@ -22,6 +22,8 @@ struct report_hotspots_view {
     const char *dso;      /* only code of that file, given with or without its folders; NULL: all */
 };
 
+/* Whether any row is of that file, given as in the view's dso. */
+int report_hotspots_have_file(const struct analysis_hotspots *h, const char *file);
 /* Sorts and shortens h->rows. */
 void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
 /* left_out: rows that report_hotspots_select removed. */

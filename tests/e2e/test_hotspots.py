@@ -208,7 +208,10 @@ def test_filters_and_order(profiles, cachegram):
     assert shares == sorted(shares, reverse=True)
     assert len(hotspots(cachegram, db, "--limit", "1")) == 1
     assert all(float(row["miss_share"]) >= 0.05 for row in hotspots(cachegram, db, "--size", "32K", "--percent-limit", "5"))
-    assert hotspots(cachegram, db, "--dso", "libnone.so") == []
+    # As with --comm: rows are left out only of what is there.
+    none = run([cachegram, "hotspots", "--dso", "libnone.so", db])
+    assert none.status == 1 and none.out == b"" and b"holds no code of the file 'libnone.so'" in none.err
+    assert hotspots(cachegram, db, "--dso", "hot_matrix", "--percent-limit", "100") == []
     assert {row["module"].rsplit("/", 1)[1] for row in hotspots(cachegram, db, "--dso", "hot_matrix")} == {"hot_matrix"}
     assert hotspots(cachegram, db, "--comm", "hot_matrix")[0]["function"] == hotspots(cachegram, db)[0]["function"]
     assert run([cachegram, "hotspots", "--comm", "other", db]).status == 1

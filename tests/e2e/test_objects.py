@@ -153,7 +153,8 @@ def test_text_and_filter(program, cachegram, tmp_path):
     assert out[4].split("%  ")[-1].split() == ["by_columns", "(hot_objects)", "matrix", "(hot_objects)"]
     rows = hotspots(cachegram, db, "--by", "object", "--dso", "hot_objects")
     assert rows and {row["object_module"] for row in rows} == {str(program)}
-    assert hotspots(cachegram, db, "--by", "object", "--dso", "libnone.so") == []
+    none = run([cachegram, "hotspots", "--by", "object", "--dso", "libnone.so", db])
+    assert none.status == 1 and b"holds no data of the file 'libnone.so'" in none.err
 
 
 # --- blocks of the heap, by the place of their allocation ---

@@ -204,6 +204,14 @@ static void sizes_are_parsed(void **state)
         {"1152921504606846976", SIZE_MAX_BYTES},
         {"0.1K", 102},
         {"1048576T", SIZE_MAX_BYTES},
+        /* Half powers of two, as they are printed; 1478492 and 741376 would be near them. */
+        {"1.41M", 1482910},
+        {"1.41MiB", 1482910},
+        {"724k", 741455},
+        {"11.3K", 11585},
+        {"1.4M", 1468006},
+        {"724.0K", 741376},
+        {"741376", 741376},
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct error err = {""};
