@@ -22,7 +22,7 @@ export function shown(text) {
     });
 }
 
-/** 32768: 32K. As the commands print sizes, which is exact: 1448 stays 1448. */
+/** 32768: 32K. Exact: 1448 stays 1448. */
 export function sizeText(bytes) {
     for (const [letter, power] of [["G", 30], ["M", 20], ["K", 10]])
         if (bytes >= 2 ** power && bytes % 2 ** power === 0)
@@ -30,22 +30,28 @@ export function sizeText(bytes) {
     return String(bytes);
 }
 
-/** Likewise for axes and tips, rounded: 1448 is 1.4K. */
+/** Likewise for axes and tips, rounded as in the commands' tables: 1448 is 1.41K. */
 export function sizeAbout(bytes) {
     for (const [letter, power] of [["G", 30], ["M", 20], ["K", 10]])
         if (bytes >= 2 ** power)
-            return Number((bytes / 2 ** power).toPrecision(bytes / 2 ** power < 100 ? 2 : 3)) + letter;
+            return (bytes / 2 ** power < 99.95 ? Number((bytes / 2 ** power).toPrecision(3)) : Math.round(bytes / 2 ** power)) + letter;
     return String(Math.round(bytes));
+}
+
+/** With so many decimals, as printf rounds: of two that are as near, the even one (toFixed takes the larger). */
+function decimals(value, digits) {
+    const exact = value.toFixed(digits + 30), even = exact.slice(0, -30).replace(/\.$/, "");
+    return /50{29}$/.test(exact) && /[02468]$/.test(even) ? even : value.toFixed(digits);
 }
 
 /** A number as the csv formats have it. */
 export function csvNumber(value) {
-    return value === null ? "" : Number.isInteger(value) ? String(value) : value.toFixed(10);
+    return value === null ? "" : Number.isInteger(value) ? String(value) : decimals(value, 10);
 }
 
 /** A dash for a number that is not known. */
 export function fixed(value, digits, unit = "") {
-    return value === null || value === undefined ? "\u2013" : value.toFixed(digits) + unit;
+    return value === null || value === undefined ? "\u2013" : decimals(value, digits) + unit;
 }
 
 export function percent(ratio, digits = 3) {

@@ -17,6 +17,13 @@ export function cacheMarks(machines) {
     return [...marks].sort((a, b) => a[0] - b[0]).map(([bytes, names]) => ({ bytes, text: `${names.join(", ")} ${sizeText(bytes)}` }));
 }
 
+/** What the dotted lines are, and which caches have none. */
+export function marksText(machines, points) {
+    const marks = cacheMarks(machines), last = points[points.length - 1].size_bytes, beyond = marks.filter(m => m.bytes > last).map(m => m.text);
+    const whose = machines.every(m => m.recorded) ? "the machine of the recording" : machines.some(m => m.recorded) ? "the machine of the recording and of the one (here) that made this page" : "the machine that made this page";
+    return !marks.length ? "" : marks.length > beyond.length ? ` Dotted: the caches of ${whose}${beyond.length ? `; ${beyond.join(" and ")} is beyond the axis` : ""}.` : ` The caches of ${whose} are beyond the axis: ${beyond.join(", ")}.`;
+}
+
 export function between(p) {
     return p.ci_low === null || p.ci_high === null || p.ci_high <= p.ci_low ? "" : ` (${percent(p.ci_low)} to ${percent(p.ci_high)})`;
 }
@@ -50,8 +57,8 @@ export function bandSeries(name, points, color, log) {
     };
 }
 
-/** Options of a chart of curves. points: of one of the curves; texts: the lines of a tip for one of them. The first series gets the marks. */
-function curveFrame(c, points, machines, series, log, texts) {
+/** Options of a chart of curves. points: of one of the curves; texts: the lines of a tip for one of them. The first series gets the marks. width: in pixels. */
+function curveFrame(c, points, machines, series, log, texts, width) {
     const low = points[0].size_bytes, high = points[points.length - 1].size_bytes;
     const marks = cacheMarks(machines).filter(m => m.bytes >= low && m.bytes <= high);
     series[0].markLine = {
@@ -59,14 +66,15 @@ function curveFrame(c, points, machines, series, log, texts) {
         data: marks.map(m => ({ xAxis: xOf(m.bytes), label: { formatter: () => m.text, color: c.text, position: "end" } })),
     };
     return {
-        textStyle: { color: c.text }, grid: { left: 60, right: 30, top: 62, bottom: 50 },
-        legend: { top: 0, left: 0, textStyle: { color: c.text }, data: series.map(s => s.name) },
+        textStyle: { color: c.text }, grid: { left: 66, right: 30, top: width < 560 ? 84 : 62, bottom: 50 }, // a legend of two or three lines
+        // Lines have no symbols, but the legend would draw one.
+        legend: { top: 0, left: 0, textStyle: { color: c.text }, data: series.map(s => s.type === "line" ? { name: s.name, itemStyle: { opacity: 0 } } : { name: s.name }) },
         xAxis: {
             type: "value", min: xOf(low), max: xOf(high), interval: 2, name: "cache size", nameLocation: "middle", nameGap: 28, nameTextStyle: { color: c.text },
             axisLabel: { color: c.text, formatter: v => sizeAbout(2 ** v) }, axisLine: { lineStyle: { color: c.dim } }, splitLine: { show: false },
         },
         yAxis: {
-            type: log ? "log" : "value", logBase: 10, min: log ? FLOOR : 0, name: "miss ratio", nameTextStyle: { color: c.text, align: "left" },
+            type: log ? "log" : "value", logBase: 10, min: log ? FLOOR : 0, name: "miss ratio", nameLocation: "middle", nameGap: 46, nameTextStyle: { color: c.text },
             axisLabel: { color: c.text, formatter: v => Number((100 * v).toPrecision(4)) + "%" }, splitLine: { lineStyle: { color: c.rule } },
         },
         series,
@@ -103,7 +111,7 @@ export function curveFigure({ id, label, caption, points, machines, series, text
     });
     const options = () => {
         const c = colors();
-        return curveFrame(c, points, machines, series(c, log.checked), log.checked, texts);
+        return curveFrame(c, points, machines, series(c, log.checked), log.checked, texts, box.clientWidth);
     };
     const draw = () => drawn ? drawn.draw() : drawn = chart(box, options);
     log.addEventListener("change", draw);
@@ -162,7 +170,7 @@ export function curveSection(data) {
     let phase = null;
     const figure = curveFigure({
         id: "curve-section", label: "Miss ratio by cache size", points, machines: data.machines,
-        caption: `Fully associative cache with lines of ${line_bytes} bytes. Dotted: sizes of real caches.`,
+        caption: `Fully associative cache with lines of ${line_bytes} bytes.${marksText(data.machines, points)}`,
         series: (c, log) => runSeries(data, c, log, phase), texts: i => pointLines(data, i),
         // Where LRU is not known, the other curve has a place for the tip.
         seriesAt: i => points[i].miss_ratio !== null || !random ? 0 : 1,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `cachegram diff --format html`: two profiles, before and after.
 import { baseName, csvNumber, el, fixed, missing, percent, shown, sizeAbout, sizeText, warnings } from "./base.js";
-import { bandSeries, between, curveFigure, lineSeries, valuesTable } from "./curve.js";
+import { bandSeries, between, curveFigure, lineSeries, marksText, valuesTable } from "./curve.js";
 import { table } from "./found.js";
 
-const signed = value => value === null ? fixed(value) : (value >= 0 ? "+" : "\u2212") + Math.abs(value).toFixed(3);
+const signed = value => value === null ? fixed(value) : (value >= 0 ? "+" : "\u2212") + fixed(Math.abs(value), 3);
 const verdict = c => !c.significant ? "not significant" : c.delta_low > 0 ? "more misses" : "fewer misses";
 const range = c => c.delta_low === null || c.delta_high === null ? "" : `${signed(c.delta_low)} to ${signed(c.delta_high)}`;
 
@@ -38,7 +38,7 @@ function curvesSection(diff) {
     const notes = runs.flatMap((run, i) => run.notes.map(n => el("p", { class: "dim" }, `Note (${i ? "after" : "before"}): `, shown(n), ".")));
     return curveFigure({
         label: "Miss ratio by cache size, before and after", points, machines: runs[1].machines,
-        caption: `LRU, fully associative, lines of ${changes.line_bytes} bytes. A change is significant if its 95% interval does not contain 0. Dotted: sizes of real caches.`,
+        caption: `LRU, fully associative, lines of ${changes.line_bytes} bytes. A change is significant if its 95% interval does not contain 0.${marksText(runs[1].machines, points)}`,
         series: (c, log) => bothSeries(runs, c, log), texts: i => pointTexts(diff, i),
         seriesAt: i => points[i].miss_ratio === null ? 1 : 0,
         rest: [...notes, valuesTable("diff", columns, changes.points, p => p.significant ? "hot" : null)],

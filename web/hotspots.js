@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which code misses on which data, for the size chosen with the slider.
 import { baseName, el, missing, percent, shown, sizeText } from "./base.js";
-import { chart, colors, scale, tip, tipLines } from "./charts.js";
+import { chart, colors, legend, scale, tip, tipLines } from "./charts.js";
 
 const titles = { "function": "function", "line": "line", "object": "data object", "function,object": "function and data object" };
 
@@ -18,6 +18,9 @@ function rowName(by, row) {
         parts.push(shown(row.object ?? "[unknown]"));
     return parts.join(" \u00b7 ");
 }
+
+/** Data is known of a sample of the references only, and may have missed all of a row's. */
+const refsText = row => row.refs_share === 0 && row.miss_share > 0 ? percent(null) : percent(row.refs_share, 2);
 
 /** A table with rows that have names, from rows of numbers. Rows of a phase have the calls of the same row of the run. */
 function named(table, run, names) {
@@ -40,9 +43,11 @@ function callList(tree, calls) {
     return root;
 }
 
+const highest = table => Math.max(...table.rows.map(r => r.miss_ratio ?? 0), 1e-12);
+
 /** Functions, and in each the objects it misses on, by share of the misses. */
 function tree(table, by, c) {
-    const most = Math.max(...table.rows.map(r => r.miss_ratio ?? 0), 1e-12), functions = new Map();
+    const most = highest(table), functions = new Map();
     for (const row of table.rows) {
         if (!(row.miss_share > 0))
             continue;
@@ -55,8 +60,10 @@ function tree(table, by, c) {
         group.children.push(leaf);
     }
     const groups = [...functions.values()];
-    for (const g of groups)
+    for (const g of groups) {
         g.upperLabel = { color: c.text };
+        g.itemStyle = g.children[0].itemStyle; // where there is no room for its children
+    }
     return by === "function,object" ? groups : groups.flatMap(g => g.children);
 }
 
@@ -70,7 +77,7 @@ function treemapOptions(table, by) {
                     return "";
                 const lines = [data.row ? rowName(by, data.row) : name, `${percent(value, 2)} of the misses`];
                 if (data.row)
-                    lines.push(`miss ratio ${percent(data.row.miss_ratio)}`, `${percent(data.row.refs_share, 2)} of the references`);
+                    lines.push(`miss ratio ${percent(data.row.miss_ratio)}`, `${refsText(data.row)} of the references`);
                 return tipLines(...lines);
             },
         },
@@ -98,6 +105,7 @@ export function hotspotsSection(data) {
     const ratio = el("p", { class: "dim", id: "hotspots-total", "aria-live": "polite" });
     const body = el("tbody", {}), more = el("p", { class: "dim" });
     const box = el("div", { class: "chart treemap", id: "treemap", role: "img", "aria-label": "The shares of the misses as areas; they are in the table below, too." });
+    const colours = el("div", {});
     const note = el("p", { class: "dim", id: "hotspots-phase", "aria-live": "polite" });
     let phase = null, ofPhase = null;
     // The run's, if none of the phase is there.
@@ -135,7 +143,7 @@ export function hotspotsSection(data) {
             el("td", { class: "number bar", "data-column": "miss_share", style: `--part: ${(100 * row.miss_share).toFixed(2)}%` }, percent(row.miss_share, 2)),
             el("td", { class: "number dim" }, row.enough_samples === false ? "few samples" : row.miss_share_low === null || table.mode === "full" ? "" : `${percent(row.miss_share_low, 2)} to ${percent(row.miss_share_high, 2)}`),
             el("td", { class: "number", "data-column": "miss_ratio" }, percent(row.miss_ratio)),
-            el("td", { class: "number", "data-column": "refs_share" }, percent(row.refs_share, 2)),
+            el("td", { class: "number", "data-column": "refs_share" }, refsText(row)),
             el("td", { class: "name" }, row.tree ? el("button", { type: "button", "aria-expanded": String(isOpen), onclick: e => toggle(e.currentTarget, row) }, name) : name));
         return isOpen ? [line, callsLine(row)] : [line];
     }
@@ -147,8 +155,8 @@ export function hotspotsSection(data) {
         rows.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (ascending ? 1 : -1));
         body.replaceChildren(...rows.flatMap(({ row, name }) => lines(row, name, table)));
         const { least_row, least_call, most_calls, most_depth } = data.names, command = `cachegram hotspots --call-graph --by ${by.value} --size ${sizeText(data.sizes[size.value])}`;
-        callsNote.textContent = !table.rows.some(row => row.tree) ? "" : `Names with \u25b8 open: by which calls the code was reached when it missed, innermost first, and their shares of its misses${by.value.includes("object") ? " on any data" : ""}, in the whole run. `
-            + `Left out are rows with less than ${percent(least_row, 0)} of the misses, calls with less than ${percent(least_call, 0)} of a row's (more if there are over ${most_calls} of them), and what is further than ${most_depth} calls away: ${command} --format json`;
+        callsNote.textContent = !table.rows.some(row => row.tree) ? "" : `Click a name with \u25b8 for the calls that led to its code when it missed, innermost first, with their shares of its misses${by.value.includes("object") ? " on any data" : ""} in the whole run. `
+            + `Not on this page: calls of rows with less than ${percent(least_row, 0)} of the misses, calls with less than ${percent(least_call, 0)} of a row's misses (or more, where over ${most_calls} are left), and those more than ${most_depth} levels up. All: ${command} --format json`;
         for (const th of heads) {
             th.removeAttribute("aria-sort");
             if (th.dataset.key === sort)
@@ -162,6 +170,7 @@ export function hotspotsSection(data) {
         sizeShown.textContent = sizeText(bytes);
         size.setAttribute("aria-valuetext", sizeText(bytes));
         ratio.textContent = `Miss ratio${ofPhase ? ` of phase ${phase}` : ""} in an LRU cache of ${sizeText(bytes)}: ${percent(table.miss_ratio)}${table.mode === "full" ? "" : ", of the references whose code is known"}.`;
+        colours.replaceChildren(legend("miss ratio", "0%", percent(highest(table), 1)));
         fill();
         drawn?.draw();
     }
@@ -193,7 +202,7 @@ export function hotspotsSection(data) {
     const element = el("section", { id: "hotspots", "aria-label": "Hotspots" }, el("h2", {}, "Hotspots: where the misses are"),
         el("div", { class: "tools" }, el("label", {}, "cache size", size, sizeShown)),
         note, ratio,
-        el("figure", {}, box, el("figcaption", {}, `Area: share of the misses by ${titles[treeKind.by]}. Colour: miss ratio, from dark (none) to bright (the highest here).`)),
+        el("figure", {}, box, el("figcaption", {}, colours, `Area: share of the misses by ${titles[treeKind.by]}. A click on an area shows the rows of that name only.`)),
         el("div", { class: "tools" }, el("label", {}, "by", by), el("label", {}, "only names with", filter)), callsNote,
         el("div", { class: "scroll rows", tabindex: "0", role: "group", "aria-label": "Table of hotspots" }, el("table", { id: "hotspots-table" }, el("thead", {}, el("tr", {}, ...heads)), body)), more);
     return {

@@ -13,6 +13,10 @@ import { resizeAll, redrawAll } from "./charts.js";
 
 function head(data) {
     const out = [el("h1", {}, "cachegram: ", el("code", {}, shown(data.summary.command || "(unknown)")))];
+    const fact = key => data.facts.find(f => f.key === key)?.text, machine = data.machines.find(m => m.recorded);
+    const run = [["recorded", fact("started")], ["on", [machine?.name, machine?.cpu].filter(t => t).join(", ")], ["mode", fact("mode")]].filter(([, text]) => text);
+    if (run.length)
+        out.push(el("p", { class: "dim", id: "run" }, run.map(([key, text]) => `${key} ${shown(text)}`).join("; ")));
     for (const line of data.findings)
         out.push(el("p", { class: "finding" }, shown(line)));
     out.push(...warnings("Warning", data.summary.warning));

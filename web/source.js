@@ -25,7 +25,7 @@ function partTable(part, file) {
             el("th", { scope: "row" }, String(n)),
             el("td", {}, el("code", {}, text === undefined ? "" : shown(untab(text))))));
     }
-    return el("div", { class: "scroll" }, el("table", { class: "source" },
+    return el("div", { class: "scroll" }, el("table", { class: file ? "source" : "source numbers" },
         el("thead", {}, el("tr", {}, ...["misses", "miss ratio", "line"].map(t => el("th", { scope: "col", class: "number" }, t)), el("th", { scope: "col" }))),
         el("tbody", {}, ...rows)));
 }
@@ -42,9 +42,10 @@ export function sourceSection(data) {
             const out = [el("h3", {}, name)];
             if (file?.changed)
                 out.push(el("p", { class: "warning" }, "This source was changed after the recording."));
+            const located = part.lines.some(l => l.line > 0);
             if (!file)
-                out.push(el("p", { class: "dim" }, "The source was not found."));
-            return part.lines.some(l => l.line > 0) ? [...out, partTable(part, file)] : out;
+                out.push(el("p", { class: "dim" }, located ? "The source was not found." : "No line numbers: this code has no debug information (gcc -g)."));
+            return located ? [...out, partTable(part, file)] : out;
         }));
     };
     document.addEventListener("size", e => fill(e.detail));

@@ -154,10 +154,29 @@ static int compare_sizes(const void *a, const void *b)
     return (x->size_bytes > y->size_bytes) - (x->size_bytes < y->size_bytes);
 }
 
-static const struct curve_point *find_size(const struct curve_point *points, size_t n, double size_bytes)
+struct curve_point *analysis_curve_find(struct curve_point *points, size_t n, double size_bytes)
 {
     const struct curve_point key = {.size_bytes = size_bytes};
     return bsearch(&key, points, n, sizeof *points, compare_sizes);
+}
+
+struct curve_point *analysis_curve_with_grid(const struct curve_point *points, size_t n, size_t *all_n)
+{
+    struct curve_point *all = calloc(n + GRID_POINTS, sizeof *all);
+    if (!all)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        all[i].size_bytes = points[i].size_bytes;
+    qsort(all, n, sizeof *all, compare_sizes);
+    *all_n = n;
+    for (int half = 0; half < GRID_POINTS; half++) {
+        /* in whole bytes, as sizes of a range are (base/sizes) */
+        double size = floor(GRID_FIRST_BYTES * exp2(half / 2.));
+        if (!analysis_curve_find(all, n, size))
+            all[(*all_n)++].size_bytes = size;
+    }
+    qsort(all, *all_n, sizeof *all, compare_sizes);
+    return all;
 }
 
 /* Estimates the curve at the sizes of a standard grid, too, so that a size has the same answer whichever
@@ -167,19 +186,11 @@ static int compute_bursts(struct profile *p, const struct analysis_question *que
 {
     if (question->ways) /* of set-associative caches, the curve may rise */
         return analysis_curve_bursts(p, question, curve, err);
-    struct curve_point *requested = curve->points, *all = calloc(curve->n + GRID_POINTS, sizeof *all);
-    size_t nrequested = curve->n, n = nrequested;
+    size_t nrequested = curve->n, n = 0;
+    struct curve_point *requested = curve->points;
+    struct curve_point *all = analysis_curve_with_grid(requested, nrequested, &n);
     if (!all)
         return error_set(err, -ENOMEM, "out of memory computing the curve");
-    memcpy(all, requested, nrequested * sizeof *all);
-    qsort(all, nrequested, sizeof *all, compare_sizes);
-    for (int half = 0; half < GRID_POINTS; half++) {
-        /* in whole bytes, as sizes of a range are (base/sizes) */
-        double size = floor(GRID_FIRST_BYTES * exp2(half / 2.));
-        if (!find_size(all, nrequested, size))
-            all[n++].size_bytes = size;
-    }
-    qsort(all, n, sizeof *all, compare_sizes);
     curve->points = all;
     curve->n = n;
     int code = analysis_curve_bursts(p, question, curve, err);
@@ -188,7 +199,7 @@ static int compute_bursts(struct profile *p, const struct analysis_question *que
     if (code == 0 && curve_make_monotone(all, n) < 0)
         code = error_set(err, -ENOMEM, "out of memory computing the curve");
     for (size_t i = 0; code == 0 && i < nrequested; i++)
-        requested[i] = *find_size(all, n, requested[i].size_bytes);
+        requested[i] = *analysis_curve_find(all, n, requested[i].size_bytes);
     free(all);
     return code;
 }

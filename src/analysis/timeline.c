@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "analysis/burst-weights.h"
+#include "analysis/curve.h"
 #include "analysis/windows.h"
 #include "model/shrink.h"
 
@@ -162,6 +163,22 @@ static int take_sampled(struct work *w, size_t phases, struct error *err)
     return code < 0 ? error_set(err, code, "out of memory computing the timeline") : 0;
 }
 
+/* Miss ratios of each row fall with the size, as those of the run's curve do. */
+static int make_rows_monotone(double *rows, size_t n, size_t nsizes, struct error *err)
+{
+    struct curve_point *points = calloc(nsizes + 1, sizeof *points);
+    int code = points ? 0 : -ENOMEM;
+    for (size_t i = 0; i < n && code == 0; i++) {
+        for (size_t k = 0; k < nsizes; k++)
+            points[k] = (struct curve_point){.miss_ratio = rows[i * nsizes + k], .low = NAN, .high = NAN};
+        code = curve_make_monotone(points, nsizes);
+        for (size_t k = 0; k < nsizes; k++)
+            rows[i * nsizes + k] = points[k].miss_ratio;
+    }
+    free(points);
+    return code < 0 ? error_set(err, code, "out of memory computing the timeline") : 0;
+}
+
 /* Sums over the windows of each phase. */
 static int sum_phases(struct work *w, size_t phases, struct error *err)
 {
@@ -243,8 +260,9 @@ static int prepare(struct work *w, const struct curve_point *points, size_t n, s
     return 0;
 }
 
-int analysis_timeline_compute(struct profile *p, const struct curve_point *points, size_t n,
-                              struct analysis_timeline *timeline, struct error *err)
+/* Of increasing sizes. */
+static int compute(struct profile *p, const struct curve_point *points, size_t n,
+                   struct analysis_timeline *timeline, struct error *err)
 {
     struct work w = {.p = p, .t = timeline};
     size_t phases = 1; /* numbers 0 .. phases - 1 */
@@ -261,8 +279,14 @@ int analysis_timeline_compute(struct profile *p, const struct curve_point *point
         code = take_sampled(&w, phases, err);
     if (code == 0)
         code = take_all_exact(&w, err);
+    /* Each size has an error of its own; and a size that is not known in some windows is a mean of the
+     * others. */
+    if (code == 0)
+        code = make_rows_monotone(timeline->miss_ratio, timeline->n, n, err);
     if (code == 0)
         code = sum_phases(&w, phases, err);
+    if (code == 0)
+        code = make_rows_monotone(timeline->of_phase, timeline->nphases, n, err);
     if (code == 0) {
         timeline->by_thread = w.windows.by_thread;
         w.windows.by_thread = NULL;
@@ -271,6 +295,39 @@ int analysis_timeline_compute(struct profile *p, const struct curve_point *point
     work_clear(&w);
     if (code != 0)
         analysis_timeline_clear(timeline);
+    return code;
+}
+
+/* Keeps from each row of nall values those at the places index[n], in their order. */
+static void keep_columns(double *rows, size_t nrows, size_t nall, const size_t *index, size_t n, double *row)
+{
+    for (size_t i = 0; i < nrows; i++) {
+        memcpy(row, rows + i * nall, nall * sizeof *row);
+        for (size_t k = 0; k < n; k++)
+            rows[i * n + k] = row[index[k]];
+    }
+}
+
+int analysis_timeline_compute(struct profile *p, const struct curve_point *points, size_t n,
+                              struct analysis_timeline *timeline, struct error *err)
+{
+    size_t nall = 0;
+    struct curve_point *all = analysis_curve_with_grid(points, n, &nall);
+    size_t *index = calloc(n + 1, sizeof *index);
+    double *row = calloc(nall + 1, sizeof *row);
+    int code = all && index && row ? compute(p, all, nall, timeline, err)
+                                   : error_set(err, -ENOMEM, "out of memory computing the timeline");
+    if (code == 0) {
+        for (size_t k = 0; k < n; k++)
+            index[k] = (size_t)(analysis_curve_find(all, nall, points[k].size_bytes) - all);
+        keep_columns(timeline->miss_ratio, timeline->n, nall, index, n, row);
+        keep_columns(timeline->of_phase, timeline->nphases, nall, index, n, row);
+        keep_columns(timeline->sizes, 1, nall, index, n, row);
+        timeline->nsizes = n;
+    }
+    free(all);
+    free(index);
+    free(row);
     return code;
 }
 

@@ -108,7 +108,9 @@ def expected_rows(profile, size, by, *more):
     def percent(text, digits):
         return "–" if text == "" else f"{100 * float(text):.{digits}f}%"
     rows = csv_of("hotspots", profile, "--size", size, "--by", by, "--limit", "50", *more)
-    return sorted((percent(r["miss_share"], 2), percent(r["miss_ratio"], 3), percent(r["refs_share"], 2),
+    def refs(r):  # 0 with misses: the sample of the references missed all of this row's
+        return "–" if r["refs_share"] == "0" and float(r["miss_share"]) > 0 else percent(r["refs_share"], 2)
+    return sorted((percent(r["miss_share"], 2), percent(r["miss_ratio"], 3), refs(r),
                    " · ".join(r[k] for k in by.split(","))) for r in rows)
 
 
@@ -124,6 +126,29 @@ def test_slider_by_keyboard(opened, profile):
     assert texts(opened, "#source p")[0] != before
     opened.evaluate("document.getElementById('by').value = 'function'; document.getElementById('by').dispatchEvent(new Event('change'))")
     assert sorted(shown_rows(opened)) == expected_rows(profile, "4M", "function")
+
+
+def test_numbers_round_as_in_the_terminal(chromium, tmp_path):
+    """Each of 160 functions has as many references: 0.625%, as near to 0.62 as to 0.63."""
+    db = tmp_path / "p.db"
+    many_sites(db, 160)
+    chromium.open(page(db, "--sizes", "64M"))
+    chromium.evaluate("document.getElementById('by').value = 'function'; document.getElementById('by').dispatchEvent(new Event('change'))")
+    rows = shown_rows(chromium)
+    assert sorted(rows) == expected_rows(db, "64M", "function") and {row[2] for row in rows} == {"0.62%"}
+    assert "0.62%" in command("hotspots", db, "--size", "64M").stdout
+
+
+def test_words_about_colours_and_caches(opened, profile):
+    """What stands beside the colours is the highest value; which caches are not on the axis is said."""
+    grid = opened.evaluate("JSON.parse(document.getElementById('data').textContent).timeline.grid")
+    most = max(v for column in grid["columns"] for v in column["miss_ratio"] if v is not None)
+    assert texts(opened, "#time .legend") == [f"miss ratio0%{100 * most:.1f}%"]
+    assert len(texts(opened, "#hotspots .legend")) == 1
+    caches = sorted({int(size) for size in sqlite3.connect(profile).execute("select value from run where key = 'caches'").fetchone()[0].split(",")})
+    said = texts(opened, "#curve-section figcaption")[0]
+    assert "the caches of the machine of the recording" in said
+    assert [f"L{i + 1} " in said for i in range(len(caches))] == [size > 64 << 20 for size in caches]
 
 
 def test_causes(opened, profile):
@@ -150,6 +175,9 @@ def phased(cachegram, tmp_path_factory):
     return folder / "phases.db"
 
 
+RIBBON = 11  # within the ribbon, above the numbers in it
+
+
 def colors_of(b, y):
     """The different colours of a row of the canvas, from left to right."""
     return b.evaluate(f"""(() => {{
@@ -174,7 +202,7 @@ def veiled(b):
         const columns = JSON.parse(document.getElementById('data').textContent).timeline.grid.columns;
         const veils = [...document.querySelectorAll('#heatmap .veil')].map(v => v.getBoundingClientRect());
         const chosen = Number(document.querySelector('#phases button[aria-pressed=true]')?.dataset.phase);
-        const middle = i => box.x + 60 + (box.width - 80) * (i + 0.5) / columns.length;
+        const middle = i => box.x + 66 + (box.width - 86) * (i + 0.5) / columns.length;
         const all = columns.map((column, i) => i);
         return [all.filter(i => veils.some(v => v.left <= middle(i) && middle(i) < v.right)), all.filter(i => !(columns[i].phase === chosen))];
     })()""")
@@ -215,7 +243,7 @@ def test_over_time(phased, chromium):
         assert texts(chromium, selector) == [f"{100 * float(row['miss_ratio']):.3f}%"]
     # The ribbon has all phases that last, and the map more than one colour.
     chromium.evaluate("document.getElementById('heatmap').scrollIntoView()")
-    ribbon = colors_of(chromium, 19)
+    ribbon = colors_of(chromium, RIBBON)
     assert 4 <= len(set(ribbon)) <= 20 and len(set(colors_of(chromium, 250))) >= 4
     # The tooltip shows the values under the pointer.
     x, y = chromium.evaluate("(r => [r.x, r.y])(document.getElementById('heatmap').getBoundingClientRect())")
@@ -225,7 +253,7 @@ def test_over_time(phased, chromium):
     chromium.mouse(x + 300, y + 19, "mouseMoved", "mousePressed", "mouseReleased")
     pressed = texts(chromium, "#phases button[aria-pressed=true]")
     assert len(pressed) == 1 and f"LRU, {pressed[0]}" in texts(chromium, "#curve svg text")
-    assert len(set(colors_of(chromium, 19))) >= 4
+    assert len(set(colors_of(chromium, RIBBON))) >= 4
     chromium.evaluate("document.querySelector('#phases button[aria-pressed=true]').focus()")
     chromium.key("Enter")
     chromium.evaluate("document.querySelector('#phases button[aria-pressed=true]')?.click()")
@@ -235,7 +263,7 @@ def test_over_time(phased, chromium):
     right, bar = box[0] + box[2] - 20, box[1] + box[3] - 21
     chromium.mouse(right, bar, "mouseMoved", "mousePressed")
     chromium.drag(right, bar, box[0] + box[2] / 2, bar)
-    assert len(colors_of(chromium, 19)) < len(ribbon)
+    assert len(colors_of(chromium, RIBBON)) < len(ribbon)
     assert chromium.complaints() == []
 
 
@@ -259,13 +287,13 @@ def test_heatmap_by_keyboard(phased, chromium):
     assert texts(chromium, "#phases button[aria-pressed=true]") == [words[1]]
     chromium.key("Enter")
     assert texts(chromium, "#phases button[aria-pressed=true]") == []
-    whole = colors_of(chromium, 19)
+    whole = colors_of(chromium, RIBBON)
     for _ in range(4):
         chromium.key("+")
-    assert len(colors_of(chromium, 19)) < len(whole)
+    assert len(colors_of(chromium, RIBBON)) < len(whole)
     for _ in range(5):
         chromium.key("-")
-    assert colors_of(chromium, 19) == whole and chromium.complaints() == []
+    assert colors_of(chromium, RIBBON) == whole and chromium.complaints() == []
 
 
 @pytest.fixture(scope="module")
@@ -573,7 +601,7 @@ def test_large_profile(chromium, tmp_path, record_property):
             assert [text.split("%")[0] for text in texts(chromium, "#hotspots-table .calls .number")] == ["28.0"] * 12
             click(chromium, "#hotspots-table button[aria-expanded]")
         grid = chromium.evaluate("JSON.parse(document.getElementById('data').textContent).timeline.grid.columns.length")
-        assert grid == 300 and len(set(colors_of(chromium, 19))) >= 4
+        assert grid == 300 and len(set(colors_of(chromium, RIBBON))) >= 4
     # 83 times as many functions, 17 times as many windows: the same page.
     assert abs(drawn[1] - drawn[0]) <= 0.1 * drawn[0], drawn
     assert "4950 more" in "".join(texts(chromium, "#hotspots p"))

@@ -63,6 +63,20 @@ def full(cachegram, built, tmp_path_factory):
     return db
 
 
+def test_miss_ratios_fall_with_the_size(cachegram, built, tmp_path):
+    """In every window and phase, although each size has an error of its own; whichever sizes are asked for together."""
+    db = tmp_path / "p.db"
+    result = run([cachegram, "record", "-o", db, "--allowance", "100ms", "--", built / "phases", 20])
+    assert result.status == 0, result.err
+    for command, key in (("timeline", "window"), ("phases", "phase")):
+        rows = table(cachegram, command, db, "--sizes", "1K..64M")
+        for number, group in itertools.groupby(rows, lambda row: row[key]):
+            ratios = [float(row["miss_ratio"]) for row in group if row["miss_ratio"]]
+            assert all(a >= b - 1e-9 for a, b in itertools.pairwise(ratios)), (command, number, ratios)
+        alone = {(row[key], row["miss_ratio"]) for row in table(cachegram, command, db, "--sizes", "256K")}
+        assert alone and alone == {(row[key], row["miss_ratio"]) for row in rows if row["size_bytes"] == "262144"}
+
+
 def test_exact_windows(cachegram, full):
     with sqlite3.connect(f"file:{full}?mode=ro", uri=True) as db:
         refs, cold, kinds = db.execute("select sum(refs), sum(cold), group_concat(distinct kind) from time_window").fetchone()
