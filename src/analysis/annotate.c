@@ -15,7 +15,7 @@
 
 #include "base/array.h"
 
-/* Without a question: functions with at least that share of the misses, and how many. */
+/* If no function or file is named: functions with at least that share of the misses, and how many of them. */
 #define LEAST_SHARE 0.05
 #define MOST_FUNCTIONS 5u
 

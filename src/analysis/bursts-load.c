@@ -146,11 +146,12 @@ static double weight_rate(const struct profile_burst *b)
 }
 
 /*
- * String hits were counted in the time of the stretch. A string instruction leaves little time for other
- * references, so that there are many hits for each of them; at another rate, there would be as many hits for
- * each as time does not suffice for. (One burst of brotli had more than the whole run.)
+ * Hits within string instructions are stored by step of the counting stretch. Where such an instruction took
+ * most of the stretch, there were few steps, with many hits each. If the burst is weighted by a higher rate,
+ * so many hits for each of more steps would take more time than there is. So their number by time is kept.
+ * (One burst of brotli had more hits than the whole run.)
  */
-static void keep_hits_in_time(struct profile_burst *b, double measured_per_ns)
+static void scale_string_hits(struct profile_burst *b, double measured_per_ns)
 {
     if (isnan(b->start_refs) && measured_per_ns > 0 && weight_rate(b) > 0)
         b->string_hits *= measured_per_ns / weight_rate(b);
@@ -167,7 +168,7 @@ static int find_rates(struct loaded *l, struct error *err)
     if (code == 0)
         code = smooth_rates(l, err);
     for (size_t i = 0; code == 0 && i < l->nlist; i++)
-        keep_hits_in_time(&l->list[i], measured[i]);
+        scale_string_hits(&l->list[i], measured[i]);
     free(measured);
     return code;
 }

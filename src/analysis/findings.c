@@ -12,7 +12,7 @@
 
 /* As large as first-level caches, and private second-level ones. */
 static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
-/* A part of the misses that is worth a sentence, at the lower end of its interval; a miss ratio that is. */
+/* Least part of the misses, at the lower end of its interval, and least miss ratio that are reported. */
 #define LEAST_SHARE 0.25
 #define LEAST_RATIO 0.001
 /* Part of the function's misses that one line, or one data object, must have to be named. */
@@ -21,7 +21,8 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define WELL_USED 0.5
 /* Fewest samples for the share of cold misses. */
 #define LEAST_SAMPLES 8
-/* Sizes at which the misses may be gone: each is so many times as large as the one before. */
+/* Larger caches, each so many times as large as the one before, are tried until less than LEFT of the misses
+ * remain. */
 #define NEXT_SIZE 4
 #define LARGEST_SIZE (256u << 20)
 #define LEFT 0.1
@@ -54,7 +55,7 @@ static int find_function(const struct analysis_hotspots *h, struct analysis_find
     return 1;
 }
 
-/* Libraries whose functions everybody calls: which function of the program does so is of more interest. */
+/* Functions of these libraries are called from everywhere: the calling function of the program says more. */
 static int is_common_library(const struct profile_image *image)
 {
     static const char *const names[] = {"libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "ld-linux"};

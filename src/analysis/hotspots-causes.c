@@ -7,7 +7,7 @@
  * so an object has as many cold misses as it has touches after which its line is never touched again, and
  * these are seen: watched lines that nothing touched until the end. So the cold part of an object's first
  * touches that miss is estimated by the part of its watched lines that missed which were never touched again.
- * With few of these, it is drawn towards the part of all objects: as if PRIOR more had been watched. A row
+ * With few of these, it is shrunk towards the part of all objects: as if PRIOR more had been watched. A row
  * that touches several objects has the mean of their parts, by its first touches.
  *
  * Evictions are those that the profile has (table `cause`) at distances that miss.

@@ -8,7 +8,7 @@
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
 
-/* Part of the references that is worth a sentence: each may wait for the line some 50 to 100 ns, which a
+/* Least part of the references that is reported: each may wait for the line some 50 to 100 ns, which a
  * hundred others take without it. */
 #define LEAST_SHARED 0.005
 /* Likewise; each waits a few nanoseconds for the next cache. */

@@ -10,7 +10,7 @@
  *
  * (1) The bursts. Each touch of a group is either a reuse, whose distance is known, or a first touch, whose
  * distance is censored at d. Kaplan and Meier's estimate gives the hazard h(b) of the distances in bin b, by
- * group. Groups with few touches are pulled towards the hazard of all touches, as if PRIOR more touches with
+ * group. Groups with few touches are shrunk towards the hazard of all touches, as if PRIOR more touches with
  * that hazard had been seen. A first touch at depth d is expected to miss with the probability prod (1 -
  * h(b)) over the bins from d to L. This takes into account that most first touches at the beginning of a
  * burst are of lines that were in use, and those in the middle of it are not. Beyond the largest d of any

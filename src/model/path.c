@@ -6,7 +6,7 @@
  * the number of other lines touched in that time.
  *
  * Method (docs/methods.md, section 6). At the burst's end the line's depth is known: p lines were touched
- * after it, in a references. By how much it grew in what was recorded after the burst may have been counted
+ * after it, in a references. Its growth in what was recorded after the burst may have been counted
  * (tail_lines); without that, programs that sweep through more and more data came out with half of their
  * working set, since the pooled F mixes all of its sizes. From there on the depth grows as in StatStack: a
  * reference at which the line is r references old adds a line if its own line was not touched since, which

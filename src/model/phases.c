@@ -24,9 +24,9 @@
  * chains of windows have many samples and several bursts. Windows with all of their code stay as they are.
  *
  * Afterwards, phases that are closer to each other than THRESHOLD are merged, since the first windows of a
- * phase say little about its mean; each window is assigned to the nearest phase; phases shorter than
- * LEAST_SHARE of the run are given up; and a single window between two phases that is a mixture of them
- * becomes part of the one that makes up most of it.
+ * phase say little about its mean; each window is assigned to the nearest phase; the windows of phases
+ * shorter than LEAST_SHARE of the run are assigned to others; and a single window between two phases that is
+ * a mixture of them becomes part of the one that makes up most of it.
  *
  * Example: places A and B. Windows (1, 0), (1, 0), (0.4, 0.6), (0, 1): the first two are phase 1, the last is
  * phase 2 at a distance of 2. The third is 1.2 from phase 1 and 0.8 from phase 2, but no distance from a
@@ -44,7 +44,7 @@
 /* Distances range from 0 to 2 for code, to 12 for data. Half of the code, or a miss ratio that differs by 6
  * points at eight of the twelve sizes, makes another phase. */
 #define THRESHOLD 0.5
-/* More phases than anybody looks at; further windows join the nearest one. */
+/* Most phases; further windows join the nearest one. */
 #define MOST_PHASES 256u
 /* Least part of the run that is a phase of its own. */
 #define LEAST_SHARE 0.005
@@ -163,7 +163,7 @@ static int is_used(const struct phases_window *w)
     return w->phase != 0;
 }
 
-/* Makes shares of the counts. Windows without any code are left out of everything. */
+/* Makes shares of the counts. Windows without any code are ignored. */
 static void normalise(struct phases_window *w)
 {
     double sum = 0;

@@ -20,9 +20,9 @@
  * A part of the run that was recorded completely adds to M_g, M and R_g, and not to their variances; then the
  * residuals of the bursts do not add up to 0, and their variance is taken around their mean.
  *
- * References of one burst are alike, and bursts are not: this counts bursts, so it is not fooled. The errors
- * of `far` and s_g are common to all bursts; q moves by U (s_g - q) / M for a unit of the one, and by far U /
- * M for a unit of the other.
+ * References of one burst are correlated. What is counted is bursts, so that the variance is not
+ * underestimated. The errors of `far` and s_g are common to all bursts; q moves by U (s_g - q) / M for a unit
+ * of the one, and by far U / M for a unit of the other.
  *
  * Example: two bursts of equal weight, 10 misses each, of which the group has 4 and 6. q = 10/20; residuals
  * -1 and 1; var = 2 * 2 / 400 = 0.01, so the standard error is 10 percentage points.

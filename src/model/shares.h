@@ -28,8 +28,9 @@ void shares_burst(struct shares *s, double weight);
 /* Instead: what was added is no sample, but a part of the run that was recorded completely. Returns its
  * references. */
 double shares_exact(struct shares *s);
-/* Whose the misses among the undecided first touches of all bursts are, and the effective number of samples.
- * far[n] is the caller's, until the last result. NULL: those of the groups that made the first touches. */
+/* Which groups make the misses among the undecided first touches of all bursts, and the effective number of
+ * samples. far[n] is the caller's, until the last result. NULL: those of the groups that made the first
+ * touches. */
 void shares_set_far(struct shares *s, const struct far_share *far, double samples);
 
 struct shares_result {

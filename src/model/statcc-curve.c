@@ -2,7 +2,6 @@
 /*
  * What StatCC needs to know about a program: how its miss ratio falls with the size of its share, and how
  * fast it fills a share.
- * it fills a share.
  *
  * Both follow from the same function. In a stretch of r references a program touches, as StatStack
  * expects, ES(r) distinct lines, and the next reference adds a line with the chance that its own has not been

@@ -6,10 +6,11 @@
 #include <string.h>
 #include "base/random.h"
 
-/* Of so many shuffles, at most one may show as much. */
+/* A difference is significant if at most MOST_ALIKE of so many random orders of the values have as large a
+ * one. */
 #define SHUFFLES 300u
 #define MOST_ALIKE 1u
-/* What is worth being reported. */
+/* Smaller differences are not reported, significant or not. */
 #define LEAST_POINTS 0.001 /* differences of miss ratios */
 #define LEAST_FIRST 0.2    /* of the others' mean */
 #define LEAST_INSTANCE 0.1 /* of the phase's mean */

@@ -30,9 +30,9 @@ void watched_counts(const struct curve_burst *burst, struct growth_counts *count
 struct random_state;
 void watched_draw(struct random_state *random, const struct curve_burst *bursts, const double *share,
                   size_t n, double *times);
-/* Sets the interval around point->miss_ratio, whose bootstrap standard deviation is sd. */
 /* Factor for a standard deviation that the bootstrap finds: with few bursts it is too small. */
 double watched_few(const struct curve_burst *bursts, size_t n);
+/* Sets the interval around point->miss_ratio, whose bootstrap standard deviation is sd. */
 void watched_band(struct curve_point *point, double sd);
 
 /* Kish's effective sample size, 0 .. n: (sum of weights)^2 / sum of squares. */

@@ -136,7 +136,7 @@ static int compare_sections(const void *a, const void *b)
 
 static void read_variables(struct symbols_data *d, Dwfl_Module *module, GElf_Addr bias)
 {
-    /* Nobody waits for a server while the program runs. */
+    /* No debuginfod: the program runs, and the recorder must not wait for a server. */
     char *servers = getenv("DEBUGINFOD_URLS");
     servers = servers != NULL ? strdup(servers) : NULL;
     unsetenv("DEBUGINFOD_URLS");

@@ -278,7 +278,7 @@ static int store_object(struct storing *s, const struct profile_object *object, 
     find_type(s, object, list, n);
     for (size_t i = 0; i < n && code == 0; i++) {
         struct symbols_field field;
-        /* All lines of a site, where some of them have offsets, are no more. */
+        /* The uses of a site contain the lines whose offsets are known. */
         int again = !list[i].has_offset && i > 0 && list[i - 1].row == list[i].row &&
                     list[i - 1].site == list[i].site && list[i - 1].has_offset;
         if (!again && find_field(s, object, &list[i], &field) == 0) {

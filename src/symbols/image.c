@@ -44,7 +44,7 @@ struct name {
 };
 
 struct symbol {
-    GElf_Addr low, high; /* as libdwfl is asked */
+    GElf_Addr low, high; /* with libdwfl's bias */
     const char *name;    /* mangled */
     int rank;            /* of two at the same place the lower one is shown */
 };
@@ -364,7 +364,7 @@ static unsigned debug_frames(struct symbols_image *image, Dwarf_Addr address,
     return n + 1;
 }
 
-/* --- without --- */
+/* --- without debug information --- */
 
 static const char *vdso_symbol(Elf *elf, uint64_t address)
 {

@@ -106,7 +106,7 @@ static int number_rows(struct naming *n)
         free(rest);
         return -ENOMEM;
     }
-    /* Few: each is a sample that represents many misses. */
+    /* Sites that touched watched lines again: few, and each represents many misses. */
     for (size_t i = 0; i < n->nhits; i++)
         if (n->hits[i].site < nsites)
             n->ids[n->hits[i].site] = 1;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Nobody writes more, and a device or a mistaken name must not fill the memory. */
+/* Source files are smaller; another file of that name must not fill the memory. */
 #define MOST_BYTES (64 << 20)
 
 static int read_all(int fd, size_t size, struct source *source)

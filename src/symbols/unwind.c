@@ -54,7 +54,7 @@ static int find(Dwarf_Frame *frame, struct symbols_rule *rule)
         *rule = (struct symbols_rule){.by_rbp = ops[0].number == RBP, .offset = (int64_t)ops[0].number2};
     else
         return -1;
-    /* Undefined: nobody has called it. */
+    /* Undefined in the outermost function of a thread. */
     if (dwarf_frame_register(frame, RETURN_ADDRESS, memory, &ops, &n) != 0 || (n == 0 && ops == NULL))
         return -1;
     if (dwarf_frame_register(frame, RBP, memory, &ops, &n) != 0)

@@ -11,10 +11,10 @@ struct symbols_unwind;
 struct symbols_rule {
     int by_rbp; /* the CFA is rbp, not the stack pointer, plus: */
     int64_t offset;
-    int in_memory; /* no, it is what lies there: gcc, where it aligns the stack */
+    int in_memory; /* that is not the CFA but its address (gcc, where it aligns the stack) */
     int rbp_saved; /* the caller's rbp lies in memory at the CFA plus: */
     int64_t rbp_offset;
-    int rbp_by_rbp; /* no, at rbp plus that */
+    int rbp_by_rbp; /* not at the CFA plus rbp_offset, but at rbp plus rbp_offset */
 };
 
 /* NULL if the file cannot be read, or says nothing. */

@@ -19,8 +19,11 @@
 #include "collect/tunables.h"
 
 #define PATHS 16384u /* a power of two */
+/* Callers that are looked at, and those that distinguish allocations. */
 #define MOST_FRAMES 16u
 #define PATH_FRAMES 4u
+/* An address without a known block, with one of at most SMALL_BYTES within NEAR_BYTES, is taken to be in a
+ * block that was not sampled. */
 #define NEAR_BYTES (UINT64_C(1) << 20)
 #define SMALL_BYTES (UINT64_C(128) << 10)
 
@@ -129,7 +132,7 @@ static uint32_t object_of(struct heap *h, const struct report *r)
 
 /* --- reports --- */
 
-/* Blocks there are no more. */
+/* Removes all blocks that overlap the range. */
 static void clear_blocks(struct heap *h, uint64_t low, uint64_t high)
 {
     struct block_span *b;
@@ -139,7 +142,7 @@ static void clear_blocks(struct heap *h, uint64_t low, uint64_t high)
     }
 }
 
-/* What is left of mappings of which a part is gone stays. */
+/* Removes the range from all mappings: what is outside of it remains. */
 static void clear_maps(struct heap *h, uint64_t low, uint64_t high)
 {
     struct block_span *b;
@@ -191,7 +194,7 @@ static void take_report(struct heap *h, const struct report *r, uint64_t positio
     }
 }
 
-/* So many reports per second cost what they may. */
+/* Keeps the number of reports per second near COLLECT_HEAP_REPORTS, and the number of blocks small. */
 static void set_interval(struct heap *h, uint64_t now_ns)
 {
     uint64_t interval = h->proc->heap.interval, ns = now_ns - h->counted_ns;

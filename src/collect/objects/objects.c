@@ -22,11 +22,12 @@
 #include "collect/objects/vma.h"
 #include "collect/tunables.h"
 
+/* Entries of the tables below, which are direct-mapped. */
 #define PAGES 4096u
 #define LINES 8192u
 #define SITES 16384u
 #define PAGE_SHIFT 12u
-#define RECENT 16u
+#define RECENT 16u /* in no order */
 #define MOST_AREAS 65536u
 #define MOST_THREADS 1024u
 /* glibc's thread descriptor, from the FS base on, is at the end of a thread's stack. Size of it, and of what
@@ -477,7 +478,8 @@ static uint32_t find_block(struct objects *o, uint32_t zone_id, int is_heap, uin
             *weight = UNKNOWN_BLOCK;
         }
     }
-    /* Several small blocks share a line, each makes the line known, and malloc has a word for each.
+    /* Small blocks share lines, and a line is known if any of its blocks is. So a block counts by its part of
+     * the line, with 8 bytes that malloc keeps before it.
      */
     uint64_t bytes = place->high - place->low + 8;
     if (*weight > 0 && bytes < o->line_bytes)
@@ -485,7 +487,7 @@ static uint32_t find_block(struct objects *o, uint32_t zone_id, int is_heap, uin
     return id != 0 ? id : zone_id;
 }
 
-/* What is known of the page of an address from now on. */
+/* Determines the object of an address's page for this buffer. */
 static void learn_page(struct objects *o, struct page *p, uint64_t address)
 {
     const struct extent *e = extent_of_line(o, address);
