@@ -90,10 +90,6 @@
 /* And for an answer that was begun: longer than a slow disk delays it, but a stopped recorder must not stop
  * the target. */
 #define ANSWER_GIVE_UP_NS 2000000000u
-/* Memory around the thread pointer, which contains what the kernel writes to, and thread-local variables.
- * The same as the collector's COLLECT_TLS_BELOW and COLLECT_TLS_ABOVE. */
-#define THREAD_POINTER_BELOW 8192u
-#define THREAD_POINTER_ABOVE 8192u
 /* Threads that call_through has slots for; with more, the process is not watched. */
 #define CALL_SLOTS 1024
 /* With more threads the process is not watched: each page to be protected is compared with the calls of all

@@ -228,9 +228,6 @@
 #define BUDGET_WATCH_LEAST 0.1
 /* How often a process is examined for means by which the kernel writes to its memory asynchronously. */
 #define COLLECT_WATCH_LOOK_MS 1000
-/* Around the thread pointer are data that the kernel writes to, and thread-local variables. */
-#define COLLECT_TLS_BELOW UINT64_C(8192)
-#define COLLECT_TLS_ABOVE UINT64_C(8192)
 
 /* Defaults of --overhead and --allowance. */
 #define COLLECT_OVERHEAD_PERCENT 5.0

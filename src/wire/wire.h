@@ -249,6 +249,9 @@ struct wire_watch {
     uint64_t id; /* the collector's */
 };
 #define WIRE_MAX_WATCHES 64u
+/* Bytes below and above a thread pointer in which no line is watched: there are what the kernel writes to
+ * (rseq, the list of robust mutexes), and thread-local variables. */
+#define WIRE_TLS_BYTES UINT64_C(8192)
 enum {
     WIRE_QUESTION_NONE = 0,
     WIRE_QUESTION_ASKED = 1,

@@ -4,12 +4,11 @@ import csv
 import io
 import pathlib
 import re
-import shutil
 import sqlite3
 
 import pytest
 
-from conftest import FULL, run
+from conftest import FULL, need, run
 
 # Options and rounds.
 MODES = {"full": (FULL, 40), "allowance": (["--allowance", "30s"], 40), "burst": (["--overhead", "50"], 4000)}
@@ -53,7 +52,6 @@ def test_kept_apart_without_names(built, record, cachegram):
     assert sorted(round(float(row["miss_ratio"])) for row in rows) == [0, 1]
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 def test_node(record, cachegram, tmp_path):
     """A real JIT compiler: the function of the script is named with its file."""
     script = tmp_path / "app.js"
@@ -68,7 +66,7 @@ let sum = 0;
 for (let k = 0; k < 60; k++) sum += shuffled(table, 1000000);
 console.log(sum);
 """)
-    result, db = record(["--overhead", "50"], ["node", "--perf-basic-prof", script], cwd=tmp_path)
+    result, db = record(["--overhead", "50"], [need("node"), "--perf-basic-prof", script], cwd=tmp_path)
     assert (result.status, result.out) == (0, b"0\n"), result.err
     try:
         first = hotspots(cachegram, db)[0]

@@ -61,7 +61,7 @@ void censor_thread_memory(void)
     for (const struct thread *t = threads; watch_several_threads() && t; t = t->watch.next) {
         const struct watch_thread *w = &t->watch;
         censor_range(w->stack_low, w->stack_high);
-        censor_range(w->fs_base - THREAD_POINTER_BELOW, w->fs_base + THREAD_POINTER_ABOVE);
+        censor_range(w->fs_base - WIRE_TLS_BYTES, w->fs_base + WIRE_TLS_BYTES);
         uint64_t low = (uint64_t)t->signals.app_altstack.ss_sp;
         if (!(t->signals.app_altstack.ss_flags & SS_DISABLE))
             censor_range(low, low + t->signals.app_altstack.ss_size);

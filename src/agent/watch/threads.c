@@ -91,7 +91,7 @@ void watch_thread_attached(struct thread *t)
     w->stack_high = w->stack_low = 0;
     if (w->fs_base > here && w->fs_base - here < w->stack_bytes) {
         w->stack_low = here > w->stack_bytes ? here - w->stack_bytes : 0;
-        w->stack_high = w->fs_base + THREAD_POINTER_ABOVE;
+        w->stack_high = w->fs_base + WIRE_TLS_BYTES;
     }
     w->next = threads;
     threads = t;

@@ -301,7 +301,7 @@ static int may_watch(struct watcher *w, struct line *l)
            (vma.name[0] == '\0' || vma.name[0] == '/' || strcmp(vma.name, "[heap]") == 0 ||
             strncmp(vma.name, "[anon", 5) == 0) &&
            strncmp(vma.name, "/dev/", 5) != 0 &&
-           (last <= fs - COLLECT_TLS_BELOW || l->address >= fs + COLLECT_TLS_ABOVE);
+           (last <= fs - WIRE_TLS_BYTES || l->address >= fs + WIRE_TLS_BYTES);
 }
 
 /* The agent has them all in its hand. */
