@@ -3,29 +3,30 @@
 import { el, percent, phaseNote, shown, sizeText } from "./base.js";
 import { scale } from "./charts.js";
 
+const LEAST = 0.00005; // would be 0.00%
 const MOST = 10, cold = "(cold)", others = "(others)";
 
-/** The names with the largest sums, so many at most, in that order. */
+/** The names with the largest sums worth a digit, so many at most, in that order. */
 function largest(rows, key, most) {
     const sums = new Map();
     for (const row of rows)
         sums.set(row[key], (sums.get(row[key]) ?? 0) + row.share);
-    return [...sums].sort((a, b) => b[1] - a[1]).slice(0, most).map(([name]) => name);
+    return [...sums].filter(([, sum]) => sum >= LEAST).sort((a, b) => b[1] - a[1]).slice(0, most).map(([name]) => name);
 }
 
 function matrix(table) {
     const victims = largest(table.rows, "victim", MOST);
     const evictors = largest(table.rows.filter(r => r.evictor !== cold), "evictor", MOST);
     const cells = new Map(), key = (v, e) => JSON.stringify([v, e]);
-    let left = false;
+    let left = 0;
     for (const row of table.rows) {
         if (!victims.includes(row.victim))
             continue;
         const to = row.evictor === cold || evictors.includes(row.evictor) ? row.evictor : others;
-        left ||= to === others;
+        left += to === others ? row.share : 0;
         cells.set(key(row.victim, to), (cells.get(key(row.victim, to)) ?? 0) + row.share);
     }
-    const columns = [cold, ...evictors, ...left ? [others] : []], most = Math.max(...cells.values());
+    const columns = [cold, ...evictors, ...left >= LEAST ? [others] : []], most = Math.max(...cells.values());
     const cell = (victim, column) => {
         const share = cells.get(key(victim, column));
         if (share === undefined)

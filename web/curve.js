@@ -117,7 +117,7 @@ export function curveFigure({ id, label, caption, points, machines, series, text
     log.addEventListener("change", draw);
     return {
         element: el("section", { id, "aria-label": "Miss ratio by cache size" }, el("h2", {}, "Miss ratio by cache size"),
-            el("div", { class: "tools" }, el("label", {}, log, "logarithmic miss ratio")),
+            el("div", { class: "tools onscreen" }, el("label", {}, log, "logarithmic miss ratio")),
             el("figure", {}, box, el("figcaption", {}, caption)), status, ...rest),
         draw,
     };

@@ -122,7 +122,7 @@ export function hotspotsSection(data) {
         }, text)));
 
     const opened = new Set(); // rows whose calls are shown, by their keys
-    const callsNote = el("p", { class: "dim", id: "calls-note" });
+    const callsNote = el("p", { class: "dim onscreen", id: "calls-note" });
 
     function toggle(button, row) {
         const line = button.closest("tr");
@@ -139,7 +139,8 @@ export function hotspotsSection(data) {
     /** A row, and its calls if they are shown. */
     function lines(row, name, table) {
         const isOpen = row.tree && opened.has(row.key);
-        const line = el("tr", {},
+        // A row without misses worth a digit is not printed.
+        const line = el("tr", { class: row.miss_share < 0.00005 ? "nothing" : null },
             el("td", { class: "number bar", "data-column": "miss_share", style: `--part: ${(100 * row.miss_share).toFixed(2)}%` }, percent(row.miss_share, 2)),
             el("td", { class: "number dim" }, row.enough_samples === false ? "few samples" : row.miss_share_low === null || table.mode === "full" ? "" : `${percent(row.miss_share_low, 2)} to ${percent(row.miss_share_high, 2)}`),
             el("td", { class: "number", "data-column": "miss_ratio" }, percent(row.miss_ratio)),
@@ -202,8 +203,8 @@ export function hotspotsSection(data) {
     const element = el("section", { id: "hotspots", "aria-label": "Hotspots" }, el("h2", {}, "Hotspots: where the misses are"),
         el("div", { class: "tools" }, el("label", {}, "cache size", size, sizeShown)),
         note, ratio,
-        el("figure", {}, box, el("figcaption", {}, colours, `Area: share of the misses by ${titles[treeKind.by]}. A click on an area shows the rows of that name only.`)),
-        el("div", { class: "tools" }, el("label", {}, "by", by), el("label", {}, "only names with", filter)), callsNote,
+        el("figure", {}, box, el("figcaption", {}, colours, `Area: share of the misses by ${titles[treeKind.by]}.`, el("span", { class: "onscreen" }, " A click on an area shows the rows of that name only."))),
+        el("div", { class: "tools onscreen" }, el("label", {}, "by", by), el("label", {}, "only names with", filter)), callsNote,
         el("div", { class: "scroll rows", tabindex: "0", role: "group", "aria-label": "Table of hotspots" }, el("table", { id: "hotspots-table" }, el("thead", {}, el("tr", {}, ...heads)), body)), more);
     return {
         element, draw: () => {

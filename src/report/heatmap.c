@@ -115,12 +115,15 @@ static void put_legend(FILE *out, const char *const *shades, const struct report
 
 static void put_axis(FILE *out, const struct analysis_grid *grid, int dashes_in_utf8)
 {
-    char end[48];
+    char end[80], count[REPORT_COUNT];
+    size_t exact = 0; /* columns; the work of others is estimated */
+    while (exact < grid->columns && grid->exact[exact] == 1)
+        exact++;
     fprintf(out, "%*s", (int)MARGIN, "");
     for (size_t c = 0; c < grid->columns; c++)
         fputs(c % 10 == 0 ? (dashes_in_utf8 ? "┴" : "+") : (dashes_in_utf8 ? "─" : "-"), out);
-    snprintf(end, sizeof end, "%.3g references, %.2f s", grid->refs,
-             grid->columns > 0 ? grid->end_ns[grid->columns - 1] * 1e-9 : 0);
+    snprintf(end, sizeof end, "%s%s references, %.2f s", exact < grid->columns ? "about " : "",
+             report_count(grid->refs, count), grid->columns > 0 ? grid->end_ns[grid->columns - 1] * 1e-9 : 0);
     fprintf(out, "\n%*s%-4s%*s\n", (int)MARGIN, "", "0",
             grid->columns > strlen(end) + 4 ? (int)grid->columns - 4 : 0, end);
 }

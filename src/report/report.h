@@ -119,5 +119,8 @@ void report_wrapped(FILE *out, const char *text, unsigned width);
 const char *report_extent(enum analysis_extent extent);
 /* Writes text of foreign origin: control characters, which could affect a terminal, become '?'. */
 void report_plain(FILE *out, const char *text);
+/* "17.5M". Returns text. */
+#define REPORT_COUNT 32
+char *report_count(double count, char text[REPORT_COUNT]);
 
 #endif

@@ -248,20 +248,10 @@ void report_facts(FILE *out, const struct analysis_summary *s, const struct anal
     put_limits(out, s);
 }
 
-/* 17.5M */
-static void put_count(FILE *out, double count)
-{
-    if (count < 1e6)
-        fprintf(out, "%.0f", count);
-    else if (count < 1e9)
-        fprintf(out, "%.3gM", count * 1e-6);
-    else
-        fprintf(out, "%.4gG", count * 1e-9);
-}
-
 /* How much was recorded, and how. */
 static void put_recorded(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
 {
+    char count[REPORT_COUNT];
     const char *threads = s->threads == 1 ? "" : "s", *processes = s->processes == 1 ? "" : "es";
     if (strcmp(s->mode, "pirate") == 0)
         return;
@@ -272,7 +262,7 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
         return;
     }
     if (!isnan(s->references)) {
-        put_count(out, s->references);
+        fputs(report_count(s->references, count), out);
         fputs(" references: ", out);
     }
     if (strcmp(s->mode, "lines") == 0)

@@ -184,3 +184,14 @@ void report_wrapped(FILE *out, const char *text, unsigned width)
         text += *text != '\0';
     }
 }
+
+char *report_count(double count, char text[REPORT_COUNT])
+{
+    if (count < 1e6)
+        snprintf(text, REPORT_COUNT, "%.0f", count);
+    else if (count < 999.5e6)
+        snprintf(text, REPORT_COUNT, "%.3gM", count * 1e-6);
+    else
+        snprintf(text, REPORT_COUNT, "%.4gG", count * 1e-9);
+    return text;
+}

@@ -241,6 +241,9 @@ def test_over_time(phased, chromium):
     for row in phases:
         selector = f"#phases td[data-phase='{row['phase'] or 0}'][data-size='{row['size_bytes']}']"
         assert texts(chromium, selector) == [f"{100 * float(row['miss_ratio']):.3f}%"]
+    # The phase with most references has the first colour, whatever its number; numbers are in the ribbon below RIBBON.
+    assert len(colors_of(chromium, 19)) > len(colors_of(chromium, RIBBON))
+    assert chromium.evaluate("[...document.querySelectorAll('#phases button')].map(b => b.style.borderLeftColor)")[0] == "rgb(0, 114, 178)"
     # The ribbon has all phases that last, and the map more than one colour.
     chromium.evaluate("document.getElementById('heatmap').scrollIntoView()")
     ribbon = colors_of(chromium, RIBBON)
@@ -436,6 +439,14 @@ def test_dark_and_print(opened):
         assert (luminance(opened, ground) < 60) == dark
         assert (luminance(opened, text) > 180) == dark
     assert len(opened.pdf()) > 20000
+    # On paper there is nothing to click, and no row without misses; on the screen there is.
+    visible = "[...document.querySelectorAll({})].filter(e => e.getClientRects().length).length"
+    controls, rows = visible.format("'input, select, #calls-note'"), visible.format("'#hotspots-table tbody tr'")
+    assert opened.evaluate(controls) == 0
+    misses = [row[0] for row in shown_rows(opened)]
+    assert opened.evaluate(rows) == len([m for m in misses if m != "0.00%"]) < len(misses)
+    opened.media(prefers_color_scheme="light")
+    assert opened.evaluate(controls) >= 4 and opened.evaluate(rows) == len(misses)
 
 
 def test_is_one_small_file(profile, with_source, chromium):
