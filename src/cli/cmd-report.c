@@ -181,7 +181,7 @@ static void put_answer(FILE *out, const struct reading *r, const struct report_s
     if (!memory)
         return;
     if (r->answered)
-        report_answer_text(memory, &r->answer);
+        report_answer_text(memory, &r->answer, "this machine's L1");
     report_findings_text(memory, &r->findings);
     int made = fclose(memory) == 0;
     if (made && isatty(STDOUT_FILENO))

@@ -150,7 +150,7 @@ static int put_run(struct making *m, struct error *err)
         fputs(",\n\"summary\": ", m->json);
         report_summary_json(m->json, summary, &lru, &pirate, answer, &findings);
         fputs(",\n\"findings\": ", m->json);
-        code = report_page_findings(m->json, answer, &findings);
+        code = report_page_findings(m->json, answer, cli_this_machine(&m->machines), &findings);
         fputs(",\n\"facts\": ", m->json);
         code = code ? code : report_page_facts(m->json, summary, &lru);
         fputs(",\n\"notes\": ", m->json);

@@ -22,7 +22,7 @@ static int same_place(const struct analysis_finding *a, const struct analysis_fi
            strcmp(a->field, b->field) == 0 && a->remedy == b->remedy;
 }
 
-void report_answer_text(FILE *out, const struct analysis_answer *a)
+void report_answer_text(FILE *out, const struct analysis_answer *a, const char *whose)
 {
     char first[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT];
     int digits = a->hit_ratio > 0.99 ? 2 : 1;
@@ -35,8 +35,8 @@ void report_answer_text(FILE *out, const struct analysis_answer *a)
         fprintf(out, "%.*f%%", digits, 100 * a->hit_ratio);
     if (a->hit_high > a->hit_low && !isnan(a->hit_ratio))
         fprintf(out, " (%.*f to %.*f%%)", digits, 100 * a->hit_low, digits, 100 * a->hit_high);
-    fprintf(out, " of the references hit in a cache of %s (this machine's L1)",
-            size_format((uint64_t)a->first_bytes, first));
+    fprintf(out, " of the references hit in a cache of %s (%s)", size_format((uint64_t)a->first_bytes, first),
+            whose);
     if (a->gain > 0) {
         fprintf(out, "; %s instead of %s would gain %.1f", size_format((uint64_t)a->to_bytes, to),
                 size_format((uint64_t)a->from_bytes, from), 100 * a->gain);

@@ -113,13 +113,15 @@ int report_page_facts(FILE *json, const struct analysis_summary *s, const struct
 }
 
 int report_page_findings(FILE *json, const struct analysis_answer *answer,
-                         const struct analysis_findings *findings)
+                         const struct report_page_machine *machine, const struct analysis_findings *findings)
 {
     struct memory m;
     if (memory_open(&m) < 0)
         return -ENOMEM;
     if (answer)
-        report_answer_text(m.f, answer);
+        report_answer_text(m.f, answer,
+                           machine->recorded ? "L1 of the machine of the recording"
+                                             : "L1 of the machine that made this page");
     report_findings_text(m.f, findings);
     return memory_lines(&m, put_line, json);
 }

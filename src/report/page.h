@@ -30,10 +30,10 @@ struct report_page_machine {
 void report_page_machines(FILE *json, const struct report_page_machine *machines, size_t n);
 /* [{"key": ..., "text": ...}, ...] of report_facts. 0, or -ENOMEM. */
 int report_page_facts(FILE *json, const struct analysis_summary *s, const struct analysis_curve *curve);
-/* ["...", ...] of report_answer_text (answer may be NULL) and report_findings_text; of report_curve_notes. 0,
- * or -ENOMEM. */
+/* ["...", ...] of report_answer_text (answer may be NULL; otherwise it is about that machine) and
+ * report_findings_text; of report_curve_notes. 0, or -ENOMEM. */
 int report_page_findings(FILE *json, const struct analysis_answer *answer,
-                         const struct analysis_findings *findings);
+                         const struct report_page_machine *machine, const struct analysis_findings *findings);
 /* ["...", ...] of report_difference_words. 0, or -ENOMEM. */
 int report_page_difference(FILE *json, const struct report_curves *curves);
 int report_page_notes(FILE *json, const struct analysis_curve *curve);

@@ -87,8 +87,9 @@ void report_summary_json(FILE *out, const struct analysis_summary *s, const stru
                          const struct analysis_findings *findings);
 
 /* --- what to look at first --- */
-/* One sentence; nothing if nothing is certain. And "answer": {...}, without braces around it. */
-void report_answer_text(FILE *out, const struct analysis_answer *answer);
+/* One sentence; nothing if nothing is certain. whose: the first-level cache, such as "this machine's L1". And
+ * "answer": {...}, without braces around it. */
+void report_answer_text(FILE *out, const struct analysis_answer *answer, const char *whose);
 void report_answer_json(FILE *out, const struct analysis_answer *answer);
 /* A sentence each; and "findings": [...], "false_sharing": [...], "conflicts": [...], without braces around
  * them. */

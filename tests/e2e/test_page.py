@@ -148,6 +148,7 @@ def test_words_about_colours_and_caches(opened, profile):
     caches = sorted({int(size) for size in sqlite3.connect(profile).execute("select value from run where key = 'caches'").fetchone()[0].split(",")})
     said = texts(opened, "#curve-section figcaption")[0]
     assert "the caches of the machine of the recording" in said
+    assert " of the references hit in a cache of " in texts(opened, ".finding")[0] and "(L1 of the machine of the recording)" in texts(opened, ".finding")[0]
     assert [f"L{i + 1} " in said for i in range(len(caches))] == [size > 64 << 20 for size in caches]
 
 
