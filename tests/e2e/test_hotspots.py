@@ -324,6 +324,20 @@ def test_finding_in_the_report(profiles, built, cachegram, tmp_path):
     assert json.loads(run([cachegram, "report", "--format", "json", rare]).out)["findings"] == []
 
 
+def test_finding_in_main(cachegram, tmp_path):
+    """Who calls main() is no news: the report does not say so, though the profile knows."""
+    source = tmp_path / "all_in_main.c"
+    source.write_text("static char data[1 << 23];\nint main(void) { int sum = 0; for (volatile int r = 0; r < 3; r++)\n"
+                      "for (int i = 0; i < 1 << 23; i += 64) sum += data[i]++; return sum & 64; }\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "all_in_main", source], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "all_in_main"]).status == 0
+    finding = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]
+    assert finding["function"] == "main" and finding["caller"].startswith("__libc_start_")
+    out = run([cachegram, "report", db]).out.decode()
+    assert " are in main (all_in_main.c:3), on data." in out and "called by" not in out
+
+
 @pytest.mark.parametrize("wrong", [["--by", "nonsense"], ["--size", "x"], ["--sort", "x"], ["--limit", "-1"],
                                    ["--percent-limit", "101"], ["--tid", "0"], ["--nonsense"], ["a", "b"]])
 def test_wrong_usage(wrong, cachegram):
