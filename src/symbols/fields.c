@@ -18,25 +18,13 @@
 #include <string.h>
 
 #include "profile/fields.h"
-#include "symbols/disassemble.h"
-#include "symbols/image.h"
 #include "symbols/pointees.h"
-#include "symbols/types.h"
 
 /* Fields of one object that are distinguished. */
 #define MOST_FIELDS 256u
 /* Blocks are arrays of a structure if at least so many sampled offsets, and this part of them, agree. */
 #define LEAST_OFFSETS 8u
 #define AGREEING 0.9
-
-/* A file, opened once. */
-struct file {
-    const char *path;
-    int variables_tried, code_tried;
-    struct symbols_types *variables;
-    struct symbols_image *image;
-    struct disassembler *disassembler;
-};
 
 /* What an instruction works on, by the variable in its base register. */
 struct pointee {
@@ -56,8 +44,7 @@ struct storing {
     struct profile *profile;
     const struct symbols_code *code;
     struct error *err;
-    struct file *files;
-    size_t nfiles;
+    struct symbols_files *files;
     struct pointee *pointees; /* of each site */
     uint64_t nfields;         /* that have a row */
     /* of the current object */
@@ -71,68 +58,22 @@ struct storing {
     uint64_t lines[MOST_FIELDS];
 };
 
-/* --- files --- */
-
-/* NULL when memory is short. Valid until the next call. */
-static struct file *file_of(struct storing *s, const char *path)
-{
-    for (size_t i = 0; i < s->nfiles; i++)
-        if (strcmp(s->files[i].path, path) == 0)
-            return &s->files[i];
-    struct file *grown = reallocarray(s->files, s->nfiles + 1, sizeof *grown);
-    if (grown == NULL)
-        return NULL;
-    s->files = grown;
-    s->files[s->nfiles] = (struct file){.path = path};
-    return &s->files[s->nfiles++];
-}
-
-static struct symbols_types *variables_of(struct storing *s, const char *path)
-{
-    struct file *f = file_of(s, path);
-    if (f != NULL && !f->variables_tried) {
-        f->variables_tried = 1;
-        f->variables = symbols_types_open(path);
-    }
-    return f != NULL ? f->variables : NULL;
-}
-
-/* With its image and disassembler; NULL if it has none. */
-static struct file *code_of(struct storing *s, const char *path)
-{
-    struct file *f = file_of(s, path);
-    struct error ignored;
-    if (f != NULL && !f->code_tried) {
-        f->code_tried = 1;
-        f->image = symbols_image_open(path);
-        f->disassembler = f->image != NULL ? disassembler_open(path, &ignored) : NULL;
-    }
-    return f != NULL && f->disassembler != NULL ? f : NULL;
-}
-
-static void close_files(struct storing *s)
-{
-    for (size_t i = 0; i < s->nfiles; i++) {
-        symbols_types_close(s->files[i].variables);
-        symbols_image_close(s->files[i].image);
-        disassembler_close(s->files[i].disassembler);
-    }
-    free(s->files);
-}
-
 /* --- what is in allocated memory --- */
 
 static void find_pointee(struct storing *s, uint32_t site, struct pointee *p)
 {
     const struct symbols_site *place = &s->code->sites[site];
-    const struct file *f = place->image < s->code->nimages ? code_of(s, s->code->images[place->image]) : NULL;
+    const char *path = place->image < s->code->nimages ? s->code->images[place->image] : NULL;
+    struct disassembler *disassembler = path != NULL ? symbols_files_disassembler(s->files, path) : NULL;
     const struct scopes *scopes;
     uint64_t address;
     unsigned number;
     int64_t displacement;
     Dwarf_Word bytes;
-    if (f == NULL || disassembler_memory(f->disassembler, place->offset, &number, &displacement) != 0 ||
-        (scopes = symbols_image_scopes(f->image, place->offset, &address)) == NULL ||
+    if (disassembler == NULL ||
+        disassembler_memory(disassembler, place->offset, &number, &displacement) != 0 ||
+        (scopes = symbols_image_scopes(symbols_files_image(s->files, path), place->offset, &address)) ==
+            NULL ||
         symbols_pointees_register(scopes, address, number, &p->type) != 0 ||
         dwarf_aggregate_size(&p->type, &bytes) != 0 || displacement < 0 || (uint64_t)displacement >= bytes)
         return;
@@ -162,8 +103,9 @@ static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, 
         if (*end++ != '+')
             return -1;
         uint64_t offset = strtoull(end, &end, 16), address;
-        const struct file *f = number < s->code->nfiles ? code_of(s, s->code->files[number]) : NULL;
-        const struct scopes *scopes = f != NULL ? symbols_image_scopes(f->image, offset, &address) : NULL;
+        struct symbols_image *image =
+            number < s->code->nfiles ? symbols_files_image(s->files, s->code->files[number]) : NULL;
+        const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
         Dwarf_Word size;
         if (scopes != NULL && symbols_pointees_allocated(scopes, address, type) == 0 &&
             dwarf_aggregate_size(type, &size) == 0 && size > 0) {
@@ -256,7 +198,7 @@ static int find_field(struct storing *s, const struct profile_object *object, co
                       struct symbols_field *field)
 {
     if (object->kind == PROFILE_OBJECT_VARIABLE) {
-        struct symbols_types *types = variables_of(s, object->module);
+        struct symbols_types *types = symbols_files_types(s->files, object->module);
         return types != NULL ? symbols_types_find(types, object->offset, piece->offset, field) : -1;
     }
     if (s->typed && piece->has_offset)
@@ -329,10 +271,10 @@ static void add_piece(const struct symbols_code *code, const uint32_t *ids, stru
     list[(*n)++] = piece;
 }
 
-int symbols_fields_store(struct profile *p, const struct symbols_code *code, const uint32_t *ids, char *used,
-                         struct error *err)
+int symbols_fields_store(struct profile *p, const struct symbols_code *code, const uint32_t *ids,
+                         struct symbols_files *files, char *used, struct error *err)
 {
-    struct storing s = {.profile = p, .code = code, .err = err};
+    struct storing s = {.profile = p, .code = code, .files = files, .err = err};
     struct piece *list = calloc(code->noffsets + code->nuses + 1, sizeof *list);
     size_t n = 0;
     int status = 0;
@@ -356,7 +298,6 @@ int symbols_fields_store(struct profile *p, const struct symbols_code *code, con
         status = store_object(&s, &code->objects[list[i].object - 1], list + i, end - i);
         used[list[i].object] |= s.n > 0;
     }
-    close_files(&s);
     free(s.names);
     free(s.pointees);
     free(list);

@@ -442,6 +442,12 @@ unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int 
     return outer->function != NULL || n > 1 ? n : 0;
 }
 
+Dwfl_Module *symbols_image_module(struct symbols_image *image)
+{
+    find_units(image);
+    return image->nunits > 0 ? image->module : NULL;
+}
+
 const struct scopes *symbols_image_scopes(struct symbols_image *image, uint64_t offset, uint64_t *address)
 {
     Elf *elf = image->module != NULL ? dwfl_module_getelf(image->module, &image->bias) : image->elf;

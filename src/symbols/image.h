@@ -36,6 +36,9 @@ const char *symbols_image_build_id(const struct symbols_image *image);
  */
 unsigned symbols_image_frames(struct symbols_image *image, uint64_t offset, int lines,
                               struct symbols_frame frames[SYMBOLS_MOST_FRAMES]);
+struct Dwfl_Module;
+/* The file with its debug information, owned by the image; NULL: it has none. */
+struct Dwfl_Module *symbols_image_module(struct symbols_image *image);
 struct scopes;
 /* Those of the unit of debug information that has an offset of the file, and its address there. NULL: there
  * is none. */

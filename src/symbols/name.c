@@ -8,7 +8,6 @@
 #include "profile/site-counts.h"
 #include "profile/sites.h"
 #include "symbols/fields.h"
-#include "symbols/image.h"
 #include "symbols/jit-map.h"
 #include "symbols/naming.h"
 
@@ -165,23 +164,8 @@ static int store_counts(struct naming *n)
     return code;
 }
 
-/* The images of blocks' call paths, each opened once. */
-struct images {
-    struct symbols_image **list; /* by number of the file */
-    char *tried;
-};
-
-static struct symbols_image *image_of(struct naming *n, struct images *images, size_t file)
-{
-    if (file < n->code->nfiles && !images->tried[file]) {
-        images->tried[file] = 1;
-        images->list[file] = symbols_image_open(n->code->files[file]);
-    }
-    return file < n->code->nfiles ? images->list[file] : NULL;
-}
-
 /* Stores the call path in a block's name, whose form code.h describes. */
-static int store_path(struct naming *n, struct images *images, const struct profile_object *object)
+static int store_path(struct naming *n, const struct profile_object *object)
 {
     const char *at = object->name;
     int code = 0;
@@ -194,7 +178,8 @@ static int store_path(struct naming *n, struct images *images, const struct prof
             break;
         frame.offset = strtoull(end, &end, 16);
         frame.module = (char *)(file < n->code->nfiles ? n->code->files[file] : "");
-        code = naming_place(n, image_of(n, images, file), frame.offset, 1, &frame.frame, &outer);
+        code = naming_place(n, symbols_files_image(&n->files, frame.module), frame.offset, 1, &frame.frame,
+                            &outer);
         if (code == 0)
             code = profile_add_object_frame(n->profile, &frame, n->err);
         at = end + (*end == ' ');
@@ -204,26 +189,18 @@ static int store_path(struct naming *n, struct images *images, const struct prof
 
 static int store_objects(struct naming *n)
 {
-    struct images images = {.list = calloc(n->code->nfiles + 1, sizeof *images.list),
-                            .tried = calloc(n->code->nfiles + 1, 1)};
-    int code = images.list != NULL && images.tried != NULL
-                   ? 0
-                   : error_set(n->err, -ENOMEM, "out of memory for the names of data objects");
+    int code = 0;
     for (size_t i = 0; i < n->code->nobjects && code == 0; i++) {
         struct profile_object object = n->code->objects[i];
         object.references = n->object_references[i + 1];
         object.firsts = n->object_firsts[i + 1];
         if (object.kind == PROFILE_OBJECT_BLOCK && n->object_used[i + 1]) {
-            code = store_path(n, &images, &object);
+            code = store_path(n, &object);
             object.name = (char *)"";
         }
         if (code == 0 && n->object_used[i + 1])
             code = profile_add_object(n->profile, &object, n->err);
     }
-    for (size_t i = 0; i < n->code->nfiles && images.list != NULL; i++)
-        symbols_image_close(images.list[i]);
-    free(images.list);
-    free(images.tried);
     return code;
 }
 
@@ -238,12 +215,12 @@ static int store_image(struct naming *n, uint32_t index, struct symbols_image *i
         n->err);
 }
 
-/* Rows and call paths by image: each file is opened once, and closed before the next. */
+/* Rows and call paths, by image. */
 static int store_rows(struct naming *n)
 {
     int code = 0;
     for (uint32_t index = 0; index < n->code->nimages && code == 0; index++) {
-        struct symbols_image *image = symbols_image_open(n->code->images[index]);
+        struct symbols_image *image = symbols_files_image(&n->files, n->code->images[index]);
         int named = 0; /* a row: then the debug information is read anyway */
         code = store_image(n, index, image);
         for (uint32_t row = 1; row <= n->nrows && code == 0; row++)
@@ -253,7 +230,6 @@ static int store_rows(struct naming *n)
             }
         if (code == 0)
             code = naming_paths(n, image, index, named);
-        symbols_image_close(image);
     }
     return code == 0 ? naming_paths(n, NULL, (uint32_t)n->code->nimages, 0) : code;
 }
@@ -291,6 +267,7 @@ static void naming_clear(struct naming *n)
     free(n->object_used);
     free(n->path_used);
     site_map_free(n->map);
+    symbols_files_clear(&n->files);
 }
 
 int symbols_name(struct profile *p, const struct symbols_code *code, struct error *err)
@@ -330,7 +307,7 @@ int symbols_name(struct profile *p, const struct symbols_code *code, struct erro
     if (status == 0)
         status = naming_describe(&n);
     if (status == 0)
-        status = symbols_fields_store(p, code, n.ids, n.object_used, err);
+        status = symbols_fields_store(p, code, n.ids, &n.files, n.object_used, err);
     if (status == 0)
         status = store_objects(&n);
     if (status == 0)

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "profile/sites.h"
 #include "symbols/code.h"
-#include "symbols/image.h"
+#include "symbols/files.h"
 #include "symbols/tally.h"
 
 /* A frame that has a row; open addressing. */
@@ -24,6 +24,7 @@ struct naming {
     struct profile *profile;
     const struct symbols_code *code;
     struct site_map *map;
+    struct symbols_files files;
     struct error *err;
     uint64_t *references, *far; /* of each site of the code */
     uint64_t *order;            /* sites by references, most first */

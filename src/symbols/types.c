@@ -22,20 +22,10 @@ struct variable {
 };
 
 struct symbols_types {
-    Dwfl *dwfl;
     Dwfl_Module *module;
     struct variable *variables; /* by address */
     size_t n, capacity;
     int has_locals; /* variables of functions are in the list */
-};
-
-static char *debuginfo_path; /* NULL: the default */
-
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = &debuginfo_path,
 };
 
 /* --- variables --- */
@@ -131,30 +121,21 @@ static Dwarf_Die *find_variable(struct symbols_types *t, uint64_t address)
     return found != NULL ? &found->die : NULL;
 }
 
-struct symbols_types *symbols_types_open(const char *path)
+struct symbols_types *symbols_types_new(struct symbols_image *image)
 {
-    Dwarf_Addr bias;
-    struct symbols_types *t = path[0] == '/' ? calloc(1, sizeof *t) : NULL;
+    Dwfl_Module *module = symbols_image_module(image);
+    struct symbols_types *t = module != NULL ? calloc(1, sizeof *t) : NULL;
     if (t == NULL)
         return NULL;
-    if ((t->dwfl = dwfl_begin(&callbacks)) != NULL) {
-        t->module = dwfl_report_offline(t->dwfl, "", path, -1);
-        dwfl_report_end(t->dwfl, NULL, NULL);
-    }
-    if (t->module == NULL || dwfl_module_getdwarf(t->module, &bias) == NULL) {
-        symbols_types_close(t);
-        return NULL;
-    }
+    t->module = module;
     list_variables(t);
     return t;
 }
 
-void symbols_types_close(struct symbols_types *t)
+void symbols_types_free(struct symbols_types *t)
 {
     if (t == NULL)
         return;
-    if (t->dwfl != NULL)
-        dwfl_end(t->dwfl);
     free(t->variables);
     free(t);
 }

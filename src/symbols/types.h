@@ -7,13 +7,14 @@
 #define CACHEGRAM_SYMBOLS_TYPES_H
 
 #include <stdint.h>
+#include "symbols/image.h"
 #include "symbols/members.h"
 
 struct symbols_types;
 
-/* For a path as in /proc/PID/maps. NULL if it has no debug information, or memory is short. */
-struct symbols_types *symbols_types_open(const char *path);
-void symbols_types_close(struct symbols_types *t); /* NULL is allowed */
+/* Of a file's image, which must live longer. NULL if it has no debug information, or memory is short. */
+struct symbols_types *symbols_types_new(struct symbols_image *image);
+void symbols_types_free(struct symbols_types *t); /* NULL is allowed */
 /*
  * The field that is `offset` bytes into the variable at the address (as the file's symbol table has it). 0,
  * or -1: the variable's type is not known, has no fields, or none there.

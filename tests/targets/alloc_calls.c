@@ -87,7 +87,7 @@ static void *churn(void *seed)
     } slots[SLOTS];
     unsigned r = (unsigned)(uintptr_t)seed;
     memset(slots, 0, sizeof slots);
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < 16000; i++) {
         unsigned k = (r = r * 1103515245u + 12345u) >> 16 & (SLOTS - 1), how = r >> 8 & 7;
         size_t bytes = how == 7 ? 100000 : (r >> 4 & 255) + 1;
         for (size_t at = 0; at < slots[k].bytes; at += 97)

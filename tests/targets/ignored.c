@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "work.h"
 
-#define ROUNDS 8000000
+#define ROUNDS 3000000
 
 static void *compute(void *argument)
 {

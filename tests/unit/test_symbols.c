@@ -258,10 +258,12 @@ static void types_in_a_circle(void **state)
     assert_non_null(fgets(line, sizeof line, f));
     fclose(f);
     address = strtoull(line, NULL, 16);
-    struct symbols_types *types = symbols_types_open(path);
+    struct symbols_image *image = symbols_image_open(path);
+    struct symbols_types *types = image != NULL ? symbols_types_new(image) : NULL;
     assert_non_null(types);
     assert_int_equal(symbols_types_find(types, address, 0, &field), -1);
-    symbols_types_close(types);
+    symbols_types_free(types);
+    symbols_image_close(image);
 }
 
 /* Of entries at the same address the last one counts; other lines, and files that are no maps, are ignored.
