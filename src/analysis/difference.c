@@ -105,6 +105,16 @@ static struct curve_point misses_of(const struct analysis_hotspots *h, double mo
     return p;
 }
 
+/* Likewise of the whole program, with the interval that `hotspots` prints of its miss ratio. */
+static struct curve_point misses_of_all(const struct analysis_hotspots *h)
+{
+    const struct shares_result *s = &h->total;
+    struct curve_point p = {h->size_bytes, 1000 * s->miss_ratio, 1000 * s->ratio_low, 1000 * s->ratio_high};
+    if (h->full)
+        p.low = p.high = p.miss_ratio;
+    return p;
+}
+
 static int by_change(const void *one, const void *other)
 {
     const struct analysis_function_change *a = one, *b = other;
@@ -116,10 +126,7 @@ int analysis_function_changes(const struct analysis_hotspots *before, const stru
                               const double most[2], struct analysis_function_changes *changes,
                               struct error *err)
 {
-    struct shares_result one = before->total, other = after->total;
-    one.misses_share = other.misses_share = 1;
-    one.share_low = one.share_high = other.share_low = other.share_high = 1;
-    struct curve_point from = misses_of(before, most[0], &one), to = misses_of(after, most[1], &other);
+    struct curve_point from = misses_of_all(before), to = misses_of_all(after);
     changes->total = analysis_change_of(&from, &to);
     changes->n = 0;
     changes->rows = calloc(before->n + after->n + 1, sizeof *changes->rows);

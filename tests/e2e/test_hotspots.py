@@ -6,6 +6,7 @@ Nothing here depends on how many bursts a budget pays for: they come every 2 ms 
 import csv
 import io
 import json
+import math
 import re
 import shutil
 import sqlite3
@@ -322,6 +323,16 @@ def test_finding_in_the_report(profiles, built, cachegram, tmp_path):
         con.execute("delete from site_distance")
         con.execute("delete from burst_site")
     assert json.loads(run([cachegram, "report", "--format", "json", rare]).out)["findings"] == []
+
+
+def test_total_of_a_difference(profiles, cachegram):
+    """The interval of all misses is that of the miss ratio which hotspots prints, however few they are."""
+    db = profiles["hot_matrix"]
+    for size in ("32K", "1M", "64M"):
+        text = run([cachegram, "hotspots", "--size", size, db]).out.decode()
+        ratio, low, high = map(float, re.search(r"miss ratio (\S+)% \((\S+)% to (\S+)%\)", text).groups())
+        total = json.loads(run([cachegram, "diff", "--by", "function", "--size", size, "--format", "json", db, db]).out)["total"]
+        assert total["delta_high"] == -total["delta_low"] == pytest.approx(10 * math.hypot(ratio - low, high - ratio), abs=0.03)
 
 
 def test_finding_in_main(cachegram, tmp_path):

@@ -450,6 +450,15 @@ def test_dark_and_print(opened):
     assert opened.evaluate(controls) >= 4 and opened.evaluate(rows) == len(misses)
 
 
+def test_narrow_window(opened):
+    """Names stand beside their numbers, and nothing but tables and code has to be moved sideways."""
+    opened.call("Emulation.setDeviceMetricsOverride", width=420, height=900, deviceScaleFactor=1, mobile=False)
+    opened.settle()
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 420
+    assert opened.evaluate("Math.max(...[...document.querySelectorAll('#hotspots-table td.name')].map(td => td.getBoundingClientRect().right))") <= 420
+    opened.call("Emulation.clearDeviceMetricsOverride")
+
+
 def test_is_one_small_file(profile, with_source, chromium):
     out = page(profile)
     assert out.stat().st_size < 1.5 * (1 << 20)
