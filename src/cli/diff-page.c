@@ -131,15 +131,17 @@ static int put_run(FILE *json, struct profile *p, const struct analysis_curve *c
 static int put_all(FILE *json, struct profile *profiles[2], const struct report_curves *d, struct error *err)
 {
     size_t n = 0;
+    struct report_difference_programs programs = {0};
     struct curve_point *points = cli_points(PAGE_DATA_USUAL_SIZES, &n, err);
     int code = points ? 0 : -ENOMEM;
+    diff_programs_load(profiles, &programs);
     fputs("{\"version\": \"" CACHEGRAM_VERSION "\",\n\"diff\": {\"runs\": [", json);
     for (int i = 0; i < 2 && code == 0; i++) {
         fputs(i ? ",\n" : "", json);
         code = put_run(json, profiles[i], i ? d->after : d->before, err);
     }
     fputs("],\n\"findings\": ", json);
-    if (code == 0 && (code = report_page_difference(json, d)) != 0)
+    if (code == 0 && (code = report_page_difference(json, d, &programs)) != 0)
         error_set(err, code, "out of memory for the page");
     fputs(",\n\"changes\": ", json);
     report_difference(json, d, REPORT_JSON);

@@ -80,6 +80,14 @@ static void load_program(struct profile *p, char *name, size_t size)
     free(s);
 }
 
+void diff_programs_load(struct profile *const profiles[2], struct report_difference_programs *programs)
+{
+    for (int i = 0; i < 2; i++) {
+        load_program(profiles[i], programs->name[i], sizeof programs->name[i]);
+        profile_get(profiles[i], "cpu", programs->cpu[i], sizeof programs->cpu[i], NULL);
+    }
+}
+
 static int load(struct profile *const profiles[2], const struct report_curves *curves,
                 struct report_difference *d, struct diff_table tables[2],
                 struct analysis_phase_difference *phases, struct error *err)
@@ -91,9 +99,8 @@ static int load(struct profile *const profiles[2], const struct report_curves *c
         return -ENOMEM;
     struct error *why[] = {&d->no_functions, &d->no_objects};
     d->size_bytes = changed_size(curves);
+    diff_programs_load(profiles, &d->programs);
     for (int i = 0; i < 2; i++) {
-        load_program(profiles[i], d->program[i], sizeof d->program[i]);
-        profile_get(profiles[i], "cpu", d->cpu[i], sizeof d->cpu[i], NULL);
         if (diff_table_load(profiles, names, d->size_bytes, i, &tables[i], why[i]) == 0)
             *(i ? &d->objects : &d->functions) = &tables[i].changes;
     }

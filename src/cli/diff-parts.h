@@ -21,5 +21,7 @@ void diff_table_clear(struct diff_table *table);
  * of the curves. 0, or negative with err filled. */
 int diff_parts_print(const struct report_curves *curves, int all, enum report_format format,
                      struct error *err);
+/* Names of the programs and machines. *programs: all 0 before. */
+void diff_programs_load(struct profile *const profiles[2], struct report_difference_programs *programs);
 
 #endif

@@ -104,13 +104,13 @@ static int differ(const char *before, const char *after)
     return *before && *after && strcmp(before, after) != 0;
 }
 
-static void put_notes(FILE *out, const struct report_difference *d)
+void report_difference_notes(FILE *out, const struct report_difference_programs *d)
 {
-    if (differ(d->program[0], d->program[1])) {
+    if (differ(d->name[0], d->name[1])) {
         fputs("Note: the programs have different names, ", out);
-        report_plain(out, d->program[0]);
+        report_plain(out, d->name[0]);
         fputs(" and ", out);
-        report_plain(out, d->program[1]);
+        report_plain(out, d->name[1]);
         fputs(".\n", out);
     }
     if (differ(d->cpu[0], d->cpu[1])) {
@@ -129,7 +129,7 @@ static void put_curves_text(FILE *out, const struct report_difference *all)
     fprintf(out, "Miss ratio by cache size, before and after: %s, %u-byte lines\n", d->before->model,
             d->before->line_bytes);
     put_text_files(out, d->before->profile, d->after->profile);
-    put_notes(out, all);
+    report_difference_notes(out, &all->programs);
     report_difference_words(out, d);
     fprintf(out, "\n%8s  %10s  %10s  %9s  %18s\n", "size", "before", "after", "change", "low to high");
     for (size_t i = 0; i < d->before->n; i++) {

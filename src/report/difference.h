@@ -37,12 +37,19 @@ struct report_phases {
 void report_phase_difference(FILE *out, const struct report_phases *phases, enum report_format format);
 
 /* All that changed. What is NULL is not known, for the reason beside it. */
+/* Of the two profiles; "": unknown. */
+struct report_difference_programs {
+    char cpu[2][256];  /* names of the machines' processors */
+    char name[2][256]; /* of the programs */
+};
+/* A line each: that programs or machines differ. */
+void report_difference_notes(FILE *out, const struct report_difference_programs *programs);
+
 struct report_difference {
     const struct report_curves *curves;
-    int all;              /* text: all rows of the curves */
-    char cpu[2][256];     /* names of the machines' processors; "": unknown */
-    char program[2][256]; /* names of the programs; "": unknown */
-    double size_bytes;    /* of the cache, for functions and objects */
+    int all; /* text: all rows of the curves */
+    struct report_difference_programs programs;
+    double size_bytes; /* of the cache, for functions and objects */
     const struct analysis_function_changes *functions, *objects;
     struct error no_functions, no_objects;
     const struct curve_point *points; /* sizes, for phases */

@@ -126,11 +126,13 @@ int report_page_findings(FILE *json, const struct analysis_answer *answer,
     return memory_lines(&m, put_line, json);
 }
 
-int report_page_difference(FILE *json, const struct report_curves *curves)
+int report_page_difference(FILE *json, const struct report_curves *curves,
+                           const struct report_difference_programs *programs)
 {
     struct memory m;
     if (memory_open(&m) < 0)
         return -ENOMEM;
+    report_difference_notes(m.f, programs);
     report_difference_words(m.f, curves);
     return memory_lines(&m, put_line, json);
 }

@@ -34,8 +34,9 @@ int report_page_facts(FILE *json, const struct analysis_summary *s, const struct
  * report_findings_text; of report_curve_notes. 0, or -ENOMEM. */
 int report_page_findings(FILE *json, const struct analysis_answer *answer,
                          const struct report_page_machine *machine, const struct analysis_findings *findings);
-/* ["...", ...] of report_difference_words. 0, or -ENOMEM. */
-int report_page_difference(FILE *json, const struct report_curves *curves);
+/* ["...", ...] of report_difference_notes and report_difference_words. 0, or -ENOMEM. */
+int report_page_difference(FILE *json, const struct report_curves *curves,
+                           const struct report_difference_programs *programs);
 int report_page_notes(FILE *json, const struct analysis_curve *curve);
 /* [{"size_bytes": ..., "miss_ratio": ...}, ...] of what the Pirate measured. */
 void report_page_measured(FILE *json, const struct analysis_pirate *pirate);

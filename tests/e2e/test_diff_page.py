@@ -68,6 +68,11 @@ def test_page(two, chromium, tmp_path):
     changes = csv_of("diff", *two)
     for column in changes[0]:
         assert texts(chromium, f"#values [data-column={column}]") == [row[column] for row in changes]
+    # What stands first are the notes and sentences of the text.
+    lines = command("diff", *two).stdout.splitlines()
+    said = texts(chromium, ".finding")
+    assert lines[4:4 + len(said)] == said and "Significant changes" in " ".join(said)
+    assert said[0] == "Note: the programs have different names, phases and hot_matrix."
     # Both curves are drawn, and named.
     assert {"before", "after", "1K", "64M"} <= set(texts(chromium, "#curve svg text"))
     for color in ("#d55e00", "#0072b2"):
