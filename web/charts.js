@@ -33,9 +33,10 @@ export function scale(value) {
     return { color: `rgb(${r},${g},${b})`, on: 0.299 * r + 0.587 * g + 0.114 * b > 130 ? "#000" : "#fff" };
 }
 
-/** What colours stand for: a bar from the lowest to the highest, with their names. */
-export function legend(title, low, high) {
-    return el("div", { class: "legend" }, title, el("span", {}, low), el("span", { class: "colours", style: `background: linear-gradient(to right, ${cividis.join()})` }), el("span", {}, high));
+/** What colours stand for: a bar from the lowest to the highest, with labels below it at equal distances. */
+export function legend(title, ...labels) {
+    return el("div", { class: "legend" }, title, el("div", {}, el("div", { class: "colours", style: `background: linear-gradient(to right, ${cividis.join()})` }),
+        el("div", { class: "labels" }, ...labels.map(l => el("span", {}, l)))));
 }
 
 /** A chart in an element, drawn by options(); again when colours change. */

@@ -171,7 +171,7 @@ export function hotspotsSection(data) {
         sizeShown.textContent = sizeText(bytes);
         size.setAttribute("aria-valuetext", sizeText(bytes));
         ratio.textContent = `Miss ratio${ofPhase ? ` of phase ${phase}` : ""} in an LRU cache of ${sizeText(bytes)}: ${percent(table.miss_ratio)}${table.mode === "full" ? "" : ", of the references whose code is known"}.`;
-        colours.replaceChildren(legend("miss ratio", "0%", percent(highest(table), 1)));
+        colours.replaceChildren(legend("miss ratio", ...[0, 0.5, 1].map(part => percent(highest(table) * part, 1))));
         fill();
         drawn?.draw();
     }

@@ -78,9 +78,10 @@ function options(data) {
             },
         }, {
             type: "custom", progressive: 0, xAxisIndex: 1, yAxisIndex: 1, data: cells, encode: { x: 0, y: 1 },
+            // By the root, so that small miss ratios differ in colour: those of real caches are often a few per cent.
             renderItem: (params, api) => {
                 const shape = rect(params, api, api.value(1), api.value(1) + 1);
-                return shape && { type: "rect", shape, style: { fill: scale(api.value(2) / most).color } };
+                return shape && { type: "rect", shape, style: { fill: scale(Math.sqrt(api.value(2) / most)).color } };
             },
         }, {
             // The numbers of phases, where there is room for them.
@@ -173,7 +174,7 @@ export function timeSection(data) {
         el("td", { class: "number" }, all > 0 ? percent(p.refs / all, 2) : ""), el("td", { class: "number" }, String(p.windows)),
         ...shown.map(k => el("td", { class: "number", "data-phase": p.phase, "data-size": phases.sizes[k] }, percent(p.miss_ratio[k]))))));
     const element = el("section", { id: "time", "aria-label": "Over time" }, el("h2", {}, "Over time: miss ratio and phases"),
-        el("figure", {}, box, el("figcaption", {}, legend("miss ratio", "0%", percent(highest(grid), 1)), "Above: the phases.", el("span", { class: "onscreen" }, " A click on a phase, here or in the table, shows its curve above and its hotspots below. Drag the ends of the bar at the bottom to zoom."))), status,
+        el("figure", {}, box, el("figcaption", {}, legend("miss ratio", ...[0, 1, 2, 3, 4].map(i => percent(highest(grid) * (i / 4) ** 2, 1))), "Above: the phases.", el("span", { class: "onscreen" }, " A click on a phase, here or in the table, shows its curve above and its hotspots below. Drag the ends of the bar at the bottom to zoom."))), status,
         el("div", { class: "scroll" }, el("table", { id: "phases" }, el("caption", {}, "Phases: share of the references, number of windows of time, and miss ratio by cache size."), el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "phase"),
             ...["references", "windows", ...shown.map(k => sizeAbout(phases.sizes[k]))].map(t => el("th", { scope: "col", class: "number" }, t)))), body)));
     return {
