@@ -21,6 +21,8 @@ PLAIN = ["sig_handlers", "sig_jump", "sig_faults", "threads", "threads_c11", "pr
 DEATHS = {"segv": 139, "abort": 134, "kill": 137, "term": 143, "ill": 132, "fpe": 136, "trap": 133, "hlt": 139,
           "thread-abort": 134, "thread-exit": 33, "main-exits-first": 33, "_exit": 21, "syscall-exit": 22,
           "return": 20}
+# Fewest references. The smallest program (jit) makes 3.8 million; a burst of a short run may end at once.
+LEAST = {"full": 1000000, "counted": 1000000, "early": 10000, "switch": 10000, "burst": 1}
 
 
 def same(built, record, mode, argv):
@@ -34,7 +36,7 @@ def same(built, record, mode, argv):
         assert result.summary, "the recorder's line is missing"
         total = totals(db)
         if mode == "counted":
-            total["references"] = run_keys(db)["clock_references"]
+            total["references"] = float(run_keys(db)["clock_references"])
         if total["references"] > 0:
             break
     return native, total
@@ -52,7 +54,7 @@ def ends(db):
 def test_plain(built, record, name, mode):
     native, total = same(built, record, mode, [built / name])
     assert b"wrong" not in native.out.replace(b"wrong 0", b""), native.out
-    assert total["references"] > 0
+    assert total["references"] >= LEAST[mode]
 
 
 def test_what_is_done_before_a_fault_is_recorded(built, cachegram, record, tmp_path):
@@ -103,7 +105,7 @@ def test_inactive_agent_leaves_fault_handlers_alone(built, record):
 def test_storm(built, record, kind, mode):
     native, total = same(built, record, mode, [built / "sig_storm", kind])
     assert b"wrong 0 " in native.out and b"few" in native.out
-    assert total["references"] > 0
+    assert total["references"] >= LEAST[mode]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -140,7 +142,7 @@ def test_fault_signals_that_are_sent(built, record, sig, mode):
 def test_seccomp(built, record, how, mode):
     native, total = same(built, record, mode, [built / "seccomp", how])
     assert b"failed 0" in native.out
-    assert total["references"] > 0
+    assert total["references"] >= LEAST[mode]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -155,7 +157,7 @@ def test_after_seccomp(built, record, how, mode):
     """Nothing of the agent's is left where calls are forbidden: neither handlers nor calls of its own."""
     native, total = same(built, record, mode, [built / "seccomp_after", how])
     assert native.status == {"signals": 5, "traps": 5, "calls": 4}[how], native.out
-    assert total["references"] > 0
+    assert total["references"] >= LEAST[mode]
 
 
 @pytest.mark.parametrize("how", ["execv", "execve", "execlp", "exec-syscall", "spawn"])
@@ -164,7 +166,7 @@ def test_exec_after_seccomp(built, record, how):
     native, total = same(built, record, "burst", [built / "seccomp_after", how])
     assert native.status == (4 if how == "spawn" else 3), native.out
     assert b"executed: " in native.out
-    assert total["references"] > 0
+    assert total["references"] >= LEAST["burst"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -173,7 +175,7 @@ def test_exec_after_seccomp(built, record, how):
 def test_ignored_signals_are_inherited(built, record, how, which, mode):
     native, total = same(built, record, mode, [built / "ignored", how, *which])
     assert native.status == 3 and (b"SigIgn" in native.out or how == "followed")
-    assert total["references"] > 0
+    assert total["references"] >= LEAST[mode]
 
 
 @pytest.mark.parametrize("argv", [["seccomp_after", "calls"], ["ignored", "thread"]], ids=["seccomp", "exec"])
