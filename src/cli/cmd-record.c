@@ -315,11 +315,13 @@ static void print_summary(const struct collect_options *o, const struct collect_
     if (!none && !o->full && r->full && r->warning[0] == '\0')
         fputs(", all of them", stderr);
     if (!none && !r->full && r->full_references != 0)
-        fprintf(stderr, ": the first %llu, the rest", (unsigned long long)r->full_references);
-    if (!none && !r->full && r->bursts == 0)
-        fputs(" without a burst", stderr);
+        fprintf(stderr, ": the first %llu of the run, then", (unsigned long long)r->full_references);
     else if (!none && !r->full)
-        fprintf(stderr, " in %llu burst%s", (unsigned long long)r->bursts, r->bursts == 1 ? "" : "s");
+        fputs(" in", stderr);
+    if (!none && !r->full && r->bursts == 0)
+        fputs(" no burst", stderr);
+    else if (!none && !r->full)
+        fprintf(stderr, " %llu burst%s", (unsigned long long)r->bursts, r->bursts == 1 ? "" : "s");
     if (none && r->nothing[0] != '\0')
         fprintf(stderr, " (%s)", r->nothing);
     if (!none) {

@@ -270,7 +270,8 @@ static void put_recorded(FILE *out, const struct analysis_summary *s, const stru
     else if (strcmp(s->mode, "full") == 0)
         fputs(extents[s->extent].recorded, out);
     else if (curve->full_references)
-        fprintf(out, "all at first, %zu burst%s", s->bursts, s->bursts == 1 ? "" : "s");
+        fprintf(out, s->bursts > 0 ? "the first %s of the run, then %zu burst%s" : "the first %s of the run",
+                report_count((double)curve->full_references, count), s->bursts, s->bursts == 1 ? "" : "s");
     else
         fprintf(out, "%zu burst%s", s->bursts, s->bursts == 1 ? "" : "s");
     if (s->threads > 0)

@@ -49,7 +49,7 @@ def test_bursts_follow(cachegram, built, record):
     # The table does not fit into the smaller caches, and fits into the larger ones.
     assert points[65536]["miss_ratio"] > 0.9 and points[1 << 20]["miss_ratio"] < 0.1
     report = run([cachegram, "report", db])
-    assert b"references: all at first, " in report.out
+    assert b"references: the first " in report.out and b" of the run, then " in report.out
     random = run([cachegram, "mrc", db, "--model", "random", *SIZES])
     assert random.status == 0, random.err
 
