@@ -88,6 +88,9 @@
  * in between; and the most that a profile stores of these, at about 25 bytes each. */
 #define COLLECT_CAUSE_EVERY 64u
 #define COLLECT_CAUSES 32768u
+/* After so many samples of causes, or of touches by call path, half as many are taken, and so on: each takes
+ * some 100 ns, as the tables are large. */
+#define COLLECT_SAMPLES_THINNED (1u << 18)
 /*
  * Call paths (reduce/call-paths.h). One touch in COLLECT_PATH_EVERY of those at a distance of 16 lines or
  * more is counted by path: 2 to 5% of a recording's CPU time (bzip2, perl, python3). In full mode, where that

@@ -323,7 +323,10 @@ static void return_to_translated(struct thread *t, ucontext_t *uc)
         t->burst.consecutive_steps = 0;
         return;
     }
-    int no_code = t->native.refused == WIRE_NATIVE_CODE || t->native.refused == WIRE_NATIVE_SPACE;
+    /* After the next instruction there may be code that can be translated, unless there is no room for more
+     * code. */
+    int no_code = t->native.refused == WIRE_NATIVE_CODE ||
+                  (t->native.refused == WIRE_NATIVE_SPACE && !arch_templates_full());
     if (no_code && t->burst.consecutive_steps < CONSECUTIVE_STEPS_MOST) {
         t->burst.consecutive_steps++;
         if (enter_after_next(t, uc))

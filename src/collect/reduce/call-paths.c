@@ -76,6 +76,8 @@ struct call_paths {
     struct shadow *stacks; /* most recently used first */
     struct shadow *current;
     const struct decode_turn *turns, *turns_end; /* of the batch: those ahead */
+    uint32_t samples;                            /* touches counted since they were thinned out last */
+    uint32_t thinned;                            /* how often they were */
     uint64_t every; /* one touch in so many is counted; this many until the next one: */
     uint64_t ahead;
     struct random_state random;
@@ -322,7 +324,7 @@ int call_paths_buffer(struct call_paths *p, const struct wire_desc *desc, const 
     if (s == NULL)
         return -ENOMEM;
     use_in_burst(s, desc->burst);
-    p->every = desc->full ? COLLECT_PATH_EVERY_FULL : COLLECT_PATH_EVERY;
+    p->every = (uint64_t)(desc->full ? COLLECT_PATH_EVERY_FULL : COLLECT_PATH_EVERY) << p->thinned;
     if (desc->stack_words > 0 && stack != NULL) {
         forget(s);
         begin(p, s, desc, stack);
@@ -350,6 +352,10 @@ void call_paths_touch(struct call_paths *p, size_t at, uint64_t process, uint32_
     p->ahead -= touches;
     if (counted == 0)
         return;
+    if (++p->samples == COLLECT_SAMPLES_THINNED) {
+        p->thinned++;
+        p->samples = 0;
+    }
     const struct symbols_call call = {
         .process = process, .site = site, .path = top(p, p->current), .what = what};
     sampled_table_add(p->tree->counts, &call, counted);

@@ -60,6 +60,7 @@ struct sites {
     struct sampled_table *causes;    /* NULL: reuses are not sampled */
     uint64_t process;                /* likewise: theirs */
     int64_t reuses_ahead;            /* far touches until the next sampled one */
+    uint32_t cause_every, ncauses;   /* one in so many is; those sampled since that was set */
     uint64_t ahead;                  /* touches until the next one whose object is looked for */
     uint32_t near_every, near_ahead; /* near events until the next one that is counted */
     struct random_state random;
@@ -88,6 +89,7 @@ struct sites *sites_new(uint32_t near_every, struct error *err)
         .executions = s->tables->executions, .executed = s->tables->executed, .more = count_more, .ctx = s};
     s->far.least = OCTAVES_LEAST;
     s->near_every = near_every;
+    s->cause_every = COLLECT_CAUSE_EVERY;
     random_seed(&s->random, 1);
     return s;
 }
@@ -232,7 +234,7 @@ static void sample_cause(struct sites *s, uint64_t line, struct epochs_touch tou
         return;
     cause.site = between.site;
     cause.object = between.object;
-    sampled_table_add(s->causes, &cause, COLLECT_CAUSE_EVERY);
+    sampled_table_add(s->causes, &cause, s->cause_every);
 }
 
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
@@ -262,9 +264,13 @@ int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_site
             continue;
         s->reuses_ahead -= (int64_t)represented;
         if (s->reuses_ahead < 0) {
-            s->reuses_ahead += 1 + (int64_t)random_below(&s->random, 2 * COLLECT_CAUSE_EVERY - 1);
             if (!first)
                 sample_cause(s, line, touch, far->stack[i]);
+            if (++s->ncauses == COLLECT_SAMPLES_THINNED) {
+                s->cause_every *= 2;
+                s->ncauses = 0;
+            }
+            s->reuses_ahead += 1 + (int64_t)random_below(&s->random, 2 * s->cause_every - 1);
         }
         epochs_add(s->epochs, line, touch);
     }
