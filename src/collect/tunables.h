@@ -16,7 +16,7 @@
  * neither side waits for the other at every buffer. */
 #define COLLECT_FULL_BUFFERS 48u
 #define COLLECT_FULL_BUFFER_BYTES (UINT64_C(512) << 10)
-#define COLLECT_FULL_TEMPLATE_BYTES (UINT64_C(32) << 20)
+#define COLLECT_FULL_TEMPLATE_BYTES (UINT64_C(64) << 20)
 
 /*
  * Buffers of a run that begins in full mode; both parts use the size of a burst's. Few: what they hold when

@@ -29,14 +29,15 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 18u
+#define WIRE_VERSION 19u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* pages that wire_session.page_ns is the mean of */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
 #define WIRE_MAX_BUFFERS 64u
-#define WIRE_MAX_SLOTS 256u        /* a multiple of 64 */
-#define WIRE_MAX_BLOCKS (1u << 18) /* ids 1 .. WIRE_MAX_BLOCKS-1; 0 is never used */
-#define WIRE_OWN_SPANS 4160u       /* pieces of the agent's memory: one for each thread, and some for all */
+#define WIRE_MAX_SLOTS 256u /* a multiple of 64 */
+/* Ids 1 .. WIRE_MAX_BLOCKS - 1; 0 is never used. Half as many were too few for cc1plus. */
+#define WIRE_MAX_BLOCKS (1u << 19)
+#define WIRE_OWN_SPANS 4160u /* pieces of the agent's memory: one for each thread, and some for all */
 #define WIRE_ID_BITS 20
 #define WIRE_ID_MASK ((1u << WIRE_ID_BITS) - 1)
 

@@ -87,13 +87,13 @@ def test_unknown_thread(record, cachegram, built, options):
 
 def test_more_code_than_a_profile_distinguishes(record, built):
     """It runs natively: not one instruction after the other, each between two attempts to translate the next one."""
-    argv = [built / "too_much_code", "290000"]
+    argv = [built / "too_much_code", "550000"]
     native = run(argv)
     result, db = record(FULL, argv)
     assert (result.status, result.out) == (0, native.out) and native.status == 0
     with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
         counters = dict(con.execute("select name, value from counter"))
-    assert counters["blocks"] > 250000 and counters["skipped_code"] < 1000
+    assert counters["blocks"] > 500000 and counters["skipped_code"] < 1000
 
 
 def test_ordinary_program_misses_nothing(record, cachegram):

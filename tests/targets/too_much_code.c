@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * too_much_code FUNCTIONS - makes so many functions at run time, calls each of them once, and prints the sum
- * of their results. From about a quarter of a million on, a process has more blocks than a profile
+ * of their results. From about half a million on, a process has more blocks than a profile
  * distinguishes.
  */
 #include <stdint.h>

@@ -270,7 +270,7 @@ int cache_has_room(void)
 
 uint32_t cache_hash(uint64_t pc)
 {
-    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> 45);
+    return (uint32_t)(pc * 0x9e3779b97f4a7c15ull >> (64 - CACHE_HASH_BITS));
 }
 
 struct block *cache_find(uint64_t pc, int counts)

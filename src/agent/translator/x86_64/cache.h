@@ -89,7 +89,9 @@ uint8_t *cache_leave_gate(void);
 /* Nonzero: there is room for a block and its data. If not, all translations will be discarded soon. */
 int cache_has_room(void);
 /* Entries of the largest tables of blocks by pc; a power of two. */
-#define CACHE_HASH_SIZE (2u * WIRE_MAX_BLOCKS)
+#define CACHE_HASH_BITS 20
+#define CACHE_HASH_SIZE (1u << CACHE_HASH_BITS)
+_Static_assert(CACHE_HASH_SIZE == 2 * WIRE_MAX_BLOCKS, "tables of blocks are never more than half full");
 uint32_t cache_hash(uint64_t pc); /* below CACHE_HASH_SIZE; smaller tables use its low bits */
 struct block *cache_find(uint64_t pc, int counts);
 struct block *cache_find_code(uint64_t code_address);
