@@ -86,7 +86,7 @@ if [ -d tests/e2e ]; then
         /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider --durations=10 --junitxml="$results/$name.xml" "$@" tests/e2e
         [ $? -ne 1 ] || scripts/repeat-failed.py "$results/$name.xml"
     }
-    e2e e2e -n "$(($(nproc) + 1))" -m "not alone"
+    e2e e2e -n "$(nproc)" -m "not alone"
     e2e e2e-alone -m alone
     xml+=("$results/e2e.xml" "$results/e2e-alone.xml")
 fi
