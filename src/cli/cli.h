@@ -3,6 +3,8 @@
 #ifndef CACHEGRAM_CLI_H
 #define CACHEGRAM_CLI_H
 
+#include <getopt.h>
+
 #include "analysis/hotspots.h"
 #include "base/error.h"
 #include "cli/commands.h"
@@ -16,13 +18,12 @@
 int cli_fail(const struct error *err);
 /* "cachegram: COMMAND: ...; see 'cachegram COMMAND --help'", one line on stderr; returns 2. */
 int cli_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After getopt_long returned '?' or ':' (option string beginning with ':'): reports the error; returns 2. */
-int cli_misuse_option(const char *command, int result, char **argv);
 
 /* Options that all commands with results share. */
 struct cli_output {
     enum report_format format;
     enum report_color color;
+    int other_format; /* the last --format was the command's own one */
 };
 /* Values in the val field of their struct option. */
 enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
@@ -35,9 +36,22 @@ enum { CLI_OPT_FORMAT = 1000, CLI_OPT_COLOR };
     "  --format text|csv|json  output format (default text)\n"                                        \
     "  --color[=auto|always|never]  colour in text; auto (default): on a terminal, unless NO_COLOR\n" \
     "  --help                  this text\n"
-/* Handles the option `result` if it is one of these. 1: handled, 0: another option, -1: bad value (message
- * printed). */
-int cli_output_option(const char *command, int result, const char *value, struct cli_output *output);
+
+/* What a command line may hold. */
+struct cli_syntax {
+    const char *command; /* for messages */
+    const char *usage;   /* printed for --help, whose struct option has the value 'h' */
+    const char *letters; /* short options, as for getopt_long; ':' comes first, or second after + or - */
+    const struct option *options; /* values above 0 */
+    const char *other_format;     /* for --format, besides text, csv and json; or NULL */
+};
+/*
+ * The next option that the command has to handle, its value in optarg. --help, CLI_OUTPUT_OPTIONS (into
+ * *output, NULL for a command without them) and errors are handled here. 0: there are no more; *status is
+ * then -1, or the exit status if the command is to end now, after --help or an error (message printed).
+ */
+int cli_next_option(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,
+                    int *status);
 /* Prints warnings, one per line of `lines`, as a single line on stderr. */
 void cli_print_warnings(const char *lines);
 

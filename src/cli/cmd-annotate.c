@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -300,28 +299,17 @@ static int print(const struct arguments *args, const struct analysis_annotation 
 
 int cmd_annotate(int argc, char **argv)
 {
-    struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
-                          .question = {.size_bytes = DEFAULT_SIZE}};
+    static const struct cli_syntax syntax = {"annotate", usage, ":h", options, NULL};
+    struct arguments a = {.output = {.format = REPORT_TEXT}, .question = {.size_bytes = DEFAULT_SIZE}};
     struct analysis_annotation annotation;
     struct profile *p;
     struct error err;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option("annotate", opt, optarg, &a.output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (opt != OPT_SIZE && opt != OPT_ASM && opt != OPT_MACHINE && opt != CLI_OPT_SOURCE_DIR &&
-            opt != CLI_OPT_PREFIX_MAP)
-            return cli_misuse_option("annotate", opt, argv);
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &a.output, &status)) != 0)
         if (take_option(opt, optarg, &a) != 0)
             return 2;
-    }
+    if (status >= 0)
+        return status;
     if (take_operands(argc, argv, &a) != 0)
         return 2;
     struct cli_levels levels;

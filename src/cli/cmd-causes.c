@@ -2,7 +2,6 @@
 /* cmd-causes.c - `cachegram causes`: cold misses, and who pushed out what the others are on. */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <math.h>
 
 #include "base/sizes.h"
@@ -54,7 +53,8 @@ static const char usage[] =
 
 int cmd_causes(int argc, char **argv)
 {
-    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    static const struct cli_syntax syntax = {"causes", usage, ":h", options, NULL};
+    struct cli_output output = {.format = REPORT_TEXT};
     struct analysis_hotspots_question question = {
         .size_bytes = DEFAULT_SIZE, .by = ANALYSIS_BY_NOTHING, .objects = 1};
     struct analysis_causes causes;
@@ -62,17 +62,9 @@ int cmd_causes(int argc, char **argv)
     struct error err;
     uint64_t number, limit = 0;
     double least_percent = 0;
-    int opt, limited = 0;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option("causes", opt, optarg, &output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
+    int opt, status, limited = 0;
+    while ((opt = cli_next_option(&syntax, argc, argv, &output, &status)) != 0) {
         switch (opt) {
-        case 'h':
-            fputs(usage, stdout);
-            return 0;
         case OPT_SIZE:
             if (size_parse(optarg, &number, &err) != 0)
                 return cli_misuse("causes", "%s", err.text);
@@ -94,13 +86,12 @@ int cmd_causes(int argc, char **argv)
         case OPT_COMM:
             question.comm = optarg;
             break;
-        case OPT_WRAPPERS:
+        default: /* OPT_WRAPPERS */
             question.wrappers = optarg;
-            break;
-        default:
-            return cli_misuse_option("causes", opt, argv);
         }
     }
+    if (status >= 0)
+        return status;
     const char *file = cli_one_file("causes", argc, argv);
     if (!file)
         return 2;

@@ -2,7 +2,6 @@
 /* cmd-corun.c - `cachegram corun`: programs that share a cache. */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -366,9 +365,9 @@ static int run(const struct corun_options *o, char **files, uint32_t nfiles)
 int cmd_corun(int argc, char **argv)
 {
     struct corun_options o = {
-        .output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults(), .copies = 1};
-    const struct cli_command_line line = {"corun", usage, ":hn:", options, parse_option};
-    int status = cli_command_line(&line, argc, argv, &o.output, &o.memory, &o);
+        .output = {.format = REPORT_TEXT}, .memory = cli_memory_defaults(), .copies = 1};
+    static const struct cli_syntax syntax = {"corun", usage, ":hn:", options, NULL};
+    int status = cli_programs_options(&syntax, argc, argv, &o.output, &o.memory, parse_option, &o);
     if (status >= 0)
         return status;
     uint64_t n = (uint64_t)(argc - optind);

@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +80,8 @@ struct condition {
 struct arguments {
     struct cli_output output;
     const char *sizes;
-    const char *page; /* its file */
-    int html, by_function, by_object, by_phase, limited, sized;
+    const char *page; /* file for --format html; NULL: standard output */
+    int by_function, by_object, by_phase, limited, sized;
     uint64_t size_bytes, limit;
     struct condition conditions[CONDITIONS_MAX];
     size_t nconditions;
@@ -131,6 +130,9 @@ static int take_option(int opt, const char *value, struct arguments *a)
 {
     struct error err;
     switch (opt) {
+    case 'o':
+        a->page = value;
+        return 0;
     case OPT_SIZES:
         a->sizes = value;
         return 0;
@@ -165,9 +167,9 @@ static int check_arguments(int argc, char **argv, const struct arguments *a)
         return cli_misuse("diff", "two profiles are needed, before and after%s%s",
                           argc - optind > 2 ? "; surplus: " : "", argc - optind > 2 ? argv[optind + 2] : "");
     int by_size = !a->by_function && !a->by_object; /* sizes are rows or columns */
-    if (a->html && (a->by_phase || !by_size))
+    if (a->output.other_format && (a->by_phase || !by_size))
         return cli_misuse("diff", "--format html has functions, data and phases, too: it needs no --by");
-    if (a->page && !a->html)
+    if (a->page && !a->output.other_format)
         return cli_misuse("diff", "--output needs --format html");
     if (!by_size && a->sizes)
         return cli_misuse("diff", "--by %s is for one cache size: --size instead of --sizes",
@@ -323,32 +325,17 @@ static int print_page(const struct report_curves *curves, const char *file, stru
 
 int cmd_diff(int argc, char **argv)
 {
-    struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .size_bytes = 1u << 20};
+    static const struct cli_syntax syntax = {"diff", usage, ":o:h", options, "html"};
+    struct arguments a = {.output = {.format = REPORT_TEXT}, .size_bytes = 1u << 20};
     struct analysis_curve curves[2] = {{0}};
     struct analysis_change *changes = NULL;
     struct error err;
     int opt, status;
-    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
-        if (opt == CLI_OPT_FORMAT)
-            a.html = strcmp(optarg, "html") == 0;
-        if (opt == 'o')
-            a.page = optarg;
-        if (opt == 'o' || (opt == CLI_OPT_FORMAT && a.html))
-            continue;
-        int taken = cli_output_option("diff", opt, optarg, &a.output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (opt == '?' || opt == ':')
-            return cli_misuse_option("diff", opt, argv);
+    while ((opt = cli_next_option(&syntax, argc, argv, &a.output, &status)) != 0)
         if ((status = take_option(opt, optarg, &a)) != 0)
             return status;
-    }
+    if (status >= 0)
+        return status;
     if ((status = check_arguments(argc, argv, &a)) != 0)
         return status;
     if (a.sizes) {
@@ -365,7 +352,7 @@ int cmd_diff(int argc, char **argv)
         code = print_functions(argv + optind, &a, &err);
     else if (code == 0 && a.by_phase)
         code = print_phases(argv + optind, &a, &err);
-    else if (code == 0 && a.html)
+    else if (code == 0 && a.output.other_format)
         code = print_page(&(struct report_curves){&curves[0], &curves[1], changes}, a.page, &err);
     else if (code == 0 && a.output.format == REPORT_CSV)
         report_difference(stdout, &(struct report_curves){&curves[0], &curves[1], changes}, REPORT_CSV);

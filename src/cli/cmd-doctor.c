@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 #include "cli/ladder.h"
 
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,22 +143,15 @@ static void print_json(const struct offer *rows, size_t n)
 
 int cmd_doctor(int argc, char **argv)
 {
-    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    static const struct cli_syntax syntax = {"doctor", usage, ":h", options, NULL};
+    struct cli_output output = {.format = REPORT_TEXT};
     struct offer rows[OFFERS_MAX + 6];
     struct program program = {0};
     struct error err;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option("doctor", opt, optarg, &output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt != 'h')
-            return cli_misuse_option("doctor", opt, argv);
-        fputs(usage, stdout);
-        return 0;
-    }
+    int status;
+    cli_next_option(&syntax, argc, argv, &output, &status); /* all of them */
+    if (status >= 0)
+        return status;
     if (argc - optind > 1)
         return cli_misuse("doctor", "one program at a time, but '%s' follows '%s'", argv[optind + 1],
                           argv[optind]);

@@ -2,7 +2,6 @@
 /* cmd-export.c - `cachegram export`: writes a trace, or a profile's results, in another tool's format. */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -49,12 +48,13 @@ static const char usage[] =
 
 int cmd_export(int argc, char **argv)
 {
+    static const struct cli_syntax syntax = {"export", usage, ":o:h", options, NULL};
     struct convert_options o = {.output = "-", .line_bytes = 64};
     uint64_t bytes, size_bytes = DEFAULT_SIZE;
     const char *table = NULL;
     struct error err;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         switch (opt) {
         case OPT_FROM:
             o.from = optarg;
@@ -78,19 +78,17 @@ int cmd_export(int argc, char **argv)
         case OPT_TABLE:
             table = optarg;
             break;
-        case OPT_PARTIAL:
+        default: /* OPT_PARTIAL */
             o.partial = 1;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            convert_list_formats(1);
-            fputs(export_profile_help, stdout);
-            export_tables_list(stdout);
-            return 0;
-        default:
-            return cli_misuse_option("export", opt, argv);
         }
     }
+    if (status == 0) { /* after --help */
+        convert_list_formats(1);
+        fputs(export_profile_help, stdout);
+        export_tables_list(stdout);
+    }
+    if (status >= 0)
+        return status;
     if (!o.to)
         return cli_misuse("export", "no output format given: use --to");
     if (!export_profile_format(o.to) && !convert_writes(o.to))

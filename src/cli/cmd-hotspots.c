@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +107,6 @@ struct arguments {
     struct analysis_hotspots_question question;
     struct report_hotspots_view view;
     int limited, by_given;
-    int collapsed;       /* instead of output.format */
     const char *machine; /* NULL: not given */
 };
 
@@ -175,32 +173,19 @@ static int take_option(int opt, const char *value, struct arguments *a)
 
 int cmd_hotspots(int argc, char **argv)
 {
-    struct arguments a = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
-                          .question = {.size_bytes = DEFAULT_SIZE}};
+    static const struct cli_syntax syntax = {"hotspots", usage, ":h", options, "collapsed"};
+    struct arguments a = {.output = {.format = REPORT_TEXT}, .question = {.size_bytes = DEFAULT_SIZE}};
     struct analysis_hotspots hotspots;
     struct profile *p;
     struct error err;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (opt == CLI_OPT_FORMAT && strcmp(optarg, "collapsed") == 0) {
-            a.collapsed = 1;
-            continue;
-        }
-        int taken = cli_output_option("hotspots", opt, optarg, &a.output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (opt < OPT_SIZE || opt > OPT_CALL_GRAPH)
-            return cli_misuse_option("hotspots", opt, argv);
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &a.output, &status)) != 0)
         if (take_option(opt, optarg, &a) != 0)
             return 2;
-    }
-    if (a.collapsed && !a.by_given)
+    if (status >= 0)
+        return status;
+    int collapsed = a.output.other_format;
+    if (collapsed && !a.by_given)
         a.question.by = ANALYSIS_BY_LINE;
     if (a.view.sort == REPORT_SORT_STALL && !a.machine)
         return cli_misuse("hotspots", "--sort stall needs --machine, which says what misses cost");
@@ -238,10 +223,10 @@ int cmd_hotspots(int argc, char **argv)
         return cli_fail(&err);
     }
     size_t all = hotspots.n;
-    if (!a.limited && a.output.format == REPORT_TEXT && !a.collapsed)
+    if (!a.limited && a.output.format == REPORT_TEXT && !collapsed)
         a.view.limit = DEFAULT_ROWS;
     report_hotspots_select(&hotspots, &a.view);
-    if (a.collapsed)
+    if (collapsed)
         report_hotspots_collapsed(stdout, &hotspots);
     else
         report_hotspots(stdout, &hotspots, all - hotspots.n, a.output.format);

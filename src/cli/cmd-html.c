@@ -2,7 +2,6 @@
 /* cmd-html.c - `cachegram html`: a profile as one page for the browser. */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,13 +44,15 @@ static void write_page(FILE *out, const void *json)
     report_page(out, json);
 }
 
+/* -1, or the exit status if the command is to end now. */
 static int take_options(int argc, char **argv, struct arguments *a)
 {
+    static const struct cli_syntax syntax = {"html", usage, ":o:h", options, NULL};
     struct curve_point *points;
     struct error err;
     size_t n = 0;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         switch (opt) {
         case 'o':
             a->output = optarg;
@@ -68,20 +69,15 @@ static int take_options(int argc, char **argv, struct arguments *a)
         case OPT_SOURCE:
             a->data.with_source = 1;
             break;
-        case CLI_OPT_SOURCE_DIR:
-        case CLI_OPT_PREFIX_MAP:
+        default: /* CLI_OPT_SOURCE_DIR, CLI_OPT_PREFIX_MAP */
             if (cli_source_option("html", opt, optarg, &a->data.sources) != 0)
                 return 2;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return -1;
-        default:
-            return cli_misuse_option("html", opt, argv);
         }
     }
+    if (status >= 0)
+        return status;
     a->data.profile = cli_one_file("html", argc, argv);
-    return a->data.profile ? 0 : 2;
+    return a->data.profile ? -1 : 2;
 }
 
 int cmd_html(int argc, char **argv)
@@ -90,8 +86,8 @@ int cmd_html(int argc, char **argv)
     struct error err;
     char *json;
     int status = take_options(argc, argv, &a);
-    if (status != 0)
-        return status < 0 ? 0 : status;
+    if (status >= 0)
+        return status;
     int code = page_data(&a.data, &json, &err);
     if (code == 0 && strcmp(a.output, "-") == 0)
         report_page(stdout, json);

@@ -2,8 +2,6 @@
 /* cmd-import.c - `cachegram import`: converts other tools' traces to cachegram's format. */
 #include "cli/cli.h"
 
-#include <getopt.h>
-
 #include "cli/convert.h"
 
 #define DEFAULT_TRACE "cachegram.trace"
@@ -32,9 +30,10 @@ static const char usage[] =
 
 int cmd_import(int argc, char **argv)
 {
+    static const struct cli_syntax syntax = {"import", usage, ":o:h", options, NULL};
     struct convert_options o = {.output = DEFAULT_TRACE, .to = "cachegram"};
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         switch (opt) {
         case OPT_FROM:
             o.from = optarg;
@@ -42,17 +41,14 @@ int cmd_import(int argc, char **argv)
         case 'o':
             o.output = optarg;
             break;
-        case OPT_PARTIAL:
+        default: /* OPT_PARTIAL */
             o.partial = 1;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            convert_list_formats(0);
-            return 0;
-        default:
-            return cli_misuse_option("import", opt, argv);
         }
     }
+    if (status == 0) /* after --help */
+        convert_list_formats(0);
+    if (status >= 0)
+        return status;
     o.input = cli_one_trace("import", argc, argv);
     if (!o.input)
         return 2;

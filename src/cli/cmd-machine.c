@@ -4,7 +4,6 @@
 #include "cli/programs.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,9 +48,8 @@ struct machine_options {
     int list, reported;
 };
 
-static int parse_option(int opt, const char *value, void *ctx)
+static int parse_option(int opt, const char *value, struct machine_options *o)
 {
-    struct machine_options *o = ctx;
     struct error err;
     char *end;
     switch (opt) {
@@ -135,10 +133,12 @@ static int run(const struct machine_options *o, const char *name)
 
 int cmd_machine(int argc, char **argv)
 {
-    struct machine_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
-                                .probe = {.seconds_a_point = 0.05}};
-    const struct cli_command_line line = {"machine", usage, ":ho:", options, parse_option};
-    int status = cli_command_line(&line, argc, argv, &o.output, NULL, &o);
+    static const struct cli_syntax syntax = {"machine", usage, ":ho:", options, NULL};
+    struct machine_options o = {.output = {.format = REPORT_TEXT}, .probe = {.seconds_a_point = 0.05}};
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &o.output, &status)) != 0)
+        if (parse_option(opt, optarg, &o) != 0)
+            return 2;
     if (status >= 0)
         return status;
     if (argc - optind > 1)

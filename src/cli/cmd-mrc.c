@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,19 +114,15 @@ static int compute_selected(struct profile *p, const struct analysis_question *q
 
 int cmd_mrc(int argc, char **argv)
 {
-    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    static const struct cli_syntax syntax = {"mrc", usage, ":h", options, NULL};
+    struct cli_output output = {.format = REPORT_TEXT};
     struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     const char *sizes = NULL;
     struct analysis_curve curve = {0};
     struct profile *p;
     struct error err;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option("mrc", opt, optarg, &output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &output, &status)) != 0) {
         switch (opt) {
         case OPT_MODEL:
             if (parse_model(optarg, &question.model) != 0)
@@ -150,18 +145,14 @@ int cmd_mrc(int argc, char **argv)
         case OPT_OBJECT:
             curve.object = optarg;
             break;
-        case OPT_WAYS:
+        default: /* OPT_WAYS */
             if (parse_number(optarg, CURVE_SETS_WAYS, &question.ways) != 0)
                 return cli_misuse("mrc", "--ways %s: must be a whole number from 1 to %u", optarg,
                                   CURVE_SETS_WAYS);
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return 0;
-        default:
-            return cli_misuse_option("mrc", opt, argv);
         }
     }
+    if (status >= 0)
+        return status;
     if (question.phase && (question.model != ANALYSIS_MODEL_LRU || question.tid || question.ways))
         return cli_misuse("mrc", "--phase cannot be combined with --model, --thread or --ways");
     if ((curve.function || curve.object) && (question.model != ANALYSIS_MODEL_LRU || question.ways))

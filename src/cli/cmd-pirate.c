@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -281,40 +280,37 @@ static int run(struct pirate_options *o)
     return status;
 }
 
+/* -1, or the exit status if the command is to end now. */
+static int take_options(int argc, char **argv, struct pirate_options *o)
+{
+    static const struct cli_syntax syntax = {"pirate", usage, "+:ho:p:", options, NULL};
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &o->output, &status)) != 0)
+        if (parse_option(opt, optarg, o) != 0)
+            return 2;
+    if (status >= 0)
+        return status;
+    if ((o->run.pid > 0) == (optind < argc))
+        return cli_misuse("pirate",
+                          o->run.pid > 0 ? "give a command or a process, not both" : "no command to run");
+    if (o->run.pid > 0 && !o->run.progress)
+        return cli_misuse("pirate", "a running process is measured in intervals, which need --progress");
+    if (o->run.progress && (o->count || o->run.repeats > 1))
+        return cli_misuse("pirate", "--count and --repeats are for whole runs, --progress is not");
+    if (o->count && (o->run.from || o->run.to))
+        return cli_misuse("pirate", "--count counts whole runs and excludes --from and --to");
+    if (!o->run.progress && o->run.duration_s > 0)
+        return cli_misuse("pirate", "--duration needs --progress");
+    return -1;
+}
+
 int cmd_pirate(int argc, char **argv)
 {
-    struct pirate_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+    struct pirate_options o = {.output = {.format = REPORT_TEXT},
                                .profile = CLI_DEFAULT_PROFILE,
                                .run = {.interval_ns = 50000000, .repeats = 1, .limit = HOLD_LIMIT}};
-    int opt, status = 0;
-    while (status == 0 && (opt = getopt_long(argc, argv, "+:ho:p:", options, NULL)) != -1) {
-        int taken = cli_output_option("pirate", opt, optarg, &o.output);
-        if (taken < 0) {
-            status = 2;
-        } else if (taken) {
-            continue;
-        } else if (opt == 'h') {
-            fputs(usage, stdout);
-            free(o.sizes);
-            return 0;
-        } else if (opt == '?' || opt == ':') {
-            status = cli_misuse_option("pirate", opt, argv);
-        } else {
-            status = parse_option(opt, optarg, &o);
-        }
-    }
-    if (status == 0 && (o.run.pid > 0) == (optind < argc))
-        status = cli_misuse("pirate",
-                            o.run.pid > 0 ? "give a command or a process, not both" : "no command to run");
-    else if (status == 0 && o.run.pid > 0 && !o.run.progress)
-        status = cli_misuse("pirate", "a running process is measured in intervals, which need --progress");
-    else if (status == 0 && o.run.progress && (o.count || o.run.repeats > 1))
-        status = cli_misuse("pirate", "--count and --repeats are for whole runs, --progress is not");
-    else if (status == 0 && o.count && (o.run.from || o.run.to))
-        status = cli_misuse("pirate", "--count counts whole runs and excludes --from and --to");
-    else if (status == 0 && !o.run.progress && o.run.duration_s > 0)
-        status = cli_misuse("pirate", "--duration needs --progress");
-    if (status == 0) {
+    int status = take_options(argc, argv, &o);
+    if (status < 0) {
         o.run.argv = o.run.pid > 0 ? NULL : argv + optind;
         status = run(&o);
     }

@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,9 +233,9 @@ static int run(struct place_options *o, char **files, uint32_t nfiles)
 int cmd_place(int argc, char **argv)
 {
     struct place_options o = {
-        .output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults(), .copies = 1, .seed = 1};
-    const struct cli_command_line line = {"place", usage, ":hn:", options, parse_option};
-    int status = cli_command_line(&line, argc, argv, &o.output, &o.memory, &o);
+        .output = {.format = REPORT_TEXT}, .memory = cli_memory_defaults(), .copies = 1, .seed = 1};
+    static const struct cli_syntax syntax = {"place", usage, ":hn:", options, NULL};
+    int status = cli_programs_options(&syntax, argc, argv, &o.output, &o.memory, parse_option, &o);
     if (status >= 0)
         return status;
     uint64_t n = (uint64_t)(argc - optind);

@@ -2,7 +2,6 @@
 /* cmd-predict.c - `cachegram predict`: estimates a program's speed on another machine. */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,9 +169,9 @@ static int run(const struct predict_options *o, const char *file)
 
 int cmd_predict(int argc, char **argv)
 {
-    struct predict_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .memory = cli_memory_defaults()};
-    const struct cli_command_line line = {"predict", usage, ":h", options, parse_option};
-    int status = cli_command_line(&line, argc, argv, &o.output, &o.memory, &o);
+    struct predict_options o = {.output = {.format = REPORT_TEXT}, .memory = cli_memory_defaults()};
+    static const struct cli_syntax syntax = {"predict", usage, ":h", options, NULL};
+    int status = cli_programs_options(&syntax, argc, argv, &o.output, &o.memory, parse_option, &o);
     if (status >= 0)
         return status;
     const char *file = cli_one_file("predict", argc, argv);

@@ -2,7 +2,6 @@
 /* cmd-record.c - cachegram record: runs a command and profiles it. */
 #include <assert.h>
 #include <errno.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <math.h>
 #include <signal.h>
@@ -87,8 +86,7 @@ enum {
     OPTION_OBJECTS,
     OPTION_CALL_GRAPH,
     OPTION_REDUCE,
-    OPTION_CLOCK,
-    OPTION_HELP
+    OPTION_CLOCK
 };
 
 static const struct option options_table[] = {
@@ -111,7 +109,7 @@ static const struct option options_table[] = {
     {"call-graph", required_argument, NULL, OPTION_CALL_GRAPH},
     {"clock", required_argument, NULL, OPTION_CLOCK},
     {"reduce", required_argument, NULL, OPTION_REDUCE},
-    {"help", no_argument, NULL, OPTION_HELP},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
@@ -370,19 +368,16 @@ int cmd_record(int argc, char **argv)
         o.seed = (uint64_t)time(NULL);
     o.seed &= UINT32_MAX; /* short enough to be typed again */
 
-    int option, lines = 0;
     /* "+": what follows the command belongs to the command. */
-    while ((option = getopt_long(argc, argv, "+:o:", options_table, NULL)) != -1) {
-        if (option == OPTION_HELP) {
-            fputs(usage_text, stdout);
-            return 0;
-        }
-        if (option == '?' || option == ':')
-            return cli_misuse_option("record", option, argv);
+    static const struct cli_syntax syntax = {"record", usage_text, "+:o:", options_table, NULL};
+    int option, status, lines = 0;
+    while ((option = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         lines |= option == OPTION_LINES;
         if (parse_option(option, optarg, &o) < 0)
             return 2;
     }
+    if (status >= 0)
+        return status;
     if (optind >= argc)
         return cli_misuse("record", "no command to run");
     o.argv = argv + optind;
@@ -399,7 +394,7 @@ int cmd_record(int argc, char **argv)
 
     struct collect_result result;
     struct error err = {""};
-    int status = collect_run(&o, &result, &err);
+    status = collect_run(&o, &result, &err);
     if (!result.ran) {
         cli_fail(&err);
         return status; /* 125, 126 or 127 */

@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,24 +259,14 @@ static void put_report(const struct reading *r, const struct report_style *style
 
 int cmd_report(int argc, char **argv)
 {
-    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    static const struct cli_syntax syntax = {"report", usage, ":hv", options, NULL};
+    struct cli_output output = {.format = REPORT_TEXT};
     struct error err;
-    int opt, verbose = 0;
-    while ((opt = getopt_long(argc, argv, ":hv", options, NULL)) != -1) {
-        int taken = cli_output_option("report", opt, optarg, &output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt == 'v') {
-            verbose = 1;
-            continue;
-        }
-        if (opt != 'h')
-            return cli_misuse_option("report", opt, argv);
-        fputs(usage, stdout);
-        return 0;
-    }
+    int status, verbose = 0;
+    while (cli_next_option(&syntax, argc, argv, &output, &status) == 'v')
+        verbose = 1;
+    if (status >= 0)
+        return status;
     const char *file = cli_one_file("report", argc, argv);
     if (!file)
         return 2;

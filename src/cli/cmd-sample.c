@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,24 +298,18 @@ static int run(const struct sample_options *o)
 
 int cmd_sample(int argc, char **argv)
 {
+    static const struct cli_syntax syntax = {"sample", usage, ":o:h", options, NULL};
     struct sample_options o = {.sampling = sparse_s1, .line_bytes = 64, .output = CLI_DEFAULT_PROFILE};
-    int opt, status = 0;
+    int opt, status;
     if (sample_wants_bursts(argc, argv))
         return cmd_sample_bursts(argc, argv);
-    while (status == 0 && (opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        status =
-            opt == '?' || opt == ':' ? cli_misuse_option("sample", opt, argv) : parse_option(opt, optarg, &o);
-    }
-    if (status != 0)
+    while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0)
+        if (parse_option(opt, optarg, &o) != 0)
+            return 2;
+    if (status >= 0)
         return status;
-    if (argc - optind != 1)
-        return argc == optind ? cli_misuse("sample", "no trace given")
-                              : cli_misuse("sample", "one trace at a time, but '%s' follows '%s'",
-                                           argv[optind + 1], argv[optind]);
-    o.trace = argv[optind];
+    o.trace = cli_one_trace("sample", argc, argv);
+    if (!o.trace)
+        return 2;
     return run(&o);
 }

@@ -3,7 +3,6 @@
 #include "cli/sim-job.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,35 +316,30 @@ static int add_operand(const char *text, struct sim_options *o, const char **tra
     return 0;
 }
 
+/* -1, or the exit status if the command is to end now. */
+static int take_arguments(int argc, char **argv, struct sim_options *o, const char **traces, size_t *ntraces)
+{
+    static const struct cli_syntax syntax = {"sim", usage, "-:h", options, NULL};
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &o->output, &status)) != 0)
+        if ((opt == OPERAND ? add_operand(optarg, o, traces, ntraces) : parse_option(opt, optarg, o)) != 0)
+            return 2;
+    for (int i = optind; i < argc && status < 0; i++) /* after -- */
+        if (add_operand(argv[i], o, traces, ntraces) != 0)
+            return 2;
+    return status < 0 && check_options(o, *ntraces) != 0 ? 2 : status;
+}
+
 int cmd_sim(int argc, char **argv)
 {
     static struct sim_options o; /* large */
-    int opt, status = 0;
     size_t ntraces = 0;
     const char **traces = calloc((size_t)argc, sizeof *traces);
     if (!traces)
         return cli_misuse("sim", "out of memory");
-    o = (struct sim_options){.output = {REPORT_TEXT, REPORT_COLOR_AUTO}, .line_bytes = 64};
-    while (status == 0 && (opt = getopt_long(argc, argv, "-:h", options, NULL)) != -1) {
-        int taken = cli_output_option("sim", opt, optarg, &o.output);
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            free(traces);
-            return 0;
-        }
-        if (taken < 0)
-            status = 2;
-        else if (opt == OPERAND)
-            status = add_operand(optarg, &o, traces, &ntraces);
-        else if (!taken)
-            status = opt == '?' || opt == ':' ? cli_misuse_option("sim", opt, argv)
-                                              : parse_option(opt, optarg, &o);
-    }
-    for (int i = optind; i < argc && status == 0; i++) /* after -- */
-        status = add_operand(argv[i], &o, traces, &ntraces);
-    if (status == 0)
-        status = check_options(&o, ntraces);
-    if (status == 0)
+    o = (struct sim_options){.output = {.format = REPORT_TEXT}, .line_bytes = 64};
+    int status = take_arguments(argc, argv, &o, traces, &ntraces);
+    if (status < 0)
         status = run(&o, traces, ntraces);
     free(traces);
     return status;

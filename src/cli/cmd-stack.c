@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,31 +204,29 @@ static int run(const char *file, const struct stack_options *o, const struct cur
     return code;
 }
 
+/* -1, or the exit status if the command is to end now. */
+static int take_options(int argc, char **argv, struct stack_options *o)
+{
+    static const struct cli_syntax syntax = {"stack", usage, ":h", options, NULL};
+    int opt, status = parse_lines("64", o);
+    if (status != 0)
+        return status;
+    while ((opt = cli_next_option(&syntax, argc, argv, &o->output, &status)) != 0)
+        if (parse_option(opt, optarg, o) != 0)
+            return 2;
+    return status < 0 && !cli_one_trace("stack", argc, argv) ? 2 : status;
+}
+
 int cmd_stack(int argc, char **argv)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    struct stack_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+    struct stack_options o = {.output = {.format = REPORT_TEXT},
                               .sizes = CLI_DEFAULT_SIZES,
                               .rate = 1,
                               .jobs = cores > 0 ? (unsigned)cores : 1};
     struct error err;
-    int opt, status = parse_lines("64", &o);
-    while (status == 0 && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option("stack", opt, optarg, &o.output);
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            free(o.line_bytes);
-            return 0;
-        }
-        if (taken < 0)
-            status = 2;
-        else if (!taken)
-            status = opt == '?' || opt == ':' ? cli_misuse_option("stack", opt, argv)
-                                              : parse_option(opt, optarg, &o);
-    }
-    if (status == 0 && !cli_one_trace("stack", argc, argv))
-        status = 2;
-    if (status == 0) {
+    int status = take_options(argc, argv, &o);
+    if (status < 0) {
         size_t n;
         struct curve_point *sizes = cli_points(o.sizes, &n, &err);
         status = sizes ? run(argv[optind], &o, sizes, n) : cli_misuse("stack", "%s", err.text);

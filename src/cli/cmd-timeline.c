@@ -2,7 +2,6 @@
 /* cmd-timeline.c - `cachegram timeline` and `cachegram phases`: the miss ratio over time, and of phases. */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,26 +50,16 @@ static const char phases_usage[] =
 
 static int run(const char *command, const char *usage, int argc, char **argv, int phases)
 {
-    struct cli_output output = {REPORT_TEXT, REPORT_COLOR_AUTO};
+    const struct cli_syntax syntax = {command, usage, ":h", options, NULL};
+    struct cli_output output = {.format = REPORT_TEXT};
     const char *sizes = CLI_TIMELINE_SIZES;
     struct profile *p;
     struct error err;
-    int opt;
-    while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        int taken = cli_output_option(command, opt, optarg, &output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt == OPT_SIZES) {
-            sizes = optarg;
-        } else if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        } else {
-            return cli_misuse_option(command, opt, argv);
-        }
-    }
+    int status;
+    while (cli_next_option(&syntax, argc, argv, &output, &status) == OPT_SIZES)
+        sizes = optarg;
+    if (status >= 0)
+        return status;
     const char *file = cli_one_file(command, argc, argv);
     if (!file)
         return 2;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -403,29 +402,20 @@ static int verify_files(const char *profile, const char *trace, struct result *r
 
 int cmd_verify(int argc, char **argv)
 {
-    struct verify_options o = {.output = {REPORT_TEXT, REPORT_COLOR_AUTO},
+    static const struct cli_syntax syntax = {"verify", usage, "+:h", options, NULL};
+    struct verify_options o = {.output = {.format = REPORT_TEXT},
                                .sizes = CLI_DEFAULT_SIZES,
                                .overhead_percent = COLLECT_OVERHEAD_PERCENT,
                                .burst_refs = COLLECT_BURST_REFS};
     struct error err;
-    int opt;
+    int opt, status;
     if (getrandom(&o.seed, sizeof o.seed, 0) != sizeof o.seed)
         o.seed = (uint64_t)getpid();
-    while ((opt = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-        int taken = cli_output_option("verify", opt, optarg, &o.output);
-        if (taken < 0)
-            return 2;
-        if (taken)
-            continue;
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (opt == '?' || opt == ':')
-            return cli_misuse_option("verify", opt, argv);
+    while ((opt = cli_next_option(&syntax, argc, argv, &o.output, &status)) != 0)
         if (parse_option(opt, optarg, &o) != 0)
             return 2;
-    }
+    if (status >= 0)
+        return status;
     int is_command = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
     if (is_command ? argc == optind : argc - optind != 2)
         return cli_misuse("verify",
@@ -441,9 +431,9 @@ int cmd_verify(int argc, char **argv)
     memcpy(r.exact, points, r.n * sizeof *points);
     r.estimate.points = points;
     r.estimate.n = r.n;
-    int status = is_command                     ? verify_command(&o, argv + optind, &r)
-                 : is_profile(argv[optind + 1]) ? verify_profiles(argv[optind], argv[optind + 1], &r)
-                                                : verify_files(argv[optind], argv[optind + 1], &r);
+    status = is_command                     ? verify_command(&o, argv + optind, &r)
+             : is_profile(argv[optind + 1]) ? verify_profiles(argv[optind], argv[optind + 1], &r)
+                                            : verify_files(argv[optind], argv[optind + 1], &r);
     if (status == 0)
         print(&r, argv[optind], &o.output);
     free(points);

@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -43,7 +42,8 @@ void cli_print_warnings(const char *lines)
     fputc('\n', stderr);
 }
 
-int cli_misuse_option(const char *command, int result, char **argv)
+/* After getopt_long returned '?' or ':'. */
+static int misuse_option(const char *command, int result, char **argv)
 {
     /* The option is the last one that getopt_long consumed; short ones are in optopt. */
     const char *option = optind > 0 ? argv[optind - 1] : "";
@@ -56,27 +56,61 @@ int cli_misuse_option(const char *command, int result, char **argv)
     return cli_misuse(command, "unknown or ambiguous option '%s'", option);
 }
 
-int cli_output_option(const char *command, int result, const char *value, struct cli_output *output)
+/* Handles the option if it is in CLI_OUTPUT_OPTIONS. 1: handled, 0: another option, -1: bad value (message
+ * printed). */
+static int output_option(const struct cli_syntax *syntax, int opt, const char *value,
+                         struct cli_output *output)
 {
     static const char *const formats[] = {"text", "csv", "json"}, *const colors[] = {"auto", "always",
                                                                                      "never"};
-    const char *const *names = result == CLI_OPT_FORMAT ? formats : colors;
-    if (result != CLI_OPT_FORMAT && result != CLI_OPT_COLOR)
+    const char *const *names = opt == CLI_OPT_FORMAT ? formats : colors;
+    if (opt != CLI_OPT_FORMAT && opt != CLI_OPT_COLOR)
         return 0;
+    if (opt == CLI_OPT_FORMAT) {
+        output->other_format = syntax->other_format && strcmp(value, syntax->other_format) == 0;
+        if (output->other_format)
+            return 1;
+    }
     if (!value) /* a --color without value, as in ls */
         value = "always";
     for (int i = 0; i < 3; i++) {
         if (strcmp(value, names[i]) != 0)
             continue;
-        if (result == CLI_OPT_FORMAT)
+        if (opt == CLI_OPT_FORMAT)
             output->format = (enum report_format)i;
         else
             output->color = (enum report_color)i;
         return 1;
     }
-    cli_misuse(command, "--%s %s: must be %s, %s or %s", result == CLI_OPT_FORMAT ? "format" : "color", value,
-               names[0], names[1], names[2]);
+    cli_misuse(syntax->command, "--%s %s: must be %s, %s or %s", opt == CLI_OPT_FORMAT ? "format" : "color",
+               value, names[0], names[1], names[2]);
     return -1;
+}
+
+int cli_next_option(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,
+                    int *status)
+{
+    int opt, handled = 1;
+    *status = -1;
+    while (handled > 0) {
+        opt = getopt_long(argc, argv, syntax->letters, syntax->options, NULL);
+        if (opt == -1)
+            return 0;
+        if (opt == 'h') {
+            fputs(syntax->usage, stdout);
+            *status = 0;
+            return 0;
+        }
+        if (opt == '?' || opt == ':') {
+            *status = misuse_option(syntax->command, opt, argv);
+            return 0;
+        }
+        handled = output_option(syntax, opt, optarg, output);
+    }
+    if (handled == 0)
+        return opt;
+    *status = 2;
+    return 0;
 }
 
 const char *cli_one_file(const char *command, int argc, char **argv)

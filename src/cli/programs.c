@@ -2,7 +2,6 @@
 /* programs.c - from options and profiles to the models' input. */
 #include "cli/programs.h"
 
-#include <getopt.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -95,7 +94,8 @@ static int size(const char *command, const char *option, const char *text, uint6
     return -1;
 }
 
-int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory)
+/* 1: handled, 0: another option, -1: bad value (message printed). */
+static int memory_option(const char *command, int opt, const char *value, struct cli_memory *memory)
 {
     switch (opt) {
     case CLI_OPT_MACHINE:
@@ -292,29 +292,21 @@ struct statcc_phased cli_program_phases(const struct cli_programs *programs, uin
     return made;
 }
 
-int cli_command_line(const struct cli_command_line *line, int argc, char **argv, struct cli_output *output,
-                     struct cli_memory *memory, void *ctx)
+int cli_programs_options(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,
+                         struct cli_memory *memory, int (*parse)(int opt, const char *value, void *ctx),
+                         void *ctx)
 {
-    int opt;
-    while ((opt = getopt_long(argc, argv, line->letters, line->options, NULL)) != -1) {
-        int taken = cli_output_option(line->command, opt, optarg, output);
-        if (taken == 0 && memory)
-            taken = cli_memory_option(line->command, opt, optarg, memory);
-        if (taken < 0)
+    int opt, status;
+    while ((opt = cli_next_option(syntax, argc, argv, output, &status)) != 0) {
+        int taken = memory_option(syntax->command, opt, optarg, memory);
+        if (taken < 0 || (taken == 0 && parse(opt, optarg, ctx) != 0))
             return 2;
-        if (taken)
-            continue;
-        if (opt == 'h') {
-            fputs(line->usage, stdout);
-            return 0;
-        }
-        int status = opt == '?' || opt == ':' ? cli_misuse_option(line->command, opt, argv)
-                                              : line->parse(opt, optarg, ctx);
-        if (status != 0)
-            return status;
     }
+    if (status >= 0)
+        return status;
     uint32_t files = argc > optind ? (uint32_t)(argc - optind) : 1;
-    if (memory && memory->nsolo && memory->nsolo != files)
-        return cli_misuse(line->command, "--solo-cpi: must have one CPI for each of the %u profiles", files);
+    if (memory->nsolo && memory->nsolo != files)
+        return cli_misuse(syntax->command, "--solo-cpi: must have one CPI for each of the %u profiles",
+                          files);
     return -1;
 }

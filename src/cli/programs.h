@@ -68,21 +68,15 @@ enum {
     "machine's)\n"                                                                                           \
     "  --model lru|statstack   exact curves if available (default), or the model of the StatCC paper\n"
 struct cli_memory cli_memory_defaults(void);
-/* 1: handled, 0: another option, -1: bad value (message printed). */
-int cli_memory_option(const char *command, int opt, const char *value, struct cli_memory *memory);
 /*
- * Reads the options of a command: those of results, those of the memory system (memory NULL: none), --help,
- * and its own, which `parse` handles (0, or 2 after a message). letters, options: as for getopt_long. -1:
- * continue with the operands at optind; otherwise the exit status.
+ * Reads the options of a command: those of results, those of the memory system, --help, and its own, which
+ * `parse` handles (0, or 2 after a message). -1: continue with the operands at optind; otherwise the exit
+ * status.
  */
-struct option;
-struct cli_command_line {
-    const char *command, *usage, *letters;
-    const struct option *options;
-    int (*parse)(int opt, const char *value, void *ctx);
-};
-int cli_command_line(const struct cli_command_line *line, int argc, char **argv, struct cli_output *output,
-                     struct cli_memory *memory, void *ctx);
+int cli_programs_options(const struct cli_syntax *syntax, int argc, char **argv, struct cli_output *output,
+                         struct cli_memory *memory, int (*parse)(int opt, const char *value, void *ctx),
+                         void *ctx);
+
 /*
  * The machine for the model: that of --machine, if given; other options override it. *described is set to the
  * description (levels 0 without --machine). 0 or negative.

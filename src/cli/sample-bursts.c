@@ -7,7 +7,6 @@
 #include "cli/sample-bursts.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,28 +330,28 @@ static int run(const char *file, struct settings *o)
     return status < 0 ? cli_fail(&err) : 0;
 }
 
+/* -1, or the exit status if the command is to end now. */
+static int take_options(int argc, char **argv, struct settings *o)
+{
+    static const struct cli_syntax syntax = {"sample", usage, ":ho:", options, NULL};
+    int opt, status;
+    while ((opt = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0)
+        if (parse_option(opt, optarg, o) != 0)
+            return 2;
+    if (status >= 0)
+        return status;
+    if (!cli_one_trace("sample", argc, argv))
+        return 2;
+    return strcmp(argv[optind], "-") == 0 ? cli_misuse("sample", "a trace for --bursts must be a file") : -1;
+}
+
 int cmd_sample_bursts(int argc, char **argv)
 {
     struct settings o = {.seeds = 1,
                          .replay = {.burst_refs = 100000, .watch = 4, .line_bytes = 64, .seed = 1},
                          .output = CLI_DEFAULT_PROFILE};
-    int opt, status = 0;
-    while (status == 0 && (opt = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
-        if (opt == 'h') {
-            fputs(usage, stdout);
-            free(o.bursts);
-            return 0;
-        }
-        status =
-            opt == '?' || opt == ':' ? cli_misuse_option("sample", opt, argv) : parse_option(opt, optarg, &o);
-    }
-    if (status == 0 && argc - optind != 1)
-        status = argc == optind ? cli_misuse("sample", "no trace given")
-                                : cli_misuse("sample", "one trace at a time, but '%s' follows '%s'",
-                                             argv[optind + 1], argv[optind]);
-    if (status == 0 && strcmp(argv[optind], "-") == 0)
-        status = cli_misuse("sample", "a trace for --bursts must be a file");
-    if (status == 0)
+    int status = take_options(argc, argv, &o);
+    if (status < 0)
         status = run(argv[optind], &o);
     free(o.bursts);
     return status;
