@@ -26,11 +26,8 @@ struct work {
 int curve_bursts_statcache(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
                            struct curve_point *points, size_t n, struct error *err)
 {
-    int code = model_check_points(points, n, line_bytes, err);
     double total = 0;
-
-    if (code == 0)
-        code = model_check_bursts(bursts, nbursts, err);
+    int code = model_check_points_and_bursts(bursts, nbursts, line_bytes, points, n, err);
     if (code < 0)
         return code;
     struct work *w = calloc(1, sizeof *w);

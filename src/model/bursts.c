@@ -148,11 +148,8 @@ static double clamp(double value, double low, double high)
 int curve_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes, uint64_t seed,
                  struct curve_point *points, size_t n, struct error *err)
 {
-    int code = model_check_points(points, n, line_bytes, err);
     double total = 0;
-
-    if (code == 0)
-        code = model_check_bursts(bursts, nbursts, err);
+    int code = model_check_points_and_bursts(bursts, nbursts, line_bytes, points, n, err);
     if (code < 0)
         return code;
     for (size_t b = 0; b < nbursts; b++)

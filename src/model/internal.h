@@ -84,8 +84,11 @@ void model_survival_estimate(struct model_survival *s);
 /* Share of distances >= value, linear within bins; NaN beyond what is known. */
 double model_survival_at(const struct model_survival *s, double value);
 
-/* Check bursts and weights; 0 or -EINVAL. */
+/* 0, or -EINVAL if a weight is not 0 or more, or the references of a burst are not its reuses and first
+ * touches. */
 int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct error *err);
+int model_check_points_and_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                                  const struct curve_point *points, size_t n, struct error *err);
 
 /* Of n bursts, those that are a sample: the first ones. The others are certain. */
 size_t model_sampled(const struct curve_burst *bursts, size_t n);

@@ -63,6 +63,13 @@ int model_check_bursts(const struct curve_burst *bursts, size_t nbursts, struct 
     return 0;
 }
 
+int model_check_points_and_bursts(const struct curve_burst *bursts, size_t nbursts, unsigned line_bytes,
+                                  const struct curve_point *points, size_t n, struct error *err)
+{
+    int code = model_check_points(points, n, line_bytes, err);
+    return code == 0 ? model_check_bursts(bursts, nbursts, err) : code;
+}
+
 size_t model_sampled(const struct curve_burst *bursts, size_t n)
 {
     while (n > 0 && bursts[n - 1].certain)
