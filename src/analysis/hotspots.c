@@ -28,7 +28,7 @@ struct reading {
     const struct analysis_weights *weights; /* of bursts; NULL in full mode */
     size_t next;                            /* in weights */
     struct analysis_groups groups;
-    struct shares *shares;
+    struct shares *shares, *spread;          /* spread: NULL in full mode */
     struct far_shares *far_shares;           /* NULL in full mode */
     struct far_share *far;                   /* of each row */
     const struct analysis_groups *functions; /* NULL: rows are no parts of functions */
@@ -37,6 +37,7 @@ struct reading {
     double lines;                 /* of the cache */
     double decided[OCTAVES_BINS]; /* part of a bin at distances of `lines` and more */
     double scale;                 /* of weights: what all bursts represent, by those with counts */
+    int again;                    /* counts are read again, for the spread */
     int exact;                    /* the current row is of a part that was recorded completely */
     double weight;                /* likewise */
     /* With objects: references of the current row; what of them is estimated, by row of the table. */
@@ -97,6 +98,23 @@ static void settle_estimates(struct reading *r)
     r->references = r->estimated = 0;
 }
 
+static enum far_touch touch_of(const struct recorded_count *c, uint32_t *bin)
+{
+    static const struct {
+        uint8_t from;
+        enum far_touch touch;
+    } kinds[] = {{SITE_COUNT_TAIL_FIRST, FAR_TAIL_FIRST},
+                 {SITE_COUNT_TAIL_REUSE, FAR_TAIL_REUSE},
+                 {SITE_COUNT_TAIL_ENTRY, FAR_TAIL_ENTRY},
+                 {SITE_COUNT_FIRST, FAR_FIRST},
+                 {SITE_COUNT_STACK, FAR_REUSE}};
+    size_t i = 0;
+    while (c->what < kinds[i].from)
+        i++;
+    *bin = (uint32_t)c->what - kinds[i].from;
+    return kinds[i].touch;
+}
+
 static int add_count(struct reading *r, const struct recorded_count *c, uint32_t row)
 {
     double n = (double)c->count;
@@ -111,8 +129,14 @@ static int add_count(struct reading *r, const struct recorded_count *c, uint32_t
     }
     if (c->what == SITE_COUNT_OBJECT)
         return r->h->objects ? add_estimate(r, row, n) : 0;
-    int first = c->what >= SITE_COUNT_FIRST;
-    uint32_t bin = c->what - (uint32_t)(first ? SITE_COUNT_FIRST : SITE_COUNT_STACK);
+    uint32_t bin;
+    enum far_touch what = touch_of(c, &bin);
+    if (what >= FAR_TAIL_ENTRY) {
+        if (r->far_shares)
+            far_shares_add(r->far_shares, row, what, bin, r->weight * n);
+        return 0;
+    }
+    int first = what == FAR_FIRST;
     /* Where every reference was recorded, a first touch is the first of the run, and misses. */
     double certain = r->decided[bin], cold = r->exact ? 1 - (r->h->full ? 0 : r->weights->exact_left) : 0;
     if (first)
@@ -122,14 +146,38 @@ static int add_count(struct reading *r, const struct recorded_count *c, uint32_t
         analysis_causes_touches(r->causes, row, c->object, r->weight * n,
                                 !first ? r->weight * certain * n : n * cold, first);
     if (r->far_shares && !r->exact)
-        (first ? far_shares_firsts : far_shares_reuses)(r->far_shares, row, bin, r->weight * n);
+        far_shares_add(r->far_shares, row, what, bin, r->weight * n);
     return 0;
+}
+
+/* For the spread: once more, with what touches contribute to misses that bursts do not decide. */
+static void add_contribution(struct reading *r, const struct recorded_count *c, uint32_t row)
+{
+    uint32_t bin;
+    double n = (double)c->count, misses = 0;
+    if (row == ANALYSIS_NO_GROUP)
+        return;
+    if (c->what == SITE_COUNT_MORE || c->what == SITE_COUNT_OBJECT) {
+        if ((c->what == SITE_COUNT_OBJECT) == (r->h->objects != 0))
+            shares_add(r->spread, row, n, 0, 0);
+        return;
+    }
+    enum far_touch what = touch_of(c, &bin);
+    if (what == FAR_REUSE || what == FAR_FIRST) {
+        double cold = r->exact && what == FAR_FIRST ? 1 - r->weights->exact_left : 0;
+        misses = fmax(r->decided[bin], cold);
+    }
+    if (!r->exact)
+        misses += far_shares_value(r->far_shares, row, what, bin);
+    shares_add(r->spread, row, 0, misses * n, 0);
 }
 
 static int add_counts(struct reading *r, const struct recorded_counts *counts, struct error *err)
 {
     for (size_t i = counts->first; i < counts->first + counts->n; i++)
-        if (add_count(r, &r->recorded->list[i], r->rows->of_count[i]) < 0)
+        if (r->again)
+            add_contribution(r, &r->recorded->list[i], r->rows->of_count[i]);
+        else if (add_count(r, &r->recorded->list[i], r->rows->of_count[i]) < 0)
             return error_set(err, -ENOMEM, "out of memory for the hotspots");
     return 0;
 }
@@ -143,7 +191,8 @@ static int add_row(struct reading *r, const struct recorded_counts *counts, stru
     r->exact = r->h->full || (counts->burst == 0 && w->exact && !r->question->tid && !r->question->phase);
     if (!r->exact) {
         for (; r->next < w->n && w->list[r->next].burst < counts->burst; r->next++)
-            r->h->other_bursts += is_selected(r, w->list[r->next].process, w->list[r->next].tid) &&
+            r->h->other_bursts += !r->again &&
+                                  is_selected(r, w->list[r->next].process, w->list[r->next].tid) &&
                                   (!r->question->phase || w->list[r->next].weight > 0);
         if (r->next == w->n || w->list[r->next].burst != counts->burst)
             return 0;
@@ -158,6 +207,13 @@ static int add_row(struct reading *r, const struct recorded_counts *counts, stru
     int code = add_counts(r, counts, err);
     if (code < 0)
         return code;
+    if (r->again) {
+        if (r->exact)
+            shares_exact(r->spread);
+        else
+            shares_burst(r->spread, weight);
+        return 0;
+    }
     settle_estimates(r);
     if (r->exact)
         r->h->exact_references += shares_exact(r->shares);
@@ -302,11 +358,18 @@ static int find_far_shares(struct reading *r, struct error *err)
                                   (size_t)m->burst, m->weight);
     }
     if (code == 0)
-        code = far_shares_find(r->far_shares, r->far, &samples);
+        code = far_shares_find(r->far_shares, r->h->far, r->far, &samples);
     if (code < 0)
         return error_set(err, code, "out of memory for the hotspots");
     shares_set_far(r->shares, r->far, samples);
-    return 0;
+    if (!(r->spread = shares_new(r->h->n, 0, 0, 0)))
+        return error_set(err, -ENOMEM, "out of memory for the hotspots");
+    r->again = 1;
+    r->next = 0;
+    for (size_t i = 0; i < r->recorded->ncounts && code == 0; i++)
+        code = add_row(r, &r->recorded->counts[i], err);
+    shares_set_spread(r->shares, r->spread);
+    return code;
 }
 
 /* --- all of it --- */
@@ -477,6 +540,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     free(r.estimates);
     free(r.processes);
     shares_free(r.shares);
+    shares_free(r.spread);
     if (code != 0)
         analysis_hotspots_clear(h);
     return code;

@@ -72,7 +72,7 @@
  * (EPYC), more than the rest of the analysis: 0.1 to 0.15 ms for the average burst of 100,000 references. */
 #define COLLECT_SETS_EVERY 16u
 /* Most bytes of the profile for counts of sites. Beyond that, those of every other burst are deleted, and
- * from then on half as many bursts store them. A burst has 1 to 4 KB. */
+ * from then on half as many bursts store them. A burst has 2 to 7 KB. */
 #define COLLECT_SITES_BYTES (UINT64_C(8) << 20)
 /* Most data objects that a profile distinguishes, at about 60 bytes each. All others are one. */
 #define COLLECT_OBJECTS 16384u

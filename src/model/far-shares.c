@@ -9,13 +9,15 @@
  * Method. Two sources are combined: one is biased, the other is noisy.
  *
  * (1) The bursts. Each touch of a group is either a reuse, whose distance is known, or a first touch, whose
- * distance is censored at d. Kaplan and Meier's estimate gives the hazard h(b) of the distances in bin b, by
- * group. Groups with few touches are shrunk towards the hazard of all touches, as if PRIOR more touches with
- * that hazard had been seen. A first touch at depth d is expected to miss with the probability prod (1 -
- * h(b)) over the bins from d to L. This takes into account that most first touches at the beginning of a
- * burst are of lines that were in use, and those in the middle of it are not. Beyond the largest d of any
- * burst nothing is known of single groups, and all get the same hazard: there the bias is. m_g: the group's
- * share of the sum of these probabilities.
+ * distance is censored at d. In the tail that was recorded after a burst only the tail's first touches of
+ * lines are known: such a touch is observed from the number of the tail's lines so far on, its entry, until
+ * its distance if the burst touched the line, or else until the number of lines of both. Kaplan and Meier's
+ * estimate gives the hazard h(b) of the distances in bin b, by group. Groups with few touches are shrunk
+ * towards the hazard of all touches, as if PRIOR more touches with that hazard had been seen. A first touch
+ * at depth d is expected to miss with the probability prod (1 - h(b)) over the bins from d to L. This takes
+ * into account that most first touches at the beginning of a burst are of lines that were in use, and those
+ * in the middle of it are not. Beyond the largest d of any tail nothing is known of single groups, and all
+ * get the same hazard: there the bias is. m_g: the group's share of the sum of these probabilities.
  *
  * (2) Watched lines. Each that missed when it was touched again is a sample of the misses in question, and
  * the instruction that touched it is known: f_g is the share of the group in their weights. This is unbiased,
@@ -23,15 +25,19 @@
  *
  * They are combined as by James and Stein: s = m + c (f - m), where c = 1 - V / D. It is 0 if the squared
  * difference D = sum (f_g - m_g)^2 is not larger than its expectation by chance, V = (1 - sum f_g^2) / (n -
- * 1), and tends to 1 as samples become many. Lines that are never touched again have no such instruction;
- * their part of the misses, the first touches of lines in the run, is assumed to be distributed as m.
+ * 1), and tends to 1 as samples become many; no larger excess D - V is believed than the model's errors
+ * allow. Lines that are never touched again have no such instruction; their part of the misses, the first
+ * touches of lines in the run, is assumed to be distributed as m.
  *
  * Small groups (source lines) have few samples each. Therefore their parents (functions) get their shares
  * first, as if there were no smaller groups. Then each parent's share is divided among its groups in the same
  * way: in proportion to m_g, corrected by the samples of this parent.
  *
- * The standard error is that of f, by Wilson's interval for the share s, even where m dominates s: the error
- * of m is unknown.
+ * The standard error is that of f, by Wilson's interval for the share s, or that of the model if it is
+ * smaller: the part rho of the misses is expected by the hazard of all groups, or is more than `far` allows.
+ * There m is assumed
+ * to vary by UNKNOWN_ERROR m (1 - m) rho / (1 - rho). Besides, m varies with the bursts: by the derivative of
+ * m with respect to its counts (far_shares_value).
  *
  * Example: two groups with m = 0.5 each; 10 samples of equal weight, from 10 bursts, 9 of them in the first.
  * V = (1 - 0.81 - 0.01) / 9 = 0.02; D = 0.16 + 0.16 = 0.32; c = 0.9375; s = 0.875 and 0.125.
@@ -53,19 +59,30 @@
 #define PRIOR 20.
 /* Misses without a known instruction are distributed as m, with the uncertainty of so many samples. */
 #define UNKNOWN_SAMPLES 4.
+/* Standard deviation over groups of the probability that the common hazard stands for, relative to its mean,
+ * where half of the misses are beyond what is known. An even distribution between 0 and 1 has 0.58; with
+ * that, intervals at 1 MB held the share of 9 in 10 rows of eight programs. */
+#define UNKNOWN_ERROR 1.
 
 struct hit {
     size_t group, parent, sample;
     double weight;
 };
 
+/* What a touch contributes to its group's misses (far_shares_value). */
+struct far_values {
+    double reuse, first, entry, end;
+};
+
 struct far_shares {
     size_t n, nparents;
-    double lines, touch;     /* touch: mean weight of a touch */
-    uint32_t nbins;          /* bins that are at least partly below `lines`; one more has all above */
-    unsigned char *used;     /* of each parent: whether it has groups */
-    uint32_t *parents;       /* NULL: none */
-    double *reuses, *firsts; /* [group * (nbins + 1) + bin] */
+    double lines, touch; /* touch: mean weight of a touch */
+    uint32_t nbins;      /* bins that are at least partly below `lines`; one more has all above */
+    unsigned char *used; /* of each parent: whether it has groups */
+    uint32_t *parents;   /* NULL: none */
+    /* [group * (nbins + 1) + bin]; reuses and ends: of bursts and their tails; entries: of tails */
+    double *reuses, *ends, *entries, *firsts;
+    struct far_values *values; /* likewise; NULL before far_shares_find */
     struct hit *hits;
     size_t nhits, capacity;
 };
@@ -83,9 +100,11 @@ struct far_shares *far_shares_new(size_t n, double lines, double touch, const ui
     f->nbins = lines < 0x1p40 ? octaves_bin((uint64_t)lines) + 1 : OCTAVES_BINS;
     f->reuses = calloc((n + 1) * (f->nbins + 1), sizeof *f->reuses);
     f->firsts = calloc((n + 1) * (f->nbins + 1), sizeof *f->firsts);
+    f->ends = calloc((n + 1) * (f->nbins + 1), sizeof *f->ends);
+    f->entries = calloc((n + 1) * (f->nbins + 1), sizeof *f->entries);
     f->parents = parents ? malloc((n + 1) * sizeof *f->parents) : NULL;
     f->used = calloc(nparents + 1, 1);
-    if (!f->reuses || !f->firsts || !f->used || (parents && !f->parents)) {
+    if (!f->reuses || !f->firsts || !f->ends || !f->entries || !f->used || (parents && !f->parents)) {
         far_shares_free(f);
         return NULL;
     }
@@ -104,6 +123,9 @@ void far_shares_free(struct far_shares *f)
     free(f->used);
     free(f->reuses);
     free(f->firsts);
+    free(f->ends);
+    free(f->entries);
+    free(f->values);
     free(f->hits);
     free(f);
 }
@@ -113,14 +135,15 @@ static size_t place(const struct far_shares *f, size_t group, uint32_t bin)
     return group * (f->nbins + 1) + (bin < f->nbins ? bin : f->nbins);
 }
 
-void far_shares_reuses(struct far_shares *f, size_t group, uint32_t bin, double weight)
+void far_shares_add(struct far_shares *f, size_t group, enum far_touch what, uint32_t bin, double weight)
 {
-    f->reuses[place(f, group, bin)] += weight;
-}
-
-void far_shares_firsts(struct far_shares *f, size_t group, uint32_t bin, double weight)
-{
-    f->firsts[place(f, group, bin)] += weight;
+    size_t at = place(f, group, bin);
+    if (what == FAR_FIRST)
+        f->firsts[at] += weight;
+    double *counts = what == FAR_TAIL_ENTRY                        ? f->entries
+                     : what == FAR_REUSE || what == FAR_TAIL_REUSE ? f->reuses
+                                                                   : f->ends;
+    counts[at] += weight;
 }
 
 int far_shares_hit(struct far_shares *f, size_t group, size_t parent, size_t sample, double weight)
@@ -147,38 +170,87 @@ double far_shares_part_above(uint32_t bin, double lines)
 
 /* --- from bursts --- */
 
-/* The hazard of each bin: the share of touches at distances of the bin and more that is in the bin. before:
- * NULL, or expected hazards, with a weight of `prior` touches. */
-static void find_hazards(const struct far_shares *f, const double *reuses, const double *firsts,
-                         const double *before, double prior, double *hazard)
+/* Touches by bin, of a group. */
+struct touches {
+    const double *reuses, *ends, *entries, *firsts;
+};
+
+/* What they say about distances: the hazard of each bin, and how many touches it was found from. */
+struct hazards {
+    double *hazard, *risk;
+};
+
+/* The hazard of each bin: the share of touches at distances of the bin and more that is in the bin. A touch
+ * of a tail is observed from its entry on. before: NULL, or expected hazards, with a weight of `prior`
+ * touches. */
+static void find_hazards(const struct far_shares *f, const struct touches *t, const double *before,
+                         double prior, const struct hazards *out)
 {
-    double risk = 0;
-    for (uint32_t bin = 0; bin <= f->nbins; bin++)
-        risk += reuses[bin] + firsts[bin];
-    double least = 1e-9 * risk; /* less than this is a rounding error */
+    double risk = 0, all = 0;
+    for (uint32_t bin = 0; bin <= f->nbins; bin++) {
+        all += t->reuses[bin] + t->ends[bin];
+        risk += t->reuses[bin] + t->ends[bin] - t->entries[bin];
+    }
+    double least = 1e-9 * all; /* less than this is a rounding error */
     for (uint32_t bin = 0; bin < f->nbins; bin++) {
-        double at_risk = risk - firsts[bin] / 2, reused = reuses[bin];
+        double at_risk = fmax(0, risk + (t->entries[bin] - t->ends[bin]) / 2), reused = t->reuses[bin];
+        out->risk[bin] = at_risk + prior;
         if (before) {
-            at_risk = fmax(0, at_risk) + prior;
+            at_risk += prior;
             reused += prior * before[bin];
         }
-        hazard[bin] = at_risk > least ? fmin(1, reused / at_risk) : 0;
-        risk -= reuses[bin] + firsts[bin];
+        out->hazard[bin] = at_risk > least ? fmin(1, reused / at_risk) : 0;
+        risk += t->entries[bin] - t->reuses[bin] - t->ends[bin];
     }
 }
 
-/* Expected misses among a group's first touches that bursts do not decide. */
-static double expected_misses(const struct far_shares *f, const double *firsts, const double *hazard)
+/*
+ * Expected misses among a group's first touches that bursts do not decide. *known: as far as the group's own
+ * touches say, the part of them that was not expected to be reused before by those of all groups. values:
+ * NULL, or what each touch contributes (far_values).
+ */
+static double expected_misses(const struct far_shares *f, const double *firsts, const struct hazards *h,
+                              double prior, double *known, struct far_values *values)
 {
     double further = 1, sum = 0; /* further: from the end of the current bin up to `lines` */
+    double unknown = 1, all = 0; /* of the logarithm of `further`, the part that is of all groups */
     for (uint32_t bin = f->nbins; bin-- > 0;) {
-        double below = 1 - far_shares_part_above(bin, f->lines);
+        double below = 1 - far_shares_part_above(bin, f->lines), missed = 0;
         if (below == 0)
             continue;
-        if (firsts[bin] > 0) /* most have none: pow takes long */
-            sum += firsts[bin] * below * further * pow(1 - hazard[bin], below / 2);
-        further *= below < 1 ? pow(1 - hazard[bin], below) : 1 - hazard[bin];
+        double rest = h->hazard[bin] > 0 ? pow(1 - h->hazard[bin], below / 2) : 1, half = further * rest;
+        double others = h->risk[bin] > 0 ? prior / h->risk[bin] : 1;
+        if (firsts[bin] > 0) {
+            missed = firsts[bin] * below * half;
+            sum += missed;
+            all += missed / unknown;
+        }
+        if (values)
+            values[bin].first = below * half;
+        further = half * rest;
+        unknown *= pow(rest * rest, others);
+        unknown = fmax(unknown, 1e-6);
     }
+    *known = all > 0 ? sum / all : 1;
+    if (!values)
+        return sum;
+    /* What a touch changes of the hazards, and so of the sum: if it is reused in a bin that first touches
+     * have to pass, and if it passes it. */
+    double passing = 0, passed = 0;
+    for (uint32_t bin = 0; bin < f->nbins; bin++) {
+        double below = 1 - far_shares_part_above(bin, f->lines);
+        double missed = firsts[bin] * values[bin].first;
+        double each = h->risk[bin] > 0 && h->hazard[bin] < 1
+                          ? below * (passing + missed / 2) / (h->risk[bin] * (1 - h->hazard[bin]))
+                          : 0;
+        passing += missed;
+        values[bin].entry = -(passed + h->hazard[bin] * each / 2);
+        values[bin].end = -values[bin].entry;
+        values[bin].first += values[bin].end;
+        values[bin].reuse = passed + h->hazard[bin] * each - each;
+        passed += h->hazard[bin] * each;
+    }
+    values[f->nbins] = (struct far_values){.entry = -passed, .end = passed, .reuse = passed, .first = passed};
     return sum;
 }
 
@@ -192,48 +264,64 @@ static void normalise(double *values, size_t n)
         values[i] = sum > 0 ? values[i] / sum : 0;
 }
 
-/* m of each of n groups with those counts. */
-static int find_model(const struct far_shares *f, size_t n, const double *reuses, const double *firsts,
-                      double *model)
+/* m of each of n groups, and how much of it is their own (expected_misses), with those counts. values: NULL,
+ * or of the groups. */
+struct model {
+    double *share, *known;
+    double misses; /* of all groups */
+    struct far_values *values;
+};
+
+static int find_model(const struct far_shares *f, size_t n, const struct touches *counts, struct model *model)
 {
     size_t width = f->nbins + 1;
-    double *all = calloc(4 * width, sizeof *all), sum = 0;
-    if (!all)
+    double *work = calloc(8 * width, sizeof *work);
+    if (!work)
         return -ENOMEM;
-    double *all_firsts = all + width, *common = all + 2 * width, *own = all + 3 * width;
+    double *all[] = {work, work + width, work + 2 * width};
+    const struct hazards common = {work + 3 * width, work + 4 * width},
+                         own = {work + 5 * width, work + 6 * width};
     for (size_t i = 0; i < n * width; i++) {
-        all[i % width] += reuses[i];
-        all_firsts[i % width] += firsts[i];
+        all[0][i % width] += counts->reuses[i];
+        all[1][i % width] += counts->ends[i];
+        all[2][i % width] += counts->entries[i];
     }
-    find_hazards(f, all, all_firsts, NULL, 0, common);
+    const struct touches of_all = {all[0], all[1], all[2], NULL};
+    double prior = PRIOR * f->touch;
+    find_hazards(f, &of_all, NULL, 0, &common);
+    model->misses = 0;
     for (size_t g = 0; g < n; g++) {
-        find_hazards(f, reuses + g * width, firsts + g * width, common, PRIOR * f->touch, own);
-        model[g] = expected_misses(f, firsts + g * width, own);
-        sum += model[g];
+        size_t at = g * width;
+        const struct touches t = {counts->reuses + at, counts->ends + at, counts->entries + at,
+                                  counts->firsts + at};
+        find_hazards(f, &t, common.hazard, prior, &own);
+        model->share[g] = expected_misses(f, t.firsts, &own, prior, &model->known[g],
+                                          model->values ? model->values + at : NULL);
+        model->misses += model->share[g];
     }
-    for (size_t g = 0; g < n && sum == 0; g++)
+    for (size_t g = 0; g < n && model->misses == 0; g++)
         for (uint32_t bin = 0; bin < f->nbins; bin++)
-            model[g] += firsts[g * width + bin] * (1 - far_shares_part_above(bin, f->lines));
-    free(all);
-    normalise(model, n);
+            model->share[g] += counts->firsts[g * width + bin] * (1 - far_shares_part_above(bin, f->lines));
+    free(work);
+    normalise(model->share, n);
     return 0;
 }
 
 /* The same for the parents. */
-static int find_parents_model(const struct far_shares *f, double *model)
+static int find_parents_model(const struct far_shares *f, struct model *model)
 {
-    size_t width = f->nbins + 1;
-    double *reuses = calloc(2 * f->nparents * width + 1, sizeof *reuses);
-    if (!reuses)
+    size_t width = f->nbins + 1, size = f->nparents * width;
+    double *sums = calloc(4 * size + 1, sizeof *sums);
+    if (!sums)
         return -ENOMEM;
-    double *firsts = reuses + f->nparents * width;
+    const double *of_groups[] = {f->reuses, f->ends, f->entries, f->firsts};
     for (size_t g = 0; g < f->n; g++)
-        for (size_t bin = 0; bin < width; bin++) {
-            reuses[f->parents[g] * width + bin] += f->reuses[g * width + bin];
-            firsts[f->parents[g] * width + bin] += f->firsts[g * width + bin];
-        }
-    int code = find_model(f, f->nparents, reuses, firsts, model);
-    free(reuses);
+        for (size_t bin = 0; bin < width; bin++)
+            for (size_t i = 0; i < 4; i++)
+                sums[i * size + f->parents[g] * width + bin] += of_groups[i][g * width + bin];
+    const struct touches counts = {sums, sums + size, sums + 2 * size, sums + 3 * size};
+    int code = find_model(f, f->nparents, &counts, model);
+    free(sums);
     return code;
 }
 
@@ -277,37 +365,50 @@ static void sum_hits(struct far_shares *f, struct sampled *s)
     normalise(s->seen, n);
 }
 
-/* c, from sums over groups: of squared differences between samples and model, and of squares of samples. */
-static double trust(double difference, double squares, double number)
+/* c, from sums over groups: of squared differences between samples and model, of squares of samples, and of
+ * the errors that the model may have. */
+static double trust(double difference, double squares, double errors, double number)
 {
     if (!(number > 2))
         return 0;
     double chance = (1 - squares) / (number - 1);
-    return difference > chance ? 1 - chance / difference : 0;
+    double excess = fmin(fmax(difference - chance, 0), errors);
+    return excess > 0 ? excess / (excess + chance) : 0;
 }
 
-/* Combines model and samples of n groups without parents. */
-static void combine(const double *model, const struct sampled *s, size_t n, struct far_share *shares)
+/* The standard error of a share of which the model knows so much: survivors of the rest are some of the
+ * others. */
+static double model_error(double share, double known)
 {
-    double difference = 0, squares = 0, sum = 0;
+    return known > 0 ? share * (1 - share) * UNKNOWN_ERROR * (1 - known) / known : INFINITY;
+}
+
+/* Combines model and samples of n groups without parents. Returns c. */
+static double combine(const struct model *model, const struct sampled *s, size_t n, struct far_share *shares)
+{
+    double difference = 0, squares = 0, sum = 0, errors = 0;
     for (size_t g = 0; g < n; g++) {
-        difference += (s->seen[g] - model[g]) * (s->seen[g] - model[g]);
+        double error = model_error(model->share[g], model->known[g]);
+        difference += (s->seen[g] - model->share[g]) * (s->seen[g] - model->share[g]);
         squares += s->seen[g] * s->seen[g];
-        sum += model[g];
+        errors += error * error;
+        sum += model->share[g];
     }
     /* 0: no first touches in bursts */
-    double c = sum > 0 ? trust(difference, squares, s->number) : 1;
+    double c = sum > 0 ? trust(difference, squares, errors, s->number) : 1;
     for (size_t g = 0; g < n; g++)
-        shares[g].share = (1 - s->unknown) * (model[g] + c * (s->seen[g] - model[g])) + s->unknown * model[g];
+        shares[g].share = (1 - s->unknown) * (model->share[g] + c * (s->seen[g] - model->share[g])) +
+                          s->unknown * model->share[g];
+    return c;
 }
 
 /* Sums over the groups of a parent. */
 struct inside {
-    double model, seen, difference, squares, weight;
+    double model, seen, difference, squares, errors, weight;
 };
 
 /* Divides the shares of parents among their groups. model: of the groups. */
-static int divide(const struct far_shares *f, const double *model, const struct sampled *s,
+static int divide(const struct far_shares *f, const struct model *model, const struct sampled *s,
                   const struct far_share *of_parents, struct far_share *shares)
 {
     struct inside *inside = calloc(f->nparents + 1, sizeof *inside);
@@ -321,7 +422,7 @@ static int divide(const struct far_shares *f, const double *model, const struct 
         if (f->hits[i].group < f->n)
             seen[f->hits[i].group] += f->hits[i].weight;
     for (size_t g = 0; g < f->n; g++) {
-        inside[f->parents[g]].model += model[g];
+        inside[f->parents[g]].model += model->share[g];
         inside[f->parents[g]].seen += seen[g];
         inside[f->parents[g]].weight++;
     }
@@ -329,14 +430,16 @@ static int divide(const struct far_shares *f, const double *model, const struct 
         struct inside *p = &inside[f->parents[g]];
         seen[g] = p->seen > 0 ? seen[g] / p->seen : 0;
         /* a parent without first touches: by samples, or equal shares if these do not name a group */
-        shares[g].share = p->model > 0 ? model[g] / p->model : p->seen > 0 ? seen[g] : 1 / p->weight;
+        shares[g].share = p->model > 0 ? model->share[g] / p->model : p->seen > 0 ? seen[g] : 1 / p->weight;
+        double error = model_error(shares[g].share, model->known[g]);
         p->difference += (seen[g] - shares[g].share) * (seen[g] - shares[g].share);
         p->squares += seen[g] * seen[g];
+        p->errors += error * error;
     }
     for (size_t g = 0; g < f->n; g++) {
         const struct inside *p = &inside[f->parents[g]];
         double number = p->seen > 0 ? s->number * s->seen[f->parents[g]] : 0;
-        double c = trust(p->difference, p->squares, number);
+        double c = trust(p->difference, p->squares, p->errors, number);
         shares[g].share += c * (seen[g] - shares[g].share);
         shares[g].share *= of_parents[f->parents[g]].share;
     }
@@ -345,38 +448,104 @@ static int divide(const struct far_shares *f, const double *model, const struct 
     return 0;
 }
 
-static void find_errors(const double *model, const struct sampled *s, size_t n, struct far_share *shares)
+/* By the samples alone, or by the model with that part c of the samples, whichever is smaller. */
+static void find_errors(const struct model *model, const struct sampled *s, double c, size_t n,
+                        struct far_share *shares)
 {
     for (size_t g = 0; g < n; g++) {
         double share = fmin(1, fmax(0, shares[g].share)), low, high;
         watched_wilson(share, s->number, &low, &high);
         double of_known = (1 - s->unknown) * fmax(high - share, share - low) / MODEL_NORMAL_95;
-        double of_unknown = s->unknown * sqrt(model[g] * (1 - model[g]) / UNKNOWN_SAMPLES);
-        shares[g].error = sqrt(of_known * of_known + of_unknown * of_unknown);
+        double of_unknown = s->unknown * sqrt(model->share[g] * (1 - model->share[g]) / UNKNOWN_SAMPLES);
+        double of_samples = hypot(of_known, of_unknown);
+        double of_model = hypot(c * of_samples, model_error(share, model->known[g]));
+        shares[g].by_model = of_model < of_samples;
+        shares[g].error = fmin(of_model, of_samples);
     }
 }
 
-int far_shares_find(struct far_shares *f, struct far_share *shares, double *hits)
+/* The first touches that bursts do not decide. */
+static double sum_undecided(const struct far_shares *f)
 {
-    size_t n = f->n, nparents = f->parents ? f->nparents : 0;
-    double *model = calloc(2 * (n + nparents) + 1, sizeof *model);
+    size_t width = f->nbins + 1;
+    double sum = 0;
+    for (size_t i = 0; i < f->n * width; i++)
+        if (f->firsts[i] > 0)
+            sum += f->firsts[i] * (1 - far_shares_part_above((uint32_t)(i % width), f->lines));
+    return sum;
+}
+
+/* Where distances are beyond the reach of tails, the model expects too many misses. */
+static void lessen_known(double expected, struct model *model, size_t n)
+{
+    double reached = isnan(expected) || !(model->misses > 0) ? 0 : fmin(1, expected / model->misses);
+    for (size_t g = 0; g < n; g++)
+        model->known[g] *= reached;
+}
+
+/* values: what a touch contributes to so many misses as are expected, instead of the model's. */
+static void scale_values(const struct far_shares *f, double expected, const struct model *model,
+                         const struct far_share *shares)
+{
+    for (size_t i = 0; i < f->n * (f->nbins + 1); i++) {
+        size_t g = i / (f->nbins + 1);
+        double misses = model->share[g] * model->misses, all = isnan(expected) ? model->misses : expected,
+               scale = misses > 0 ? shares[g].share * all / misses : 0;
+        struct far_values *v = &model->values[i];
+        v->reuse *= scale;
+        v->first *= scale;
+        v->entry *= scale;
+        v->end *= scale;
+    }
+}
+
+int far_shares_find(struct far_shares *f, double far, struct far_share *shares, double *hits)
+{
+    size_t n = f->n, nparents = f->parents ? f->nparents : 0, all = n + nparents;
+    double *work = calloc(3 * all + 1, sizeof *work), c = 0;
     struct far_share *of_parents = calloc(nparents + 1, sizeof *of_parents);
+    free(f->values);
+    f->values = calloc((n + 1) * (f->nbins + 1), sizeof *f->values);
     int code = -ENOMEM;
-    if (model && of_parents)
-        code = find_model(f, n, f->reuses, f->firsts, model);
+    struct model model = {.share = work, .known = work + all, .values = f->values},
+                 parents = {.share = work + n, .known = work + all + n};
+    const struct touches counts = {f->reuses, f->ends, f->entries, f->firsts};
+    if (work && of_parents && f->values)
+        code = find_model(f, n, &counts, &model);
+    if (code == 0 && f->parents)
+        code = find_parents_model(f, &parents);
     if (code == 0) {
-        struct sampled s = {.seen = model + n + nparents};
+        struct sampled s = {.seen = work + 2 * all};
+        struct far_share *first = f->parents ? of_parents : shares;
+        struct model *of_first = f->parents ? &parents : &model;
         sum_hits(f, &s);
-        if (!f->parents) {
-            combine(model, &s, n, shares);
-        } else if ((code = find_parents_model(f, model + n)) == 0) {
-            combine(model + n, &s, nparents, of_parents);
-            code = divide(f, model, &s, of_parents, shares);
-        }
-        find_errors(model, &s, n, shares);
+        double expected = far * sum_undecided(f);
+        lessen_known(expected, &model, n);
+        lessen_known(expected, &parents, nparents);
+        c = combine(of_first, &s, f->parents ? nparents : n, first);
+        if (f->parents)
+            code = divide(f, &model, &s, of_parents, shares);
+        scale_values(f, expected, &model, shares);
+        find_errors(&model, &s, c, n, shares);
         *hits = s.number;
     }
-    free(model);
+    free(work);
     free(of_parents);
     return code;
+}
+
+double far_shares_value(const struct far_shares *f, size_t group, enum far_touch what, uint32_t bin)
+{
+    const struct far_values *v = &f->values[place(f, group, bin)];
+    switch (what) {
+    case FAR_REUSE:
+    case FAR_TAIL_REUSE:
+        return v->reuse;
+    case FAR_FIRST:
+        return v->first;
+    case FAR_TAIL_ENTRY:
+        return v->entry;
+    default:
+        return v->end;
+    }
 }

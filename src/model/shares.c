@@ -33,6 +33,7 @@
 #include <stdlib.h>
 
 #include "model/internal.h"
+#include "model/watched-internal.h"
 
 /* Weighted sums over bursts: r references, a decided misses, u undecided first touches. */
 struct sums {
@@ -45,6 +46,7 @@ struct sums {
 
 struct part {
     double r, a, u;
+    int used;
 };
 
 struct shares {
@@ -52,10 +54,11 @@ struct shares {
     double far, far_error;           /* standard error */
     const struct far_share *of_each; /* NULL: not known */
     double samples;
-    struct sums *groups; /* n + 1: the last one is all of them */
-    double uu;           /* of all groups */
-    struct part *parts;  /* of the current burst, likewise */
-    size_t *used;        /* groups with parts */
+    const struct shares *spread; /* NULL: none */
+    struct sums *groups;         /* n + 1: the last one is all of them */
+    double uu;                   /* of all groups */
+    struct part *parts;          /* of the current burst, likewise */
+    size_t *used;                /* groups with parts */
     size_t nused;
     size_t bursts;
 };
@@ -90,8 +93,9 @@ void shares_free(struct shares *s)
 void shares_add(struct shares *s, size_t group, double references, double misses, double undecided)
 {
     struct part *part = &s->parts[group];
-    if (part->r == 0 && part->a == 0 && part->u == 0 && (references > 0 || misses > 0 || undecided > 0))
+    if (!part->used)
         s->used[s->nused++] = group;
+    part->used = 1;
     part->r += references;
     part->a += misses;
     part->u += undecided;
@@ -162,6 +166,11 @@ void shares_set_far(struct shares *s, const struct far_share *far, double sample
     s->samples = samples;
 }
 
+void shares_set_spread(struct shares *s, const struct shares *spread)
+{
+    s->spread = spread;
+}
+
 static void interval(double value, double variance, double *low, double *high)
 {
     double half = MODEL_NORMAL_95 * sqrt(fmax(0, variance));
@@ -171,38 +180,68 @@ static void interval(double value, double variance, double *low, double *high)
 
 /*
  * A quotient q of two sums over bursts. The numerator is a group's misses, decided ones and `part` of all
- * undecided ones that miss; q times the undecided ones in the denominator is subtracted in `part`. x is the
- * rest of the denominator: all decided misses, or the group's references.
+ * undecided ones that miss; q times the undecided ones in the denominator is subtracted in `part`. The rest
+ * of the denominator: all decided misses, or the group's references.
  */
 struct quotient {
     double q, part, denominator;
-    double x, xx, ax,
-        ux; /* sums over the bursts: of x, x^2, and its products with a of the group and u of all */
+    int of_references;
 };
 
-static double variance(const struct shares *s, const struct sums *g, double part_error,
-                       const struct quotient *f)
+/* The variance of the numerator's residuals, by the bursts. */
+static double variance_of_bursts(const struct shares *s, const struct sums *g, const struct quotient *f)
 {
     const struct sums *all = &s->groups[s->n];
     double n = (double)s->bursts, q = f->q, undecided = s->far * f->part;
-    double squares = g->aa + undecided * undecided * s->uu + q * q * f->xx + 2 * undecided * g->au -
-                     2 * q * f->ax - 2 * q * undecided * f->ux;
+    /* Sums over the bursts: of that rest x, x^2, and its products with a of the group and u of all. */
+    double x = f->of_references ? g->r - g->exact_r : all->a - all->exact_a;
+    double xx = f->of_references ? g->rr : all->aa, ax = f->of_references ? g->ra : g->aa_all;
+    double ux = f->of_references ? g->ru : all->au;
+    double squares = g->aa + undecided * undecided * s->uu + q * q * xx + 2 * undecided * g->au - 2 * q * ax -
+                     2 * q * undecided * ux;
     /* The sum of the bursts' residuals is not 0 beside a part that is no sample. */
-    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - q * f->x;
+    double sum = g->a - g->exact_a + undecided * (all->u - all->exact_u) - q * x;
     squares -= n > 0 ? sum * sum / n : 0;
-    double of_far = all->u * f->part * s->far_error, of_part = s->far * all->u * part_error;
-    double of_bursts = n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
+    return n > 1 ? n / (n - 1) * fmax(0, squares) : 0;
+}
+
+static const struct sums *spread_of(const struct shares *s, const struct sums *g, struct far_share far)
+{
+    return s->spread && far.by_model ? &s->spread->groups[g - s->groups] : NULL;
+}
+
+static double variance(const struct shares *s, const struct sums *g, struct far_share far,
+                       const struct quotient *f)
+{
+    const struct sums *all = &s->groups[s->n], *spread = spread_of(s, g, far);
+    double of_far = all->u * f->part * s->far_error, of_part = s->far * all->u * far.error;
+    double of_bursts = spread ? variance_of_bursts(s->spread, spread, f) : variance_of_bursts(s, g, f);
     return (of_bursts + of_far * of_far + of_part * of_part) / (f->denominator * f->denominator);
 }
 
-static int is_enough(const struct shares *s, const struct sums *g, double undecided)
+/* By how much Student's t makes a variance larger that was found from few bursts (Cornish and Fisher). */
+static double few_bursts(const struct sums *g)
 {
-    if (undecided > g->a && undecided > 0)
+    double sampled = g->a - g->exact_a, bursts = g->aa > 0 ? sampled * sampled / g->aa : 0;
+    double factor = 1 + (MODEL_NORMAL_95 * MODEL_NORMAL_95 + 1) / (4 * fmax(1, bursts - 1));
+    return factor * factor;
+}
+
+static int is_enough(const struct shares *s, const struct sums *g, struct far_share far, double undecided)
+{
+    const struct sums *seen = spread_of(s, g, far);
+    if (!seen && undecided > g->a && undecided > 0)
         return s->samples >= SHARES_MIN_SAMPLES;
-    double sampled = g->a - g->exact_a; /* the rest has no error */
-    if (g->exact_a >= 2 * (sampled + undecided))
-        return g->raw_misses >= SHARES_MIN_MISSES;
-    return g->aa > 0 && sampled * sampled / g->aa >= SHARES_MIN_BURSTS && g->raw_misses >= SHARES_MIN_MISSES;
+    seen = seen ? seen : g;
+    double sampled = seen->a - seen->exact_a; /* the rest has no error */
+    if (seen == g && seen->exact_a >= 2 * (sampled + undecided))
+        return seen->raw_misses >= SHARES_MIN_MISSES;
+    /* Beside what no burst may have shown (the rule of three). */
+    const struct sums *all = seen == g ? NULL : &s->spread->groups[s->n];
+    if (all && seen->exact_a >= 2 * (sampled + 3 / (double)s->bursts * (all->a - all->exact_a)))
+        return seen->raw_misses >= SHARES_MIN_MISSES;
+    return seen->aa > 0 && sampled > 0 && sampled * sampled / seen->aa >= SHARES_MIN_BURSTS &&
+           seen->raw_misses >= SHARES_MIN_MISSES;
 }
 
 static void find(const struct shares *s, const struct sums *g, struct far_share far,
@@ -215,21 +254,19 @@ static void find(const struct shares *s, const struct sums *g, struct far_share 
     result->misses_share = misses > 0 ? result->misses / misses : 0;
     result->miss_ratio = g->r > 0 ? fmin(1, result->misses / g->r) : result->misses > 0 ? NAN : 0;
     result->recorded = (uint64_t)(g->raw_references + 0.5);
-    const struct quotient share = {result->misses_share,
-                                   far.share - result->misses_share,
-                                   misses,
-                                   all->a - all->exact_a,
-                                   all->aa,
-                                   g->aa_all,
-                                   all->au};
-    const struct quotient ratio = {
-        result->miss_ratio, far.share, g->r, g->r - g->exact_r, g->rr, g->ra, g->ru};
-    interval(share.q, misses > 0 ? variance(s, g, far.error, &share) : 0, &result->share_low,
-             &result->share_high);
+    const struct quotient share = {result->misses_share, far.share - result->misses_share, misses, 0};
+    const struct quotient ratio = {result->miss_ratio, far.share, g->r, 1};
+    double of_share = misses > 0 ? variance(s, g, far, &share) : 0;
+    interval(share.q, of_share, &result->share_low, &result->share_high);
+    const struct sums *spread = spread_of(s, g, far);
+    if (spread && of_share > 0) { /* as a sample of so many independent misses has it */
+        of_share *= few_bursts(spread);
+        watched_wilson(share.q, share.q * (1 - share.q) / of_share, &result->share_low, &result->share_high);
+    }
     result->ratio_low = result->ratio_high = ratio.q;
     if (g->r > 0)
-        interval(ratio.q, variance(s, g, far.error, &ratio), &result->ratio_low, &result->ratio_high);
-    result->enough = s->bursts > 0 && is_enough(s, g, undecided);
+        interval(ratio.q, variance(s, g, far, &ratio), &result->ratio_low, &result->ratio_high);
+    result->enough = s->bursts > 0 && is_enough(s, g, far, undecided);
     if (s->bursts == 0) { /* of what was not recorded completely nothing is known */
         result->share_low = result->ratio_low = 0;
         result->share_high = result->ratio_high = 1;
@@ -239,11 +276,11 @@ static void find(const struct shares *s, const struct sums *g, struct far_share 
 void shares_result(const struct shares *s, size_t group, struct shares_result *result)
 {
     const struct sums *g = &s->groups[group], *all = &s->groups[s->n];
-    struct far_share far = {all->u > 0 ? g->u / all->u : 0, 0};
+    struct far_share far = {.share = all->u > 0 ? g->u / all->u : 0};
     find(s, g, s->of_each ? s->of_each[group] : far, result);
 }
 
 void shares_total(const struct shares *s, struct shares_result *result)
 {
-    find(s, &s->groups[s->n], (struct far_share){1, 0}, result);
+    find(s, &s->groups[s->n], (struct far_share){.share = 1}, result);
 }

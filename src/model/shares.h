@@ -3,8 +3,8 @@
  * shares.h - shares of the misses that parts of a program (functions, lines, objects) have, from bursts, with
  * confidence intervals (docs/methods.md, section 12).
  *
- *     shares_new --> for each burst: shares_add, shares_add, ..., shares_burst --> shares_set_far -->
- * shares_result
+ *     shares_new --> for each burst: shares_add, shares_add, ..., shares_burst --> shares_set_far,
+ *     shares_set_spread --> shares_result
  */
 #ifndef CACHEGRAM_SHARES_H
 #define CACHEGRAM_SHARES_H
@@ -32,6 +32,10 @@ double shares_exact(struct shares *s);
  * samples. far[n] is the caller's, until the last result. NULL: those of the groups that made the first
  * touches. */
 void shares_set_far(struct shares *s, const struct far_share *far, double samples);
+/* The same bursts with the same references, but as misses those that bursts decide and what their touches
+ * contribute to the others (far_shares_value), and none undecided: how results vary with the bursts is seen
+ * in these, for groups whose far_share.by_model is set. The caller's, until the last result. */
+void shares_set_spread(struct shares *s, const struct shares *spread);
 
 struct shares_result {
     double references, misses;             /* weighted sums over the bursts */

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 
-#define PROFILE_SCHEMA_VERSION 9
+#define PROFILE_SCHEMA_VERSION 10
 
 struct profile; /* opaque */
 

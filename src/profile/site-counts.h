@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include "base/octaves.h"
 
+/* The last one has 2^23 lines and more. */
+#define SITE_COUNT_TAIL_BINS 40
+
 enum {
     SITE_COUNT_MORE = 0,  /* touches in addition to those of executions */
     SITE_COUNT_STACK = 1, /* + bin: reuses in the burst at that stack distance */
@@ -17,7 +20,14 @@ enum {
         SITE_COUNT_STACK + OCTAVES_BINS, /* + bin: first touches of a line, after so many other lines */
     /* Touches of the object, estimated from a sample; they include those that are also counted otherwise. */
     SITE_COUNT_OBJECT = SITE_COUNT_FIRST + OCTAVES_BINS,
-    SITE_COUNT_END,
+    /* In the tail that was recorded after the burst, a sample of its first touches of lines, each of which is
+     * counted twice: + bin: after so many other lines of the tail; */
+    SITE_COUNT_TAIL_ENTRY = SITE_COUNT_OBJECT + 1,
+    /* and + bin: at that stack distance, as the burst touched the line; or, as it did not, after so many
+     * other lines of the burst and its tail. Bins beyond the last one are counted in that. */
+    SITE_COUNT_TAIL_REUSE = SITE_COUNT_TAIL_ENTRY + SITE_COUNT_TAIL_BINS,
+    SITE_COUNT_TAIL_FIRST = SITE_COUNT_TAIL_REUSE + SITE_COUNT_TAIL_BINS,
+    SITE_COUNT_END = SITE_COUNT_TAIL_FIRST + SITE_COUNT_TAIL_BINS,
     SITE_COUNT_EXECUTIONS = 255 /* on reading only */
 };
 

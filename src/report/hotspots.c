@@ -12,6 +12,8 @@
 #include "report/calls.h"
 
 #define NAME_ROOM 1024
+/* A share is accurate if half its interval is at most that part of it. */
+#define ACCURATE 0.1
 
 static const char *image_name(const struct profile_image *image)
 {
@@ -333,6 +335,25 @@ static void put_source(FILE *out, const struct analysis_hotspots *h)
                 100 * h->total.ratio_high);
 }
 
+/* How many times as many bursts would make the largest share accurate: errors fall with the square root of
+ * their number. */
+static void put_advice(FILE *out, const struct analysis_hotspots *h)
+{
+    const struct shares_result *s = h->n > 0 ? &h->rows[0].shares : NULL;
+    if (h->full || !s)
+        return;
+    double half = s->enough ? (s->share_high - s->share_low) / 2 / (s->misses_share * ACCURATE) : 0;
+    double times = half * half, unit = times >= 10 ? pow(10, floor(log10(times)) - 1) : 1;
+    if (!s->enough)
+        fputs("\nTo know more, record for longer or with a larger --overhead; --mode full is exact.\n", out);
+    else if (times >= 2)
+        fprintf(out,
+                "\nTo know the largest share within a tenth takes about %.0f times as many bursts: record "
+                "for longer "
+                "or\nwith a larger --overhead; --mode full is exact.\n",
+                ceil(times / unit) * unit);
+}
+
 static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_out, int brief)
 {
     char size[SIZE_TEXT], rows[32];
@@ -396,6 +417,7 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
             out);
     if (few)
         fputs("\nFew samples: not enough misses were seen for an interval.\n", out);
+    put_advice(out, h);
     if (guessed)
         fputs("\n~: the compiler gave the instruction no line; the line of the nearest previous one is "
               "printed.\n",

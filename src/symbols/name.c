@@ -22,10 +22,14 @@ static int count(struct naming *n, uint32_t site, uint32_t what, uint32_t object
         return 0;
     if (!n->second) {
         n->references[site] += touches ? count : 0;
-        n->far[site] += touches || what == SITE_COUNT_OBJECT ? 0 : count;
+        n->far[site] += touches || what == SITE_COUNT_OBJECT || what >= SITE_COUNT_TAIL_ENTRY ? 0 : count;
         return 0;
     }
     uint32_t row = n->ids[site], known = object <= n->code->nobjects ? object : 0;
+    if (what >= SITE_COUNT_TAIL_ENTRY && what != SITE_COUNT_EXECUTIONS) { /* no touches of a burst */
+        n->object_used[known] = 1;
+        return 0;
+    }
     int first = what >= SITE_COUNT_FIRST && what < SITE_COUNT_OBJECT;
     n->row_references[row] += touches ? count : 0;
     n->row_firsts[row] += first ? count : 0;

@@ -289,6 +289,47 @@ def test_text(profiles, cachegram):
     assert lines[4].endswith(f"by_columns hot_matrix.c:{marked_line('hot_matrix', 'misses')}  (hot_matrix)")
 
 
+def test_advice(profiles, cachegram):
+    """How many bursts would make the largest share accurate is said unless it is."""
+    wide = 0
+    for db in profiles.values():
+        for size in ("32K", "1M", "16M"):
+            row = hotspots(cachegram, db, "--size", size)[0]
+            out = run([cachegram, "hotspots", "--size", size, db]).out.decode()
+            times = 0
+            if row["enough_samples"] == "1":
+                share, low, high = (float(row[key]) for key in ("miss_share", "miss_share_low", "miss_share_high"))
+                times = ((high - low) / 2 / (0.1 * share)) ** 2
+            assert ("To know more" in out) == (row["enough_samples"] == "0")
+            assert ("times as many bursts" in out) == (times >= 2), (row, times)
+            wide += times >= 2 or row["enough_samples"] == "0"
+    assert wide > 0
+
+
+def test_first_touches_of_tails(profiles, cachegram):
+    """Codes 132 to 251 of burst_site (docs/format.md)."""
+    def numbers(blob):
+        value = shift = 0
+        for byte in blob:
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                yield value
+                value = shift = 0
+
+    entries = outcomes = 0
+    with sqlite3.connect(f"file:{profiles['hot_hash']}?mode=ro", uri=True) as con:
+        for (counts,) in con.execute("select counts from burst_site where burst > 0"):
+            number = numbers(counts)
+            for _ in number:  # a block
+                next(number)
+                for _ in range(next(number)):
+                    _, code, _, count = (next(number) for _ in range(4))
+                    entries += count if 132 <= code < 172 else 0
+                    outcomes += count if 172 <= code < 252 else 0
+    assert entries == outcomes > 1000
+
+
 def test_collapsed(profiles, cachegram):
     """Frames from the outermost to the innermost, and a number."""
     options = ["hotspots", "--size", "32K", "--format", "collapsed"]

@@ -279,12 +279,12 @@ static void far_shares_by_hand(void **state)
     double hits;
     (void)state;
     for (size_t group = 0; group < 2; group++) {
-        far_shares_reuses(f, group, octaves_bin(64), 30);
-        far_shares_firsts(f, group, octaves_bin(100), 70);
+        far_shares_add(f, group, FAR_REUSE, octaves_bin(64), 30);
+        far_shares_add(f, group, FAR_FIRST, octaves_bin(100), 70);
     }
     for (size_t burst = 0; burst < 10; burst++)
         assert_int_equal(far_shares_hit(f, burst == 3, 0, burst, 0.02), 0);
-    assert_int_equal(far_shares_find(f, share, &hits), 0);
+    assert_int_equal(far_shares_find(f, NAN, share, &hits), 0);
     assert_true(fabs(hits - 10) < 1e-9);
     assert_true(fabs(share[0].share - 0.875) < 1e-9 && fabs(share[1].share - 0.125) < 1e-9);
     /* Wilson's interval for 0.875 of 10 begins at 0.561. */
@@ -300,14 +300,82 @@ static void far_shares_by_depth(void **state)
     struct far_share share[2];
     double hits;
     (void)state;
-    far_shares_firsts(f, 0, octaves_bin(16), 200);
-    far_shares_firsts(f, 1, octaves_bin(500), 200);
-    far_shares_reuses(f, 0, octaves_bin(32), 10000);
-    far_shares_reuses(f, 1, octaves_bin(2000), 10000);
-    assert_int_equal(far_shares_find(f, share, &hits), 0);
+    far_shares_add(f, 0, FAR_FIRST, octaves_bin(16), 200);
+    far_shares_add(f, 1, FAR_FIRST, octaves_bin(500), 200);
+    far_shares_add(f, 0, FAR_REUSE, octaves_bin(32), 10000);
+    far_shares_add(f, 1, FAR_REUSE, octaves_bin(2000), 10000);
+    assert_int_equal(far_shares_find(f, NAN, share, &hits), 0);
     assert_true(hits == 0 && share[0].share < 0.01 && fabs(share[0].share + share[1].share - 1) < 1e-9);
     assert_true(share[1].error >= 0.25); /* nothing vouches for it */
     far_shares_free(f);
+}
+
+/* First touches of both groups are alike, but in tails those of group 0 are all reused soon. */
+static void far_shares_by_tails(void **state)
+{
+    struct far_shares *f = far_shares_new(2, 1024, 1, NULL, 0);
+    struct far_share share[2];
+    double hits, sum[2] = {0};
+    (void)state;
+    for (size_t group = 0; group < 2; group++) {
+        far_shares_add(f, group, FAR_FIRST, octaves_bin(100), 2000);
+        far_shares_add(f, group, FAR_REUSE, octaves_bin(64), 3000);
+        far_shares_add(f, group, FAR_TAIL_ENTRY, octaves_bin(50), 10000);
+    }
+    far_shares_add(f, 0, FAR_TAIL_REUSE, octaves_bin(300), 10000);
+    far_shares_add(f, 1, FAR_TAIL_REUSE, octaves_bin(300), 5000);
+    far_shares_add(f, 1, FAR_TAIL_FIRST, octaves_bin(2000), 5000);
+    assert_int_equal(far_shares_find(f, 0.25, share, &hits), 0);
+    assert_true(share[0].share < 0.01 && share[1].share > 0.99 && share[1].by_model &&
+                share[1].error < 0.001);
+    /* What touches contribute adds up to the misses; reuses lessen them, and touches that are not reused add.
+     */
+    const struct {
+        enum far_touch what;
+        uint32_t lines;
+        double touches[2];
+    } touches[] = {{FAR_FIRST, 100, {2000, 2000}},
+                   {FAR_REUSE, 64, {3000, 3000}},
+                   {FAR_TAIL_ENTRY, 50, {10000, 10000}},
+                   {FAR_TAIL_REUSE, 300, {10000, 5000}},
+                   {FAR_TAIL_FIRST, 2000, {0, 5000}}};
+    for (size_t i = 0; i < sizeof(touches) / sizeof(touches[0]); i++)
+        for (size_t group = 0; group < 2; group++)
+            sum[group] += touches[i].touches[group] *
+                          far_shares_value(f, group, touches[i].what, octaves_bin(touches[i].lines));
+    assert_true(fabs(sum[0] + sum[1] - 0.25 * 4000) < 20);
+    assert_true(far_shares_value(f, 1, FAR_TAIL_REUSE, octaves_bin(300)) < -0.01);
+    assert_true(far_shares_value(f, 1, FAR_TAIL_FIRST, octaves_bin(2000)) > 0.01);
+    far_shares_free(f);
+}
+
+/* The same bursts, once with a common probability for what they do not decide, and once with what each of
+ * them saw: all misses in one burst of ten, or in all alike. */
+static void spread_of_bursts(void **state)
+{
+    const struct far_share far[2] = {{.share = 0.5, .by_model = 1}, {.share = 0.5, .by_model = 1}};
+    struct shares_result r[2];
+    (void)state;
+    for (int alike = 0; alike < 2; alike++) {
+        struct shares *s = shares_new(2, 0.5, 0.5, 0.5), *spread = shares_new(2, 0, 0, 0);
+        for (int i = 0; i < 10; i++) {
+            for (size_t group = 0; group < 2; group++) {
+                shares_add(s, group, 100, 0, 40);
+                shares_add(spread, group, 100, alike || group == 1 ? 20 : i == 0 ? 209 : -1, 0);
+            }
+            shares_burst(s, 1);
+            shares_burst(spread, 1);
+        }
+        shares_set_far(s, far, 0);
+        shares_set_spread(s, spread);
+        shares_result(s, 0, &r[alike]);
+        assert_true(fabs(r[alike].misses_share - 0.5) < 1e-9);
+        shares_free(s);
+        shares_free(spread);
+    }
+    assert_false(r[0].enough);
+    assert_true(r[1].enough && r[1].share_high - r[1].share_low < 1e-6);
+    assert_true(r[0].share_high - r[0].share_low > 0.4);
 }
 
 /* Lines 0 and 1 are of function 0, line 2 of function 1, which bursts never saw miss. Half of the samples are
@@ -319,13 +387,13 @@ static void far_shares_inside_functions(void **state)
     struct far_share share[3];
     double hits;
     (void)state;
-    far_shares_firsts(f, 0, octaves_bin(100), 90);
-    far_shares_firsts(f, 1, octaves_bin(100), 10);
+    far_shares_add(f, 0, FAR_FIRST, octaves_bin(100), 90);
+    far_shares_add(f, 1, FAR_FIRST, octaves_bin(100), 10);
     for (size_t i = 0; i < 200; i++)
         assert_int_equal(far_shares_hit(f, i % 2 ? 2 : i % 20 == 0, 0, i, 0.001), 0);
     assert_int_equal(far_shares_hit(f, FAR_SHARES_UNKNOWN, FAR_SHARES_UNKNOWN, 200, 0.2),
                      0); /* as much as all others */
-    assert_int_equal(far_shares_find(f, share, &hits), 0);
+    assert_int_equal(far_shares_find(f, NAN, share, &hits), 0);
     assert_true(fabs(hits - 200) < 1e-6);
     /* Half as the samples say, and half, which is no one's, as the first touches. */
     assert_true(fabs(share[0].share - (0.225 + 0.45)) < 0.01 && fabs(share[2].share - 0.25) < 0.01);
@@ -336,7 +404,7 @@ static void far_shares_inside_functions(void **state)
 /* Group 1 made none of the undecided first touches, but half of what missed among them. */
 static void far_misses_of_others(void **state)
 {
-    const struct far_share far[2] = {{0.5, 0.1}, {0.5, 0.1}};
+    const struct far_share far[2] = {{.share = 0.5, .error = 0.1}, {.share = 0.5, .error = 0.1}};
     struct shares *s = shares_new(2, 0.5, 0.5, 0.5);
     struct shares_result r;
     (void)state;
@@ -425,6 +493,8 @@ int main(void)
         cmocka_unit_test(far_shares_by_hand),
         cmocka_unit_test(far_shares_by_depth),
         cmocka_unit_test(far_shares_inside_functions),
+        cmocka_unit_test(far_shares_by_tails),
+        cmocka_unit_test(spread_of_bursts),
         cmocka_unit_test(far_misses_of_others),
         cmocka_unit_test(intervals_hold_the_truth),
     };

@@ -130,6 +130,69 @@ static void looks_through_the_tail_of_a_burst(void **state)
 }
 
 /* A sample of the lines, when there are many. */
+/* Burst and tail touch lines at random, the tail others too. Distances are compared with those counted by
+ * hand. */
+static void finds_distances_in_the_tail(void **state)
+{
+    enum { BURST = 400, TAIL = 600 };
+    static struct distinct_touched touched[DISTINCT_LISTED];
+    struct distinct *d = distinct_new();
+    uint64_t line[BURST + TAIL], represented;
+    struct random_state random;
+    unsigned n = 0, found;
+    (void)state;
+    assert_non_null(d);
+    random_seed(&random, 3);
+    for (unsigned i = 0; i < BURST + TAIL; i++)
+        line[i] = (i < BURST ? 0 : 100) + random_below(&random, 300);
+    for (unsigned i = 0; i < BURST; i++) {
+        unsigned next = i + 1;
+        while (next < BURST && line[next] != line[i])
+            next++;
+        if (next == BURST)
+            distinct_survivor(d, line[i], BURST - 1 - i);
+    }
+    for (unsigned i = BURST; i < BURST + TAIL; i++)
+        distinct_touch(d, line[i], i - BURST, i);
+    found = distinct_touched(d, touched, &represented);
+    assert_int_equal(represented, 1);
+    for (unsigned i = BURST; i < BURST + TAIL; i++) {
+        unsigned last = i, others = 0, entry = 0;
+        while (last > 0 && line[last - 1] != line[i])
+            last--;
+        if (last > BURST)
+            continue; /* not the first one */
+        for (unsigned k = last; k < i; k++) {
+            unsigned seen = last;
+            while (line[seen] != line[k])
+                seen++;
+            others += seen == k;
+            seen = BURST;
+            while (seen < k && line[seen] != line[k])
+                seen++;
+            entry += k >= BURST && seen == k;
+        }
+        assert_true(n < found);
+        assert_int_equal(touched[n].line, line[i]);
+        assert_int_equal(touched[n].site, i);
+        assert_int_equal(touched[n].entry, entry);
+        assert_int_equal(touched[n].in_burst, last > 0);
+        assert_int_equal(touched[n++].distance, others);
+    }
+    assert_int_equal(n, found);
+    distinct_reset(d); /* a sample: 20,000 lines, the first 10,000 of them again in the same order */
+    for (uint64_t i = 0; i < 20000; i++)
+        distinct_survivor(d, i, 19999 - i);
+    for (uint64_t i = 0; i < 10000; i++)
+        distinct_touch(d, i, i, 0);
+    found = distinct_touched(d, touched, &represented);
+    assert_int_equal(represented, 64);
+    assert_in_range(found * represented, 7000, 13000);
+    for (unsigned i = 0; i < found; i++)
+        assert_in_range(touched[i].distance, 16000, 24000);
+    distinct_free(d);
+}
+
 static void counts_distinct_lines(void **state)
 {
     (void)state;
@@ -138,12 +201,12 @@ static void counts_distinct_lines(void **state)
     for (uint64_t i = 0; i < 6000; i++)
         distinct_survivor(d, 3 * i, 6000 - i);
     for (uint64_t i = 0; i < 200000; i++)
-        distinct_touch(d, i / 2 * 3, i);
+        distinct_touch(d, i / 2 * 3, i, 0);
     assert_in_range((uint64_t)distinct_growth(d, 0, 200000), 93000, 107000);
     assert_in_range((uint64_t)distinct_growth(d, 0, 100000), 46000, 54000);
     assert_in_range((uint64_t)distinct_growth(d, 6001, 100000), 40000, 48000);
     distinct_reset(d);
-    distinct_touch(d, 7, 0);
+    distinct_touch(d, 7, 0, 0);
     assert_true(distinct_growth(d, 0, 1) == 1 && distinct_growth(d, 0, 0) == 0);
     distinct_free(d);
 }
@@ -265,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_hot_pages_rarely_and_without_bias),
         cmocka_unit_test(looks_through_the_tail_of_a_burst),
+        cmocka_unit_test(finds_distances_in_the_tail),
         cmocka_unit_test(counts_distinct_lines),
         cmocka_unit_test(finds_mappings),
         cmocka_unit_test(sees_what_others_write_to),

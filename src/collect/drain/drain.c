@@ -147,6 +147,24 @@ static int look_through_tail(struct drain *d, struct slot *slot, const struct wi
     return 0;
 }
 
+/* Attributes the tail's first touches of lines. */
+static int take_tail(struct drain *d, struct slot *slot, struct error *err)
+{
+    unsigned n;
+    uint64_t represented;
+    const struct distinct_touched *list = burst_tail_touched(d->tail, &n, &represented);
+    int status = 0;
+    for (unsigned i = 0; i < n && status == 0; i++) {
+        const struct sites_tail_touch touch = {.site = list[i].site,
+                                               .entry = list[i].entry,
+                                               .distance = list[i].distance,
+                                               .represented = represented,
+                                               .in_burst = list[i].in_burst};
+        status = reduce_tail_touch(d->reducer, &slot->process, list[i].line, &touch, err);
+    }
+    return status;
+}
+
 /*
  * Stores a burst and chooses the survivors to be watched, if the agent waits for a choice, and those to be
  * followed in its tail. In any case the process' watcher sees its lines.
@@ -159,7 +177,7 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     long nrequests = 0;
     int status = 0, has_tail = records->ntail > 0 && slot->watcher != NULL;
     if (reduced->is_burst && storing(d)) {
-        status = reduce_store_burst(d->reducer, reduced, d->profile, err);
+        status = burst_store(summary, d->profile, &reduced->row, err);
         if (status == 0 && (desc->question != 0 || has_tail) && slot->watcher != NULL) {
             const struct watch_burst burst = {.process = slot->process.id,
                                               .burst = reduced->row.id,
@@ -177,11 +195,16 @@ static int take_burst(struct drain *d, struct slot *slot, const struct wire_desc
     size_t n = nrequests > 0 ? (size_t)nrequests : 0;
     if (status < 0 || nrequests < 0)
         drain_set_trouble(d, err);
-    if (slot->watcher == NULL || desc->full) /* nobody asks after full mode */
-        return 0;
-    has_tail = has_tail && reduced->is_burst && !d->in_trouble;
+    has_tail = has_tail && reduced->is_burst && !d->in_trouble && !desc->full;
     if (has_tail && (status = look_through_tail(d, slot, desc, records, summary, requests, n, err)) < 0)
         return status;
+    if (has_tail && reduced->has_sites && (status = take_tail(d, slot, err)) < 0)
+        return status;
+    if (reduced->is_burst && storing(d) &&
+        (status = reduce_store_sites(d->reducer, &slot->process, reduced, d->profile, err)) < 0)
+        return status;
+    if (slot->watcher == NULL || desc->full) /* nobody asks after full mode */
+        return 0;
     const struct watcher_lines lines = {.lines = summary->survivors,
                                         .n = summary->lines,
                                         .touches = summary->touches,

@@ -525,8 +525,8 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
         status = burst_end(r->burst, &reduced->summary);
     if (status >= 0)
         status = add_to_window(r, process, desc, &sink, &counts, &reduced->summary);
-    if (in_burst && status >= 0 && sink.sites != NULL)
-        status = sites_end(sink.sites, process->site_blocks, &reduced->sites, &reduced->sites_bytes);
+    if (in_burst && sink.sites != NULL)
+        reduced->has_sites = 1;
     else if (sink.sites != NULL && status >= 0)
         sites_next_buffer(sink.sites);
     sink.cold += reduced->summary.lines;
@@ -554,14 +554,27 @@ static int thin_sites(struct reducer *r, struct profile *p, struct error *err)
     return profile_thin_sites(p, r->sites_every, &r->sites_bytes, err);
 }
 
-int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profile *p, struct error *err)
+int reduce_tail_touch(struct reducer *r, struct reduce_process *process, uint64_t line,
+                      const struct sites_tail_touch *touch, struct error *err)
 {
-    int status = burst_store(&reduced->summary, p, &reduced->row, err);
-    if (status < 0 || reduced->sites == NULL)
-        return status;
-    r->sites_bytes += reduced->sites_bytes;
-    status = profile_put_sites_counts(p, reduced->row.id, reduced->row.process, reduced->sites,
-                                      reduced->sites_bytes, err);
+    struct sites_tail_touch of_object = *touch;
+    of_object.object = process->objects != NULL ? objects_find(process->objects, line, touch->site) : 0;
+    return sites_take_tail(r->sites, &of_object) == 0
+               ? 0
+               : error_set(err, -ENOMEM, "out of memory for the sites of a process");
+}
+
+int reduce_store_sites(struct reducer *r, struct reduce_process *process, const struct reduced *reduced,
+                       struct profile *p, struct error *err)
+{
+    const uint8_t *bytes;
+    size_t size;
+    if (!reduced->has_sites)
+        return 0;
+    if (sites_end(r->sites, process->site_blocks, &bytes, &size) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the sites of a process");
+    r->sites_bytes += size;
+    int status = profile_put_sites_counts(p, reduced->row.id, reduced->row.process, bytes, size, err);
     return status == 0 && r->sites_bytes > COLLECT_SITES_BYTES ? thin_sites(r, p, err) : status;
 }
 

@@ -68,8 +68,7 @@ struct reduced {
     int is_burst;                 /* burst mode, with at least one reference; otherwise the rest is invalid */
     struct profile_burst row;     /* ready to be stored, with summary (burst_store) */
     struct burst_summary summary; /* valid until the next buffer */
-    const uint8_t *sites; /* counts of its sites, for profile_put_sites; NULL: not counted in this burst */
-    size_t sites_bytes;   /* valid until the next buffer */
+    int has_sites;                /* sites are counted in this burst, for reduce_store_sites */
 };
 
 /* What is recorded. */
@@ -107,8 +106,12 @@ int reduce_buffer(struct reducer *r, struct reduce_process *process, const struc
 /* A thread of the process was at that instruction. 0, or -ENOMEM with err. */
 int reduce_tick(struct reducer *r, struct reduce_process *process, const struct wire_tick *tick,
                 struct error *err);
-/* Stores what reduce_buffer returned. 0, or negative with err. */
-int reduce_store_burst(struct reducer *r, struct reduced *reduced, struct profile *p, struct error *err);
+/* Touches of the tail after that burst, before the burst's sites are stored. 0, or -ENOMEM with err. */
+int reduce_tail_touch(struct reducer *r, struct reduce_process *process, uint64_t line,
+                      const struct sites_tail_touch *touch, struct error *err);
+/* After burst_store: the counts of its sites. 0, or negative with err. */
+int reduce_store_sites(struct reducer *r, struct reduce_process *process, const struct reduced *reduced,
+                       struct profile *p, struct error *err);
 /* The code of all processes whose reduce_process_code was called. */
 const struct code *reduce_code(const struct reducer *r);
 /* Sets what is known beside instructions: sampled reuses, and how lines are used, of all processes whose

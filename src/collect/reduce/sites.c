@@ -277,6 +277,21 @@ int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_site
     return status < 0 ? -ENOMEM : 0;
 }
 
+static uint32_t tail_bin(uint64_t lines)
+{
+    uint32_t bin = octaves_bin(lines);
+    return bin < SITE_COUNT_TAIL_BINS ? bin : SITE_COUNT_TAIL_BINS - 1;
+}
+
+int sites_take_tail(struct sites *s, const struct sites_tail_touch *touch)
+{
+    uint32_t what = touch->in_burst ? SITE_COUNT_TAIL_REUSE : SITE_COUNT_TAIL_FIRST;
+    int status = add(s, touch->site, SITE_COUNT_TAIL_ENTRY + tail_bin(touch->entry), touch->object,
+                     touch->represented);
+    status |= add(s, touch->site, what + tail_bin(touch->distance), touch->object, touch->represented);
+    return status;
+}
+
 void sites_next_buffer(struct sites *s)
 {
     for (size_t i = 0; i < s->noted.nexecuted; i++) {

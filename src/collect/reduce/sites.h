@@ -30,6 +30,15 @@ struct stackdist_far *sites_far(struct sites *s, size_t n);
  * -ENOMEM. */
 int sites_take(struct sites *s, const uint64_t *lines, const uint32_t *line_sites, size_t n,
                struct objects *objects, struct call_paths *paths);
+/* The first touch of a line in the tail after the burst, which represents so many: after `entry` other lines
+ * of the tail, at that stack distance if the burst touched it, else after so many lines of burst and tail. 0,
+ * or -ENOMEM. */
+struct sites_tail_touch {
+    uint32_t site, object;
+    uint64_t entry, distance, represented;
+    int in_burst;
+};
+int sites_take_tail(struct sites *s, const struct sites_tail_touch *touch);
 /* The id of the process whose touches follow. From now on reuses are sampled, with the lines that were
  * touched in between. causes: of struct symbols_cause. */
 void sites_note_causes(struct sites *s, struct sampled_table *causes, uint64_t process);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/pages.h"
-#include "collect/watch/distinct.h"
 
 #define FILTER_BITS 4096u
 #define PLACES (2 * TAIL_MOST_LINES)
@@ -21,6 +20,7 @@ struct burst_tail {
     size_t n;
     uint64_t touches, references, steps, most;
     struct distinct *distinct;
+    struct distinct_touched touched[DISTINCT_LISTED];
     struct decoder *decoder; /* of the process in hand */
     struct decode_sites sites;
     uint32_t executions[WIRE_MAX_BLOCKS], executed[WIRE_MAX_BLOCKS + 1];
@@ -101,11 +101,12 @@ static void found(struct burst_tail *t, uint64_t line, size_t i)
 static int take_lines(void *ctx, const uint64_t *lines, size_t n)
 {
     struct burst_tail *t = ctx;
+    const uint32_t *sites = decoder_line_sites(t->decoder);
     for (size_t i = 0; i < n; i++) {
         unsigned h = hash(lines[i]);
         if (__builtin_expect(t->filter[h / 64] >> h % 64 & 1, 0))
             found(t, lines[i], i);
-        distinct_touch(t->distinct, lines[i], t->touches + i);
+        distinct_touch(t->distinct, lines[i], t->touches + i, sites[i]);
     }
     t->touches += n;
     return t->touches > t->most ? -ECANCELED : 0;
@@ -152,4 +153,10 @@ const struct tail_touch *burst_tail_find(const struct burst_tail *t, uint64_t li
 {
     const struct place *place = &t->places[place_of(t, line)];
     return place->used && place->touched ? &place->touch : NULL;
+}
+
+const struct distinct_touched *burst_tail_touched(struct burst_tail *t, unsigned *n, uint64_t *represented)
+{
+    *n = distinct_touched(t->distinct, t->touched, represented);
+    return t->touched;
 }

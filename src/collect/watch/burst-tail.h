@@ -3,15 +3,16 @@
  * burst-tail.h - follows survivors of a burst through the references that were recorded after it.
  *
  * A recorded burst goes on for some times its own length. Of this tail nothing is analysed but when it
- * touches given lines for the first time: survivors of the burst, drawn at random, and lines of earlier
- * bursts that are being watched; and how many lines it touches until then (distinct.h). That costs a fraction
- * of what stack distances cost, and needs no page protection.
+ * touches lines for the first time: survivors of the burst, drawn at random, and lines of earlier bursts that
+ * are being watched; how many lines it touches until then; and which code touches a sample of its lines first
+ * (distinct.h). That costs a fraction of what stack distances cost, and needs no page protection.
  */
 #ifndef CACHEGRAM_BURST_TAIL_H
 #define CACHEGRAM_BURST_TAIL_H
 
 #include <stdint.h>
 #include "collect/records/decode.h"
+#include "collect/watch/distinct.h"
 #include "sim/stackdist.h"
 #include "wire/wire.h"
 
@@ -44,5 +45,7 @@ uint64_t burst_tail_steps(const struct burst_tail *t);      /* see decode_counts
 const struct tail_touch *burst_tail_find(const struct burst_tail *t, uint64_t line);
 /* By how much the depth of a survivor of that age grew in the tail's first `touches` touches. */
 double burst_tail_growth(const struct burst_tail *t, uint64_t age, uint64_t touches);
+/* The tail's first touches of lines, a sample if they are many: see distinct_touched. */
+const struct distinct_touched *burst_tail_touched(struct burst_tail *t, unsigned *n, uint64_t *represented);
 
 #endif

@@ -64,6 +64,7 @@ static void thin(struct distinct *d)
         d->line[to] = d->line[i];
         d->age[to] = d->age[i];
         d->first[to] = d->first[i];
+        d->site[to] = d->site[i];
         d->slot[find(d, d->line[to], hash)] = (uint16_t)(to + 1);
     }
 }
@@ -95,11 +96,13 @@ void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age)
         d->age[i] = bounded(age);
 }
 
-void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at)
+void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t site)
 {
     unsigned i = index_of(d, line);
-    if (i < DISTINCT_MOST && d->first[i] == NEVER)
-        d->first[i] = bounded(at);
+    if (i >= DISTINCT_MOST || d->first[i] != NEVER)
+        return;
+    d->first[i] = bounded(at);
+    d->site[i] = site;
 }
 
 double distinct_growth(const struct distinct *d, uint64_t age, uint64_t touches)
@@ -108,4 +111,89 @@ double distinct_growth(const struct distinct *d, uint64_t age, uint64_t touches)
     for (unsigned i = 0; i < d->n; i++)
         count += d->first[i] < end && d->age[i] > least;
     return ldexp(count, 64) / ((double)d->threshold + 1);
+}
+
+/* --- distances of first touches --- */
+
+static int compare_keys(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* A threshold for at most DISTINCT_LISTED lines of the sample. */
+static uint64_t listed_threshold(const struct distinct *d)
+{
+    uint64_t threshold = d->threshold;
+    for (unsigned n = d->n; n > DISTINCT_LISTED;) {
+        threshold /= 2;
+        n = 0;
+        for (unsigned i = 0; i < d->n; i++)
+            n += hash_of(d->line[i]) <= threshold;
+    }
+    return threshold;
+}
+
+/* Sorts lines below that threshold by what[], but those that have none. keys: their numbers afterwards.
+ * Returns how many. */
+static unsigned sort_by(const struct distinct *d, const uint32_t *what, uint64_t threshold, uint64_t *keys)
+{
+    unsigned sorted = 0;
+    for (unsigned i = 0; i < d->n; i++)
+        if (what[i] != NEVER && hash_of(d->line[i]) <= threshold)
+            keys[sorted++] = (uint64_t)what[i] << 32 | i;
+    qsort(keys, sorted, sizeof(*keys), compare_keys);
+    for (unsigned i = 0; i < sorted; i++)
+        keys[i] = (uint32_t)keys[i];
+    return sorted;
+}
+
+/* A tree of sums over ranks (Fenwick), each of which counts 1 at first. */
+static void tree_fill(uint16_t *tree, unsigned n)
+{
+    for (unsigned i = 1; i <= n; i++)
+        tree[i] = (uint16_t)(i & -i);
+}
+
+static unsigned tree_below(const uint16_t *tree, unsigned rank)
+{
+    unsigned sum = 0;
+    for (unsigned i = rank; i > 0; i -= i & -i)
+        sum += tree[i];
+    return sum;
+}
+
+static void tree_remove(uint16_t *tree, unsigned n, unsigned rank)
+{
+    for (unsigned i = rank + 1; i <= n; i += i & -i)
+        tree[i]--;
+}
+
+/* Between the burst's last touch of a line and the tail's first one lie the tail's lines so far, and those of
+ * the burst's younger lines that are not among these. */
+unsigned distinct_touched(const struct distinct *d, struct distinct_touched *out, uint64_t *represented)
+{
+    uint64_t keys[DISTINCT_LISTED], threshold = listed_threshold(d);
+    uint16_t rank[DISTINCT_MOST], tree[DISTINCT_LISTED + 1];
+    unsigned lines = sort_by(d, d->age, threshold, keys), left = lines;
+    for (unsigned i = 0; i < lines; i++)
+        rank[keys[i]] = (uint16_t)i;
+    tree_fill(tree, lines);
+    unsigned touched = sort_by(d, d->first, threshold, keys);
+    *represented = UINT64_C(1) << __builtin_clzll(threshold);
+    for (unsigned t = 0; t < touched; t++) {
+        unsigned i = (unsigned)keys[t], others = left;
+        int in_burst = d->age[i] != NEVER;
+        if (in_burst) {
+            others = tree_below(tree, rank[i]);
+            tree_remove(tree, lines, rank[i]);
+            left--;
+        }
+        out[t] = (struct distinct_touched){.line = d->line[i],
+                                           .entry = t * *represented,
+                                           .distance = (t + others) * *represented,
+                                           .site = d->site[i],
+                                           .in_burst = in_burst};
+    }
+    return touched;
 }

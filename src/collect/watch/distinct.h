@@ -15,6 +15,7 @@
 #define DISTINCT_MOST 4096u /* lines in the sample */
 #define DISTINCT_SLOTS (2 * DISTINCT_MOST)
 #define DISTINCT_RECENT 1024u
+#define DISTINCT_LISTED 512u /* by distinct_touched */
 
 /* Internal; here for distinct_touch. */
 struct distinct {
@@ -25,6 +26,7 @@ struct distinct {
     uint64_t line[DISTINCT_MOST];
     uint32_t age[DISTINCT_MOST];   /* in the burst, or UINT32_MAX */
     uint32_t first[DISTINCT_MOST]; /* first touch in the tail, or UINT32_MAX */
+    uint32_t site[DISTINCT_MOST];  /* that made it */
 };
 
 struct distinct *distinct_new(void);     /* NULL when memory is short */
@@ -34,20 +36,34 @@ void distinct_reset(struct distinct *d); /* forgets all lines */
  */
 void distinct_survivor(struct distinct *d, uint64_t line, uint64_t age);
 /* Internal. */
-void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at);
-/* The tail's touch number `at`, from 0. */
-static inline void distinct_touch(struct distinct *d, uint64_t line, uint64_t at)
+void distinct_first_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t site);
+/* The tail's touch number `at`, from 0, by that site (decode.h). */
+static inline void distinct_touch(struct distinct *d, uint64_t line, uint64_t at, uint32_t site)
 {
     uint64_t *recent = &d->recent[line % DISTINCT_RECENT];
     if (*recent == line)
         return;
     *recent = line;
-    distinct_first_touch(d, line, at);
+    distinct_first_touch(d, line, at, site);
 }
 /*
  * Lines that the tail's first `touches` touches touched and the burst's last `age` did not: by so much grew
  * the depth of a line of the burst of that age.
  */
 double distinct_growth(const struct distinct *d, uint64_t age, uint64_t touches);
+
+/* The tail's first touch of a line. */
+struct distinct_touched {
+    uint64_t line;
+    uint64_t entry; /* lines that the tail had touched before */
+    /* in_burst: the line's stack distance. Otherwise, lines that the burst and its tail had touched before.
+     */
+    uint64_t distance;
+    uint32_t site;
+    int in_burst;
+};
+/* Lists them in order, or a sample if they are many: out[DISTINCT_LISTED], the caller's. Returns their
+ * number. Each represents *represented of them. */
+unsigned distinct_touched(const struct distinct *d, struct distinct_touched *out, uint64_t *represented);
 
 #endif
