@@ -84,8 +84,8 @@ int cli_by_option(const char *command, const char *value, struct analysis_hotspo
 /* Creates a folder cachegram-WORD-XXXXXX in $TMPDIR, or /tmp. 0, or negative with err filled. */
 int cli_temporary_folder(const char *word, char *folder, size_t size, struct error *err);
 
-/* Has a temporary file next to `path` written, and renames it: `path` is then either complete or as before.
- */
+/* Calls `write` for a temporary file next to `path`, and renames that: `path` is then either complete or as
+ * before. */
 int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx,
                      struct error *err);
 

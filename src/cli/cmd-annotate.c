@@ -133,7 +133,8 @@ static int add_insn(struct report_part *p, const struct report_insn *insn)
     return 0;
 }
 
-/* Nonzero: the code there is of the part; *line: of which line, 0: not known. */
+/* Whether the code at that offset belongs to the part. *line: its source line; 0: not known, or of another
+ * file. */
 static int belongs(const struct listing *l, uint64_t offset, uint32_t *line)
 {
     const struct annotated *part = l->part->part;
@@ -151,7 +152,8 @@ static int belongs(const struct listing *l, uint64_t offset, uint32_t *line)
     return 0;
 }
 
-/* The end of the listing after the counted instruction there, and its beginning if it is before that. */
+/* Returns where the listing around a counted instruction ends: its function's end. *begin becomes the
+ * function's start, if that is lower. */
 static uint64_t widen(const struct listing *l, uint64_t counted, uint64_t *begin)
 {
     uint64_t low, high;
@@ -162,8 +164,8 @@ static uint64_t widen(const struct listing *l, uint64_t counted, uint64_t *begin
     return high;
 }
 
-/* Of the functions around instructions with references; without symbols, from one such instruction to the
- * next. */
+/* Lists the instructions of the functions that contain counted instructions; without symbols, of the code
+ * from one counted instruction to the next. */
 static int list_insns(const struct listing *l)
 {
     const struct annotated *part = l->part->part;
@@ -174,7 +176,8 @@ static int list_insns(const struct listing *l)
         const struct annotated_insn *counts = next < part->ninsns ? &part->insns[next] : NULL;
         uint32_t line = 0;
         if (counts && (at >= end || at > counts->offset)) {
-            /* Beyond it, as there was no boundary of instructions; or at the end of what belongs together. */
+            /* The listing has passed the counted instruction, which is at none of its boundaries; or a
+             * function has ended. */
             int beyond = at > counts->offset;
             uint64_t from = counts->offset;
             end = widen(l, counts->offset, &from);
@@ -201,7 +204,7 @@ static int list_insns(const struct listing *l)
     return 0;
 }
 
-/* Drops those that are far from instructions with references. */
+/* Drops instructions that are more than CONTEXT away from any with references. */
 static void keep_near(struct report_part *p)
 {
     size_t used = 0, since = CONTEXT + 1; /* instructions since the last counted one */
@@ -259,24 +262,24 @@ static int disassemble(struct report_part *p, char *note, size_t size)
 
 /* --- all of it --- */
 
-/* Of one part; its own memory. */
-struct made {
+/* Memory of one part that the report only points to. */
+struct part_memory {
     struct source source;
     char note[1200];
 };
 
 static int prepare(const struct arguments *args, const struct analysis_annotation *a,
-                   struct report_part *parts, struct made *made, struct error *err)
+                   struct report_part *parts, struct part_memory *own, struct error *err)
 {
     struct source_search search = cli_source_search(&args->sources);
     int code = 0;
     for (size_t i = 0; i < a->n && code == 0; i++) {
         parts[i].part = &a->parts[i];
-        if (*a->parts[i].file && source_load(a->parts[i].file, &search, &made[i].source) == 0)
-            parts[i].source = &made[i].source;
-        parts[i].source_changed = parts[i].source && args->started && made[i].source.changed > args->started;
+        if (*a->parts[i].file && source_load(a->parts[i].file, &search, &own[i].source) == 0)
+            parts[i].source = &own[i].source;
+        parts[i].source_changed = parts[i].source && args->started && own[i].source.changed > args->started;
         if (args->with_asm)
-            code = disassemble(&parts[i], made[i].note, sizeof made[i].note);
+            code = disassemble(&parts[i], own[i].note, sizeof own[i].note);
     }
     return code < 0 ? error_set(err, code, "out of memory for the instructions of a function") : 0;
 }
@@ -284,16 +287,16 @@ static int prepare(const struct arguments *args, const struct analysis_annotatio
 static int print(const struct arguments *args, const struct analysis_annotation *a, struct error *err)
 {
     struct report_part *parts = calloc(a->n + 1, sizeof *parts);
-    struct made *made = calloc(a->n + 1, sizeof *made);
-    int code = parts && made ? prepare(args, a, parts, made, err) : error_set(err, -ENOMEM, "out of memory");
+    struct part_memory *own = calloc(a->n + 1, sizeof *made);
+    int code = parts && own ? prepare(args, a, parts, own, err) : error_set(err, -ENOMEM, "out of memory");
     if (code == 0)
         report_annotation(stdout, a, parts, a->n, args->output.format);
-    for (size_t i = 0; i < a->n && parts && made; i++) {
+    for (size_t i = 0; i < a->n && parts && own; i++) {
         free(parts[i].insns);
-        source_clear(&made[i].source);
+        source_clear(&own[i].source);
     }
     free(parts);
-    free(made);
+    free(own);
     return code;
 }
 

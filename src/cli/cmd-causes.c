@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd-causes.c - `cachegram causes`: cold misses, and who pushed out what the others are on. */
+/* cmd-causes.c - `cachegram causes`: why misses happen: cold misses, and which data evicted which. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -27,29 +27,26 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram causes [OPTIONS] [FILE]\n"
     "\n"
-    "Prints why misses happen in a cache of one size, from the profile FILE (default cachegram.db): on lines "
-    "that\n"
-    "were never touched before (cold), or on lines that were pushed out, and by which data.\n"
+    "Prints why misses happen in a cache of one size, from the profile FILE (default cachegram.db): because\n"
+    "lines were never touched before (cold), or because they were evicted, and by which data.\n"
     "\n"
     "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
     "  --by object|field|function|line|module|insn\n"
-    "                          what misses, and what pushes out (default object); also pairs such as\n"
+    "                          what misses, and what evicts (default object); also pairs such as\n"
     "                          function,object\n"
     "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
     "  --percent-limit P       only rows with at least P% of the misses\n"
     "  --comm NAME             only processes that ran this executable\n"
     "  --alloc-wrappers NAME,...\n"
     "                          as for hotspots\n" CLI_OUTPUT_HELP "\n"
-    "The cache is fully associative with LRU replacement. A line is pushed out by the lines that are "
-    "touched\n"
-    "between two touches of it: each of these has the same part of the miss. While recording, one such\n"
-    "line was drawn for one in 64 reuses. ~ marks misses with too few of these: they are divided among\n"
-    "all data in proportion to its own misses. Cold misses are exact in full mode; from bursts they are\n"
-    "estimated by the watched lines that were never touched again.\n"
+    "The cache is fully associative with LRU replacement. A line is evicted because others are touched\n"
+    "between two touches of it, and each of these gets an equal part of the miss. The recorder sampled one\n"
+    "in 64 reuses, each with one of these lines. ~: the victim has too few samples, so its misses are\n"
+    "divided among all data in proportion to the misses of that data. Cold misses are exact in full mode;\n"
+    "from bursts they are estimated by the watched lines that were never touched again.\n"
     "Conflicts, which only a cache with sets has, are listed for 64 sets of 8 lines.\n"
-    "csv: victim,evictor,size_bytes,share,sampled_reuses,victim_conflict_share. The evictor of cold misses "
-    "is\n"
-    "(cold); the last column is a share of all references.\n";
+    "CSV columns: victim,evictor,size_bytes,share,sampled_reuses,victim_conflict_share. The evictor of cold\n"
+    "misses is (cold); the last column is a share of all references.\n";
 
 int cmd_causes(int argc, char **argv)
 {

@@ -27,26 +27,22 @@ static const struct option options[] = {
 static const char usage[] =
     "usage: cachegram corun [OPTIONS] FILE FILE...\n"
     "\n"
-    "Predicts miss ratios, cycles per instruction (CPI), slowdowns and shares of the cache when the "
-    "programs\n"
-    "of these profiles run together on one shared cache.\n"
+    "Predicts miss ratios, cycles per instruction (CPI), slowdowns and shares of the cache when the\n"
+    "programs of these profiles run together on one shared cache.\n"
     "\n"
     "  -n, --copies N          copies of each profile (default 1)\n"
-    "  --partition LIST        partitions of the cache, one for each program in order: a size, ways as 4w, "
-    "or "
-    "0:\n"
-    "                          shares the rest\n"
-    "  --ways N                ways of the shared cache, for partitions by ways (default 16, or the "
-    "machine's)\n"
-    "  --cpi-error PCT         report how results change if the CPI model is wrong by so much, such as "
-    "10%\n"
-    "  --no-phases             each program behaves at all times as it does on average\n" CLI_MEMORY_HELP
-        CLI_OUTPUT_HELP "\n"
+    "  --partition LIST        partitions of the cache, one for each program in order: a size, a number of\n"
+    "                          ways such as 4w, or 0 to share the rest\n"
+    "  --ways N                ways of the shared cache, for partitions by ways (default 16, or the\n"
+    "                          machine's)\n"
+    "  --cpi-error PCT         report how results change if the CPI model is wrong by so much, such\n"
+    "                          as 10%\n"
+    "  --no-phases             assume that each program always behaves as it does on "
+    "average\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: program,size_bytes,solo_miss_ratio,shared_miss_ratio,solo_cpi,shared_cpi,slowdown,\n"
     "cache_share_bytes,shared_low,shared_high,cpi_low,cpi_high,bytes_per_cycle,partition_bytes,\n"
-    "wrong_cpi_change,cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi. mean_: if the program "
-    "behaved\n"
-    "at all times as it does on average. Empty: not enough samples; low and high are the bounds.\n";
+    "wrong_cpi_change,cpi_base,overlap,base_from,phases,mean_miss_ratio,mean_cpi. mean_: with\n"
+    "--no-phases. Empty: not enough samples; low and high are the bounds.\n";
 
 /* With more programs than this, CPI errors are tried one at a time, not in all combinations. */
 #define ALL_COMBINATIONS 8u

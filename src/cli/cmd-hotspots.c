@@ -54,10 +54,10 @@ static const char usage[] =
     "\n"
     "  --size SIZE             of the cache, such as 32K or 1M (default 1M)\n"
     "  --by function|line|module|insn|object|field\n"
-    "                          what a row is (default function). A function has what was inlined into it; "
-    "an\n"
-    "                          object is a variable, a stack, a mapped file, ...; field: also by field of\n"
-    "                          structures. function,object: a pair of both; function,field likewise\n"
+    "                          what a row is (default function). A function includes what was inlined\n"
+    "                          into it; an object is a variable, a stack, a mapped file, ...; field: also\n"
+    "                          by field of structures. function,object: a pair of both; function,field\n"
+    "                          likewise\n"
     "  --sort misses|ratio|refs|name|stall\n"
     "                          order of the rows (default misses)\n"
     "  --limit N               at most so many rows; 0: all (default 20 in text, all in csv and json)\n"
@@ -69,9 +69,9 @@ static const char usage[] =
     "                          functions that allocate for others, besides the usual ones such as xmalloc:\n"
     "                          blocks are named by their callers. Names may be patterns, such as my_*\n"
     "  --machine NAME|FILE     also estimate each row's share of the time that misses cost on that machine:\n"
-    "                          misses of each of its caches, times the cycles that the next one takes\n"
-    "                          longer (cachegram machine --list, --output)\n"
-    "  --call-graph            also by which calls the code of each row was reached when it missed\n"
+    "                          the misses in each of its caches times the additional cycles of the next\n"
+    "                          level (cachegram machine --list, --output)\n"
+    "  --call-graph            also the call paths by which the misses of each row were reached\n"
     "  --dso FILE              only code (--by object: data) of this executable or library\n" CLI_OUTPUT_HELP
     "  --format collapsed      collapsed stacks for flame graphs, by line unless --by says otherwise:\n"
     "                          module;function;inlined function;file:line and millionths of all misses;\n"
@@ -80,10 +80,9 @@ static const char usage[] =
     "CSV columns: function,file,line,object,refs_share,size_bytes,miss_ratio,miss_share,stall_share,module,\n"
     "offset,inlined_into,misses_per_1000_refs,recorded_refs,miss_share_low,miss_share_high,miss_ratio_low,\n"
     "miss_ratio_high,enough_samples,object_kind,object_module,object_offset,object_size,field,field_type,\n"
-    "line_used_share,stride_bytes,conflict_share. stall_share: only with --machine; what --by does\n"
-    "not ask for is empty. With --call-graph, a row has one line for each path of calls, innermost first, "
-    "and\n"
-    "columns call_path, call_share (of the row's misses).\n";
+    "line_used_share,stride_bytes,conflict_share. stall_share: only with --machine; columns that\n"
+    "--by does not ask for are empty. With --call-graph, a row has one line for each call path, innermost\n"
+    "call first, and columns call_path, call_share (of the row's misses).\n";
 
 /* Index of the word in a list that ends with NULL; -1: not found. */
 static int find_word(const char *text, const char *const *words)

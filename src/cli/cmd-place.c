@@ -35,15 +35,13 @@ static const char usage[] =
     "Assigns the programs of these profiles to shared caches so that their co-run slowdown is minimal.\n"
     "Optimal for up to 12 programs.\n"
     "\n"
-    "  --caches LIST           the shared caches, SIZE:CORES each, such as 8M:4,8M:4 (default: two like "
-    "--llc,\n"
-    "                          with cores for half of the programs each)\n"
+    "  --caches LIST           the shared caches, SIZE:CORES each, such as 8M:4,8M:4 (default: two like\n"
+    "                          --llc, with cores for half of the programs each)\n"
     "  --goal total|worst      minimise the sum of slowdowns (default), or the largest one\n"
     "  -n, --copies N          copies of each profile (default 1)\n"
     "  --seed N                seed of the search and of the random assignments (default 1)\n"
-    "  --no-phases             each program behaves at all times as it does on average; so it does with "
-    "many\n"
-    "                          programs\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
+    "  --no-phases             assume that each program always behaves as it does on average\n"
+    "                          (always, if there are many programs)\n" CLI_MEMORY_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: cache,size_bytes,program,slowdown,cpi_base,overlap,base_from.\n";
 
 struct place_options {

@@ -29,21 +29,21 @@ static const char usage[] =
     "  -v, --verbose           also how the recording went: how bursts ended, clock, watched lines, memory, "
     "seed\n" CLI_OUTPUT_HELP;
 
-/* Sizes printed below the curve besides those of this machine's caches, if none of them is within that
- * factor. */
+/* Sizes printed below the curve besides those of this machine's caches; not those within NEAR_FACTOR of such
+ * a cache. */
 static const double usual_sizes[] = {0x1p15, 0x1p18, 0x1p20, 0x1p23, 0x1p25};
 #define NEAR_FACTOR 4.
-/* Beyond that, bursts do not know how the miss ratio changes over time. */
+/* For larger caches, bursts do not show how the miss ratio changes over time. */
 #define LARGEST_OVER_TIME 0x1p24
-/* Two screens of a usual terminal. The curve is drawn in as many lines as the rest leaves. */
+/* Two screens of a usual terminal. The curve gets the lines that the rest of the report does not need. */
 #define MOST_LINES 48u
 #define MOST_CURVE_ROWS 11u
 #define LEAST_CURVE_ROWS 4u
 #define MOST_HOTSPOTS 4u
 #define LEAST_PERCENT 1. /* of the misses, to be a hotspot here */
-/* Miss ratio from which on a cache is worth hotspots. */
+/* Hotspots are printed for a cache with at least this miss ratio. */
 #define LEAST_RATIO 0.001
-/* Fewer windows are no picture of the run over time. */
+/* With fewer windows the run is not drawn over time. */
 #define WINDOWS_LEAST 4
 
 struct reading {

@@ -48,25 +48,23 @@ static const char usage[] =
     "  --cache SPEC[,SPEC...]  LEVEL:SIZE:WAYS[:POLICY][:INCLUSION][:shared], such as L1:32K:8:lru or\n"
     "                          L3:8M:16:nehalem:inclusive:shared; WAYS may be 'full'. Policies: lru,\n"
     "                          random, fifo, plru, nehalem, rrip, icelake. inclusive, exclusive or\n"
-    "                          non-inclusive (default). A level not beyond the previous one begins\n"
-    "                          another hierarchy; all are simulated in one pass\n"
+    "                          non-inclusive (default). A level that is not higher than the previous\n"
+    "                          one begins another hierarchy; all are simulated in one pass\n"
     "  --line BYTES            line size (default 64)\n"
-    "  --cores N               threads on cores 0 to N-1, round robin (default: one core per thread, up to "
-    "64);\n"
-    "                          several traces: one core each, interleaved reference by reference\n"
+    "  --cores N               threads on cores 0 to N-1, round robin (default: one core per thread, up\n"
+    "                          to 64); several traces: one core each, interleaved reference by reference\n"
     "  --causes                classify misses by cause: cold, coherence, inclusion, capacity, conflict\n"
     "  --sets SHARE            simulate this share of the sets only, such as 1/16; reports an interval\n"
-    "  --time-sample LEN:PER   one LRU cache, on LEN accesses at a random place of every PER; reports "
-    "bounds\n"
+    "  --time-sample LEN:PER   one LRU cache, on LEN accesses at a random place of every PER; reports\n"
+    "                          bounds\n"
     "  --time-sample bursts    likewise, on each burst of a trace that holds bursts\n"
     "  --like cachegrind       count as Valgrind's cachegrind: a straddling reference, and a load and store\n"
     "                          of one instruction, are one access; no write-backs, no coherence\n"
     "  --seed N                seed of the random policy and of sampling (default 0)\n"
     "  --from FORMAT           format of TRACE (default: by its first bytes)\n" CLI_OUTPUT_HELP "\n"
     "CSV columns: level,core,size_bytes,ways,policy,accesses,misses,miss_ratio,evictions,writebacks,...; a\n"
-    "row for each core at each level, shared ones too. Accesses are of lines: a reference that straddles "
-    "two\n"
-    "is two. Interrupted by Ctrl-C, it prints the results of what it has read.\n";
+    "row for each core at each level, shared ones too. Accesses are of lines: a reference that straddles\n"
+    "two is two. Interrupted by Ctrl-C, it prints the results of what it has read.\n";
 
 /* --- options: 0, or 2 after a message --- */
 

@@ -35,18 +35,16 @@ static const char timeline_usage[] =
 static const char phases_usage[] =
     "usage: cachegram phases [OPTIONS] [FILE]\n"
     "\n"
-    "Lists the phases of the profile FILE (default cachegram.db): windows of time that execute the same code "
-    "and\n"
-    "use data alike. mrc --phase N prints the whole curve of one, with intervals.\n"
-    "How the windows of a phase differ from each other is printed where that is more than chance: the first\n"
-    "windows of its instances (uninterrupted stays) from the others, one instance from the next, or again "
-    "and\n"
-    "again after some windows.\n"
+    "Lists the phases of the profile FILE (default cachegram.db): windows of time that execute the same\n"
+    "code and use data alike. mrc --phase N prints the whole curve of one, with intervals.\n"
+    "Variation within a phase is printed if it is significant: transition (the first windows after the "
+    "phase\n"
+    "was entered differ from the others), instance (it differs each time it is entered), or periodic (it\n"
+    "repeats itself after some windows).\n"
     "\n" SIZES_HELP CLI_OUTPUT_HELP "\n"
     "CSV columns: phase,windows,refs,size_bytes,miss_ratio,bursts,variation. An empty phase: windows whose\n"
-    "code is not known. variation: transition, instance, periodic, or several of them with + between, at "
-    "the\n"
-    "size where they were found.\n";
+    "code is not known. variation: one of these words, or several with + between, each at the size where it\n"
+    "was found.\n";
 
 static int run(const char *command, const char *usage, int argc, char **argv, int phases)
 {

@@ -46,17 +46,14 @@ static const char usage[] =
     "       cachegram verify [OPTIONS] PROFILE TRACE\n"
     "       cachegram verify [OPTIONS] SAMPLED FULL\n"
     "\n"
-    "Compares the estimate with the exact curve. With COMMAND: runs it twice, in burst mode and in "
-    "full\n"
-    "mode (which takes about 20 times as long); its standard output is discarded. With PROFILE and TRACE, "
-    "which\n"
-    "must be of the same program and input: computes the exact curve from the trace. With two profiles, of "
-    "bursts\n"
-    "and of full mode: as with COMMAND.\n"
+    "Compares the estimate with the exact curve. With COMMAND: runs it twice, in burst mode and in full\n"
+    "mode (which takes about 20 times as long); its standard output is discarded. With PROFILE and TRACE,\n"
+    "which must be of the same program and input: computes the exact curve from the trace. With two\n"
+    "profiles, of bursts and of full mode: as with COMMAND.\n"
     "\n"
-    "Two runs are also compared over time: for twelve cache sizes from 1 KB to 2 MB the error of the "
-    "distribution of\n"
-    "miss ratios over the run's parts (CDF error), and the mean error of the miss ratio at the same time.\n"
+    "Two runs are also compared over time, at twelve cache sizes from 1 KB to 2 MB: the error of the\n"
+    "distribution of miss ratios over the run's parts (CDF error), and the mean error of the miss ratio at\n"
+    "the same time.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
     "  --overhead PCT          budget of the run in burst mode (default 5)\n"
@@ -124,8 +121,8 @@ static int load_curve(const char *file, struct analysis_curve *curve, struct err
     return status;
 }
 
-/* Of the profile of full mode that is taken for the truth. */
-static void warn_of_extent(const struct analysis_curve *exact)
+/* Warns if the profile of full mode, whose curve is taken as exact, lacks references. */
+static void warn_incomplete(const struct analysis_curve *exact)
 {
     if (exact->extent == EXTENT_GAPS)
         fprintf(stderr,
@@ -152,7 +149,7 @@ static int load_timeline(const char *file, const struct curve_point *points,
     return status;
 }
 
-/* Where no burst tells anything, the estimate is the mean of all other parts. Returns how many these are. */
+/* Gives parts of the run without an estimate the mean of all others. Returns their number. */
 static size_t fill_unknown(struct analysis_grid *grid)
 {
     size_t unknown = 0;
@@ -171,8 +168,8 @@ static size_t fill_unknown(struct analysis_grid *grid)
     return unknown;
 }
 
-/* Both in as many parts as the one with fewer windows has, so that neither is compared in finer parts than it
- * has. */
+/* Compares both in as many parts as the one with fewer windows has: neither is divided more finely than its
+ * own windows. */
 static int compare_grids(const struct analysis_timeline *sampled, const struct analysis_timeline *full,
                          struct result *r, struct error *err)
 {
@@ -318,7 +315,7 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
             r->exact_references = exact.references;
             if (exact.extent == EXTENT_GAPS)
                 r->exact_of = "a second run in full mode, of which references are missing";
-            warn_of_extent(&exact);
+            warn_incomplete(&exact);
             r->overhead_percent = of_burst.overhead_percent + of_burst.recorder_overhead_percent;
             if (first != second)
                 fprintf(stderr, "cachegram: warning: exit status %d in the first run, %d in the second\n",
@@ -347,7 +344,7 @@ static int verify_profiles(const char *sampled, const char *full, struct result 
         return cli_fail(&err);
     }
     r->exact_references = exact.references;
-    warn_of_extent(&exact);
+    warn_incomplete(&exact);
     return compare_times(sampled, full, r, &err) < 0 ? cli_fail(&err) : 0;
 }
 

@@ -32,7 +32,7 @@ static const struct command commands[] = {
     {"timeline", cmd_timeline, CHECK_STDOUT, "miss ratio over time and cache size, with phases"},
     {"phases", cmd_phases, CHECK_STDOUT, "the phases of a run and their miss ratios"},
     {"hotspots", cmd_hotspots, CHECK_STDOUT, "misses by function, source line, instruction or data object"},
-    {"causes", cmd_causes, CHECK_STDOUT, "cold misses, and which data pushed out what others miss on"},
+    {"causes", cmd_causes, CHECK_STDOUT, "why misses happen: cold misses, and which data evicted which"},
     {"annotate", cmd_annotate, CHECK_STDOUT, "source code with misses beside the lines"},
     /* Its exit status also says whether a condition holds. */
     {"diff", cmd_diff, CHECK_STDOUT, "what changed between two profiles, before and after"},
@@ -57,7 +57,7 @@ static int check_stdout(int status)
     /* fclose, not fflush: some file systems report a full disk only when the file is closed. */
     int failed = ferror(stdout);
     errno = 0;
-    if (failed) { /* what went wrong then is not known any more: it does again */
+    if (failed) { /* the error code is lost: write again to get it */
         clearerr(stdout);
         putc('\n', stdout);
     }

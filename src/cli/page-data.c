@@ -25,7 +25,7 @@
 /* Rows of each table and size: more are not read on a page, and make it large. */
 #define MOST_ROWS 50u
 #define MOST_CAUSES 100u
-/* Parts of equal work into which the run is divided: the page has so many pixels for two of them. */
+/* Parts of equal work into which the run is divided: on a usual screen each is at least two pixels wide. */
 #define GRID_COLUMNS 300u
 /* Hotspots of single phases: of those with most references, and rows of each of their tables. */
 #define MOST_PHASES 8u

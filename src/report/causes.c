@@ -9,7 +9,7 @@
 
 #define NAME_ROOM 1024
 #define VICTIM_COLUMNS 32
-/* Of the references, conflicts of a row that are worth a line of text. */
+/* Least share of all references that a row's conflicts must have to be printed in text. */
 #define LEAST_CONFLICTS 0.001
 #define MOST_CONFLICTS 8 /* lines */
 
@@ -44,7 +44,8 @@ static int compare_conflicts(const void *a, const void *b)
     return x->conflicts < y->conflicts ? 1 : -(x->conflicts > y->conflicts);
 }
 
-/* The rows with at least so many conflicts, most first; *n: their number. NULL: none; free(). */
+/* The rows whose conflicts have at least that share, largest first; *n: their number. The caller frees the
+ * list. NULL: none. */
 static const struct analysis_hotspot **list_conflicts(const struct analysis_causes *c, double least,
                                                       size_t *n)
 {
@@ -58,7 +59,7 @@ static const struct analysis_hotspot **list_conflicts(const struct analysis_caus
     return list;
 }
 
-/* Misses that the table cannot have. */
+/* Conflict misses: the cache of the table has none. */
 static void put_conflicts_text(FILE *out, const struct analysis_causes *c)
 {
     char size[SIZE_TEXT], text[NAME_ROOM];
@@ -68,11 +69,12 @@ static void put_conflicts_text(FILE *out, const struct analysis_causes *c)
         fputs("\nThe cache is fully associative: 'cachegram sim --causes' shows conflicts within sets.\n",
               out);
     } else {
-        fprintf(
-            out,
-            "\nThe cache is fully associative. In one of %s with 64 sets of 8 lines, lines are also lost to"
-            "\nothers of their set (conflicts), at so many of all references:\n\n   refs   on lines of\n",
-            size_format(UINT64_C(512) * c->h.line_bytes, size));
+        fprintf(out,
+                "\nThe cache is fully associative. In one of %s with 64 sets of 8 lines, lines are also "
+                "evicted by"
+                "\nothers of their set (conflicts). Conflict misses, as a share of all references:\n\n   "
+                "refs   on lines of\n",
+                size_format(UINT64_C(512) * c->h.line_bytes, size));
         for (size_t i = 0; i < n && i < MOST_CONFLICTS; i++) {
             fprintf(out, "%6.2f%%   ", 100 * list[i]->conflicts);
             put_name(&c->h, list[i], text);
@@ -127,9 +129,10 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
     if (n < c->n)
         fprintf(out, "and %zu more (--limit, --percent-limit)\n", c->n - n);
     if (usual)
-        fputs("\n~: too few reuses were sampled; these misses are divided among all data in proportion to "
-              "its own misses.\n",
-              out);
+        fputs(
+            "\n~: too few reuses were sampled; these misses are divided among all data in proportion to the\n"
+            "misses of that data.\n",
+            out);
     put_conflicts_text(out, c);
 }
 

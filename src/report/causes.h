@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* causes.h - tables of who pushed out what. */
+/* causes.h - tables of which data or code evicted which. */
 #ifndef CACHEGRAM_REPORT_CAUSES_H
 #define CACHEGRAM_REPORT_CAUSES_H
 

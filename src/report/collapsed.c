@@ -33,8 +33,8 @@ static void put_frame(struct stack *s, const char *name)
     report_plain(s->out, text);
 }
 
-/* A frame, after those into which it is inlined: of more than that, which only a damaged profile has, the
- * innermost. */
+/* A frame, after those that it is inlined into. Only a damaged profile has more than MOST_FRAMES; then the
+ * innermost ones. */
 static void put_frames(struct stack *s, const struct analysis_hotspots *h, const struct profile_frame *frame)
 {
     const struct profile_frame *frames[MOST_FRAMES];

@@ -108,7 +108,7 @@ static void phases_text(FILE *out, const struct report_corun *c)
     if (most == 1)
         return;
     fputs("\nSolved for each combination of phases, weighted by how long they coincide.\n"
-          "If each program behaved at all times as it does on average:\n",
+          "If each program always behaved as it does on average:\n",
           out);
     for (uint32_t k = 0; k < c->n; k++) {
         const struct report_corun_row *r = &c->rows[k];

@@ -152,8 +152,8 @@ static void put_conflict(FILE *out, const struct analysis_place *s)
             64 * s->line_bytes);
 }
 
-/* Everything is called by main, and main by the C library. */
-static int caller_tells(const struct analysis_finding *f)
+/* Not main and its caller in the C library, which have called everything. */
+static int caller_is_informative(const struct analysis_finding *f)
 {
     return *f->caller && strcmp(f->caller, "main") != 0 && strncmp(f->caller, "__libc_start_", 13) != 0;
 }
@@ -170,7 +170,7 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
                     size_format((uint64_t)list[end].size_bytes, size));
         fputs(" are in ", out);
         put_code(out, f->function, f->file, f->line);
-        if (caller_tells(f)) {
+        if (caller_is_informative(f)) {
             fputs(f->caller_share > 0.9 ? ", called by " : ", mostly called by ", out);
             put_code(out, f->caller, f->caller_file, f->caller_line);
         }

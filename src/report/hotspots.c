@@ -314,7 +314,7 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
         fprintf(out, "%8s  ", "-");
 }
 
-/* What the table is from. */
+/* How many references the table is made from. */
 static void put_source(FILE *out, const struct analysis_hotspots *h)
 {
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
@@ -423,14 +423,15 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
               "printed.\n",
               out);
     if (!h->full && isnan(h->far))
-        fputs("\nNote: too few watched lines: of references that bursts do not decide, half are assumed to "
+        fputs("\nNote: too few watched lines: of references whose result the bursts do not show, half are "
+              "assumed to "
               "miss.\n",
               out);
     if (h->part_left_out)
-        fputs(
-            "\nNote: of this phase only what was sampled is counted; where everything was recorded, code is "
-            "not\ncounted by phase.\n",
-            out);
+        fputs("\nNote: only bursts of this phase are counted. In its part that was recorded completely, code "
+              "is not\n"
+              "counted by phase.\n",
+              out);
     if (h->own_malloc)
         fputs("\nNote: a program has its own malloc, whose blocks are not known.\n", out);
     if (h->other_bursts)

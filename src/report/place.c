@@ -106,7 +106,7 @@ static void text(FILE *out, const struct report_place *p)
             goal, r->spread, r->random_mean);
     if (p->mean)
         fprintf(out,
-                "Solved for each combination of phases. If each program behaved at all times as it\n"
+                "Solved for each combination of phases. If each program always behaved as it\n"
                 "does on average, the %s slowdown would be %.3f; the assignment would be %s.\n",
                 goal, goal_of(p, p->mean), is_same(p) ? "the same" : "another one");
 }

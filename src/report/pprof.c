@@ -109,8 +109,8 @@ static void add_images(struct writing *w)
         put_number(&w->message, 1, i + 1);
         put_number(&w->message, 5, path);
         put_number(&w->message, 6, build_id);
-        for (unsigned has = 7; has <= 10;
-             has++) /* functions, files, lines, inlined ones: nothing is to be looked up */
+        /* Functions, files, lines and inlined functions are in the profile: pprof need not look them up. */
+        for (unsigned has = 7; has <= 10; has++)
             put_number(&w->message, has, 1);
         put_message(&w->all, 3, &w->message);
     }

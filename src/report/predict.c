@@ -112,7 +112,7 @@ static void text(FILE *out, const struct report_predict *p)
         fprintf(out, "; without the change %.3f, so %.2f times as fast", p->was_cpi, p->was_cpi / p->cpi);
     if (!isnan(p->utilisation))
         fprintf(out, "; memory bandwidth %.0f%% used", 100 * p->utilisation);
-    fprintf(out, "%sMost time: %s.\n", isnan(p->cpi) ? "" : "\n", p->bottleneck);
+    fprintf(out, "%sMost of the time: %s.\n", isnan(p->cpi) ? "" : "\n", p->bottleneck);
 }
 
 void report_predict(FILE *out, const struct report_predict *predict, enum report_format format)

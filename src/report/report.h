@@ -60,7 +60,7 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n,
 struct analysis_pirate; /* analysis/pirate.h */
 
 /* What ran and how it was recorded, a line for each: two spaces, a word padded to 12 columns, text. curve may
- * have no points. With what tells only how well cachegram worked. */
+ * have no points. Includes details of the recording that only matter for judging it. */
 #define REPORT_FACT_WORD 12u
 void report_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve);
 

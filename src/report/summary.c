@@ -68,7 +68,8 @@ static void put_warnings(FILE *out, const struct analysis_summary *s, const stru
         report_plain(out, line);
         putc('\n', out);
     }
-    /* A recorder that reaches its end stores the time, and among the warnings why it ended early. */
+    /* A recorder that was not killed stores the elapsed time at the end, also if it ended early: then a
+     * warning says why. */
     if (strcmp(s->complete, "yes") != 0 && isnan(s->wall_seconds))
         fprintf(out, "  %swarning%s     the recording is not complete: it is still running, or was killed\n",
                 bold, plain);
@@ -146,7 +147,7 @@ static void put_sizes(FILE *out, const struct report_summary *parts)
     }
 }
 
-/* What a process costs before it runs. */
+/* What the agent's start costs in each process. */
 static void put_starts(FILE *out, const struct analysis_summary *s)
 {
     if (s->start_cpu_seconds > STARTS_SHOWN * s->cpu_seconds)
@@ -297,7 +298,7 @@ static void put_time(FILE *out, const struct analysis_summary *s)
     putc('\n', out);
 }
 
-/* What everyone needs of report_facts, in fewer lines. */
+/* The most important of report_facts, in fewer lines. */
 static void put_brief_facts(FILE *out, const struct analysis_summary *s, const struct analysis_curve *curve)
 {
     put_command(out, s);
