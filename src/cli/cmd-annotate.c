@@ -287,7 +287,7 @@ static int prepare(const struct arguments *args, const struct analysis_annotatio
 static int print(const struct arguments *args, const struct analysis_annotation *a, struct error *err)
 {
     struct report_part *parts = calloc(a->n + 1, sizeof *parts);
-    struct part_memory *own = calloc(a->n + 1, sizeof *made);
+    struct part_memory *own = calloc(a->n + 1, sizeof *own);
     int code = parts && own ? prepare(args, a, parts, own, err) : error_set(err, -ENOMEM, "out of memory");
     if (code == 0)
         report_annotation(stdout, a, parts, a->n, args->output.format);
