@@ -99,14 +99,16 @@ static const struct option options_table[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"watch", required_argument, NULL, OPTION_WATCH},
-    {"watch-lines", required_argument, NULL, OPTION_WATCH_LINES},
-    {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
-    {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"no-follow", no_argument, NULL, OPTION_NO_FOLLOW},
     {"objects", required_argument, NULL, OPTION_OBJECTS},
     {"call-graph", required_argument, NULL, OPTION_CALL_GRAPH},
     {"clock", required_argument, NULL, OPTION_CLOCK},
+    /* For benchmarks: in the man page only. */
     {"reduce", required_argument, NULL, OPTION_REDUCE},
+    /* For tests: in tests/README.md only. */
+    {"watch-lines", required_argument, NULL, OPTION_WATCH_LINES},
+    {"count-vector", required_argument, NULL, OPTION_COUNT_VECTOR},
+    {"switch-ms", required_argument, NULL, OPTION_SWITCH_MS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -221,12 +223,12 @@ static int parse_option(int option, const char *value, struct collect_options *o
             }
         cli_misuse("record", "--watch %s: must be auto, page or none", value);
         return -1;
-    case OPTION_WATCH_LINES: /* for tests: in the man page only */
+    case OPTION_WATCH_LINES:
         if (cli_whole_option("record", "--watch-lines", value, 1, WATCH_LINES_MAX, &number) != 0)
             return -1;
         o->watch_lines = (unsigned)number;
         return 0;
-    case OPTION_COUNT_VECTOR: /* for tests: in the man page only */
+    case OPTION_COUNT_VECTOR:
         if (cli_whole_option("record", "--count-vector", value, 15, 31, &number) != 0)
             return -1;
         if (number != 15 && number != vectors_for_counting()) {
@@ -235,7 +237,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
         }
         o->count_vector = (unsigned)number;
         return 0;
-    case OPTION_SWITCH_MS: /* for tests: in the man page only */
+    case OPTION_SWITCH_MS:
         if (cli_whole_option("record", "--switch-ms", value, 1, SWITCH_MS_MAX, &number) != 0)
             return -1;
         o->switch_ms = (unsigned)number;
@@ -247,7 +249,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
         return parse_switch("--objects", value, &o->objects);
     case OPTION_CALL_GRAPH:
         return parse_switch("--call-graph", value, &o->call_graph);
-    case OPTION_REDUCE: /* for benchmarks: in the man page only */
+    case OPTION_REDUCE:
         for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++)
             if (strcmp(value, reductions[i]) == 0) {
                 o->reduce = (enum collect_reduce)i;

@@ -75,7 +75,7 @@ def test_options(command, tmp_path):
             documented |= {"-" + name for name in re.findall(r"Fl (-[a-z][a-z-]*)", line)}
             documented |= {"-" + name for name in re.findall(r", (-[a-z][a-z-]*)", line)}
     assert listed - documented - {"--help"} == set()
-    # Some are not listed, such as those for tests; but they exist.
+    # Some are not listed, such as those for benchmarks; but they exist.
     for option in documented - listed - {"--help"}:
         result = subprocess.run([find_cachegram(), command, *(["--bursts", "1"] if command == "sample" else []), option], capture_output=True, text=True, timeout=60, check=False)
         assert result.returncode == 2 and "unknown" not in result.stderr, option
