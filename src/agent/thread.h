@@ -82,6 +82,7 @@ enum watch_call {
 struct executing {
     struct thread *thread;
     uint64_t ignored; /* signals that the kernel ignores meanwhile, as the target does */
+    uint64_t blocked; /* hidden signals that the kernel blocks meanwhile */
     int forbids;      /* it has forbidden bursts */
 };
 

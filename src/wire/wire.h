@@ -29,7 +29,7 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 19u
+#define WIRE_VERSION 20u
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* pages that wire_session.page_ns is the mean of */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */
@@ -378,10 +378,13 @@ struct wire_span {
     uint64_t low, high; /* atomic */
 };
 
-/* A process is about to execute that file, as the call named it; the call may fail. */
+/* A process is about to execute that file, as the call named it (empty: by a descriptor); the call may fail.
+ */
 struct wire_execution {
     uint32_t pid; /* atomic; 0: the entry is being written */
-    char path[252];
+    char path[244];
+    uint64_t
+        hidden; /* signals that the calling thread believes to be blocked, but the kernel does not block */
 };
 #define WIRE_MAX_EXECUTIONS 64u
 

@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 
 import pytest
 
@@ -142,3 +143,14 @@ def test_loader_as_the_command(record, built):
     assert recorded.status == 0
     assert "the dynamic loader, run explicitly" in warning(db) and "name the program itself" in warning(db)
     assert "statically" not in warning(db)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_signals_blocked_from_the_start(record, built, mode):
+    """As children of worker threads are started. Neither the recorder nor the program is killed by a fault."""
+    blocked = [sys.executable, "-c", "import os, signal, sys\n"
+               "signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())\nos.execvp(sys.argv[1], sys.argv[1:])"]
+    native = run([*blocked, built / "execs"])
+    recorded, db = record(MODES[mode], [built / "execs"], wrap=blocked)
+    same(native, recorded)
+    assert totals(db)["references"] > 10000

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec of itself by every function there is, each right after a fork; then the same of what is not there,
- * with work after each. */
+ * with work after each. In two of the rounds with all signals blocked; the next program says which are. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,9 @@
 
 extern char **environ;
 
-static const char *const ways[] = {"execve", "execv",  "execvp", "execvpe", "fexecve",    "execveat",
-                                   "execl",  "execlp", "execle", "syscall", "syscall-at", "spawned"};
+static const char *const ways[] = {"execve",     "execv",   "execvp", "execvpe", "fexecve",
+                                   "execveat",   "execl",   "execlp", "execle",  "syscall",
+                                   "syscall-at", "spawned", "vforked"};
 #define WAYS (sizeof ways / sizeof *ways)
 
 static unsigned work(unsigned h)
@@ -36,6 +38,43 @@ static void spawn(const char *path, char **argv, char **envp)
     errno = posix_spawn(&child, path, NULL, NULL, argv, envp);
     if (errno == 0 && waitpid(child, &status, 0) == child)
         exit(WEXITSTATUS(status));
+}
+
+/* The same by vfork. */
+static void vfork_and_execute(const char *path, char **argv, char **envp)
+{
+    static volatile int error;
+    int status;
+    error = 0;
+    pid_t child = vfork();
+    if (child == 0) {
+        execve(path, argv, envp);
+        error = errno;
+        _exit(0);
+    }
+    if (waitpid(child, &status, 0) == child && error == 0)
+        exit(WEXITSTATUS(status));
+    errno = error;
+}
+
+static void block_all(int raw)
+{
+    sigset_t all;
+    sigfillset(&all);
+    if (raw)
+        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, 8);
+    else
+        sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+static unsigned blocked(void)
+{
+    sigset_t now;
+    unsigned bits = 0;
+    sigprocmask(SIG_SETMASK, NULL, &now);
+    for (int sig = 1; sig < 32; sig++)
+        bits |= (unsigned)sigismember(&now, sig) << sig;
+    return bits;
 }
 
 /* Returns only if it fails. */
@@ -68,8 +107,10 @@ static void execute(const char *way, const char *path, const char *mark)
         syscall(SYS_execve, path, argv, envp);
     else if (strcmp(way, "syscall-at") == 0)
         syscall(SYS_execveat, AT_FDCWD, path, argv, envp, 0);
-    else
+    else if (strcmp(way, "spawned") == 0)
         spawn(path, argv, envp);
+    else
+        vfork_and_execute(path, argv, envp);
     int error = errno;
     close(fd);
     errno = error;
@@ -79,7 +120,7 @@ int main(int argc, char **argv)
 {
     const char *own = getenv("EXECS");
     if (argc > 3 && strcmp(argv[1], "was") == 0) {
-        printf("%s: %s, EXECS=%s\n", argv[2], argv[3], own ? own : "(none)");
+        printf("%s: %s, EXECS=%s, blocked %x\n", argv[2], argv[3], own ? own : "(none)", blocked());
         return 0;
     }
     for (unsigned i = 0; i < WAYS * 4; i++) {
@@ -88,6 +129,8 @@ int main(int argc, char **argv)
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
+            if (i / WAYS == 1 || i / WAYS == 2)
+                block_all(i / WAYS == 2);
             execute(ways[i % WAYS], i / WAYS == 3 ? "/nowhere/at/all" : "/proc/self/exe", mark);
             printf("%s failed: %s\n", ways[i % WAYS], strerror(errno));
             exit(3);

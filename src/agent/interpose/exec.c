@@ -3,10 +3,17 @@
  * exec.c - the exec family. A thread that is about to execute a program announces it first
  * (wire_trigger.hold). Programs that libc executes by itself (posix_spawn, system, popen) are executed by
  * children that are not followed.
+ *
+ * The next program inherits which signals are ignored and blocked. Of those that the agent needs, the kernel
+ * has other dispositions, and does not block them (hidden signals, signals/masks.c). Ignored ones are set to
+ * ignored in the kernel right before the exec. Hidden ones are not blocked then, since the program would
+ * inherit a trigger that is pending: the agent in the next program learns of them from the announcement. A
+ * child of posix_spawn has no pending signal, so the calling thread blocks them during the call.
  */
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +33,15 @@ typedef int (*with_environment)(const char *, char *const[], char *const[]);
 typedef int (*without)(const char *, char *const[]);
 typedef int (*by_descriptor)(int, char *const[], char *const[]);
 typedef int (*from_folder)(int, const char *, char *const[], char *const[], int);
+typedef int (*spawning)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                        char *const[], char *const[]);
 
 static struct {
     with_environment execve, execvpe;
     without execv, execvp;
     by_descriptor fexecve;
     from_folder execveat; /* since glibc 2.34 */
+    spawning posix_spawn, posix_spawnp;
 } next;
 
 void exec_init(void)
@@ -42,11 +52,14 @@ void exec_init(void)
     next.execvp = (without)dlsym(RTLD_NEXT, "execvp");
     next.fexecve = (by_descriptor)dlsym(RTLD_NEXT, "fexecve");
     next.execveat = (from_folder)dlsym(RTLD_NEXT, "execveat");
+    next.posix_spawn = (spawning)dlsym(RTLD_NEXT, "posix_spawn");
+    next.posix_spawnp = (spawning)dlsym(RTLD_NEXT, "posix_spawnp");
 }
 
-/* Ensures that the agent needs none of the signals that the kernel is about to ignore: no burst ends in a
- * fault, no page is protected, no call is diverted. 0: not possible. */
-static int quiesce(struct executing *e)
+/* Ensures that this thread needs none of the signals that the kernel is about to ignore or to block: no burst
+ * ends in a fault, no page is protected, no call is diverted; others: that no other thread does. 0: not
+ * possible. */
+static int quiesce(struct executing *e, int others)
 {
     struct thread *t = e->thread;
     /* It has its own signal handlers, and none of the agent's events. */
@@ -62,7 +75,7 @@ static int quiesce(struct executing *e)
             watch_pause(t);
         watch_unblock_signals(t);
     }
-    return threads_await_native();
+    return !others || threads_await_native();
 }
 
 static void resume(struct executing *e)
@@ -81,7 +94,8 @@ static void resume(struct executing *e)
     watch_unblock_signals(t);
 }
 
-void exec_begins(struct executing *own)
+/* hidden: signals to block, too. */
+static void begin(struct executing *own, uint64_t hidden)
 {
     struct thread *t = agent_off || !session ? NULL : thread_self();
     struct executing *e = t ? &t->start.executing : own;
@@ -91,21 +105,29 @@ void exec_begins(struct executing *own)
     *e = (struct executing){.thread = t};
     thread_exec_begins(e->thread);
     uint64_t ignored = signals_target_ignores();
-    if (!ignored)
+    if (!ignored && !hidden)
         return;
-    if (!quiesce(e)) {
+    if (!quiesce(e, ignored != 0)) {
         resume(e);
         e->forbids = 0;
         return;
     }
     signals_set_ignored(ignored, 1);
     e->ignored = ignored;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, &hidden, NULL, 8);
+    e->blocked = hidden;
+}
+
+void exec_begins(struct executing *own)
+{
+    begin(own, 0);
 }
 
 static void undo(struct executing *e)
 {
     struct executing done = *e;
-    *e = (struct executing){NULL, 0, 0};
+    *e = (struct executing){.thread = NULL};
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &done.blocked, NULL, 8);
     signals_set_ignored(done.ignored, 0);
     resume(&done);
     thread_exec_failed(done.thread);
@@ -137,17 +159,34 @@ static size_t read_path(char *to, const char *path, size_t bytes)
     return sys_failed(got) ? bytes : bytes - (size_t)got;
 }
 
-/* Announces a program to the collector, which recognises those that the agent cannot be loaded into. */
 void exec_announce(const char *path)
 {
     if (!session || agent_gone || !session->follow || exec_session_hidden())
         return;
+    struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
+    uint64_t mask = 0;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
     uint32_t n = __atomic_fetch_add(&session->executions, 1, __ATOMIC_SEQ_CST);
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
-    size_t missing = read_path(e->path, path, sizeof e->path - 1); /* as far as it is readable */
-    e->path[sizeof e->path - 1 - missing] = 0;
+    size_t last = sizeof e->path - 1;
+    e->path[path ? last - read_path(e->path, path, last) : 0] = 0; /* as far as it is readable */
+    e->hidden = t ? signals_hidden(t, mask) : 0;
     __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
+}
+
+uint64_t exec_hidden_signals(void)
+{
+    uint32_t pid = (uint32_t)sys0(SYS_getpid), n = __atomic_load_n(&session->executions, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 1; i <= WIRE_MAX_EXECUTIONS && i <= n; i++) {
+        struct wire_execution *e = &session->execution[(n - i) % WIRE_MAX_EXECUTIONS];
+        if (__atomic_load_n(&e->pid, __ATOMIC_ACQUIRE) == pid) {
+            uint64_t hidden = e->hidden;
+            e->hidden = 0; /* the process may execute the next program without announcing it */
+            return hidden;
+        }
+    }
+    return 0;
 }
 
 /* Calls libc's own function of that name, which only returns if it fails. */
@@ -199,13 +238,50 @@ EXPORT int execvp(const char *file, char *const argv[])
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
     EXEC_FILTER_ENVIRONMENT(envp);
+    exec_announce(NULL);
     EXECUTE(fexecve, fd, argv, envp);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
     EXEC_FILTER_ENVIRONMENT(envp);
+    exec_announce(NULL);
     EXECUTE(execveat, folder, path, argv, envp, flags);
+}
+
+static int spawn(spawning libc, pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    struct executing executing;
+    const struct thread *t = agent_off || !session ? NULL : thread_self();
+    uint64_t mask = 0;
+    if (!libc)
+        return ENOSYS;
+    sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
+    begin(&executing, t ? signals_hidden(t, mask) : 0);
+    int result = libc(pid, file, actions, attributes, argv, envp);
+    exec_failed(&executing);
+    return result;
+}
+
+EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict path,
+                       const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                       char *const envp[restrict])
+{
+    if (!next.posix_spawn)
+        exec_init();
+    return spawn(next.posix_spawn, pid, path, actions, attributes, argv, envp);
+}
+
+EXPORT int posix_spawnp(pid_t *restrict pid, const char *restrict file,
+                        const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                        char *const envp[restrict])
+{
+    if (!next.posix_spawnp)
+        exec_init();
+    return spawn(next.posix_spawnp, pid, file, actions, attributes, argv, envp);
 }
 
 /* Number of arguments including the first and the terminating NULL. */

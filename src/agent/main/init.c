@@ -184,6 +184,7 @@ static int start(int fd)
     struct thread *t = thread_make();
     if (!t)
         return -WIRE_OFF_MEMORY;
+    signals_adopt_mask(t, exec_hidden_signals());
     regions_read();
     agent_off = 0;
     agent_active = 1;

@@ -58,6 +58,16 @@ void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before
     t->signals.blocked_with_hidden = signals_changed_mask(how, before, signals_effective(how, mask));
 }
 
+void signals_adopt_mask(struct thread *t, uint64_t hidden)
+{
+    uint64_t ours = never_blocked(), before = 0, pending = 0;
+    sys2(SYS_rt_sigpending, &pending, sizeof pending);
+    ours &= ~pending;
+    sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, &before, 8);
+    t->signals.hidden = (before | hidden) & ours;
+    t->signals.blocked_with_hidden = before & ~ours;
+}
+
 static const uint64_t faults_of_copy = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
 
 /* The mask so far. The kernel is not given pointers to the stack: the target may have allocated it itself,

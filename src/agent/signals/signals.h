@@ -77,6 +77,10 @@ void signals_resend_held(struct thread *t); /* SIGSEGV and SIGBUS must be blocke
  * signals_changed_mask: the mask that sigprocmask would make of `before`.
  */
 uint64_t signals_hidden(const struct thread *t, uint64_t mask);
+/* At the start of a program: unblocks those that its parent, or the program before, has blocked, and notes
+ * them as hidden, with those that were hidden before an exec. Pending ones stay blocked: they would arrive.
+ */
+void signals_adopt_mask(struct thread *t, uint64_t hidden);
 uint64_t signals_effective(int how, uint64_t mask);
 void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after);
 void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before);

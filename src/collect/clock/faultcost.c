@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/clock/faultcost.h"
 #include "collect/launch/process-time.h"
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -66,10 +67,34 @@ static void measure_faults(char *memory, uint64_t *ns, uint64_t *entry_ns)
     qsort(entry_ns, FAULTS, sizeof(entry_ns[0]), compare);
 }
 
+/* A signal's handler and the signal mask. */
+struct signal_state {
+    struct sigaction action;
+    sigset_t mask;
+};
+
+/* Installs a handler for a signal and unblocks it: our parent may have blocked every signal. */
+static int take_signal(int sig, void (*handler)(int), struct signal_state *before)
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigset_t this;
+    if (sigaction(sig, &action, &before->action) != 0)
+        return -errno;
+    sigemptyset(&this);
+    sigaddset(&this, sig);
+    return -pthread_sigmask(SIG_UNBLOCK, &this, &before->mask);
+}
+
+static void restore_signal(int sig, const struct signal_state *before)
+{
+    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
+    sigaction(sig, &before->action, NULL);
+}
+
 struct fault_cost fault_cost(void)
 {
     static struct fault_cost cost;
-    struct sigaction act = {.sa_handler = on_fault}, before;
+    struct signal_state before;
     uint64_t ns[FAULTS], entry_ns[FAULTS];
     if (cost.ns != 0)
         return cost;
@@ -78,9 +103,9 @@ struct fault_cost fault_cost(void)
         mmap(NULL, FAULT_APART + FAULT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return cost;
-    if (sigaction(SIGSEGV, &act, &before) == 0) {
+    if (take_signal(SIGSEGV, on_fault, &before) == 0) {
         measure_faults(memory, ns, entry_ns);
-        sigaction(SIGSEGV, &before, NULL);
+        restore_signal(SIGSEGV, &before);
         cost = (struct fault_cost){ns[FAULTS / 2], entry_ns[FAULTS / 2]};
     }
     munmap(memory, FAULT_APART + FAULT_PAGE);
@@ -135,7 +160,7 @@ static uint64_t one_alarm(timer_t timer)
 uint64_t alarm_cost_ns(void)
 {
     static uint64_t cost;
-    struct sigaction act = {.sa_handler = on_alarm}, before;
+    struct signal_state before;
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGTRAP};
     uint64_t ns[ALARMS];
     timer_t timer;
@@ -143,7 +168,7 @@ uint64_t alarm_cost_ns(void)
         return cost;
     cost = ALARM_TYPICAL_NS;
     event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-    if (sigaction(SIGTRAP, &act, &before) != 0)
+    if (take_signal(SIGTRAP, on_alarm, &before) != 0)
         return cost;
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) {
         for (size_t i = 0; i < ALARMS; i++)
@@ -153,6 +178,6 @@ uint64_t alarm_cost_ns(void)
         if (ns[ALARMS / 2] != 0)
             cost = ns[ALARMS / 2];
     }
-    sigaction(SIGTRAP, &before, NULL);
+    restore_signal(SIGTRAP, &before);
     return cost;
 }
