@@ -238,7 +238,7 @@ static int write_directly(const char *path, void (*write)(FILE *out, const void 
 int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx), const void *ctx,
                      struct error *err)
 {
-    char target[PATH_MAX], unfinished[PATH_MAX + 8];
+    char target[PATH_MAX], unfinished[PATH_MAX + 32];
     struct stat st;
     int failed;
     if (!realpath(path, target)) /* there is none yet; if links are too many, opening tells */
@@ -248,7 +248,8 @@ int cli_replace_file(const char *path, void (*write)(FILE *out, const void *ctx)
     if (stat(target, &st) == 0 && !S_ISREG(st.st_mode)) {
         failed = write_directly(target, write, ctx);
     } else {
-        snprintf(unfinished, sizeof unfinished, "%s.part", target);
+        /* A name of its own: another process may be writing the same file. */
+        snprintf(unfinished, sizeof unfinished, "%s.%d.part", target, (int)getpid());
         failed = write_directly(unfinished, write, ctx) != 0 || rename(unfinished, target) != 0;
         int code = errno;
         if (failed)

@@ -748,6 +748,13 @@ def test_output(full, tmp_path):
         one_line(command("html", *wrong), 2)
 
 
+def test_many_write_one_page(cachegram, full, tmp_path):
+    at_once = [subprocess.Popen([cachegram, "html", full, "-o", tmp_path / "page.html"]) for _ in range(12)]
+    assert [p.wait() for p in at_once] == [0] * 12
+    assert (tmp_path / "page.html").read_text() == command("html", full, "-o", "-").stdout
+    assert sorted(os.listdir(tmp_path)) == ["full.db", "page.html"]
+
+
 def test_bundle_is_a_fresh_build(tmp_path):
     """web/page.html, which is committed, is what its sources and the lock file make."""
     assert shutil.which("npm"), "npm is not installed (scripts/install-deps.sh test)"
