@@ -224,3 +224,11 @@ __attribute__((constructor)) static void init(void)
     }
     sys1(SYS_close, fd);
 }
+
+/* At exit: the calling thread may have been native for a while. */
+__attribute__((destructor)) static void account_last(void)
+{
+    struct thread *t = session && !agent_off ? thread_self() : NULL;
+    if (t)
+        native_ends(t);
+}
