@@ -228,10 +228,17 @@ struct native_state {
     uint32_t refused; /* why it did not enter a burst when it last tried (enum wire_native_why) */
 };
 
+/* Signals that the target believes to be blocked, but the kernel does not block; and those that the kernel
+ * blocked when that was noted. */
+struct hidden_signals {
+    uint64_t hidden, blocked_with;
+};
+#define HIDDEN_LEVELS 8 /* handlers that interrupt each other, the program included */
+
 /* signals: the state that the target has requested. */
 struct signal_state {
-    uint64_t hidden;                  /* signals that the target believes to be blocked */
-    uint64_t blocked_with_hidden;     /* signals really blocked when it last changed its mask through libc */
+    struct hidden_signals masks[HIDDEN_LEVELS]; /* [0]: of the program; above it, of handlers */
+    unsigned level;                             /* the last one */
     uint64_t mask_asked, mask_before; /* arguments of system calls, which must not be on the stack */
     stack_t app_altstack;             /* the target's, as it has set it */
     /* What is installed in the kernel. With SS_AUTODISARM the two sizes differ, and sigreturn restores the

@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -104,7 +105,7 @@ static void makers_on_own_stacks(void)
         coroutines[i].uc_stack = (stack_t){.ss_sp = malloc(16 * PAGE), .ss_size = 16 * PAGE};
         makecontext(&coroutines[i], (void (*)(void))coroutine, 1, i);
     }
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 120; i++)
         swapcontext(&outside, &coroutines[i % 4]);
 }
 
@@ -205,7 +206,7 @@ static void raw_altstacks(void)
 {
     static volatile unsigned sum;
     stack_t off = {.ss_flags = SS_DISABLE};
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 120; i++) {
         uint8_t *stack = pool + i % 8 * 8 * PAGE;
         stack_t on = {.ss_sp = stack, .ss_size = 8 * PAGE};
         for (int k = 0; k < PAGES * PAGE; k += 64) /* no line of it is watched from here on */
@@ -537,6 +538,131 @@ static void forks_beside_makers(void)
         CHECK(pthread_join(makers[i], NULL) == 0);
 }
 
+static int own_signal(int n)
+{
+    static const int some[] = {SIGSEGV, SIGTRAP, SIGSYS, SIGUSR2, SIGTERM, SIGBUS, SIGINT};
+    return n < (int)(sizeof some / sizeof *some) ? some[n] : 0;
+}
+
+static unsigned blocked_now(void)
+{
+    sigset_t now;
+    unsigned bits = 0;
+    CHECK(pthread_sigmask(SIG_SETMASK, NULL, &now) == 0);
+    for (int n = 0; own_signal(n); n++)
+        bits |= (unsigned)sigismember(&now, own_signal(n)) << n;
+    return bits;
+}
+
+static void in_nested(int sig)
+{
+    (void)sig;
+    CHECK(blocked_now() == 0x7f);
+    handled++;
+}
+
+static void with_all_blocked(int sig)
+{
+    sigset_t one;
+    (void)sig;
+    CHECK(blocked_now() == 0x7f);
+    sigemptyset(&one), sigaddset(&one, SIGUSR1), sigaddset(&one, SIGTRAP);
+    CHECK(pthread_sigmask(SIG_UNBLOCK, &one, NULL) == 0);
+    CHECK(raise(SIGUSR1) == 0);
+    CHECK(blocked_now() == (0x7f & ~2u));
+}
+
+static void *sleeping(void *unused)
+{
+    while (!stop)
+        usleep(1000);
+    return unused;
+}
+
+static void start_ticks(int which, int sig, void (*handler)(int), long us)
+{
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct itimerval every = {{0, us}, {0, us}};
+    sigfillset(&a.sa_mask);
+    CHECK(sigaction(sig, &a, NULL) == 0 && setitimer(which, &every, NULL) == 0);
+}
+
+static void stop_ticks(int which)
+{
+    struct itimerval never = {{0, 0}, {0, 0}};
+    CHECK(setitimer(which, &never, NULL) == 0);
+    stop = 1;
+}
+
+/* Masks are changed while signals arrive, whose handlers have other ones. */
+static void interrupted_masks(void)
+{
+    pthread_t t[2];
+    unsigned dice = 1, expected = 0;
+    sigset_t ticks, before;
+    struct sigaction a = {.sa_handler = in_nested};
+    sigfillset(&a.sa_mask);
+    CHECK(sigaction(SIGUSR1, &a, NULL) == 0);
+    sigemptyset(&ticks), sigaddset(&ticks, SIGPROF);
+    CHECK(pthread_sigmask(SIG_BLOCK, &ticks, &before) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&t[i], NULL, sleeping, NULL) == 0);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    start_ticks(ITIMER_PROF, SIGPROF, with_all_blocked, 2988);
+    for (int i = 0; i < 20000; i++) {
+        sigset_t set;
+        unsigned bits;
+        sigemptyset(&set);
+        dice = dice * 1664525u + 1013904223u;
+        bits = dice >> 8 & 0x7f;
+        for (int n = 0; own_signal(n); n++)
+            if (bits >> n & 1)
+                sigaddset(&set, own_signal(n));
+        int how = (int)(dice >> 20) % 3;
+        CHECK(pthread_sigmask(how, &set, NULL) == 0);
+        expected = how == SIG_BLOCK ? expected | bits : how == SIG_UNBLOCK ? expected & ~bits : bits;
+        if (i % 5 == 0)
+            for (volatile int k = 0; k < 5000; k++)
+                ;
+        CHECK(blocked_now() == expected);
+    }
+    stop_ticks(ITIMER_PROF);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(t[i], NULL) == 0);
+}
+
+static void *on_own_altstack(void *unused)
+{
+    static char stacks[3][64 * 1024];
+    static int taken;
+    stack_t stack = {.ss_sp = stacks[__atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED)],
+                     .ss_size = sizeof *stacks};
+    CHECK(sigaltstack(&stack, NULL) == 0);
+    while (!stop) {
+        churn();
+        sched_yield();
+    }
+    stack.ss_flags = SS_DISABLE;
+    CHECK(sigaltstack(&stack, NULL) == 0);
+    return unused;
+}
+
+/* libc interrupts all threads to change their user, on the alternate stack; so do ticks. */
+static void user_changes(void)
+{
+    pthread_t t[3];
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&t[i], NULL, on_own_altstack, NULL) == 0);
+    start_ticks(ITIMER_REAL, SIGALRM, on_signal, 300);
+    for (int i = 0; i < 120; i++) {
+        CHECK(setresuid((uid_t)-1, (uid_t)-1, (uid_t)-1) == 0);
+        CHECK(setresgid((gid_t)-1, getegid(), (gid_t)-1) == 0);
+    }
+    stop_ticks(ITIMER_REAL);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_join(t[i], NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -558,7 +684,9 @@ int main(int argc, char **argv)
                   {"blocked-efault", blocked_efault},
                   {"grows-down", grows_down},
                   {"handler-contexts", handler_contexts},
-                  {"forks-beside-makers", forks_beside_makers}};
+                  {"forks-beside-makers", forks_beside_makers},
+                  {"interrupted-masks", interrupted_masks},
+                  {"user-changes", user_changes}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

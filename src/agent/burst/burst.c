@@ -535,6 +535,7 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     if (regions_check())
         arch_flush();
     ops->begins(t);
+    signals_intercept_libc(); /* it may have installed its handlers since the last burst */
     /* Decided once: full mode may end while the thread waits for a buffer. What it then recorded, at no
      * random moment, would represent hours. */
     int full = agent_records_all();

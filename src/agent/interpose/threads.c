@@ -72,8 +72,7 @@ static struct thread *prepare(const pthread_attr_t *attributes, const void *id, 
     struct thread *t = thread_make();
     if (t) {
         watch_thread_creating(self, t, bytes);
-        t->signals.hidden = self ? self->signals.hidden : 0;
-        t->signals.blocked_with_hidden = self ? self->signals.blocked_with_hidden : 0;
+        signals_inherit_mask(t, self);
         t->start.argument = argument;
     }
     return t;

@@ -50,21 +50,20 @@ static void default_action(int sig, int again)
         sys3(SYS_tgkill, sys0(SYS_getpid), sys0(SYS_gettid), sig);
 }
 
-/* Several threads, and pages may be protected: the mask for the target's handler without the signals that
- * report protected pages, which must not be blocked. The target still sees the mask that it requested. If
- * it had blocked one of them before, the mask stays as it is: what is noted as hidden now would be
- * overwritten. */
-static uint64_t keep_fault_signals_unblocked(struct thread *t, int sig, uint64_t before, uint64_t mask)
+/* The mask for the target's handler without the signals that the agent needs: SIGTRAP; with several threads,
+ * while pages may be protected, also those that report protected pages. The target still sees the mask that
+ * it requested. If it had blocked one of the latter before, or handles a fault, these stay blocked. */
+static uint64_t keep_signals_unblocked(struct thread *t, int sig, uint64_t before, uint64_t mask)
 {
-    static const uint64_t ours = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
-    if (!session->watch || !(mask & ours))
-        return mask;
-    if (is_fault(sig) || (signals_hidden(t, before) | before) & ours) {
-        watch_mark_quiescent(t, mask);
-        return mask;
+    static const uint64_t reports = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
+    uint64_t hide = SIGNAL_BIT(SIGTRAP);
+    if (watch_several_threads() && session->watch && mask & reports) {
+        if (is_fault(sig) || before & reports)
+            watch_mark_quiescent(t, mask);
+        else
+            hide |= reports;
     }
-    signals_note_hidden(t, mask & ours, before, mask & ~ours);
-    return mask & ~ours;
+    return signals_hide_in_handler(t, hide, before, mask);
 }
 
 /* A handler with these flags, for a signal that arrived at sp, runs below the returned address: sp, or the
@@ -179,10 +178,9 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     if (!(act.flags & SA_NODEFER))
         d->mask |= SIGNAL_BIT(sig);
     if (t) {
-        d->mask &= ~SIGNAL_BIT(SIGTRAP);
-        if (watch_several_threads())
-            d->mask = keep_fault_signals_unblocked(t, sig, mask_of(uc), d->mask);
-        else if (d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) && watch_any_protected())
+        d->mask = keep_signals_unblocked(t, sig, mask_of(uc), d->mask);
+        if (!watch_several_threads() && d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) &&
+            watch_any_protected())
             watch_censor_all(t); /* with these signals blocked, a fault of a protected page would kill */
         if (agent_always_translated() && !agent_off)
             thread_trigger(t); /* the handler is recorded, too */

@@ -28,11 +28,25 @@ static uint64_t never_blocked(void)
     return ours;
 }
 
-/* What was noted as hidden is out of date if other signals that were blocked at the same time no longer are:
- * a return from a handler, or a jump out of it, has restored an older mask without libc. */
+/*
+ * A handler is interrupted by others, and each has hidden signals of its own. The agent does not see that a
+ * handler ends, by a return or by a jump. What was noted for it is out of date if other signals that were
+ * blocked at the same time no longer are; then the level below counts. Signals of faults prove nothing: the
+ * agent unblocks them now and then. Returns the level that is not out of date where the kernel's mask is
+ * `mask`; -1: all are.
+ */
+static int level_at(const struct thread *t, uint64_t mask)
+{
+    int level = (int)t->signals.level;
+    while (level >= 0 && t->signals.masks[level].blocked_with & ~mask & ~FAULT_SIGNALS)
+        level--;
+    return level;
+}
+
 uint64_t signals_hidden(const struct thread *t, uint64_t mask)
 {
-    return t->signals.blocked_with_hidden & ~mask ? 0 : t->signals.hidden;
+    int level = level_at(t, mask);
+    return level < 0 ? 0 : t->signals.masks[level].hidden;
 }
 
 uint64_t signals_changed_mask(int how, uint64_t before, uint64_t mask)
@@ -46,16 +60,36 @@ uint64_t signals_effective(int how, uint64_t mask)
     return how == SIG_UNBLOCK ? mask : mask & ~never_blocked();
 }
 
+static void note_at(struct thread *t, int level, uint64_t hidden, uint64_t blocked_with)
+{
+    if (level == HIDDEN_LEVELS) {
+        level--;
+        memmove(&t->signals.masks[0], &t->signals.masks[1], (size_t)level * sizeof t->signals.masks[0]);
+    }
+    t->signals.masks[level] = (struct hidden_signals){hidden, blocked_with};
+    t->signals.level = (unsigned)level;
+}
+
 void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after)
 {
-    t->signals.hidden = signals_hidden(t, before) | also;
-    t->signals.blocked_with_hidden = after;
+    int level = level_at(t, before);
+    note_at(t, level < 0 ? 0 : level, signals_hidden(t, before) | also, after);
+}
+
+uint64_t signals_hide_in_handler(struct thread *t, uint64_t hide, uint64_t before, uint64_t mask)
+{
+    uint64_t after = mask & ~hide;
+    if (after & ~before & ~FAULT_SIGNALS) /* else nothing would show that the handler has ended */
+        note_at(t, level_at(t, before) + 1, signals_hidden(t, before) | (mask & hide), after);
+    return after;
 }
 
 void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before)
 {
-    t->signals.hidden = signals_changed_mask(how, signals_hidden(t, before), mask & never_blocked());
-    t->signals.blocked_with_hidden = signals_changed_mask(how, before, signals_effective(how, mask));
+    int level = level_at(t, before);
+    note_at(t, level < 0 ? 0 : level,
+            signals_changed_mask(how, signals_hidden(t, before), mask & never_blocked()),
+            signals_changed_mask(how, before, signals_effective(how, mask)));
 }
 
 void signals_adopt_mask(struct thread *t, uint64_t hidden)
@@ -64,11 +98,28 @@ void signals_adopt_mask(struct thread *t, uint64_t hidden)
     sys2(SYS_rt_sigpending, &pending, sizeof pending);
     ours &= ~pending;
     sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, &before, 8);
-    t->signals.hidden = (before | hidden) & ours;
-    t->signals.blocked_with_hidden = before & ~ours;
+    note_at(t, 0, (before | hidden) & ours, before & ~ours);
+}
+
+void signals_inherit_mask(struct thread *t, const struct thread *creator)
+{
+    static const struct hidden_signals none;
+    t->signals.masks[0] = creator ? creator->signals.masks[creator->signals.level] : none;
+    t->signals.level = 0;
 }
 
 static const uint64_t faults_of_copy = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);
+
+/* Blocks all signals but those of faults and traps; the mask so far. */
+static uint64_t block_others(struct thread *t)
+{
+    static const uint64_t others = ~FAULT_SIGNALS;
+    uint64_t saved = t->signals.mask_before;
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &others, &t->signals.mask_before, 8);
+    uint64_t before = t->signals.mask_before;
+    t->signals.mask_before = saved;
+    return before;
+}
 
 /* The mask so far. The kernel is not given pointers to the stack: the target may have allocated it itself,
  * and its pages may be protected. A handler that interrupts this function and calls it restores the word. */
@@ -136,22 +187,26 @@ long signals_mask_in(struct thread *t, uint64_t *mask, int hides, const uint64_t
 
 long signals_mask_call(struct thread *t, const uint64_t *args)
 {
-    uint64_t set = 0, asked = t->signals.mask_asked, before = open_faults(t);
+    uint64_t set = 0, asked = t->signals.mask_asked;
     int how = (int)args[0];
+    if (!args[1]) {
+        uint64_t before = open_faults(t);
+        long ret = read_mask(args, &set);
+        ret = ret ? ret : write_mask(args, before | signals_hidden(t, before));
+        signals_block_faults(faults_in(before));
+        return ret;
+    }
+    /* No handler may interrupt this while what is noted and what the kernel has differ. */
+    uint64_t before = block_others(t), after = before;
     long ret = read_mask(args, &set);
     if (!ret) {
-        /* The old mask is written and the new one noted before a signal can arrive, since its handler may
-         * jump out. */
         ret = write_mask(args, before | signals_hidden(t, before));
-        if (args[1]) {
-            signals_note_mask(t, how, set, before);
-            t->signals.mask_asked = signals_changed_mask(how, before, signals_effective(how, set));
-            sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->signals.mask_asked, NULL, 8);
-            t->signals.mask_asked = asked;
-            return ret;
-        }
+        signals_note_mask(t, how, set, before);
+        after = signals_changed_mask(how, before, signals_effective(how, set));
     }
-    signals_block_faults(faults_in(before));
+    t->signals.mask_asked = after;
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, &t->signals.mask_asked, NULL, 8);
+    t->signals.mask_asked = asked;
     return ret;
 }
 

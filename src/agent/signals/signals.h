@@ -64,7 +64,8 @@ void signals_restore_handlers(void);
 int signals_handlers_installed(void); /* nonzero: the agent's fault handlers are still installed */
 /* Takes over libc's own two signals (32 and 33), by which it cancels threads and changes their user. libc
  * installs their handlers by system calls that are not interposed, but they must not see a context inside one
- * of the agent's calls. */
+ * of the agent's calls, and must not run on the agent's signal stack: the target's handler of another signal
+ * may interrupt them on its own stack, and the agent's next frame would overwrite theirs. */
 void signals_intercept_libc(void);
 void signals_hold(struct thread *t, int sig, const siginfo_t *info); /* until signals_resend_held */
 int signals_any_held(void);                                          /* of any thread */
@@ -81,6 +82,11 @@ uint64_t signals_hidden(const struct thread *t, uint64_t mask);
  * them as hidden, with those that were hidden before an exec. Pending ones stay blocked: they would arrive.
  */
 void signals_adopt_mask(struct thread *t, uint64_t hidden);
+/* For a thread that is about to be created: the mask of its creator (NULL: not followed). */
+void signals_inherit_mask(struct thread *t, const struct thread *creator);
+/* A handler is about to run with `mask`, and `before` when it has ended. Returns the mask without the signals
+ * to hide, and notes those as hidden until the handler ends. */
+uint64_t signals_hide_in_handler(struct thread *t, uint64_t hide, uint64_t before, uint64_t mask);
 uint64_t signals_effective(int how, uint64_t mask);
 void signals_note_hidden(struct thread *t, uint64_t also, uint64_t before, uint64_t after);
 void signals_note_mask(struct thread *t, int how, uint64_t mask, uint64_t before);
