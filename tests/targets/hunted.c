@@ -663,6 +663,31 @@ static void user_changes(void)
         CHECK(pthread_join(t[i], NULL) == 0);
 }
 
+/* Functions that are a jump, and where it leads, each on a page of its own. */
+enum { HOPS = 64 };
+__asm__(".text\n.balign 4096\nhops:\n"
+        ".rept 64\njmp 1f\n.balign 4096\n1: lea 1(%rdi), %eax\nret\n.balign 4096\n.endr\n");
+extern uint8_t hops[];
+
+/* The page of the jump may have changed; the other one may not. */
+static void changed_jumps(void)
+{
+    for (int i = 0; i < 200; i++)
+        churn();
+    for (int i = 0; i < HOPS; i++) {
+        uint8_t *page = hops + i * 2 * PAGE;
+        int (*hop)(int) = (int (*)(int))(uintptr_t)page,
+            (*hopped)(int) = (int (*)(int))(uintptr_t)(page + PAGE);
+        CHECK(hop(i) == i + 1);
+        CHECK(mprotect(page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+        CHECK(mprotect(page, PAGE, PROT_READ | PROT_EXEC) == 0);
+        CHECK(hopped(i) == i + 1);
+        CHECK(hop(i) == i + 1);
+        /* A bad pointer, which kills a process whose handler of SIGSEGV is gone. */
+        CHECK(syscall(SYS_rt_sigprocmask, SIG_BLOCK, (void *)8, NULL, 8) == -1 && errno == EFAULT);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -686,7 +711,8 @@ int main(int argc, char **argv)
                   {"handler-contexts", handler_contexts},
                   {"forks-beside-makers", forks_beside_makers},
                   {"interrupted-masks", interrupted_masks},
-                  {"user-changes", user_changes}};
+                  {"user-changes", user_changes},
+                  {"changed-jumps", changed_jumps}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {
