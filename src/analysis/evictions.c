@@ -3,7 +3,7 @@
  * evictions.c - the matrix of victims and evictors.
  *
  * A miss on a line that was touched before happens because at least as many other lines as the cache has were
- * touched in between: these pushed it out. The recorder draws one of them for a sample of reuses, with equal
+ * touched in between: these evicted it. The recorder draws one of them for a sample of reuses, with equal
  * probability, so the share of an evictor in a victim's misses is its share in the samples at distances that
  * miss. Where a victim has fewer than LEAST_SAMPLES, since its reuses span bursts, what was touched in
  * between is taken to be what the program fetches at all: evictors have the shares that they have in all

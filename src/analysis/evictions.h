@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evictions.h - which data or code pushed out the lines that others miss on, and which misses are cold: the
+ * evictions.h - which data or code evicted the lines that others miss on, and which misses are cold: the
  * table of `cachegram causes` (docs/methods.md, section 14).
  */
 #ifndef CACHEGRAM_ANALYSIS_EVICTIONS_H

@@ -115,7 +115,7 @@ static void put_text(FILE *out, const struct analysis_causes *c, size_t n)
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
     fprintf(out, "miss ratio %.3f%%; %.1f%% of the misses are cold: of lines not touched before\n\n",
             100 * h->total.miss_ratio, 100 * c->cold);
-    fprintf(out, "%7s   %-*s  %s\n", "misses", VICTIM_COLUMNS, "on lines of", "pushed out by");
+    fprintf(out, "%7s   %-*s  %s\n", "misses", VICTIM_COLUMNS, "on lines of", "evicted by");
     for (size_t i = 0; i < n; i++) {
         const struct analysis_cause *cause = &c->list[i];
         int estimated = cause->evictor && cause->reuses == 0;

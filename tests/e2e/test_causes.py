@@ -93,7 +93,7 @@ def test_formats(cachegram, profile):
     db = profile("two", "full")
     text = run([cachegram, "causes", "--size", "512K", "--limit", "4", db]).out.decode()
     assert text.startswith("Causes of misses by object: LRU cache of 512K, 64-byte lines\n")
-    assert "pushed out by" in text and "sim --causes" in text and " more (--limit" in text
+    assert "evicted by" in text and "sim --causes" in text and " more (--limit" in text
     document = json.loads(run([cachegram, "causes", "--size", "512K", "--format", "json", db]).out)
     rows = causes(cachegram, db, "--size", "512K")
     assert document["mode"] == "full" and document["size_bytes"] == 524288

@@ -174,7 +174,7 @@ def test_the_readme(programs, cachegram, tmp_path):
         assert re.search(sizes + rf"by_columns \(hot_layout\.c:{marked_line('hot_layout.c', 'columns')}\), on matrix\.", text)
     assert finding.split(", on matrix.")[1].split("Each step")[1] in section
     rows = run([cachegram, "causes", "--size", "32K"], cwd=tmp_path).out.decode().splitlines()
-    first = next(i for i, row in enumerate(rows) if "pushed out by" in row)
+    first = next(i for i, row in enumerate(rows) if "evicted by" in row)
     assert " ".join(rows[first].split()) in section
     for row, evictor in zip(rows[first + 1:], ("matrix", "(cold)")):
         share, victim, other = row.split()[:3]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who pushes out what: hot_causes WHAT ROUNDS. WHAT: two (a table of 4096 lines and a log of 12288 lines are
+ * Who evicts whom: hot_causes WHAT ROUNDS. WHAT: two (a table of 4096 lines and a log of 12288 lines are
  * walked in turn), stream (new memory each time, touched once).
  */
 #include <stdint.h>

@@ -54,8 +54,9 @@ int signals_init(void);
 /* Installs the target's own dispositions and t's alternate stack in the kernel (t NULL: not followed), for
  * good. quiesced 0: triggers may still arrive, so a SIGTRAP that would end the program is ignored. */
 void signals_uninstall(struct thread *t, int quiesced);
-/* Those of the six signals with permanent handlers that the target ignores. And makes the kernel ignore them,
- * too (really), as a program that is executed has to inherit that, or handle them again. */
+/* The signals that are always the agent's (see above) and that the target wants to ignore. Before an exec the
+ * kernel has to ignore them, too, as the new program inherits that: signals_set_ignored does so (really
+ * nonzero), or installs the agent's handlers again. */
 uint64_t signals_target_ignores(void);
 void signals_set_ignored(uint64_t which, int really);
 int signals_uninstalled(void);

@@ -35,7 +35,7 @@ void watch_burst_begins(struct thread *t);
 void watch_account_burst(struct thread *t); /* subtracts the burst's time so far from watch_app_cpu_ns */
 /* Another thread's call may still end in a fault for the agent. */
 int watch_calls_in_progress(const struct thread *self);
-int watch_fault_just_ended(const struct thread *t); /* until right now, so that a signal was delayed by it */
+int watch_fault_just_ended(const struct thread *t); /* so a signal that arrives now was delayed by it */
 int watch_any_protected(void);                      /* a page is protected */
 /* It enters the code cache for a counting stretch or a recorded burst. */
 void watch_burst_entered(struct thread *t);

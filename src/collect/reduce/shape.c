@@ -13,7 +13,7 @@
  *
  * Conflicts: each line is also looked up in 64 sets of 8 lines (LRU), empty at the start of the piece. A line
  * that is not there, though it was touched in the piece and at most COLLECT_SHAPE_LINES different lines can
- * have been touched since, was pushed out by lines of its set while others had room. Example: 12 arrays
+ * have been touched since, was evicted by lines of its set while others had room. Example: 12 arrays
  * that begin 65536 bytes apart, of which element i is read in turn, all use set i / 8 mod 64.
  *
  * The stride of an instruction is found by majority vote (Boyer & Moore 1981): a candidate and a number of
