@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which data pushed out what is missed on, for the size that the slider of the hotspots has: a matrix.
+// Which data evicted the lines that are missed on, for the size that the slider of the hotspots has: a matrix.
 import { el, percent, phaseNote, shown, sizeText } from "./base.js";
 import { scale } from "./charts.js";
 
@@ -35,7 +35,7 @@ function matrix(table) {
         return el("td", { class: "number heat", style: `background: ${color}; color: ${on}`, "data-victim": victim, "data-evictor": column }, percent(share, 2));
     };
     return el("table", { id: "causes-table" },
-        el("caption", {}, "Share of all misses. Rows: what is missed on. Columns: what pushed it out since its last touch; (cold): it was not touched before."),
+        el("caption", {}, "Share of all misses. Rows: what is missed on. Columns: what evicted it since its last touch; (cold): it was not touched before."),
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "missed on"), ...columns.map(c => el("th", { scope: "col", class: "evictor" }, shown(c))))),
         el("tbody", {}, ...victims.map(v => el("tr", {}, el("th", { scope: "row" }, shown(v)), ...columns.map(c => cell(v, c))))));
 }
@@ -51,5 +51,5 @@ export function causesSection(data) {
     };
     document.addEventListener("size", e => fill(e.detail));
     fill(data.chosen);
-    return { element: el("section", { id: "causes", "aria-label": "Causes" }, el("h2", {}, "Causes: what pushes out what"), phaseNote("causes-phase", "Causes are counted for the whole run, not by phase."), note, body) };
+    return { element: el("section", { id: "causes", "aria-label": "Causes" }, el("h2", {}, "Causes: what evicts what"), phaseNote("causes-phase", "Causes are counted for the whole run, not by phase."), note, body) };
 }
