@@ -649,6 +649,10 @@ static void in_handler(struct run *r, body *in, int sig /* anysignal */, int how
     struct sigaction old;
     stack_t before;
     void *stack = altstack(&before, stack_flags);
+    /* With no other signal blocked the agent cannot know when such a handler has ended (docs/agent-rules.md).
+     */
+    if (sig == SIGTRAP || sig == SIGSEGV || sig == SIGSYS)
+        mask = MASK_ASYNC;
     handle(sig, on_inside, flags, mask, &old);
     inside_.r = r, inside_.in = in, inside_.done = 0;
     work(r, 1);
