@@ -59,9 +59,9 @@
 #define PRIOR 20.
 /* Misses without a known instruction are distributed as m, with the uncertainty of so many samples. */
 #define UNKNOWN_SAMPLES 4.
-/* Standard deviation over groups of the probability that the common hazard stands for, relative to its mean,
- * where half of the misses are beyond what is known. An even distribution between 0 and 1 has 0.58; with
- * that, intervals at 1 MB held the share of 9 in 10 rows of eight programs. */
+/* Standard deviation over groups of the probability that follows from the common hazard, relative to its
+ * mean, where half of the misses are beyond what is known. An even distribution between 0 and 1 has 0.58;
+ * with that, intervals at 1 MB held the share of 9 in 10 rows of eight programs. */
 #define UNKNOWN_ERROR 1.
 
 struct hit {
