@@ -594,10 +594,16 @@ static void stop_ticks(int which)
     stop = 1;
 }
 
+static void *with_inherited_mask(void *expected)
+{
+    CHECK(blocked_now() == *(const unsigned *)expected);
+    return NULL;
+}
+
 /* Masks are changed while signals arrive, whose handlers have other ones. */
 static void interrupted_masks(void)
 {
-    pthread_t t[2];
+    pthread_t t[2], made;
     unsigned dice = 1, expected = 0;
     sigset_t ticks, before;
     struct sigaction a = {.sa_handler = in_nested};
@@ -625,6 +631,10 @@ static void interrupted_masks(void)
             for (volatile int k = 0; k < 5000; k++)
                 ;
         CHECK(blocked_now() == expected);
+        if (i % 50 == 0) {
+            CHECK(pthread_create(&made, NULL, with_inherited_mask, &expected) == 0);
+            CHECK(pthread_join(made, NULL) == 0);
+        }
     }
     stop_ticks(ITIMER_PROF);
     for (int i = 0; i < 2; i++)

@@ -103,9 +103,12 @@ void signals_adopt_mask(struct thread *t, uint64_t hidden)
 
 void signals_inherit_mask(struct thread *t, const struct thread *creator)
 {
-    static const struct hidden_signals none;
-    t->signals.masks[0] = creator ? creator->signals.masks[creator->signals.level] : none;
-    t->signals.level = 0;
+    uint64_t mask = 0;
+    if (creator) {
+        sys4(SYS_rt_sigprocmask, SIG_BLOCK, 0, &t->signals.mask_before, 8);
+        mask = t->signals.mask_before;
+    }
+    note_at(t, 0, creator ? signals_hidden(creator, mask) : 0, mask);
 }
 
 static const uint64_t faults_of_copy = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS);

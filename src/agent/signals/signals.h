@@ -83,7 +83,7 @@ uint64_t signals_hidden(const struct thread *t, uint64_t mask);
  * them as hidden, with those that were hidden before an exec. Pending ones stay blocked: they would arrive.
  */
 void signals_adopt_mask(struct thread *t, uint64_t hidden);
-/* For a thread that is about to be created: the mask of its creator (NULL: not followed). */
+/* For a thread that the calling thread is about to create: the mask of that thread (NULL: not followed). */
 void signals_inherit_mask(struct thread *t, const struct thread *creator);
 /* A handler is about to run with `mask`, and `before` when it has ended. Returns the mask without the signals
  * to hide, and notes those as hidden until the handler ends. */
