@@ -28,6 +28,19 @@ def test_recorded(built, record, options):
     assert list(undescribed(db)) == []
 
 
+def test_end_reasons():
+    """A reason for a burst's end has a code, a name, words in the report, and a row in docs/format.md."""
+    def listed(file, pattern):
+        return re.findall(r'"([^"]*)"', re.search(pattern, (ROOT / "src" / file).read_text())[1])
+    codes = re.findall(r"WIRE_END_\w+", re.search(r"enum wire_end \{(.*?)\};", (ROOT / "src/wire/wire.h").read_text(), re.S)[1])
+    names = listed("profile/names.c", r"end_names\[\] = \{([^}]*)\}")
+    words = listed("report/summary.c", r"static void put_ends\([^}]*?words\[\] = \{([^}]*)\}")
+    assert codes[-1] == "WIRE_END_COUNT"
+    assert len(names) == len(words) == len(codes) - 1
+    table = PAGE.split("The codes of `end_code`:")[1].split("`watch(")[0]
+    assert re.findall(r"\| (\d+) \| `(\w+)` \|", table) == [(str(code), name) for code, name in enumerate(names)]
+
+
 @pytest.mark.parametrize("options", [["--window", "100", "--hibernate", "0", "--samples", "10"],
                                      ["--bursts", "2", "--burst-refs", "100"]], ids=" ".join)
 def test_sampled_from_a_trace(cachegram, tmp_path, options):

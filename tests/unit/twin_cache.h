@@ -161,7 +161,7 @@ static inline struct twin_way *twin_victim(struct twin_cache *c, uint64_t line)
         while (c->ways > 1 && ways[best].age != 3)
             best++;
         break;
-    default:
+    case SIM_RRIP:
         for (;; best = 0) {
             while (best < c->ways && ways[best].rrpv != 3)
                 best++;
@@ -170,6 +170,9 @@ static inline struct twin_way *twin_victim(struct twin_cache *c, uint64_t line)
             for (uint32_t w = 0; w < c->ways; w++)
                 ways[w].rrpv++;
         }
+        break;
+    case SIM_POLICIES:
+        break;
     }
     return &ways[best];
 }
