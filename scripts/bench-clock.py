@@ -46,7 +46,7 @@ def measure(argv, rounds):
     count = dict(record(argv, often, "select name, sum(value) from counter group by name"))
     return {"true": references / min(native) * 1e-9, "reported": statistics.median(reported),
             "slowdown": statistics.median(slowdown), "stretch": count["count_cpu_ns"] / count["counts"] / 1e3,
-            "away": count["count_away_ns"] / count["counts"] / 1e3}
+            "away": count["count_agent_ns"] / count["counts"] / 1e3}
 
 
 def main():

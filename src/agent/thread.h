@@ -42,19 +42,22 @@ struct counting {
     uint64_t part_total;                /* `total` at the start of this part */
     uint64_t cpu_start_ns, part_cpu_ns; /* thread CPU time at the start of the stretch, and of this part */
     uint64_t alarm_cpu_ns;              /* when the timer interrupted counting code; 0: it did not */
-    int near;           /* 1: the timed part has lasted long enough; 2: and the burst begins here */
-    uint64_t near_left; /* references from the last mark to the burst */
-    unsigned marks;     /* marks of the timed part so far; the last COUNT_MARKS of them: */
+    /* The references between the end of the timed part and the burst. APPROACH_OVER: it begins at the next
+     * block. */
+    enum { APPROACH_NOT_YET, APPROACH_RUNS, APPROACH_OVER } approach;
+    uint64_t refs_to_burst; /* from the last mark */
+    unsigned marks;         /* marks of the timed part so far; the last COUNT_MARKS of them: */
     struct count_mark {
-        uint64_t total, in; /* `in`: the processor's clock there */
-        uint64_t out_ns;    /* real time of the stretch until then that was not in the target's code */
-        uint64_t faults;    /* page faults of the thread until then */
+        uint64_t total;
+        uint64_t ticks;       /* the processor's clock */
+        uint64_t excluded_ns; /* real time of the stretch until then that was not in the target's code */
+        uint64_t faults;      /* page faults of the thread until then */
     } mark[COUNT_MARKS];
-    /* Of the processor's clock: at the part's start; per microsecond, about. */
+    /* The processor's clock at the part's start; and, about, its ticks in a microsecond. */
     uint64_t part_ticks, ticks_per_us;
-    uint64_t away_ns;           /* time of the stretch in C code of the agent */
+    uint64_t agent_ns;          /* time of the stretch in C code of the agent */
     uint64_t calls_ns, idle_ns; /* CPU time of the stretch in system calls; real time that these waited */
-    uint64_t part_away_ns, part_calls_ns, part_idle_ns; /* the values at the part's start */
+    uint64_t part_agent_ns, part_calls_ns, part_idle_ns; /* the values at the part's start */
     uint64_t call_cpu_ns, call_ticks; /* when the current system call began; 0: there is none */
     uint64_t part_ns;                 /* time of the part at the last mark */
     uint64_t warm_ns, warm_blocks;    /* of the warming part, if a mark ended it */
@@ -74,7 +77,7 @@ struct counting {
 enum watch_call {
     CALL_NONE,
     CALL_IN_HANDLER, /* until watch_call_ends */
-    CALL_THROUGH,    /* until the code of call_through has made it */
+    CALL_THROUGH,    /* until it has returned to the code of call_through */
     CALL_OPEN_ENDED, /* until the thread is known to be outside of any call */
 };
 
@@ -88,7 +91,7 @@ struct executing {
 
 /* Watching (watch/watch.h). */
 struct watch_thread {
-    /* Nonzero: pages stay unprotected, since an interposed function is in a system call for the target. */
+    /* Nonzero: pages stay unprotected, since an interposed function makes a system call for the target. */
     int hold_depth;
     uint64_t saved_mask; /* the mask that watch_unblock_signals restores */
     struct thread *next; /* list of all threads */
@@ -189,7 +192,7 @@ struct timing_state {
     uint64_t entered_ns, planned_ns, stratum_ns;
     uint64_t translated_ns; /* CPU time in translated code, up to the last plan */
     int is_reached;         /* that moment has been reached */
-    int exactly;            /* the event was set to exactly that moment: ticks do not count */
+    int exact;              /* the event was set to that very moment, so it does not tick */
     int takes_any_tick;     /* any tick will do, however late */
     int is_first;           /* no burst of the thread was planned before */
     /* The next burst is recorded without counting before it, since that was done, if only in part. */

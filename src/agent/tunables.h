@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that were chosen in the agent, each with its reason. */
+/* Numbers that the agent relies on, each with its reason. */
 #ifndef CACHEGRAM_AGENT_TUNABLES_H
 #define CACHEGRAM_AGENT_TUNABLES_H
 
@@ -13,8 +13,8 @@
 #define TIME_EVERY 16
 /* Private data of the translator, some 150 bytes a block. */
 #define ARENA_BYTES (48u << 20)
-/* About what the agent maps (docs/agent-rules.md); and how many times that a process with a
- * limit must have left, so that it does not reach its limit because of the agent. */
+/* About what the agent maps (docs/agent-rules.md). A process with a limit on its memory is only profiled if
+ * it is ROOM_TIMES as much below the limit, so that it does not reach it because of the agent. */
 #define AGENT_ADDRESS_BYTES (352ull << 20)
 #define ROOM_TIMES 3u
 /* Instructions in a block. Longer blocks find no pair of free registers. */
@@ -40,8 +40,8 @@
 /* Instructions in a row that are single-stepped in code that cannot be translated, some 3 us each, before
  * the thread runs natively. */
 #define CONSECUTIVE_STEPS_MOST 1000u
-/* Full mode: how often a thread that waits for a buffer checks again, at least; and how long it waits if it
- * could run natively instead. */
+/* Full mode: a thread that waits for a buffer checks again after this time, at the latest; and if it could
+ * run natively instead, it waits no longer than BUFFER_WAIT_NS. */
 #define BUFFER_LOOK_NS 5000000
 #define BUFFER_WAIT_NS 10000000000u
 /* Full mode, with the code cache full: how often a thread checks whether all others have left it, 20 ms in
@@ -83,13 +83,13 @@
 #define RETIRE_MS 2000
 /* CPU time after which a preempted thread has certainly reached user mode. */
 #define RAN_SINCE_NS 100000u
-/* And for other threads to leave their bursts if none of them computes: a thread in a system call may wait
- * forever. */
+/* How long to wait for other threads to leave their bursts if none of them computes: a thread in a system
+ * call may wait forever. */
 #define RETIRE_BURSTS_MS 100
 /* How long a thread waits at a burst's end for the collector to choose lines: decoding takes 1-2 ms. */
 #define ANSWER_WAIT_NS 20000000
-/* And for an answer that was begun: longer than a slow disk delays it, but a stopped recorder must not stop
- * the target. */
+/* How long it waits for an answer that the collector has begun: longer than a slow disk delays it, but a
+ * stopped recorder must not stop the target. */
 #define ANSWER_GIVE_UP_NS 2000000000u
 /* Threads that call_through has slots for; with more, the process is not watched. */
 #define CALL_SLOTS 1024
@@ -130,7 +130,7 @@
  */
 #define BURST_RETURN_PERCENT 200u
 #define PROBE_RETURN_PERCENT 145u
-/* From the end of the work for a fault to a signal that was pending during it, at most. */
+/* A signal that arrives so soon after the handling of a fault was pending during it. */
 #define FAULT_RETURN_NS 3000u
 /* Limits of what a burst is taken to cost: in total, for each word, and for each block that was translated
  * in it. */

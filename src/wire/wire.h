@@ -333,12 +333,12 @@ struct wire_counters {
     uint64_t start_cpu_ns;
     uint64_t watch_faults;  /* faults of protected pages */
     uint64_t watch_hits;    /* of these, by a touch of the watched line */
-    uint64_t watch_minis;   /* probe bursts, after the other faults */
+    uint64_t watch_probes;  /* probe bursts, after the other faults */
     uint64_t watch_refs;    /* references made in probe bursts */
     uint64_t watch_calls;   /* diverted system calls */
     uint64_t watch_unasked; /* bursts whose question was withdrawn, or could not be asked */
     uint64_t watch_cpu_ns;  /* CPU time that watching took, the kernel's part estimated */
-    uint64_t watch_rests;   /* pauses of the call tracker, because calls alone cost too much */
+    uint64_t watch_pauses;  /* pauses of the call tracker, because calls alone cost too much */
     /* CPU time of the program, summed over lines: while watched; and of that, while the page was accessible
      * to other threads unnoticed */
     uint64_t watch_line_ns, watch_unseen_ns;
@@ -348,7 +348,7 @@ struct wire_counters {
     /* Counting blocks executed; those that end with a return or indirect branch. */
     uint64_t count_blocks, count_turns;
     /* CPU time spent in the stretches; of that, in C code of the agent. */
-    uint64_t count_cpu_ns, count_away_ns;
+    uint64_t count_cpu_ns, count_agent_ns;
     uint64_t memory_bytes;    /* memory of the agent: all that it ever touched */
     uint64_t unknown_threads; /* created by calls that the agent does not handle */
     /* Full mode: threads that were recording when another one ended the process, and lost their last buffer;

@@ -114,7 +114,7 @@ static void copy_stack(struct thread *t, const ucontext_t *uc)
     s->sp = arch_sp(uc);
     s->rbp = arch_frame_pointer(uc);
     uint64_t bytes = resident_bytes(s->sp, sizeof s->words);
-    bytes -= safe_copy(s->words, (const void *)s->sp, bytes); // NOLINT(performance-no-int-to-ptr)
+    bytes -= safe_copy(s->words, (const void *)s->sp, bytes);
     t->burst.stack_words = bytes / sizeof s->words[0];
 }
 
@@ -679,8 +679,8 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     if (t->translation.leave_end == LEAVE_STEP) {
         if (t->burst.step_executes && t->translation.buffer >= 0)
             publish(t, WIRE_END_MORE, 0, t->generated.cursor, UINT32_MAX, 0);
-        if (t->burst.step_makes_thread) /* no need to check `forbidden`: who forbids bursts waits for this
-                                           thread anyway */
+        /* No need to check `forbidden`: who forbids bursts waits for this thread anyway. */
+        if (t->burst.step_makes_thread)
             __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
         burst_step(t, uc);
         return;

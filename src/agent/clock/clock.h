@@ -45,16 +45,18 @@ void count_call_ends(struct thread *t);   /* ... and has returned */
 void count_end(struct thread *t);         /* the stretch ends, for any reason; the context is the target's */
 void count_forget(struct thread *t); /* discards the count: no burst follows that it could be stored with */
 void count_thread_gone(struct thread *t);
-/* near.c. Converts the processor's clock to nanoseconds. The number of page faults of the thread without
- * I/O, each of which takes some microseconds of its CPU time. Sets t->clock.near_refs and near_ns from the
- * marks. */
-uint64_t count_ns_of(const struct counting *c, uint64_t ticks);
-uint64_t count_page_faults(void);
-void count_near_times(struct thread *t);
-uint64_t count_paging_ns(const struct thread *t);
-/* Around the agent's own C code, whose time is not the target's. */
+/* Around the agent's own C code, whose time is not the target's. count_work_ends gets the result of
+ * count_work_begins. */
 uint64_t count_work_begins(const struct thread *t);
-void count_work_ends(struct thread *t, uint64_t away);
+void count_work_ends(struct thread *t, uint64_t began);
+
+/* marks.c */
+uint64_t count_ns_of(const struct counting *c, uint64_t ticks); /* converts the processor's clock */
+/* Page faults of the calling thread without I/O; each takes some microseconds of its CPU time. */
+uint64_t count_page_faults(void);
+void count_near_times(struct thread *t); /* sets t->clock.near_refs and near_ns */
+/* CPU time of the stretch in which the kernel provided pages, if no trigger could fire in it. */
+uint64_t count_paging_ns(const struct thread *t);
 
 #pragma GCC visibility pop
 #endif

@@ -13,7 +13,7 @@
  * Therefore the burst begins a random number K of references after the mark at which the time has elapsed,
  * with K up to COUNT_NEAR_REFS. Then the probability of beginning at a given reference is proportional to the
  * time of the parts between marks that end within the COUNT_NEAR_REFS before it, and that time is what is
- * reported (near.c).
+ * reported (marks.c).
  *
  * Counting code does not read a clock. At a mark, every few thousand references, it calls C code, which does.
  * A timer of the thread interrupts the stretch if no mark is reached (in real time: timers of CPU time only
@@ -78,7 +78,7 @@ int count_wanted(struct thread *t, const ucontext_t *uc)
     int ready = get_ready(t) == 0;
     uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     count_add(&proc->count.count_cpu_ns, ns);
-    count_add(&proc->count.count_away_ns, ns);
+    count_add(&proc->count.count_agent_ns, ns);
     return ready;
 }
 
@@ -138,18 +138,18 @@ void count_pause(struct thread *t)
 /* Real time of the stretch so far that was not spent in the target's code. */
 static uint64_t excluded_ns(const struct counting *c)
 {
-    return c->away_ns + c->calls_ns + c->idle_ns;
+    return c->agent_ns + c->calls_ns + c->idle_ns;
 }
 
 static void begin_part(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->clock;
     c->part_total = total;
-    c->part_away_ns = c->away_ns;
+    c->part_agent_ns = c->agent_ns;
     c->part_calls_ns = c->calls_ns;
     c->part_idle_ns = c->idle_ns;
     c->part_cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    c->near = 0;
+    c->approach = APPROACH_NOT_YET;
     c->marks = 1;
     c->part_ticks = arch_ticks();
     c->mark[0] = (struct count_mark){total, c->part_ticks, excluded_ns(c), count_page_faults()};
@@ -194,14 +194,14 @@ void count_begin(struct thread *t)
     if (c->stop_requested)
         arch_count_cancel_stop(t);
     c->stop_requested = 0;
-    c->away_ns = 0;
+    c->agent_ns = 0;
     if (count_always() && c->gap_refs == 0)
         plan_burst(t, c->total);
     set_timer(t, count_always() ? lap_ns(c, c->total) : COUNT_WARM_NS + COUNT_TIMED_NS + COUNT_NEAR_NS);
     t->translation.counter_aim = count_always() ? aim_of(c, c->total) : COUNT_MARK_REFS;
     begin_part(t, c->total);
     c->faults = c->mark[0].faults;
-    c->away_ns = c->part_away_ns = c->part_cpu_ns - c->cpu_start_ns;
+    c->agent_ns = c->part_agent_ns = c->part_cpu_ns - c->cpu_start_ns;
     count_add(&proc->count.counts, 1);
 }
 
@@ -237,8 +237,8 @@ void count_take(struct thread *t, uint64_t counted)
 /* CPU time of the part up to then, without the agent's own code and system calls. */
 static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
 {
-    uint64_t away = c->part_cpu_ns + c->away_ns - c->part_away_ns + c->calls_ns - c->part_calls_ns;
-    return cpu_ns > away ? cpu_ns - away : 0;
+    uint64_t excluded = c->part_cpu_ns + c->agent_ns - c->part_agent_ns + c->calls_ns - c->part_calls_ns;
+    return cpu_ns > excluded ? cpu_ns - excluded : 0;
 }
 
 static void add_blocks(const struct thread *t)
@@ -269,15 +269,15 @@ void count_marked(struct thread *t)
     *m = (struct count_mark){c->total, now, excluded_ns(c), c->part ? count_page_faults() : 0};
     t->translation.counted_blocks = t->generated.counter[1];
     c->part_ns = count_ns_of(c, now - c->part_ticks) -
-                 (excluded_ns(c) - c->part_away_ns - c->part_calls_ns - c->part_idle_ns);
-    if (c->near)
-        c->near_left -= c->near_left < COUNT_MARK_REFS ? c->near_left : COUNT_MARK_REFS;
+                 (excluded_ns(c) - c->part_agent_ns - c->part_calls_ns - c->part_idle_ns);
+    if (c->approach)
+        c->refs_to_burst -= c->refs_to_burst < COUNT_MARK_REFS ? c->refs_to_burst : COUNT_MARK_REFS;
     else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
-        c->near = 1;
-        c->near_left = 1 + random_next(&t->timing.random) % COUNT_NEAR_REFS;
+        c->approach = APPROACH_RUNS;
+        c->refs_to_burst = 1 + random_next(&t->timing.random) % COUNT_NEAR_REFS;
     }
-    if (count_always() || (c->near && !c->near_left)) { /* the burst begins at the next block */
-        c->near = 2;
+    if (count_always() || (c->approach && !c->refs_to_burst)) { /* the burst begins at the next block */
+        c->approach = APPROACH_OVER;
         if (!c->stop_requested)
             arch_count_request_stop(t);
         c->stop_requested = 1;
@@ -285,11 +285,11 @@ void count_marked(struct thread *t)
     } else if (c->part == 0 && c->part_ns >= COUNT_WARM_NS) {
         mark_timed_part(t);
         now = c->part_ticks;
-    } else if (c->near && c->near_left < aim) {
-        aim = c->near_left;
+    } else if (c->approach && c->refs_to_burst < aim) {
+        aim = c->refs_to_burst;
     }
     arch_count_set_mark(t, NULL, aim);
-    c->away_ns += count_ns_of(c, arch_ticks() - now);
+    c->agent_ns += count_ns_of(c, arch_ticks() - now);
 }
 
 /* System calls are excluded, also from the time after which triggers fire (main/signals.c). A call that lasts
@@ -322,8 +322,8 @@ void count_end(struct thread *t)
     uint64_t now = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              ns = elapsed(c, c->alarm_cpu_ns ? c->alarm_cpu_ns : now);
     cancel_alarm(t);
-    /* other threads may have run meanwhile, and the processor's clock goes on then */
-    if (c->near == 2 && !count_always() && c->part_ns < ns + ns / 8) {
+    /* part_ns comes from the processor's clock, which goes on while other threads run. */
+    if (c->approach == APPROACH_OVER && !count_always() && c->part_ns < ns + ns / 8) {
         count_near_times(t);
         ns = c->part_ns;
     }
@@ -343,7 +343,7 @@ void count_end(struct thread *t)
     c->alarm_cpu_ns = 0;
     t->timing.was_counted = !count_always();
     count_add(&proc->count.count_cpu_ns, now - c->cpu_start_ns);
-    count_add(&proc->count.count_away_ns, c->away_ns);
+    count_add(&proc->count.count_agent_ns, c->agent_ns);
 }
 
 void count_forget(struct thread *t)
@@ -354,7 +354,7 @@ void count_forget(struct thread *t)
     t->clock.string_total_before = t->clock.total;
 }
 
-/* --clock count-always: continues for another lap; the next stop is *aim references away. */
+/* --clock count-always: sets up the next stop, after *aim references or lap_ns. */
 static void begin_lap(struct thread *t, uint64_t total, uint64_t *aim)
 {
     set_timer(t, lap_ns(&t->clock, total));
@@ -384,16 +384,17 @@ static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
         begin_lap(t, total, aim);
         return 0;
     }
-    if (c->near == 2)
+    if (c->approach == APPROACH_OVER)
         return 1;
     uint64_t stopped = c->alarm_cpu_ns ? c->alarm_cpu_ns : sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
              wanted = c->part ? COUNT_TIMED_NS + COUNT_NEAR_NS : COUNT_WARM_NS, ns = elapsed(c, stopped);
-    int paused = c->paused; /* if that ended a part, code after system calls would be sampled more often */
+    /* A pause does not end a part: code after system calls would be sampled too often. */
+    int paused = c->paused;
     c->paused = 0;
     if (ns < (paused ? wanted : wanted / 2) && stopped - c->cpu_start_ns < COUNT_MOST_NS) {
         /* The time went into translating code, or to other threads. */
         set_timer(t, wanted - ns);
-        c->away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;
+        c->agent_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - stopped;
         return 0;
     }
     if (c->part == 1)
@@ -441,8 +442,8 @@ uint64_t count_work_begins(const struct thread *t)
     return t->translation.counts ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 }
 
-void count_work_ends(struct thread *t, uint64_t away)
+void count_work_ends(struct thread *t, uint64_t began)
 {
-    if (away)
-        t->clock.away_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - away;
+    if (began)
+        t->clock.agent_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 }

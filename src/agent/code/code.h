@@ -23,7 +23,7 @@ int region_may_change(uint64_t pc, uint64_t bytes);
 /* End of the code at pc that cannot change; pc, if the byte at pc may change. */
 uint64_t region_fixed_end(uint64_t pc);
 int region_is_agent(uint64_t pc); /* the agent's own code, whose references are not the target's */
-/* Compares known code: nonzero if some has changed or gone, so that translations are stale. */
+/* Compares known code: nonzero if some has changed or is no longer mapped, so that translations are stale. */
 int regions_check(void);
 int regions_are_stale(void); /* the same without comparing: whether staleness was noticed so far */
 /* To be called at the process's start, since /proc may be out of its reach later (chroot). What is known is

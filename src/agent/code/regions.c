@@ -94,8 +94,8 @@ static int is_path(const char *known, const char *path, size_t length)
     return memcmp(known, path, length) == 0 && known[length] == 0;
 }
 
-/* A file that is there again after another one was at its place has a new entry, as long as there is plenty
- * of space: of an address, the last entry is meant. */
+/* Of several entries that contain an address, the last one is valid. So a file that is mapped again, after
+ * another one was mapped at its place, gets a new entry, unless the table is half full. */
 static uint32_t add_module(uint64_t start, uint64_t end, uint64_t offset, const char *path, size_t length)
 {
     int replaced = 0;

@@ -41,9 +41,10 @@ static uint32_t nsequences;
 /* Pages with descriptors. The kernel reads them when it preempts a thread, and kills if it cannot. */
 static uint64_t pages[MAX_SEQUENCES];
 static uint32_t npages;
-static int has_area; /* libc registers an rseq area for each thread, at */
-static ptrdiff_t
-    area_offset; /* this offset from the thread pointer; copied, since the variable's page may be protected */
+/* libc registers an rseq area for each thread, at this offset from the thread pointer. The offset is copied,
+ * since the page of libc's variable may be protected. */
+static int has_area;
+static ptrdiff_t area_offset;
 
 void rseq_init(void)
 {

@@ -39,9 +39,8 @@ void calls_announce(struct thread *t, long number, const uint64_t *args);
 /* At the SIGSYS of a diverted call. foreign: its number is not one of this architecture. */
 void calls_diverted(struct thread *t, ucontext_t *uc, int foreign);
 int calls_returned(struct thread *t, ucontext_t *uc); /* nonzero: this was the fault after a diverted call */
-void calls_interrupted(
-    struct thread *t,
-    ucontext_t *uc); /* makes the context the target's, if a diverted call was interrupted */
+/* Makes the context the target's, if a diverted call was interrupted. */
+void calls_interrupted(struct thread *t, ucontext_t *uc);
 
 #pragma GCC visibility pop
 #endif

@@ -105,7 +105,7 @@ static int is_early(const void *block)
     return (uintptr_t)block - (uintptr_t)early < sizeof early;
 }
 
-/* Never given back. */
+/* Memory that is never freed. */
 static void *early_block(size_t bytes)
 {
     size_t need = (bytes + 31) & ~(size_t)15;
@@ -307,8 +307,9 @@ static void report(uint64_t kind, const void *block, uint64_t bytes, const uint6
     *word(at + 4) = (uint64_t)(frame + 2);
     *word(at + 5) = frame[0];
     *word(at + 6) = frame[1];
-    unsigned blocked = signals_unblock_faults(thread_self()); /* it may be a handler, and the stack end */
-    for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS;) {        /* the ring may wrap within */
+    /* The stack may end within these words, and the caller may be a handler that blocks these signals. */
+    unsigned blocked = signals_unblock_faults(thread_self());
+    for (uint64_t i = 0; i < WIRE_HEAP_STACK_WORDS;) { /* the ring may wrap within */
         uint64_t to = (at + WIRE_HEAP_HEAD_WORDS + i) % WIRE_HEAP_WORDS, n = WIRE_HEAP_STACK_WORDS - i;
         if (n > WIRE_HEAP_WORDS - to)
             n = WIRE_HEAP_WORDS - to;
@@ -364,7 +365,7 @@ NOT_INLINED void *reported_calloc(size_t n, size_t bytes)
     return block;
 }
 
-/* A known block stays known. */
+/* A block that was reported is reported again at its new place. */
 NOT_INLINED void *reported_realloc(void *block, size_t bytes)
 {
     int sampled = local.left < 0 && is_sampled();

@@ -164,6 +164,7 @@ EXPORT handler_function __sysv_signal(int sig, handler_function handler)
 {
     return sysv_signal(sig, handler);
 }
+
 /* As in glibc: it reads the first word of the new mask itself, and copies the mask if it must remove its own
  * two signals. */
 static long change_mask(int how, const sigset_t *set, sigset_t *old)

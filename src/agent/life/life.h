@@ -29,8 +29,8 @@ int surroundings_has_go(void);
 /* Around libc's fork: no other thread is in surroundings_has_go meanwhile. `ends` in the child, too. */
 void surroundings_fork_begins(void);
 void surroundings_fork_ends(void);
-enum wire_disabled
-surroundings_unsupported(void); /* why the process cannot be profiled; WIRE_OFF_NOT: it can */
+/* Why the process cannot be profiled; WIRE_OFF_NOT: it can. */
+enum wire_disabled surroundings_unsupported(void);
 
 void children_init(void);
 void child_is_followed(void);  /* this child is followed */
@@ -57,8 +57,8 @@ int threads_retire(int *quiesced);
 /* Waits until no thread is in a burst, or in a diverted call that ends in a fault. 0: it took too long.
  * Bursts must be forbidden, and watching be off. */
 int threads_await_native(void);
-struct thread *
-thread_self_by_key(void); /* like thread_self without a system call, but wrong in a vfork child */
+/* Like thread_self without a system call, but wrong in a vfork child. */
+struct thread *thread_self_by_key(void);
 
 /* The agent must not start in programs that the process executes from now on, or (vfork_child) that this
  * child executes. */

@@ -122,7 +122,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
     struct kernel_sigaction act = signals_target[sig];
     int raised_by_kernel = info->si_code > 0;
     /* The kernel calls the agent for such a signal only if there was a handler. Another thread has removed it
-     * since: natively it would still be called. */
+     * since. In native execution the handler would still be called. */
     if (!is_fault(sig) && (act.handler == (void *)SIG_DFL || act.handler == (void *)SIG_IGN))
         act = signals_last_handler[sig];
     if (t) /* its handler is recorded, or the process ends here */
@@ -205,7 +205,7 @@ static void abandon_step(struct thread *t, ucontext_t *uc, enum wire_end end, ui
     burst_end(t, end, detail, t->generated.cursor, UINT32_MAX);
 }
 
-/* The SIGSYS of a diverted call is pending behind this signal. Its handler needs the context as it is. */
+/* The SIGSYS of a diverted call is pending as well. Its handler needs the context as it is. */
 static int diverted_call_pending(const struct thread *t)
 {
     uint64_t pending = 0;
@@ -259,8 +259,10 @@ static void plan_first_burst(struct thread *t, ucontext_t *uc)
         burst_plan_first(t);
 }
 
+/* asked: by thread_trigger, not by the event or timer. */
 static void trigger(struct thread *t, ucontext_t *uc, int asked)
 {
+    /* `late`: full mode has ended since the trigger was requested. */
     int late = session->begins_full && !agent_always_translated() && (asked || t->burst.always_translated);
     count_add(&proc->count.triggers, 1);
     if (t->burst.is_probe) {
@@ -378,7 +380,7 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             memcpy(partial, record, words * sizeof *partial);
             if (burst_next_buffer(t, record) == 0) {
                 memcpy(t->burst.buffer_start, partial, words * sizeof *partial);
-                arch_moved_buffer(t, uc, t->burst.buffer_start);
+                arch_moved_buffer(uc, t->burst.buffer_start);
                 if (!(pending & ~t->generated.app_mask & ~FAULT_SIGNALS) && !t->signals.held_signals)
                     return 0;
                 /* Leave, so that the pending signal is delivered; the burst goes on after it. */

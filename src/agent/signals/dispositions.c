@@ -29,9 +29,9 @@ static long take_over(int sig, unsigned long flags)
     if (!is_fault(sig))
         k.flags |= flags & (unsigned long)(unsigned)SA_RESETHAND;
     else
-        k.mask = ~(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS)); /* safe_copy may fault in the handler, */
+        k.mask = ~(SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS)); /* safe_copy may fault in the handler */
     if (sig == SIGSEGV || sig == SIGBUS)
-        k.flags |= SA_NODEFER; /* also in the handler of a fault */
+        k.flags |= SA_NODEFER; /* for the same reason */
     return kernel_action(sig, &k, NULL);
 }
 

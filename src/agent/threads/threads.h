@@ -20,7 +20,7 @@ struct thread;
 struct thread *thread_self(void);                         /* the calling thread; NULL: not followed */
 struct thread *thread_of_stack(const void *signal_stack); /* the thread with that signal stack, or NULL */
 struct thread *thread_new(void);
-/* Of the calling thread; it may enter the next burst at once. */
+/* Ends the burst of the calling thread, if it is in one. It may enter the next burst at once. */
 void thread_leave_burst(const struct thread *t);
 void thread_forget(struct thread *t); /* the thread has ended: its structure is free for another */
 void thread_arm(struct thread *t);
@@ -33,8 +33,8 @@ void thread_arm(struct thread *t);
 int thread_is_due(struct thread *t, int event, uint64_t pc);
 /* No burst can begin at the interrupted place: plans the next one as if this one had taken place. */
 void thread_skip_planned(struct thread *t);
-#define THREAD_TRIGGERED 1 /* si_errno of: */
-/* Sends the thread a trigger; it arrives once SIGTRAP is not blocked. */
+#define THREAD_TRIGGERED 1
+/* Sends the thread a trigger, with si_errno THREAD_TRIGGERED. It arrives once SIGTRAP is not blocked. */
 void thread_trigger(struct thread *t);
 /* thread_exec_begins: right before the thread executes another program; may have to wait for the collector.
  * thread_exec_failed: if that fails. NULL: not followed. */
@@ -49,10 +49,9 @@ int threads_registry_init(void);       /* 0, or -1: no memory */
 int thread_register(struct thread *t); /* under its kernel id. 0, or -1: no room */
 void thread_free(struct thread *t);    /* one that was never registered or has ended */
 void threads_forget_all(void);         /* in a forked child */
-/* The thread's timer; its entry in the collector's table of triggers; giving up that entry. */
 void trigger_create_timer(struct thread *t);
-void trigger_claim(struct thread *t);
-void trigger_release(struct thread *t);
+void trigger_claim(struct thread *t);   /* claims an entry in the collector's table of triggers */
+void trigger_release(struct thread *t); /* gives it up */
 /* Waits until the collector has closed all events, or has ended; 0: it took too long. */
 int triggers_await_closed(void);
 uint32_t threads_made(void); /* structures of threads made so far: the largest number of threads at a time */

@@ -43,10 +43,10 @@ void trigger_claim(struct thread *t)
 }
 
 /* Asks the collector for a trigger after gap_ns of CPU time. */
-static void request_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exactly)
+static void request_trigger(struct wire_trigger *trigger, uint64_t gap_ns, int exact)
 {
     __atomic_store_n(&trigger->gap_ns, gap_ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&trigger->exact, (uint32_t)exactly, __ATOMIC_RELAXED);
+    __atomic_store_n(&trigger->exact, (uint32_t)exact, __ATOMIC_RELAXED);
     __atomic_fetch_add(&trigger->requested, 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&proc->triggers_changed, 1, __ATOMIC_RELEASE);
     doorbell();
@@ -92,8 +92,8 @@ static void set_timer(struct thread *t, uint64_t at)
 static int tick_is_due(struct thread *t, uint64_t tick_ns, uint64_t now)
 {
     uint64_t half = tick_ns / 2;
-    if (t->timing.is_reached) /* no burst began at that trigger, and none was planned since: once more, a gap
-                                 later */
+    /* No burst began at the last trigger, and none was planned since: the next one is a gap later. */
+    if (t->timing.is_reached)
         return now >= t->timing.planned_ns + t->timing.gap_ns;
     while (!t->timing.takes_any_tick && t->timing.planned_ns + half < now) {
         phases_plan_next(t, t->timing.planned_ns, t->timing.gap_ns);
@@ -129,7 +129,7 @@ static int event_costs_too_much(const struct thread *t, uint64_t now)
     return switches * EVENT_SWITCH_NS > now / EVENT_MOST_SHARE;
 }
 
-/* Arms the trigger for the planned moment. anew: the event's current setting will not do. */
+/* Arms the trigger for the planned moment. anew: the event must be set again even if it ticks. */
 static void arm_planned(struct thread *t, uint64_t now, int anew)
 {
     if (t->timing.trigger && event_costs_too_much(t, now)) {
@@ -142,7 +142,7 @@ static void arm_planned(struct thread *t, uint64_t now, int anew)
     }
     int armed = __atomic_load_n(&t->timing.trigger->armed, __ATOMIC_ACQUIRE) == t->tid;
     if (!armed || anew || __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE) == 0)
-        request_trigger(t->timing.trigger, t->timing.planned_ns - now, t->timing.exactly);
+        request_trigger(t->timing.trigger, t->timing.planned_ns - now, t->timing.exact);
     /* The timer is the fallback until the event is open, and should that fail. */
     set_timer(t, armed ? 0 : t->timing.planned_ns + BACKSTOP_NS);
 }
@@ -172,9 +172,9 @@ static int is_postponed(struct thread *t, uint64_t now)
     if (t->timing.planned_ns < now + AGAIN_NS)
         return 0;
     t->timing.is_reached = 0;
-    int exactly = t->timing.exactly;
-    t->timing.exactly = 0;
-    arm_planned(t, now, exactly);
+    int exact = t->timing.exact;
+    t->timing.exact = 0;
+    arm_planned(t, now, exact);
     return 1;
 }
 
@@ -202,7 +202,7 @@ static void take_sample(struct thread *t, uint64_t pc, uint64_t now)
     struct wire_trigger *trigger = t->timing.trigger;
     report_tick(t, pc, now);
     /* While gaps are short there is no more than one event for each burst. */
-    if (trigger && __atomic_load_n(&trigger->tick_ns, __ATOMIC_ACQUIRE) != 0 && !t->timing.exactly &&
+    if (trigger && __atomic_load_n(&trigger->tick_ns, __ATOMIC_ACQUIRE) != 0 && !t->timing.exact &&
         !t->timing.is_reached)
         phases_follow(t, pc, now);
 }
@@ -218,14 +218,14 @@ int thread_is_due(struct thread *t, int event, uint64_t pc)
         return 0;
     if (!event)
         return 1;
-    if (!t->timing.trigger) /* the event was given up meanwhile */
+    if (!t->timing.trigger) /* the thread uses its timer by now */
         return 0;
     if (event_costs_too_much(t, now)) {
         arm_planned(t, now, 0);
         return 0;
     }
     uint64_t tick_ns = __atomic_load_n(&t->timing.trigger->tick_ns, __ATOMIC_ACQUIRE);
-    if (tick_ns == 0 || t->timing.exactly)
+    if (tick_ns == 0 || t->timing.exact)
         return __atomic_load_n(&t->timing.trigger->served, __ATOMIC_ACQUIRE) ==
                __atomic_load_n(&t->timing.trigger->requested, __ATOMIC_RELAXED);
     if (!tick_is_due(t, tick_ns, now))
@@ -256,8 +256,8 @@ static void arm(struct thread *t, int skip)
     }
     t->timing.entered_ns = 0;
     phases_plan_next(t, from, gap);
-    while (skip &&
-           t->timing.planned_ns < now) /* it passed in the same system call, where no burst can begin */
+    /* Moments that have passed in the same system call, where no burst can begin. */
+    while (skip && t->timing.planned_ns < now)
         phases_plan_next(t, t->timing.planned_ns, gap);
     uint64_t at = t->timing.planned_ns;
     /* The burst lasted beyond the next planned moment. That burst begins as soon as possible: otherwise slow
@@ -265,9 +265,9 @@ static void arm(struct thread *t, int skip)
     t->timing.takes_any_tick = !skip && at < now + AGAIN_NS;
     if (t->timing.takes_any_tick)
         at = now + AGAIN_NS;
-    t->timing.exactly = t->timing.was_counted || t->timing.is_first;
-    if (t->timing.was_counted) /* a counting stretch was cut short, which must not cost the burst: it begins a
-                                  little later */
+    t->timing.exact = t->timing.was_counted || t->timing.is_first;
+    /* A counting stretch that was cut short must not cost the burst: it begins a little later. */
+    if (t->timing.was_counted)
         at = now + AGAIN_NS + random_next(&t->timing.random) % AGAIN_NS;
     if (t->timing.is_first) { /* the first stratum is sampled, too */
         at = now + random_next(&t->timing.random) % gap;
@@ -276,7 +276,7 @@ static void arm(struct thread *t, int skip)
     }
     t->timing.planned_ns = at;
     t->timing.is_reached = 0;
-    arm_planned(t, now, t->timing.exactly);
+    arm_planned(t, now, t->timing.exact);
 }
 
 void thread_arm(struct thread *t)

@@ -53,13 +53,12 @@ struct translator_ops {
     /* A system call is about to be made. SYSCALL_DONE and SYSCALL_SIGNAL: *result is set. SYSCALL_END:
      * t->translation.leave_end and leave_detail are set. */
     enum syscall_way (*system_call)(struct thread *t, long number, const uint64_t *args, long *result);
-    /* Counting code: the value of the counter; the counter has reached its mark; a system call that may
-     * wait is about to be made; a system call begins; it has returned. */
-    void (*counted)(struct thread *t, uint64_t counter);
-    void (*marked)(struct thread *t);
-    void (*call_may_wait)(struct thread *t);
-    void (*call_begins)(struct thread *t);
-    void (*call_ends)(struct thread *t);
+    /* Of counting code: */
+    void (*counted)(struct thread *t, uint64_t counter); /* the value of the counter */
+    void (*marked)(struct thread *t);                    /* the counter has reached its mark */
+    void (*call_may_wait)(struct thread *t);             /* the system call to be made may wait */
+    void (*call_begins)(struct thread *t);               /* a system call begins */
+    void (*call_ends)(struct thread *t);                 /* it has returned */
     /* Around the translator's own work, whose time is not the target's. work_ends gets the result of
      * work_begins. */
     uint64_t (*work_begins)(const struct thread *t);
@@ -96,10 +95,10 @@ void arch_lock(void); /* no thread enters until arch_unlock */
 void arch_unlock(void);
 void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: starts with an empty cache */
-/* Counting: what it requires, in this process, and of a thread. */
+/* What counting requires. */
 int arch_count_init(void);                     /* 0, or -1: this processor does not support it */
-int arch_has_ticks(void);                      /* 0: the target has forbidden reading it (PR_SET_TSC) */
 uint64_t arch_ticks(void);                     /* the processor's clock (TSC) */
+int arch_has_ticks(void);                      /* 0: the target has forbidden reading it (PR_SET_TSC) */
 int arch_count_prepare(struct thread *t);      /* prepares the thread. 0, or -1: no memory */
 int arch_count_possible(const ucontext_t *uc); /* nonzero: possible with that signal frame */
 /* request_stop protects the page that counting blocks write to: the thread faults at the beginning of the
@@ -129,7 +128,7 @@ enum arch_fault { FAULT_UNKNOWN, FAULT_LEAVE, FAULT_FULL, FAULT_TARGET, FAULT_CO
 enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t address, uint64_t **record,
                            uint64_t **end);
 /* Continues with another buffer. */
-void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record);
+void arch_moved_buffer(ucontext_t *uc, uint64_t *record);
 /* After FAULT_STALE. 1: the context is in a new translation. 0: there is none; the context is the target's,
  * and t->translation.leave_end says why. */
 int arch_continue(struct thread *t, ucontext_t *uc);

@@ -67,14 +67,14 @@ static int allows_protection(const struct thread *t)
 
 int watch_calls_in_progress(const struct thread *self)
 {
-    int last = 0;
+    int found = 0;
     if (!session->watch || !watch_several_threads())
         return 0;
     watch_lock();
     for (const struct thread *t = threads; t; t = t->watch.next)
-        last |= t != self && !t->watch.exits && t->watch.call == CALL_OPEN_ENDED;
+        found |= t != self && !t->watch.exits && t->watch.call == CALL_OPEN_ENDED;
     watch_unlock();
-    return last;
+    return found;
 }
 
 int threads_allow_protection(void)

@@ -213,13 +213,13 @@ static void tracker_new_epoch(void)
 
 void tracker_start(struct thread *t)
 {
-    if (!watch_several_threads() || !watch_used() ||
-        agent_records_all()) /* in full mode nothing is watched */
+    /* In full mode nothing is watched. */
+    if (!watch_several_threads() || !watch_used() || agent_records_all())
         return;
     if (divert_calls(t))
         return;
     if (!tracking) {
-        signals_intercept_libc(); /* likewise, and other threads' calls still are */
+        signals_intercept_libc(); /* other threads may have installed libc's handlers by undiverted calls */
         tracker_new_epoch();
     }
     set_selector(t);
@@ -270,7 +270,7 @@ void tracker_pause(void)
     if (next_pause_bursts > PAUSE_MOST_BURSTS)
         next_pause_bursts = PAUSE_MOST_BURSTS;
     pause_bursts = next_pause_bursts;
-    count_add(&proc->count.watch_rests, 1);
+    count_add(&proc->count.watch_pauses, 1);
 }
 
 void tracker_burst_begins(struct thread *t)

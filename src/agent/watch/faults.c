@@ -108,7 +108,8 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     if (!session || !session->watch)
         return 0;
     were_many |= watch_several_threads();
-    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1), away = t ? count_work_begins(t) : 0;
+    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1),
+             work_began = t ? count_work_begins(t) : 0;
     uint64_t before = __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE);
     uint64_t pc = uc ? arch_source_pc(arch_pc(uc)) : 0;
     was_protected = touch(address, region_is_agent(pc) ? 0 : pc, now, &wanted);
@@ -119,9 +120,9 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     count_add(&proc->count.watch_faults, 1);
     /* The page is protected again when this ends. */
     if (!uc || !t || t->ending || t->state != THREAD_NATIVE) {
-        if (away) {
-            count_work_ends(t, away);
-            t->clock.away_ns += watching()->fault_ns;
+        if (work_began) {
+            count_work_ends(t, work_began);
+            t->clock.agent_ns += watching()->fault_ns;
         }
         return 1;
     }
@@ -168,7 +169,7 @@ static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t 
 
 void watch_probe_ended(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
-    count_add(&proc->count.watch_minis, 1);
+    count_add(&proc->count.watch_probes, 1);
     exclude_others_time(t);
     settle_touched(t->burst.buffer_start, end_of_words, last_insns, since_fault(t->watch.probe_cpu_ns));
     watch_reprotect(t, t->generated.app_mask);

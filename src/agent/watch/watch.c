@@ -262,9 +262,8 @@ static int wait_for_answer(uint32_t question)
                 return 0;
             if (collector_gone())
                 return -1;
-            if (now >=
-                until +
-                    ANSWER_GIVE_UP_NS) { /* it was stopped while answering: the table stays in its hands */
+            /* It was stopped while answering: the table stays in its hands. */
+            if (now >= until + ANSWER_GIVE_UP_NS) {
                 w->off = WIRE_UNWATCHED_COLLECTOR;
                 return -1;
             }

@@ -12,7 +12,7 @@ uint64_t drain_profiling_ns(const struct drain *d, const struct wire_counters *c
     if (d->session->map->clock == WIRE_CLOCK_COUNT_ALWAYS) /* requested by the user, whatever it costs */
         return bursts;
     uint64_t counting = count->count_cpu_ns,
-             away = count->count_away_ns < counting ? count->count_away_ns : counting;
+             away = count->count_agent_ns < counting ? count->count_agent_ns : counting;
     return bursts + away + (counting - away) * BUDGET_COUNTING_PERCENT / 100;
 }
 

@@ -34,8 +34,8 @@ static uint64_t generation = 1;
 /* Structures of threads that were ever inside; they are reused, and never freed. */
 static struct thread *known[2 * MAX_THREADS];
 static uint32_t nknown;
-static uint32_t
-    inside; /* threads that may execute code of the cache, or refer to its exits; see arch_mark_inside */
+/* Threads that may execute code of the cache, or refer to its exits (arch_mark_inside). */
+static uint32_t inside;
 static int lock;
 
 void cache_lock(void)
@@ -311,9 +311,8 @@ uint32_t cache_blocks(void)
 static void add_to_hash(uint32_t number)
 {
     uint32_t h = cache_hash(blocks[number].pc) & (hash_size - 1);
-    while (hash[h] &&
-           !blocks[hash[h]]
-                .stale) /* entries of stale blocks are reused, or changing code would fill the table */
+    /* Entries of stale blocks are reused, or changing code would fill the table. */
+    while (hash[h] && !blocks[hash[h]].stale)
         h = (h + 1) & (hash_size - 1);
     hash[h] = number;
 }

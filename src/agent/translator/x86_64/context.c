@@ -76,9 +76,8 @@ enum arch_fault arch_fault(struct thread *t, ucontext_t *uc, int sig, uint64_t a
     return FAULT_TARGET;
 }
 
-void arch_moved_buffer(struct thread *t, ucontext_t *uc, uint64_t *record)
+void arch_moved_buffer(ucontext_t *uc, uint64_t *record)
 {
-    (void)t;
     const struct block *b = cache_find_code(arch_pc(uc));
     *greg(uc, b->cursor) = (greg_t)record;
 }
@@ -91,10 +90,10 @@ static void restore_counting(struct thread *t, ucontext_t *uc, const struct bloc
         t->translation.counted_blocks = t->generated.counter[1];
     else
         counted = arch_count_remove(t, uc);
-    if (checks || p->state & PLACE_SAVED)
+    if (checks || p->state & PLACE_SAVED) {
         *greg(uc, RCX) = (greg_t)t->generated.scratch;
-    if (checks || p->state & PLACE_SAVED)
         *greg(uc, RAX) = (greg_t)t->generated.spill_a;
+    }
     if (p->extra >= 0)
         *greg(uc, p->extra) = (greg_t)t->generated.spill_extra;
     t->generated.strings[p->string].elements -= (uint64_t)*greg(uc, RCX) * p->repeats;
@@ -141,9 +140,7 @@ int arch_restore_gate(struct thread *t, ucontext_t *uc)
     g[REG_RSI] = (greg_t)t->generated.saved[1];
     g[REG_RDX] = (greg_t)t->generated.saved[2];
     g[REG_R10] = (greg_t)t->generated.saved[3];
-    if (rip <=
-        (uint64_t)
-            gate_call) { /* not made yet, or to be restarted: in the latter case the kernel has chosen rax */
+    if (rip <= (uint64_t)gate_call) { /* not made yet, or to be restarted: then the kernel has chosen rax */
         if (rip != (uint64_t)gate_call)
             g[REG_RAX] = (greg_t)t->generated.saved[4];
         g[REG_RCX] = (greg_t)t->generated.saved[5];

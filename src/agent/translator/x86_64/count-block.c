@@ -332,8 +332,8 @@ static struct block *make(struct thread *t, uint64_t pc, uint64_t *next, struct 
         *next = d->pc + d->in.length;
     }
     count_add(&proc->count.insns, n);
-    if (cache_out.at ==
-        begin) /* a jump to the block that follows: cache.c replaces a byte when code changes */
+    /* A jump to the block that follows needs no code, but poison() in cache.c needs a byte. */
+    if (cache_out.at == begin)
         emit_byte(&cache_out, 0x90); /* nop */
     return cache_add(places, nplaces);
 }

@@ -100,12 +100,11 @@ void emit_count_masked(struct emitter *e, const struct insn *d, unsigned n);
 /* Before and after an instruction that names the register. */
 void emit_count_vector_out(struct emitter *e);
 void emit_count_vector_in(struct emitter *e);
-/* Before the branch target is loaded into rax; */
+/* An indirect branch: saves rcx and rax, before the branch target is loaded into rax. */
 void emit_count_save(struct emitter *e);
-/* after that: looks up the landing; jumps to it; returns to it. */
-void emit_count_index(struct emitter *e, uint32_t exit_id);
-void emit_count_jump(struct emitter *e);
-void emit_count_return(struct emitter *e);
+void emit_count_index(struct emitter *e, uint32_t exit_id); /* computes the index of its landing */
+void emit_count_jump(struct emitter *e);                    /* jumps to the landing with that index */
+void emit_count_return(struct emitter *e);                  /* returns to it */
 /* The landing for pc; `returns`: of returns. The block's code must follow. */
 void emit_count_landing(struct emitter *e, uint64_t pc, int returns);
 /* Where a landing leads if it is the wrong one. */

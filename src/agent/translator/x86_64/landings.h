@@ -9,8 +9,8 @@
  *
  * The index is the low bits of an address: few at first, as most processes are small and short, and touching
  * a page costs up to 14 us in some virtual machines. After COUNT_TABLE_COLLISIONS collisions all code becomes
- * stale, and new code uses COUNT_TABLE_BITS. Code from before may still be running; it looks up fewer
- * bits in the same tables, which were cleared: it finds its target by the dispatcher.
+ * stale, and new code uses COUNT_TABLE_BITS. Code from before may still be running. It looks up
+ * fewer bits in the same tables, which were cleared, and finds its targets through the dispatcher.
  */
 #ifndef CACHEGRAM_X86_64_LANDINGS_H
 #define CACHEGRAM_X86_64_LANDINGS_H

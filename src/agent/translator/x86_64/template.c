@@ -346,19 +346,18 @@ static void record_rep(struct template *t, const struct insn *d, struct wire_ref
     r->slot = put_word(t, RCX);
     put_word(t, RSI);
     put_word(t, RDI);
-    /* The two words that are written after the instruction must not reach the end of the buffer then, when
-     * it has been executed already: the last one is touched now. */
+    /* Two words are written after the instruction. If they lie beyond the end of the buffer, the fault must
+     * come before it is executed: the last one is written now, too. */
     emit_store_imm(t->e, t->cursor, 8 * (t->slots + 1), 0);
     t->slots += 2;
     add_ref(t, r);
 }
 
-void template_record_after(struct template *t, const struct insn *d)
+void template_record_after(struct template *t)
 {
     const struct wire_ref *r = &t->refs[t->nrefs - 1];
     emit_store(t->e, t->cursor, 8 * (t->slots - 2), RCX);
     emit_store(t->e, t->cursor, 8 * (t->slots - 1), r->flags & WIRE_REP_DST ? RDI : RSI);
-    (void)d;
 }
 
 static int is_string_move(ZydisMnemonic m)

@@ -36,7 +36,7 @@ void template_init(struct template *t, struct emitter *e, int scratch, int curso
 /* Before the instruction: emits code that records its references. `index`: its number in the block. */
 void template_record(struct template *t, const struct insn *d, unsigned index, uint32_t pc_offset);
 /* After a repeated string instruction: records the remaining count and the final pointer. */
-void template_record_after(struct template *t, const struct insn *d);
+void template_record_after(struct template *t);
 /* After the instruction: updates which recorded values are still valid. */
 void template_follow(struct template *t, const struct insn *d);
 /* Loads the element mask of an instruction whose operand is WIRE_REF_MASKED or WIRE_REF_PACKED into a

@@ -383,7 +383,8 @@ static struct block *not_translated(struct thread *t, enum wire_end why, uint32_
     return NULL;
 }
 
-int translate_possible(struct thread *t, uint64_t pc)
+/* Whether a block can begin there; if not, t->translation.leave_end says why. */
+static int translate_possible(struct thread *t, uint64_t pc)
 {
     if (!region_may_translate(pc))
         return not_translated(t, WIRE_END_CODE, 0) != NULL;
@@ -445,8 +446,8 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         if (d == end) {
             emit_terminator(d, i, scratch, cursor, records, 8 * template.slots);
             count += !insn_is_native(d);
-            ends =
-                is_agent_code ? WIRE_BLOCK_OTHER : block_end(d); /* the agent's own stores are not recorded */
+            if (!is_agent_code) /* the stores of its calls are not recorded */
+                ends = block_end(d);
             break;
         }
         if (source_copy(&cache_out, d, scratch)) {
@@ -458,7 +459,7 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
         if (d->class == INSN_REP) {
             nplaces = add_place(nplaces, b, next, i + 1);
             if (!is_agent_code)
-                template_record_after(&template, d);
+                template_record_after(&template);
         }
         template_follow(&template, d);
         if (i + 1 == n || (template_full(&template) && i + 1 < n)) {

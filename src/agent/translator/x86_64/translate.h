@@ -24,7 +24,5 @@
 struct block *translate_block(struct thread *t, uint64_t pc, int hint_scratch, int hint_cursor);
 /* The source of x->block has changed: makes a new block. */
 struct block *translate_again(struct thread *t, const struct exit *x);
-/* Whether a block can begin there; if not, t->translation.leave_end says why. */
-int translate_possible(struct thread *t, uint64_t pc);
 
 #endif

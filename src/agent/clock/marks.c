@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* near.c - the time of the references right before a burst, from the marks of counting code. */
+/* marks.c - the time of the references right before a burst, from the marks of counting code. */
 #include <sys/resource.h>
 #include "agent/clock/clock.h"
 #include "agent/sys/session.h"
@@ -35,7 +35,7 @@ static struct segment segment(const struct counting *c, unsigned i)
         return (struct segment){0, 0, 0};
     const struct count_mark *m = &c->mark[(c->marks - 2 - i) % COUNT_MARKS],
                             *later = &c->mark[(c->marks - 1 - i) % COUNT_MARKS];
-    uint64_t took = count_ns_of(c, later->in - m->in), out = later->out_ns - m->out_ns;
+    uint64_t took = count_ns_of(c, later->ticks - m->ticks), out = later->excluded_ns - m->excluded_ns;
     return (struct segment){later->total - m->total, took > out ? took - out : 0,
                             later->faults > m->faults ? later->faults - m->faults : 0};
 }
