@@ -94,10 +94,6 @@ int sim_run(struct sim *sim, uint32_t core, const uint64_t *accesses, size_t n, 
 int sim_access(struct sim *sim, uint32_t core, uint64_t access, struct error *err);
 /* level < config.levels, core < config.cores. */
 struct sim_stats sim_stats(const struct sim *sim, uint32_t level, uint32_t core);
-/* Resets counts but not cache contents, after a warm-up. */
-void sim_reset_stats(struct sim *sim);
-/* Is the line in this level's cache (the core's, if private)? For tests. */
-int sim_holds(const struct sim *sim, uint32_t level, uint32_t core, uint64_t line);
 uint32_t sim_cores_seen(const struct sim *sim); /* 1 + the highest core that made an access; 0: none */
 
 /* "lru", "random", ... */

@@ -163,21 +163,7 @@ struct sim_stats sim_stats(const struct sim *sim, uint32_t level, uint32_t core)
     return sim->stats[level][core];
 }
 
-void sim_reset_stats(struct sim *sim)
-{
-    memset(sim->stats, 0, sizeof sim->stats);
-}
-
 uint32_t sim_cores_seen(const struct sim *sim)
 {
     return sim->cores_seen;
-}
-
-int sim_holds(const struct sim *sim, uint32_t level, uint32_t core, uint64_t line)
-{
-    if (level >= sim->config.levels || core >= sim->config.cores ||
-        (level < sim->private_levels && !sim->private_cache[core]))
-        return 0;
-    const struct cache *c = cache_at(sim, level, core);
-    return c->ops->find(c, line) >= 0;
 }

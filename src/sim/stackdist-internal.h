@@ -32,7 +32,7 @@ struct stackdist_sums {
 };
 
 typedef int stackdist_touch_fn(struct stackdist *sd, const uint64_t *lines, size_t n,
-                               const struct stackdist_sums *sums, struct stackdist_result *result);
+                               const struct stackdist_sums *sums);
 
 typedef int16_t recent_counts __attribute__((vector_size(RECENT_WORDS * sizeof(int16_t))));
 
@@ -58,7 +58,7 @@ struct stackdist {
 
 /*
  * The hot loop, compiled for any machine and for AVX2 (stackdist-touch.c): touches lines[0 .. n) and sums the
- * results. With result, n must be 1, and *result is set to that touch's. Calls of both may be mixed.
+ * results. Calls of both may be mixed.
  */
 stackdist_touch_fn stackdist_touch_any, stackdist_touch_avx2;
 /* Whether this machine runs stackdist_touch_avx2. */

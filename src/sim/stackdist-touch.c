@@ -98,11 +98,10 @@ INLINE void subtract_one(recent_counts *counts, uint32_t lanes)
 /*
  * Touches n runs, not more than there are numbers left in the word; bound: of those. before: time before the
  * chunk, which contains the caller's touches from index `base` on. at: where their entries were found, or
- * NULL. Returns how many were touched: fewer if memory is short. *result: of the last one.
+ * NULL. Returns how many were touched: fewer if memory is short.
  */
 INLINE size_t touch_word(struct stackdist *sd, const uint64_t *line, const uint16_t *bound, size_t n,
-                         uint64_t before, size_t base, const uint64_t *at, const struct stackdist_sums *sums,
-                         struct stackdist_result *result)
+                         uint64_t before, size_t base, const uint64_t *at, const struct stackdist_sums *sums)
 {
     const uint64_t start = sd->start;
     const uint32_t open = sd->open;
@@ -112,7 +111,7 @@ INLINE size_t touch_word(struct stackdist *sd, const uint64_t *line, const uint1
     size_t nfar = far ? far->n : 0;
     struct entry *entries = sd->entries;
     recent_counts later = sd->later.all;
-    uint64_t now = sd->now, stack = 0, reuse = 0;
+    uint64_t now = sd->now, stack;
     uint32_t next = sd->next;
     uint64_t to_come = 64 - next % 64; /* bits of the word that are set in advance */
     size_t r;
@@ -131,13 +130,12 @@ INLINE size_t touch_word(struct stackdist *sd, const uint64_t *line, const uint1
                     break;
                 entries = sd->entries;
                 *hint = (uint32_t)(e - entries);
-                stack = reuse = STACKDIST_COLD;
+                stack = STACKDIST_COLD;
                 goto touched;
             }
             *hint = (uint32_t)found;
         }
         uint32_t number = e->number, recent = number / 64 - open;
-        reuse = now - e->last;
         if (__builtin_expect(recent < RECENT_WORDS, 1)) {
             uint64_t word = bits[number / 64];
             stack =
@@ -152,7 +150,7 @@ INLINE size_t touch_word(struct stackdist *sd, const uint64_t *line, const uint1
             sd->far++;
             add_distance(stack_hist, stack);
         }
-        add_distance(reuse_hist, reuse);
+        add_distance(reuse_hist, now - e->last);
 touched:
         if (far) {
             far->stack[nfar] = stack;
@@ -168,13 +166,12 @@ touched:
     sd->next = next;
     if (far)
         far->n = nfar;
-    *result = (struct stackdist_result){stack, reuse};
     return r;
 }
 
 /* Touches the first `count` runs. Returns how many were touched: fewer if memory is short. */
 INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t count, size_t base,
-                         const struct stackdist_sums *sums, struct stackdist_result *result)
+                         const struct stackdist_sums *sums)
 {
     uint64_t before = sd->now, at[64];
     size_t fetched = 0, r = 0;
@@ -188,9 +185,9 @@ INLINE size_t touch_runs(struct stackdist *sd, const struct runs *runs, size_t c
             for (; fetched < count && fetched < r + n + FETCH_AHEAD; fetched++)
                 fetch_entries(sd, runs->line[fetched]);
             find_entries(sd, line, n, at);
-            done = touch_word(sd, line, runs->bound + r, n, before, base, at, sums, result);
+            done = touch_word(sd, line, runs->bound + r, n, before, base, at, sums);
         } else {
-            done = touch_word(sd, line, runs->bound + r, n, before, base, NULL, sums, result);
+            done = touch_word(sd, line, runs->bound + r, n, before, base, NULL, sums);
         }
         r += done;
         if (done < n)
@@ -208,17 +205,15 @@ INLINE void add_up(struct hist *h, uint64_t finite, uint64_t repeats)
     h->total += finite + repeats;
 }
 
-int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const struct stackdist_sums *sums,
-          struct stackdist_result *single)
+int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const struct stackdist_sums *sums)
 {
-    struct stackdist_result result = {0, 0};
     struct runs runs;
 
     for (size_t done = 0; done < n; done += CHUNK) {
         uint64_t lines_before = sd->lines;
         size_t count = split_runs(lines + done, n - done < CHUNK ? n - done : CHUNK, &runs);
         sd->far = 0;
-        size_t touched = touch_runs(sd, &runs, count, done, sums, &result);
+        size_t touched = touch_runs(sd, &runs, count, done, sums);
         uint64_t cold = sd->lines - lines_before, repeats = touched > 0 ? runs.bound[touched] - touched : 0;
         add_up(sums->stack, touched - cold, repeats);
         add_up(sums->reuse, touched - cold, repeats);
@@ -226,8 +221,6 @@ int TOUCH(struct stackdist *sd, const uint64_t *lines, size_t n, const struct st
             return -ENOMEM;
         if (touched >= TELLING)
             sd->scattered = 2 * (sd->far + cold) > touched;
-        if (single)
-            *single = result;
     }
     return 0;
 }

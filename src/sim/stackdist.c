@@ -62,19 +62,12 @@ int stackdist_has_avx2(void)
 #endif
 }
 
-int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result *result)
-{
-    static const struct stackdist_sums none;
-
-    return sd->touch(sd, &line, 1, &none, result);
-}
-
 int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
                          uint64_t *cold_lines, size_t *ncold)
 {
     const struct stackdist_sums sums = {.stack = stack_hist, .cold_lines = cold_lines, .ncold = ncold};
 
-    return sd->touch(sd, lines, n, &sums, NULL);
+    return sd->touch(sd, lines, n, &sums);
 }
 
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
@@ -92,7 +85,7 @@ int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, s
     uint64_t before = sd->lines;
     if (far)
         far->n = 0;
-    int code = sd->touch(sd, lines, n, &sums, NULL);
+    int code = sd->touch(sd, lines, n, &sums);
 
     if (cold)
         *cold += sd->lines - before;

@@ -12,24 +12,19 @@
 
 struct stackdist; /* opaque */
 
-#define STACKDIST_COLD UINT64_MAX /* first touch of the line */
-
-struct stackdist_result {
-    uint64_t stack; /* distinct lines touched strictly between, or STACKDIST_COLD */
-    uint64_t reuse; /* references strictly between, or STACKDIST_COLD */
-};
+#define STACKDIST_COLD UINT64_MAX /* stack distance of the first touch of a line */
 
 /* NULL when memory is short (err says so). expected_lines may be 0. */
 struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err);
 void stackdist_free(struct stackdist *sd);
 /* Forgets everything; keeps the memory. Time in proportion to the lines seen since the last reset. */
 void stackdist_reset(struct stackdist *sd);
-/* One reference to `line`. 0, or -ENOMEM: then the state is unchanged. */
-int stackdist_touch(struct stackdist *sd, uint64_t line, struct stackdist_result *result);
 /*
- * As n calls of stackdist_touch, with the results added to histograms: stack_hist and reuse_hist (either may
- * be NULL) get the finite distances, *cold the number of first touches; first_hist (may be NULL) gets, for
- * each first touch, the number of distinct lines seen before it.
+ * n references to lines[]. Since the previous touch of its line, a reference has a stack distance, the number
+ * of distinct lines touched in between, and a reuse distance, the number of references. stack_hist and
+ * reuse_hist (either may be NULL) get these, *cold the number of first touches; first_hist (may be NULL)
+ * gets, for each first touch, the number of distinct lines seen before it. 0, or -ENOMEM: the last references
+ * are missing.
  */
 struct hist;
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,

@@ -65,7 +65,7 @@ _Static_assert(sizeof(struct cgtrace_header) == 24 && sizeof(struct cgtrace_bloc
 /* Likewise, of all frames of a block together. */
 #define CGTRACE_PAYLOAD_MAX ((size_t)64 << 20)
 
-/* FNV-1a, 32 bits, continued from `sum`; initially OWN_CHECK_START. */
+/* FNV-1a, 32 bits, continued from `sum`; initially CGTRACE_CHECK_START. */
 #define CGTRACE_CHECK_START UINT32_C(2166136261)
 static inline uint32_t cgtrace_check(uint32_t sum, const void *data, size_t n)
 {

@@ -3,9 +3,8 @@
  * cgtrace.c - reads cachegram's format: docs/trace-format.md.
  *
  * Nothing in the file is trusted. A block is checked and decompressed completely before its first reference
- * is returned, so that either all of a block is used or nothing. The index at the end is used for seeking
- * only; if it is missing (a pipe, a killed recorder), blocks are read in order, and seeking reads their
- * headers one after the other.
+ * is returned, so that either all of a block is used or nothing. Blocks are read in order. Of the index at
+ * the end only the number of references is used; it is missing in a pipe and if the recorder was killed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "base/array.h"
 #include "trace/formats.h"
 #include "trace/cgtrace-layout.h"
 #include "trace/cgtrace-write.h"
@@ -29,10 +27,6 @@ struct cgtrace_reader {
     struct trace_segment segment;           /* the current one; begin..end: what remains */
     uint32_t left;                          /* remaining references of the block */
     uint64_t next;                          /* number of the next reference */
-    struct cgtrace_entry *entries;          /* known blocks, from the first one on */
-    uint64_t blocks;
-    size_t entry_capacity;
-    int all_known;
 };
 
 static int cgtrace_probe(const uint8_t *start, size_t n)
@@ -113,15 +107,10 @@ static int read_index(struct trace_reader *r)
     size_t checked_from = offsetof(struct cgtrace_index, references);
     uint32_t check = cgtrace_check(CGTRACE_CHECK_START, (const uint8_t *)&index + checked_from,
                                    sizeof(index) - checked_from);
-    if (read_at(r, entries, bytes, end.index_offset + sizeof(index)) < 0 ||
-        cgtrace_check(check, entries, bytes) != index.check) {
-        free(entries);
-        return 0;
-    }
-    o->entries = entries;
-    o->blocks = o->entry_capacity = index.blocks;
-    o->all_known = 1;
-    r->info.references = index.references;
+    if (read_at(r, entries, bytes, end.index_offset + sizeof(index)) == 0 &&
+        cgtrace_check(check, entries, bytes) == index.check)
+        r->info.references = index.references;
+    free(entries);
     return 0;
 }
 
@@ -146,7 +135,6 @@ static void cgtrace_close_read(struct trace_reader *r)
     ZSTD_freeDCtx(o->zstd);
     free(o->source);
     free(o->expanded);
-    free(o->entries);
     free(o);
 }
 
@@ -328,73 +316,12 @@ static int cgtrace_next(struct trace_reader *r, struct error *err)
     return 1;
 }
 
-/* --- seeking --- */
-
-/* Adds the block after the last known one; sets all_known if there is none. */
-static int explore(struct trace_reader *r, struct error *err)
-{
-    struct cgtrace_reader *o = r->state;
-    struct cgtrace_block b;
-    uint64_t offset = o->start, first = 0;
-    if (o->blocks > 0) {
-        offset = o->entries[o->blocks - 1].offset;
-        if (read_at(r, &b, sizeof(b), offset) < 0)
-            return error_set(err, -EIO, "cannot read %s", r->in.path);
-        first = b.first + b.references;
-        offset += sizeof(b) + frame_bytes(&b);
-    }
-    if (read_at(r, &b, sizeof(b), offset) < 0 || !block_is_sound(&b) || b.first != first) {
-        o->all_known = 1;
-        return 0;
-    }
-    if (ARRAY_GROW(o->entries, o->blocks, o->entry_capacity) < 0)
-        return error_set(err, -ENOMEM, "out of memory for reading %s", r->in.path);
-    o->entries[o->blocks++] = (struct cgtrace_entry){.offset = offset, .first = b.first};
-    return 0;
-}
-
-static int cgtrace_seek(struct trace_reader *r, uint64_t reference, struct error *err)
-{
-    struct cgtrace_reader *o = r->state;
-    int status = 0;
-    while (!o->all_known && (o->blocks == 0 || o->entries[o->blocks - 1].first <= reference) && status == 0)
-        status = explore(r, err);
-    if (status < 0)
-        return status;
-    uint64_t low = 0, high = o->blocks; /* finds the last block that begins at or before the reference */
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (o->entries[middle].first <= reference)
-            low = middle;
-        else
-            high = middle;
-    }
-    status = trace_input_seek(&r->in, o->blocks > 0 ? o->entries[low].offset : o->start, err);
-    if (status < 0)
-        return status;
-    o->left = 0;
-    o->next = o->blocks > 0 ? o->entries[low].first : 0;
-    r->damaged = 0;
-    while (o->next < reference && !r->damaged) {
-        if (o->left == 0 && (status = begin_block(r, err)) <= 0)
-            return status;
-        uint64_t skip = reference - o->next;
-        r->arrays->n = r->arrays->nsegments = 0;
-        status = decode(r, skip < TRACE_BATCH ? (size_t)skip : TRACE_BATCH);
-        if (status < 0)
-            return error_set(err, status, "%s is damaged before reference %llu", r->in.path,
-                             (unsigned long long)reference);
-    }
-    return 0;
-}
-
 const struct trace_format trace_format_cachegram = {
     .name = "cachegram",
-    .help = "cachegram's format: small, seekable",
+    .help = "cachegram's format: small, with check sums",
     .probe = cgtrace_probe,
     .open_read = cgtrace_open_read,
     .next = cgtrace_next,
-    .seek = cgtrace_seek,
     .close_read = cgtrace_close_read,
     .open_write = cgtrace_open_write,
     .write = cgtrace_write,

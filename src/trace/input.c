@@ -105,13 +105,3 @@ uint64_t trace_input_offset(const struct trace_input *in)
 {
     return in->end_offset - (in->end - in->at);
 }
-
-int trace_input_seek(struct trace_input *in, uint64_t offset, struct error *err)
-{
-    if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)
-        return error_set(err, -errno, "cannot seek in %s: %s", in->path, strerror(errno));
-    in->at = in->end = 0;
-    in->end_offset = offset;
-    in->at_end = 0;
-    return 0;
-}

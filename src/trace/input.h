@@ -33,7 +33,5 @@ int64_t trace_input_need(struct trace_input *in, size_t n, struct error *err);
 int64_t trace_input_line(struct trace_input *in, const char **line, struct error *err);
 /* Offset in the file of in->buffer[in->at]. */
 uint64_t trace_input_offset(const struct trace_input *in);
-/* Continues at that offset; only for files. */
-int trace_input_seek(struct trace_input *in, uint64_t offset, struct error *err);
 
 #endif

@@ -82,8 +82,7 @@ struct trace_format {
     /* If next is trace_text_next (text.h): parses a line. 1: it was used (or is irrelevant); 0: it is not of
      * this format (output of some program); -1: it should be, but is invalid: the trace ends before it. */
     int (*take_line)(struct trace_reader *r, const char *line, const char *end);
-    int (*seek)(struct trace_reader *r, uint64_t reference, struct error *err); /* NULL: not possible */
-    void (*close_read)(struct trace_reader *r);                                 /* NULL: frees r->state */
+    void (*close_read)(struct trace_reader *r); /* NULL: frees r->state */
     /* Writing. */
     int (*open_write)(struct trace_writer *w,
                       struct error *err); /* NULL: nothing to do; on failure close is called */

@@ -83,10 +83,7 @@ static int open_reader(struct trace_reader *r, const char *path, const char *for
         if (r->format == NULL)
             return error_set(err, -EBADMSG, "%s is not a trace of a known format", r->in.path);
     }
-    r->info = (struct trace_info){.format = r->format->name,
-                                  .source = "",
-                                  .seekable = r->format->seek != NULL && r->in.file_bytes != 0,
-                                  .references = TRACE_UNKNOWN};
+    r->info = (struct trace_info){.format = r->format->name, .source = "", .references = TRACE_UNKNOWN};
     return r->format->open_read(r, err);
 }
 
@@ -131,18 +128,6 @@ int trace_next(struct trace_reader *r, struct trace_batch *batch, struct error *
                                   .nsegments = a->nsegments,
                                   .segment = a->segment};
     return 1;
-}
-
-int trace_seek(struct trace_reader *r, uint64_t reference, struct error *err)
-{
-    if (!r->info.seekable)
-        return error_set(err, -ESPIPE, "%s can be read only from its start", r->in.path);
-    int status = r->format->seek(r, reference, err);
-    if (status < 0)
-        return status;
-    r->delivered = reference;
-    r->ended = r->damaged = 0;
-    return 0;
 }
 
 const struct error *trace_damage(const struct trace_reader *r)

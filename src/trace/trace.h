@@ -62,7 +62,6 @@ struct trace_info {
     const char *format;    /* its name, one of trace_formats() */
     const char *source;    /* description of the traced program, one line, or "" */
     int sampled;           /* contains bursts, not all references */
-    int seekable;          /* trace_seek works */
     uint64_t references;   /* in the whole trace; if not stored in the file, TRACE_UNKNOWN until the end is
                               reached */
     uint64_t instructions; /* executed by all threads in the part read so far; 0: unknown */
@@ -82,9 +81,6 @@ struct trace_reader *trace_open(const char *path, const char *format, struct err
  * reason (a read error, memory).
  */
 int trace_next(struct trace_reader *r, struct trace_batch *batch, struct error *err);
-/* Continues with reference number `reference` (0 is the first); at the end if there are fewer. -ESPIPE if
- * !seekable. */
-int trace_seek(struct trace_reader *r, uint64_t reference, struct error *err);
 /* After trace_next returned 0: NULL, or a sentence that says where the trace is damaged or truncated. */
 const struct error *trace_damage(const struct trace_reader *r);
 /* Valid until the reader is closed; `references` and `instructions` may change with every call of trace_next.

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "sim/hierarchy.h"
 
 enum { TARGET, PIRATE };
 /* The Pirate's lines, far from all of the Target's; a multiple of every number of sets that is a power of
@@ -51,7 +54,7 @@ int sim_pirate_new(const struct sim_pirate_config *config, struct sim_pirate **p
         sim_pirate_free(p);
         return code;
     }
-    sim_reset_stats(p->sim);
+    sim_pirate_reset_stats(p);
     *pirate = p;
     return 0;
 }
@@ -91,5 +94,5 @@ struct sim_stats sim_pirate_itself(const struct sim_pirate *p)
 
 void sim_pirate_reset_stats(struct sim_pirate *p)
 {
-    sim_reset_stats(p->sim);
+    memset(p->sim->stats, 0, sizeof p->sim->stats);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "sim/cache-internal.h"
+#include "sim/hierarchy.h"
 
 #define HIGH \
     (UINT64_C(1) << 50) /* lines of the simulator go beyond 32 bits; sets are the twin's in another order */
@@ -24,6 +24,21 @@ static struct sim *make(const struct sim_config *config)
     if (sim_new(config, &sim, &err) != 0)
         fail_msg("%s", err.text);
     return sim;
+}
+
+/* After a warm-up. */
+static void reset_stats(struct sim *sim)
+{
+    memset(sim->stats, 0, sizeof sim->stats);
+}
+
+/* Whether the line is in this level's cache (the core's, if private). */
+static int holds(const struct sim *sim, uint32_t level, uint32_t core, uint64_t line)
+{
+    if (level < sim->private_levels && !sim->private_cache[core])
+        return 0;
+    const struct cache *c = cache_at(sim, level, core);
+    return c->ops->find(c, line) >= 0;
 }
 
 /* A hot part, a scan, and anything. */
@@ -53,7 +68,7 @@ static void same_contents(const struct sim *sim, struct twin *t, uint64_t footpr
     for (uint32_t l = 0; l < t->config.levels; l++)
         for (uint32_t core = 0; core < t->config.cores; core++)
             for (uint64_t line = 0; line < footprint; line++)
-                assert_int_equal(sim_holds(sim, l, core, HIGH + line),
+                assert_int_equal(holds(sim, l, core, HIGH + line),
                                  twin_find(twin_at(t, l, core), line) != NULL);
 }
 
@@ -168,8 +183,8 @@ static void inclusion_holds(void **state)
         for (uint64_t line = 0; i % 16 == 0 && line < 60; line++)
             for (uint32_t c = 0; c < 2; c++)
                 for (uint32_t l = 0; l < 2; l++)
-                    if (sim_holds(sim, l, c, line)) {
-                        assert_true(sim_holds(sim, 2, 0, line));
+                    if (holds(sim, l, c, line)) {
+                        assert_true(holds(sim, 2, 0, line));
                         taken++;
                     }
     }
@@ -230,7 +245,7 @@ static void uniform(void **state)
         for (int i = 0; i < 300000; i++) {
             uint64_t access = below(1024) << SIM_LINE_SHIFT;
             if (i == 20000)
-                sim_reset_stats(sim);
+                reset_stats(sim);
             sim_run(sim, 0, &access, 1, &err);
         }
         struct sim_stats s = sim_stats(sim, 0, 0);
@@ -263,7 +278,7 @@ static uint64_t sweep(enum sim_policy policy, uint32_t ways)
     uint64_t access[8192];
     for (uint64_t pass = 0; pass < 20; pass++) {
         if (pass == 4)
-            sim_reset_stats(sim);
+            reset_stats(sim);
         for (uint64_t line = 0; line < 131072; line += 8192) {
             for (uint64_t i = 0; i < 8192; i++)
                 access[i] = (line + i) << SIM_LINE_SHIFT;
@@ -344,10 +359,10 @@ static void icelake_example(void **state)
         char replaced = 0;
         int held[128] = {0};
         for (uint64_t line = 'a'; line <= 'h'; line++)
-            held[line] = sim_holds(sim, 0, 0, line);
+            held[line] = holds(sim, 0, 0, line);
         sim_access(sim, 0, (uint64_t)steps[i].line << SIM_LINE_SHIFT, &err);
         for (char line = 'a'; line <= 'h'; line++)
-            if (held[(int)line] && !sim_holds(sim, 0, 0, (uint64_t)line))
+            if (held[(int)line] && !holds(sim, 0, 0, (uint64_t)line))
                 replaced = line;
         assert_int_equal(replaced, steps[i].replaced);
     }

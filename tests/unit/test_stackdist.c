@@ -30,9 +30,13 @@ struct twin {
     uint64_t line[TWIN_LINES], last[TWIN_LINES], lines, now;
 };
 
-static struct stackdist_result twin_touch(struct twin *t, uint64_t line)
+struct distances {
+    uint64_t stack, reuse; /* STACKDIST_COLD: first touch */
+};
+
+static struct distances twin_touch(struct twin *t, uint64_t line)
 {
-    struct stackdist_result r = {STACKDIST_COLD, STACKDIST_COLD};
+    struct distances r = {STACKDIST_COLD, STACKDIST_COLD};
     uint64_t i = 0;
 
     while (i < t->lines && t->line[i] != line)
@@ -59,6 +63,17 @@ static struct stackdist *new_stackdist(uint64_t expected)
 
     assert_non_null(sd);
     return sd;
+}
+
+/* Touches a line; returns its stack distance. reuse (may be NULL) gets its reuse distance. */
+static uint64_t touch_one(struct stackdist *sd, uint64_t line, struct hist *reuse)
+{
+    uint32_t at[1 + STACKDIST_FAR_EXTRA];
+    uint64_t stack[1 + STACKDIST_FAR_EXTRA];
+    struct stackdist_far far = {.least = 1, .at = at, .stack = stack};
+
+    assert_int_equal(stackdist_touch_far(sd, &line, 1, NULL, reuse, NULL, NULL, &far), 0);
+    return far.n ? stack[0] : 0;
 }
 
 /* A trace with a hot part, a warm part and a scan; lines use all 58 bits. */
@@ -102,16 +117,19 @@ static void agree_with_twin(stackdist_touch_fn *touch)
     for (int pass = 0; pass < 2 * nfootprints; pass++) {
         uint64_t footprint = footprints[pass < nfootprints ? pass : 2 * nfootprints - 1 - pass];
         memset(t, 0, sizeof *t);
+        memset(a, 0, sizeof *a);
+        memset(b, 0, sizeof *b);
         stackdist_reset(sd);
         assert_int_equal(stackdist_lines(sd), 0);
         assert_int_equal(stackdist_references(sd), 0);
         for (uint64_t i = 0; i < 60000; i++) {
             uint64_t line = mixed_line(footprint, i);
-            struct stackdist_result got, want = twin_touch(t, line);
-            assert_int_equal(stackdist_touch(sd, line, &got), 0);
-            assert_int_equal(got.stack, want.stack);
-            assert_int_equal(got.reuse, want.reuse);
+            struct distances want = twin_touch(t, line);
+            assert_int_equal(touch_one(sd, line, a), want.stack);
+            if (want.reuse != STACKDIST_COLD)
+                hist_add(b, want.reuse, 1);
         }
+        assert_memory_equal(a, b, sizeof *a);
         assert_int_equal(stackdist_lines(sd), t->lines);
         assert_int_equal(stackdist_references(sd), 60000);
         check_ages(sd, t, a, b);
@@ -153,17 +171,12 @@ static void many_is_many_single_touches(void **state)
     one->touch = stackdist_touch_any; /* many: the best there is */
     random_state = 2;
     for (uint64_t i = 0; i < N; i++) {
-        struct stackdist_result r;
         lines[i] = mixed_line(20000, i);
-        assert_int_equal(stackdist_touch(one, lines[i], &r), 0);
-        distances[i] = r.stack;
-        if (r.stack == STACKDIST_COLD) {
-            assert_int_equal(r.reuse, STACKDIST_COLD);
+        distances[i] = touch_one(one, lines[i], &h[1]);
+        if (distances[i] == STACKDIST_COLD)
             hist_add(&h[2], cold_one++, 1);
-        } else {
-            hist_add(&h[0], r.stack, 1);
-            hist_add(&h[1], r.reuse, 1);
-        }
+        else
+            hist_add(&h[0], distances[i], 1);
     }
     for (size_t at = 0, n; at < N; at += n) {
         n = random_next() % 300;
@@ -201,11 +214,8 @@ static void check_order(struct stackdist *sd)
 
     stackdist_oldest_first(sd, order);
     /* The oldest is the deepest; touched, it becomes the latest, and the next one is the deepest. */
-    for (uint64_t i = 0; i < n; i++) {
-        struct stackdist_result r;
-        assert_int_equal(stackdist_touch(sd, order[i], &r), 0);
-        assert_int_equal(r.stack, n - 1);
-    }
+    for (uint64_t i = 0; i < n; i++)
+        assert_int_equal(touch_one(sd, order[i], NULL), n - 1);
     free(order);
 }
 
@@ -230,23 +240,20 @@ static void near_and_scattered(stackdist_touch_fn *touch)
         stackdist_reset(many);
         uint64_t cold = 0;
         for (uint64_t i = 0; i < N; i++) {
-            struct stackdist_result r;
             /* The footprint grows meanwhile, in both kinds of stream. */
             uint64_t near = random_next() % 200, far = random_next() % (i / 4 + 1);
             lines[i] = i / 5000 % 3 == 0 || (pass == 1 && i < N / 2) ? near : far * 11;
-            assert_int_equal(stackdist_touch(one, lines[i], &r), 0);
-            if (r.stack == STACKDIST_COLD) {
+            uint64_t stack = touch_one(one, lines[i], &h[1]);
+            if (stack == STACKDIST_COLD)
                 hist_add(&h[2], cold++, 1);
-                continue;
-            }
-            hist_add(&h[0], r.stack, 1);
-            hist_add(&h[1], r.reuse, 1);
+            else
+                hist_add(&h[0], stack, 1);
         }
         for (size_t at = 0, n; at < N; at += n) {
             bool before = many->scattered;
             n = random_next() % 2000;
             n = n < N - at ? n : N - at;
-            assert_int_equal(touch(many, lines + at, n, &sums, NULL), 0);
+            assert_int_equal(touch(many, lines + at, n, &sums), 0);
             changes += many->scattered != before;
         }
         assert_memory_equal(&h[0], &h[3], 3 * sizeof *h);
@@ -288,19 +295,21 @@ static void cyclic_scan(void **state)
 {
     static const uint64_t sizes[] = {1, 2, 64, 65, 512, 513, 1000, 100000};
     struct stackdist *sd = new_stackdist(0);
+    struct hist *reuse = calloc(1, sizeof *reuse);
 
     (void)state;
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        memset(reuse, 0, sizeof *reuse);
         stackdist_reset(sd);
         for (uint64_t i = 0; i < 5 * sizes[k]; i++) {
-            struct stackdist_result r;
             uint64_t want = i < sizes[k] ? STACKDIST_COLD : sizes[k] - 1;
-            assert_int_equal(stackdist_touch(sd, i % sizes[k], &r), 0);
-            assert_int_equal(r.stack, want);
-            assert_int_equal(r.reuse, want);
+            assert_int_equal(touch_one(sd, i % sizes[k], reuse), want);
         }
+        assert_int_equal(reuse->total, 4 * sizes[k]);
+        assert_int_equal(reuse->count[hist_bin(sizes[k] - 1)], 4 * sizes[k]);
     }
     stackdist_free(sd);
+    free(reuse);
 }
 
 static void memory_per_line(void **state)
@@ -309,17 +318,13 @@ static void memory_per_line(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 1000000; i++) {
-        struct stackdist_result r;
-        assert_int_equal(stackdist_touch(sd, i * 7, &r), 0);
+        assert_int_equal(touch_one(sd, i * 7, NULL), STACKDIST_COLD);
         if (i >= 10000 && i % 1000 == 0)
             assert_true(stackdist_memory_bytes(sd) < 65536 + 42 * i);
     }
     /* Nothing was lost when the table grew. */
-    for (uint64_t i = 0; i < 1000000; i++) {
-        struct stackdist_result r;
-        assert_int_equal(stackdist_touch(sd, i * 7, &r), 0);
-        assert_int_equal(r.stack, 999999);
-    }
+    for (uint64_t i = 0; i < 1000000; i++)
+        assert_int_equal(touch_one(sd, i * 7, NULL), 999999);
     stackdist_free(sd);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The own trace format: round trips, seeking, blocks, and every kind of damage. */
+/* The own trace format: round trips, blocks, the index, and every kind of damage. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include "trace/cgtrace-layout.h"
 #include "trace_help.h"
 
 static struct error err;
@@ -91,41 +92,48 @@ static void extremes(void **state)
     free_list(&list);
 }
 
-static void seeking(void **state)
+/* The index says where each block is, and how many references there are; without it, that is known at the
+ * end. */
+static void index_of_blocks(void **state)
 {
     (void)state;
     struct references_list list = {0};
-    struct random_state random;
-    const char *path = test_path("seek"), *cut = test_path("seek-cut");
+    const char *path = test_path("index"), *cut = test_path("index-cut");
+    struct cgtrace_end end;
+    struct cgtrace_index index;
+    uint64_t next = 0;
     make_up(&list, 2200000, 3, 0);
     struct trace_writer *w = create(path, 0);
     assert_int_equal(write_list(w, &list, 0, list.n, &err), 0);
     assert_int_equal(trace_finish(w, NULL, &err), 0);
     size_t n;
     uint8_t *data = load(path, &n);
-    save(cut, data, n - (32 + 3 * 16 + 16)); /* without the index of three blocks */
+    memcpy(&end, data + n - sizeof(end), sizeof(end));
+    memcpy(&index, data + end.index_offset, sizeof(index));
+    assert_int_equal(index.references, list.n);
+    assert_int_equal(index.blocks, 3);
+    for (uint64_t i = 0; i < index.blocks; i++) {
+        struct cgtrace_entry entry;
+        struct cgtrace_block block;
+        memcpy(&entry, data + end.index_offset + sizeof(index) + i * sizeof(entry), sizeof(entry));
+        memcpy(&block, data + entry.offset, sizeof(block));
+        assert_int_equal(block.magic, CGTRACE_BLOCK);
+        assert_int_equal(entry.first, next);
+        assert_int_equal(block.first, next);
+        next += block.references;
+    }
+    assert_int_equal(next, list.n);
+    save(cut, data, end.index_offset);
     free(data);
-    random_seed(&random, 1);
     for (int i = 0; i < 2; i++) {
+        struct references_list read = {0};
         struct trace_reader *r = open_trace(i == 0 ? path : cut);
-        assert_true(trace_info(r)->seekable);
-        for (int times = 0; times < 20; times++) {
-            static const size_t special[] = {0, 1048576, 1048575, 2199999, 2200000, 9999999};
-            size_t to = times < 6 ? special[times] : random_below(&random, list.n);
-            struct trace_batch batch;
-            assert_int_equal(trace_seek(r, to, &err), 0);
-            assert_int_equal(trace_next(r, &batch, &err), to < list.n);
-            if (to < list.n)
-                for (size_t k = 0; k < batch.n; k++)
-                    assert_int_equal(batch.address[k], list.r[to + k].address);
-        }
-        struct references_list rest = {0};
-        assert_int_equal(trace_seek(r, 1500000, &err), 0);
-        assert_int_equal(read_list(r, &rest, &err), 0);
-        assert_int_equal(rest.n, list.n - 1500000);
-        check_part(&rest, &list, 1500000);
+        assert_true(trace_info(r)->references == (i == 0 ? list.n : TRACE_UNKNOWN));
+        assert_int_equal(read_list(r, &read, &err), 0);
+        assert_int_equal(read.n, list.n);
+        check_part(&read, &list, 0);
         assert_true((trace_damage(r) != NULL) == (i == 1));
-        free_list(&rest);
+        free_list(&read);
         trace_close(r);
     }
     free_list(&list);
@@ -255,10 +263,8 @@ static void from_a_pipe(void **state)
         _exit(0);
     }
     struct trace_reader *r = open_trace(path);
-    assert_false(trace_info(r)->seekable);
     assert_int_equal(trace_info(r)->references, TRACE_UNKNOWN);
     assert_true(isnan(trace_progress(r)));
-    assert_int_equal(trace_seek(r, 1, &err), -ESPIPE);
     assert_int_equal(read_list(r, &read, &err), 0);
     assert_null(trace_damage(r));
     assert_int_equal(trace_info(r)->references, list.n);
@@ -353,7 +359,7 @@ static void full_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),  cmocka_unit_test(extremes),     cmocka_unit_test(seeking),
+        cmocka_unit_test(round_trip),  cmocka_unit_test(extremes),     cmocka_unit_test(index_of_blocks),
         cmocka_unit_test(truncation),  cmocka_unit_test(flipped_bits), cmocka_unit_test(lost_block),
         cmocka_unit_test(from_a_pipe), cmocka_unit_test(bad_input),    cmocka_unit_test(full_disk),
     };
