@@ -9,6 +9,8 @@
 #include "analysis/curve.h"
 #include "analysis/timeline.h"
 
+#define MOST_PHASES 20u /* of each profile */
+
 static int by_share(const void *a, const void *b)
 {
     const struct analysis_phase_row *x = a, *y = b;
@@ -44,7 +46,7 @@ static void clear_rows(struct analysis_phase_rows *rows)
 }
 
 static int find_rows(struct profile *p, const char *name, const struct curve_point *points, size_t npoints,
-                     size_t most, struct analysis_phase_rows *rows, struct error *err)
+                     struct analysis_phase_rows *rows, struct error *err)
 {
     struct analysis_timeline timeline = {.profile = name};
     double all = 0;
@@ -65,9 +67,9 @@ static int find_rows(struct profile *p, const char *name, const struct curve_poi
         rows->list[i].refs_share = all > 0 ? rows->list[i].refs_share / all : 0;
     if (rows->n > 0)
         qsort(rows->list, rows->n, sizeof *rows->list, by_share);
-    if (rows->n > most) {
-        rows->left_out = rows->n - most;
-        rows->n = most;
+    if (rows->n > MOST_PHASES) {
+        rows->left_out = rows->n - MOST_PHASES;
+        rows->n = MOST_PHASES;
     }
     for (size_t i = 0; i < rows->n && code == 0; i++) {
         if (!(rows->list[i].points = calloc(npoints + 1, sizeof *points))) {
@@ -84,13 +86,13 @@ static int find_rows(struct profile *p, const char *name, const struct curve_poi
 }
 
 int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2],
-                              const struct curve_point *points, size_t npoints, size_t most,
+                              const struct curve_point *points, size_t npoints,
                               struct analysis_phase_difference *d, struct error *err)
 {
     int code = 0;
     *d = (struct analysis_phase_difference){0};
     for (int side = 0; side < 2 && code == 0; side++)
-        code = find_rows(profiles[side], names[side], points, npoints, most, &d->rows[side], err);
+        code = find_rows(profiles[side], names[side], points, npoints, &d->rows[side], err);
     if (code == 0)
         code = analysis_phase_pairs(profiles, names, npoints, d, err);
     if (code != 0)

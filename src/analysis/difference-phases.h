@@ -41,10 +41,10 @@ struct analysis_phase_difference {
     size_t npairs;
 };
 
-/* Of two profiles, before and after, at the sizes of points[npoints]; `most` phases of each. -ENODATA: one of
- * them has no phases. The caller clears it. */
+/* Of two profiles, before and after, at the sizes of points[npoints]; of each the phases with most
+ * references. -ENODATA: one of them has no phases. The caller clears it. */
 int analysis_phase_difference(struct profile *const profiles[2], const char *const names[2],
-                              const struct curve_point *points, size_t npoints, size_t most,
+                              const struct curve_point *points, size_t npoints,
                               struct analysis_phase_difference *d, struct error *err);
 void analysis_phase_difference_clear(struct analysis_phase_difference *d);
 

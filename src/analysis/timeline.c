@@ -43,7 +43,7 @@ static void place_burst(void *ctx, const struct profile_burst *burst, struct ana
 
 /* Weighted means of miss ratios, of which some are not known. */
 struct mean {
-    double weight, *sum, *known;
+    double *sum, *known;
 };
 
 static int mean_new(struct mean *m, size_t groups, size_t nsizes)

@@ -18,7 +18,6 @@
 #define TEXT_ROWS 20u
 #define STATUS_CONDITION 3
 
-#define MOST_PHASES 20u
 /* In text they must fit a line. */
 #define PHASE_SIZES "32K,256K,1M,4M,16M"
 
@@ -290,7 +289,7 @@ static int print_phases(char **files, const struct arguments *a, struct error *e
         code = profile_open(files[i], &profiles[i], err);
     if (code == 0)
         code = analysis_phase_difference(profiles, (const char *const[]){files[0], files[1]}, points,
-                                         view.npoints, MOST_PHASES, &difference, err);
+                                         view.npoints, &difference, err);
     if (code == 0)
         report_phase_difference(stdout, &view, a->output.format);
     analysis_phase_difference_clear(&difference);

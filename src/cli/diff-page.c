@@ -15,7 +15,6 @@
 #endif
 
 #define MOST_FUNCTIONS 50u
-#define MOST_PHASES 20u
 
 /* Misses by function, or by data object, at a size. */
 static int put_table(FILE *json, struct profile *profiles[2], const struct report_curves *d,
@@ -86,7 +85,7 @@ static int put_phases(FILE *json, struct profile *profiles[2], const struct repo
     struct error why = {""};
     fputs(",\n\"phases\": ", json);
     int code = analysis_phase_difference(profiles, (const char *const[]){view.before, view.after}, points, n,
-                                         MOST_PHASES, &difference, &why);
+                                         &difference, &why);
     if (code == 0)
         report_phase_difference(json, &view, REPORT_JSON);
     else

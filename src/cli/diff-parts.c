@@ -11,7 +11,6 @@
 #include "cli/cli.h"
 #include "cli/page-data.h"
 
-#define MOST_PHASES 20u
 /* Where the curve did not change, functions are compared in a cache of this size. */
 #define USUAL_SIZE 0x1p20
 
@@ -104,7 +103,7 @@ static int load(struct profile *const profiles[2], const struct report_curves *c
         if (diff_table_load(profiles, names, d->size_bytes, i, &tables[i], why[i]) == 0)
             *(i ? &d->objects : &d->functions) = &tables[i].changes;
     }
-    if (analysis_phase_difference(profiles, names, points, npoints, MOST_PHASES, phases, &d->no_phases) == 0)
+    if (analysis_phase_difference(profiles, names, points, npoints, phases, &d->no_phases) == 0)
         d->phases = phases;
     d->points = points;
     d->npoints = npoints;

@@ -121,8 +121,13 @@ static void fit_profile(const struct home *home, const struct cli_programs *prog
              p->ns_per_instruction, p->clock[0] ? p->clock : "unknown", error);
 }
 
-int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machine *machine,
-                     const struct machine *described, struct cli_programs *programs, struct error *err)
+/*
+ * Fits speeds: from --solo-cpi on `machine`, or --cpi-base, or the profile's time on
+ * --recorded-on or on `described`, if that has the CPU on which it was recorded. 0, or negative with err
+ * filled.
+ */
+static int fit_programs(const struct cli_memory *memory, const struct statcc_machine *machine,
+                        const struct machine *described, struct cli_programs *programs, struct error *err)
 {
     struct home home;
     int code = find_home(memory, described, programs->line_bytes, &home, err);
@@ -159,7 +164,7 @@ int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t
         return code;
     code = cli_memory_machine(memory, programs->line_bytes, machine, described, err);
     if (code == 0)
-        code = cli_programs_fit(memory, machine, described, programs, err);
+        code = fit_programs(memory, machine, described, programs, err);
     if (code != 0)
         cli_programs_free(programs);
     return code;

@@ -185,14 +185,13 @@ int cli_machine_model(const struct machine *from, unsigned line_bytes, struct st
 int cli_memory_machine(const struct cli_memory *memory, unsigned line_bytes, struct statcc_machine *machine,
                        struct machine *described, struct error *err)
 {
-    int code = 0;
     described->levels = 0;
     described->clock_hz = NAN;
     *machine = statcc_paper;
     machine->private_lines[0] = 32768.0 / line_bytes;
     machine->shared_lines = 2097152.0 / line_bytes;
     if (memory->machine) {
-        code = machine_find(memory->machine, described, err);
+        int code = machine_find(memory->machine, described, err);
         if (code == 0)
             code = cli_machine_model(described, line_bytes, machine, err);
         if (code != 0)

@@ -117,13 +117,6 @@ struct cli_programs {
  * default. */
 int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
                       struct cli_programs *programs, struct error *err);
-/*
- * Fits speeds (programs-base.c): from --solo-cpi on `machine`, or --cpi-base, or the profile's time on
- * --recorded-on or on `described`, if that has the CPU on which it was recorded. 0, or negative with err
- * filled.
- */
-int cli_programs_fit(const struct cli_memory *memory, const struct statcc_machine *machine,
-                     const struct machine *described, struct cli_programs *programs, struct error *err);
 /* All of the above. *described is set to --machine's description (levels 0 without); nothing to free on
  * failure. */
 int cli_programs_prepare(const struct cli_memory *memory, char **files, uint32_t n,

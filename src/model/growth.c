@@ -50,7 +50,7 @@ uint32_t growth_bin(double value)
     return bin_of_hist_bin(hist_bin(value < 0x1p48 ? (uint64_t)value : (UINT64_C(1) << 48) - 1));
 }
 
-void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct hist *h, double weight)
+void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct hist *h)
 {
     double *into = kind == GROWTH_EVENT ? counts->event : counts->censored;
     uint32_t from = 0;
@@ -60,7 +60,7 @@ void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const 
         uint64_t sum = 0;
         for (; from < end; from++)
             sum += h->count[from];
-        into[bin] += weight * (double)sum;
+        into[bin] += (double)sum;
     }
 }
 

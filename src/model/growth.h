@@ -23,15 +23,14 @@
 double growth_edge(uint32_t bin);
 uint32_t growth_bin(double value); /* value >= 0 */
 
-/* Reuse distances, each with a weight. */
+/* Sums of the weights of reuse distances. */
 struct growth_counts {
     double event[GROWTH_BINS];    /* exactly in this bin */
     double censored[GROWTH_BINS]; /* at least in this bin */
     double endless;               /* infinite: never reused */
 };
 enum growth_kind { GROWTH_EVENT, GROWTH_CENSORED };
-void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct hist *h,
-                     double weight);
+void growth_add_hist(struct growth_counts *counts, enum growth_kind kind, const struct hist *h);
 /* into += factor * from */
 void growth_add_counts(struct growth_counts *into, const struct growth_counts *from, double factor);
 

@@ -118,8 +118,8 @@ static int find_growths(struct path *p, const struct curve_burst *bursts, size_t
     for (size_t b = 0; b < nbursts; b++) {
         const struct curve_burst *burst = &bursts[b];
         *counts = (struct growth_counts){.endless = 0};
-        growth_add_hist(counts, GROWTH_EVENT, &burst->reuse, 1);
-        growth_add_hist(counts, GROWTH_CENSORED, &burst->age, 1);
+        growth_add_hist(counts, GROWTH_EVENT, &burst->reuse);
+        growth_add_hist(counts, GROWTH_CENSORED, &burst->age);
         uint32_t known = growth_estimate(counts, OWN_MIN_AT_RISK, &p->own[b]);
         uint32_t reach = growth_bin(OWN_PART * (double)burst->references);
         growth_splice(&p->own[b], &p->pooled, known < reach ? known : reach);

@@ -64,9 +64,9 @@ double watched_weight(const struct curve_burst *burst, const struct curve_watch 
 
 void watched_counts(const struct curve_burst *burst, struct growth_counts *counts)
 {
-    growth_add_hist(counts, GROWTH_EVENT, &burst->reuse, 1);
+    growth_add_hist(counts, GROWTH_EVENT, &burst->reuse);
     if (burst->nwatches == 0)
-        growth_add_hist(counts, GROWTH_CENSORED, &burst->age, 1);
+        growth_add_hist(counts, GROWTH_CENSORED, &burst->age);
     for (size_t i = 0; i < burst->nwatches; i++) {
         const struct curve_watch *watch = &burst->watches[i];
         double each = watched_weight(burst, watch);

@@ -238,19 +238,7 @@ static void put_text(FILE *out, const struct analysis_annotation *a, const struc
     char size[SIZE_TEXT];
     fprintf(out, "Misses by source line: LRU cache of %s, %u-byte lines\n",
             size_format((uint64_t)h->size_bytes, size), h->line_bytes);
-    if (h->full)
-        fprintf(out, "from all %.0f references%s; miss ratio %.3f%%\n", h->total.references,
-                report_extent(h->extent), 100 * h->total.miss_ratio);
-    else if (h->exact_references > 0)
-        fprintf(
-            out,
-            "from the first %.0f references, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
-            h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts,
-            100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
-    else
-        fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
-                h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
-                100 * h->total.ratio_high);
+    report_hotspots_source(out, h);
     for (size_t i = 0; i < n; i++) {
         const struct report_part *p = &parts[i];
         put_head(out, a, p);

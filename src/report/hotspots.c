@@ -314,23 +314,22 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
         fprintf(out, "%8s  ", "-");
 }
 
-/* How many references the table is made from. */
-static void put_source(FILE *out, const struct analysis_hotspots *h)
+void report_hotspots_source(FILE *out, const struct analysis_hotspots *h)
 {
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
-        fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n\n",
+        fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n",
                 h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
     else if (h->full)
-        fprintf(out, "from all %.0f references%s; miss ratio %.3f%%\n\n", h->total.references,
+        fprintf(out, "from all %.0f references%s; miss ratio %.3f%%\n", h->total.references,
                 report_extent(h->extent), 100 * h->total.miss_ratio);
     else if (h->exact_references > 0)
         fprintf(out,
                 "from the first %.0f references, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to "
-                "%.3f%%)\n\n",
+                "%.3f%%)\n",
                 h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts,
                 100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
     else
-        fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n\n",
+        fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
                 h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
                 100 * h->total.ratio_high);
 }
@@ -370,8 +369,10 @@ static void put_text(FILE *out, const struct analysis_hotspots *h, size_t left_o
     if (h->phase)
         fprintf(out, ", phase %" PRIu32, h->phase);
     putc('\n', out);
-    if (!brief)
-        put_source(out, h);
+    if (!brief) {
+        report_hotspots_source(out, h);
+        putc('\n', out);
+    }
     fprintf(out, "%7s  %s%s%10s  %7s  %s%s%s\n", "misses", h->full ? "" : "    low to high   ",
             stall ? "  stall  " : "", "miss ratio", "refs", used ? "used  " : "",
             used && with_stride ? "  stride  " : "", rows);

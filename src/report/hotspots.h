@@ -26,6 +26,8 @@ struct report_hotspots_view {
 int report_hotspots_have_file(const struct analysis_hotspots *h, const char *file);
 /* Sorts and shortens h->rows. */
 void report_hotspots_select(struct analysis_hotspots *h, const struct report_hotspots_view *view);
+/* A line of text: how many references a table is made from. */
+void report_hotspots_source(FILE *out, const struct analysis_hotspots *h);
 /* left_out: rows that report_hotspots_select removed. */
 void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_out,
                      enum report_format format);

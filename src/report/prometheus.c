@@ -3,10 +3,11 @@
 
 #include <math.h>
 
-/* A label's value: a backslash, quote or line end is escaped; other control characters are replaced. */
-static void put_label(FILE *out, const char *name, const char *value)
+/* The command as a label. In its value a backslash, quote or line end is escaped; other control characters
+ * are replaced. */
+static void put_command(FILE *out, const char *value)
 {
-    fprintf(out, "%s=\"", name);
+    fputs("command=\"", out);
     for (; *value; value++) {
         char one[2] = {*value, '\0'};
         if (*value == '\\' || *value == '"')
@@ -32,7 +33,7 @@ static void put_single(FILE *out, const char *command, const char *name, const c
         return;
     put_help(out, name, help);
     fprintf(out, "cachegram_%s{", name);
-    put_label(out, "command", command);
+    put_command(out, command);
     fputs("} ", out);
     report_csv_number(out, value);
     putc('\n', out);
@@ -71,7 +72,7 @@ void report_prometheus(FILE *out, const struct analysis_summary *s, const struct
             if (isnan(value))
                 continue;
             fprintf(out, "cachegram_%s{", ratios[k].name);
-            put_label(out, "command", command);
+            put_command(out, command);
             fprintf(out, ",size_bytes=\"%.0f\"} ", curve->points[i].size_bytes);
             report_csv_number(out, value);
             putc('\n', out);

@@ -34,7 +34,7 @@ int linesample_touch(struct linesample *sample, struct stackdist *stack, uint64_
         if (count == 0)
             continue;
         int status =
-            stackdist_touch_far(stack, chosen, count, &sample->stack, NULL, NULL, &sample->cold, &far);
+            stackdist_touch_many(stack, chosen, count, &sample->stack, NULL, NULL, &sample->cold, &far);
         if (status < 0)
             return status;
         sample->sampled += count;

@@ -71,14 +71,8 @@ int stackdist_touch_cold(struct stackdist *sd, const uint64_t *lines, size_t n, 
 }
 
 int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
-                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold)
-{
-    return stackdist_touch_far(sd, lines, n, stack_hist, reuse_hist, first_hist, cold, NULL);
-}
-
-int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
-                        struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
-                        struct stackdist_far *far)
+                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
+                         struct stackdist_far *far)
 {
     const struct stackdist_sums sums = {
         .stack = stack_hist, .reuse = reuse_hist, .first = first_hist, .far = far};
@@ -92,29 +86,21 @@ int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, s
     return code;
 }
 
-struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err)
+struct stackdist *stackdist_new(struct error *err)
 {
-    uint64_t capacity = MIN_ENTRIES;
-    struct stackdist *sd = NULL;
-
-    if (expected_lines > TAIL_MAX_NUMBERS / 2)
-        expected_lines = TAIL_MAX_NUMBERS / 2;
-    if (capacity < expected_lines + expected_lines / 2)
-        capacity = expected_lines + expected_lines / 2;
-    sd = aligned_alloc(_Alignof(struct stackdist), sizeof *sd);
+    struct stackdist *sd = aligned_alloc(_Alignof(struct stackdist), sizeof *sd);
     if (!sd)
         goto fail;
     memset(sd, 0, sizeof *sd);
-    sd->capacity = capacity;
-    sd->entries = pages_new(capacity * sizeof *sd->entries);
-    if (sd->entries && tail_init(&sd->tail, stackdist_wanted_numbers(0, capacity)) == 0) {
+    sd->capacity = MIN_ENTRIES;
+    sd->entries = pages_new(MIN_ENTRIES * sizeof *sd->entries);
+    if (sd->entries && tail_init(&sd->tail, stackdist_wanted_numbers(0, MIN_ENTRIES)) == 0) {
         sd->touch = stackdist_has_avx2() ? stackdist_touch_avx2 : stackdist_touch_any;
         return sd;
     }
 fail:
     stackdist_free(sd);
-    error_set(err, -ENOMEM, "out of memory for the stack distances of %llu lines",
-              (unsigned long long)expected_lines);
+    error_set(err, -ENOMEM, "out of memory for stack distances");
     return NULL;
 }
 

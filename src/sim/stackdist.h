@@ -14,23 +14,13 @@ struct stackdist; /* opaque */
 
 #define STACKDIST_COLD UINT64_MAX /* stack distance of the first touch of a line */
 
-/* NULL when memory is short (err says so). expected_lines may be 0. */
-struct stackdist *stackdist_new(uint64_t expected_lines, struct error *err);
+/* NULL when memory is short (err says so). */
+struct stackdist *stackdist_new(struct error *err);
 void stackdist_free(struct stackdist *sd);
 /* Forgets everything; keeps the memory. Time in proportion to the lines seen since the last reset. */
 void stackdist_reset(struct stackdist *sd);
 /*
- * n references to lines[]. Since the previous touch of its line, a reference has a stack distance, the number
- * of distinct lines touched in between, and a reuse distance, the number of references. stack_hist and
- * reuse_hist (either may be NULL) get these, *cold the number of first touches; first_hist (may be NULL)
- * gets, for each first touch, the number of distinct lines seen before it. 0, or -ENOMEM: the last references
- * are missing.
- */
-struct hist;
-int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
-                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold);
-/*
- * Touches whose stack distance is large: of each, its index in lines[] and the distance, in order. First
+ * References whose stack distance is large: of each, its index in lines[] and the distance, in order. First
  * touches are included, as STACKDIST_COLD.
  */
 struct stackdist_far {
@@ -40,10 +30,17 @@ struct stackdist_far {
     size_t n;        /* listed by the last call */
 };
 #define STACKDIST_FAR_EXTRA 16u
-/* As stackdist_touch_many; also lists the touches at large distances. n < 2^32. */
-int stackdist_touch_far(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
-                        struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
-                        struct stackdist_far *far);
+/*
+ * n references to lines[]. Since the previous touch of its line, a reference has a stack distance, the number
+ * of distinct lines touched in between, and a reuse distance, the number of references. stack_hist and
+ * reuse_hist get these, *cold the number of first touches; first_hist gets, for each first touch, the number
+ * of distinct lines seen before it; far lists large distances (n < 2^32 then). Any of these may be NULL. 0,
+ * or -ENOMEM: the last references are missing.
+ */
+struct hist;
+int stackdist_touch_many(struct stackdist *sd, const uint64_t *lines, size_t n, struct hist *stack_hist,
+                         struct hist *reuse_hist, struct hist *first_hist, uint64_t *cold,
+                         struct stackdist_far *far);
 /*
  * As stackdist_touch_many with a stack_hist only. Lines that are touched for the first time are stored in
  * cold_lines[*ncold ..], in order, and *ncold is increased by their number. The array is the caller's, with

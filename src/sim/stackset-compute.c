@@ -38,7 +38,7 @@ static int flush(struct worker *w, struct unit *u, size_t n, enum compute how, u
     if (how == COMPUTE_SAMPLE)
         return linesample_touch(u->sample, u->distances, threshold, 0, w->lines, n);
     u->sampled += n;
-    return stackdist_touch_many(u->distances, w->lines, n, &u->hist, NULL, NULL, &u->cold);
+    return stackdist_touch_many(u->distances, w->lines, n, &u->hist, NULL, NULL, &u->cold, NULL);
 }
 
 int stackset_compute(struct worker *w, struct unit *u, const struct batch *b, enum compute how,
@@ -73,7 +73,7 @@ int stackset_begin_stretch(struct worker *w)
 {
     struct error err;
     if (w->separate_stack == NULL)
-        w->separate_stack = stackdist_new(0, &err);
+        w->separate_stack = stackdist_new(&err);
     else
         stackdist_reset(w->separate_stack);
     memset(&w->hist, 0, sizeof(w->hist));
@@ -88,9 +88,10 @@ void stackset_end_stretch(struct worker *w)
 
 int stackset_join(struct worker *w, struct unit *u)
 {
-    int status = stackdist_touch_many(u->distances, w->first, w->distinct, &u->hist, NULL, NULL, &u->cold);
+    int status =
+        stackdist_touch_many(u->distances, w->first, w->distinct, &u->hist, NULL, NULL, &u->cold, NULL);
     if (status == 0)
-        status = stackdist_touch_many(u->distances, w->last, w->distinct, NULL, NULL, NULL, NULL);
+        status = stackdist_touch_many(u->distances, w->last, w->distinct, NULL, NULL, NULL, NULL, NULL);
     hist_merge(&u->hist, &w->hist);
     u->touches += w->touches;
     u->sampled += w->touches;

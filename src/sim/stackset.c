@@ -88,7 +88,7 @@ static int add_units(struct stackset *s, uint32_t thread, struct error *err)
     for (size_t i = 0; i < s->nlines; i++) {
         struct unit *u = calloc(1, sizeof(*u));
         int status = u != NULL ? 0 : error_set(err, -ENOMEM, "out of memory for stack distances");
-        if (status == 0 && (u->distances = stackdist_new(0, err)) == NULL)
+        if (status == 0 && (u->distances = stackdist_new(err)) == NULL)
             status = -ENOMEM;
         if (status == 0 && s->sampled && (u->sample = calloc(1, sizeof(*u->sample))) == NULL)
             status = error_set(err, -ENOMEM, "out of memory for stack distances");

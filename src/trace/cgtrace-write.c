@@ -9,6 +9,7 @@
 #include <zstd.h>
 
 #include "base/array.h"
+#include "base/leb128.h"
 #include "trace/cgtrace-layout.h"
 
 /*
@@ -79,7 +80,7 @@ void cgtrace_close_write(struct trace_writer *w)
 
 static int put_varint(struct cgtrace_writer *o, uint64_t value)
 {
-    if (o->segment_capacity - o->segment_bytes < 10) {
+    if (o->segment_capacity - o->segment_bytes < LEB128_MOST) {
         size_t capacity = 2 * o->segment_capacity + 256;
         uint8_t *larger = realloc(o->segments, capacity);
         if (larger == NULL)
@@ -87,9 +88,7 @@ static int put_varint(struct cgtrace_writer *o, uint64_t value)
         o->segments = larger;
         o->segment_capacity = capacity;
     }
-    for (; value >= 0x80; value >>= 7)
-        o->segments[o->segment_bytes++] = (uint8_t)(value | 0x80);
-    o->segments[o->segment_bytes++] = (uint8_t)value;
+    o->segment_bytes += leb128_put(o->segments + o->segment_bytes, value);
     return 0;
 }
 

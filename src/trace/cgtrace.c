@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/leb128.h"
 #include "trace/formats.h"
 #include "trace/cgtrace-layout.h"
 #include "trace/cgtrace-write.h"
@@ -190,26 +191,15 @@ static int expand(struct trace_reader *r, const struct cgtrace_block *b,
     return 0;
 }
 
-static int get_varint(struct cgtrace_reader *o, uint64_t *value)
-{
-    *value = 0;
-    for (unsigned shift = 0; shift < 64 && o->segments < o->segments_end; shift += 7) {
-        uint8_t byte = *o->segments++;
-        *value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return 0;
-    }
-    return -EBADMSG;
-}
-
 /* Reads the next segment of the block, and its thread. 0, -EBADMSG, -ENOMEM. */
 static int next_segment(struct trace_reader *r)
 {
     struct cgtrace_reader *o = r->state;
     uint64_t count, number, pid, tid;
-    if (get_varint(o, &count) < 0 || get_varint(o, &number) < 0 || get_varint(o, &pid) < 0 ||
-        get_varint(o, &tid) < 0 || count >> 1 == 0 || count >> 1 > o->left || number >= TRACE_THREADS_MAX ||
-        pid > UINT32_MAX || tid > UINT32_MAX)
+    const uint8_t **at = &o->segments, *end = o->segments_end;
+    if (leb128_take(at, end, &count) < 0 || leb128_take(at, end, &number) < 0 ||
+        leb128_take(at, end, &pid) < 0 || leb128_take(at, end, &tid) < 0 || count >> 1 == 0 ||
+        count >> 1 > o->left || number >= TRACE_THREADS_MAX || pid > UINT32_MAX || tid > UINT32_MAX)
         return -EBADMSG;
     o->segment = (struct trace_segment){
         .end = (uint32_t)(count >> 1), .thread = (uint32_t)number, .burst = (uint32_t)count & 1};

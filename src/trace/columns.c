@@ -176,13 +176,6 @@ static void put_byte(struct stream *s, uint64_t value)
     s->data[s->n++] = (uint8_t)value;
 }
 
-static void put_varint(struct stream *s, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        put_byte(s, value | 0x80);
-    put_byte(s, value);
-}
-
 /* Index of the site in the hash table, or of the empty entry for it. */
 static uint32_t *look_up(struct column_encoder *e, uint64_t pc, uint16_t size, uint8_t rw)
 {
@@ -197,8 +190,9 @@ static uint32_t *look_up(struct column_encoder *e, uint64_t pc, uint16_t size, u
 static void add_site(struct column_encoder *e, uint32_t n, uint64_t pc, uint16_t size, uint8_t rw)
 {
     e->p.site[n] = (struct site){.pc = pc, .size = size, .rw = rw, .way = WAY_DISTANCE};
-    put_varint(&e->stream[COLUMN_NEW], zigzag((int64_t)(pc - e->p.last_new)));
-    put_varint(&e->stream[COLUMN_NEW], (uint64_t)size << 1 | (rw == TRACE_STORE));
+    struct stream *s = &e->stream[COLUMN_NEW];
+    s->n += leb128_put(s->data + s->n, zigzag((int64_t)(pc - e->p.last_new)));
+    s->n += leb128_put(s->data + s->n, (uint64_t)size << 1 | (rw == TRACE_STORE));
     e->p.last_new = pc;
 }
 
@@ -298,9 +292,8 @@ void column_encoder_streams(const struct column_encoder *e, struct column_bytes 
 struct column_decoder {
     struct predictor p;
     const uint8_t *at[COLUMNS], *end[COLUMNS];
-    uint64_t run;     /* number of predicted references before */
-    int event;        /* the next event */
-    int unbroken_end; /* the streams have ended: the remaining references are predicted */
+    uint64_t run; /* number of predicted references before */
+    int event;    /* the next event */
 };
 
 struct column_decoder *column_decoder_new(void)
@@ -352,25 +345,14 @@ void column_decoder_begin(struct column_decoder *d, const struct column_bytes st
     next_run(d);
 }
 
-static int get_varint(struct column_decoder *d, enum column c, uint64_t *value)
-{
-    *value = 0;
-    for (unsigned shift = 0; shift < 64 && d->at[c] < d->end[c]; shift += 7) {
-        uint8_t byte = *d->at[c]++;
-        *value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return 0;
-    }
-    return -EBADMSG;
-}
-
 static int get_new_site(struct column_decoder *d, uint32_t *n)
 {
     uint64_t pc, size_rw;
-    if (d->p.sites >= COLUMNS_SITES || get_varint(d, COLUMN_NEW, &pc) < 0 ||
-        get_varint(d, COLUMN_NEW, &size_rw) < 0 || size_rw >> 1 == 0 || size_rw >> 1 > UINT16_MAX)
+    const uint8_t **at = &d->at[COLUMN_NEW], *end = d->end[COLUMN_NEW];
+    if (d->p.sites >= COLUMNS_SITES || leb128_take(at, end, &pc) < 0 || leb128_take(at, end, &size_rw) < 0 ||
+        size_rw >> 1 == 0 || size_rw >> 1 > UINT16_MAX)
         return -EBADMSG;
-    pc = d->p.last_new + (pc >> 1 ^ -(pc & 1));
+    pc = d->p.last_new + (uint64_t)unzigzag(pc);
     d->p.last_new = pc;
     *n = d->p.sites++;
     d->p.site[*n] = (struct site){.pc = pc,

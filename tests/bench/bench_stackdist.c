@@ -27,19 +27,19 @@ static int measure(uint64_t *lines, uint64_t footprint)
     struct random_state random;
     struct error err;
     uint64_t cold = 0;
-    struct stackdist *sd = stackdist_new(0, &err);
+    struct stackdist *sd = stackdist_new(&err);
     if (sd == NULL) {
         fprintf(stderr, "%s\n", err.text);
         return -1;
     }
     for (size_t i = 0; i < footprint; i++)
         lines[i] = i;
-    int ret = stackdist_touch_many(sd, lines, footprint, &stack, &reuse, NULL, &cold);
+    int ret = stackdist_touch_many(sd, lines, footprint, &stack, &reuse, NULL, &cold, NULL);
     random_seed(&random, 1);
     for (size_t i = 0; i < REFERENCES; i++)
         lines[i] = random_below(&random, footprint);
     double start = now_ns();
-    ret |= stackdist_touch_many(sd, lines, REFERENCES, &stack, &reuse, NULL, &cold);
+    ret |= stackdist_touch_many(sd, lines, REFERENCES, &stack, &reuse, NULL, &cold, NULL);
     double end = now_ns();
     printf("stack distance, %8llu random lines: %6.1f ns a reference, %.1f bytes a line\n",
            (unsigned long long)footprint, (end - start) / REFERENCES,

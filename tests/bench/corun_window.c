@@ -112,7 +112,7 @@ static void feed(struct stackdist *sd, const struct window *w, size_t from, size
         size_t m = 0;
         while (m < BATCH && from < to)
             lines[m++] = w->touch[from++] >> 1;
-        if (stackdist_touch_many(sd, lines, m, &k->stack, &k->reuse, NULL, &k->cold) != 0)
+        if (stackdist_touch_many(sd, lines, m, &k->stack, &k->reuse, NULL, &k->cold, NULL) != 0)
             window_die("memory", NULL);
     }
 }
@@ -128,7 +128,7 @@ static void make_curves(const struct window *w, struct knowledge *k)
 void window_know(const struct window *w, const size_t *prefix, size_t n, struct knowledge *const *known)
 {
     struct error err;
-    struct stackdist *sd = window_need(stackdist_new(0, &err));
+    struct stackdist *sd = window_need(stackdist_new(&err));
     struct knowledge *sum = window_need(calloc(1, sizeof *sum));
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ void window_know(const struct window *w, const size_t *prefix, size_t n, struct 
 void window_know_loop(const struct window *w, struct knowledge *known)
 {
     struct error err;
-    struct stackdist *sd = window_need(stackdist_new(0, &err));
+    struct stackdist *sd = window_need(stackdist_new(&err));
     feed(sd, w, 0, w->n, known);
     memset(known, 0, sizeof *known);
     feed(sd, w, 0, w->n, known);

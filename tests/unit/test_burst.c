@@ -48,11 +48,12 @@ struct expected {
 
 static void count_touches(struct expected *e, size_t n)
 {
-    struct stackdist *sd = stackdist_new(0, NULL);
+    struct stackdist *sd = stackdist_new(NULL);
     assert_non_null(sd);
     memset(e, 0, sizeof *e);
     memset(last, 0, sizeof last);
-    assert_int_equal(stackdist_touch_many(sd, lines, n, &e->hist[PROFILE_HIST_STACK], NULL, NULL, NULL), 0);
+    assert_int_equal(stackdist_touch_many(sd, lines, n, &e->hist[PROFILE_HIST_STACK], NULL, NULL, NULL, NULL),
+                     0);
     for (size_t i = 0; i < n; i++) {
         uint64_t before = last[lines[i]];
         last[lines[i]] = i + 1;

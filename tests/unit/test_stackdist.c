@@ -56,10 +56,10 @@ static struct distances twin_touch(struct twin *t, uint64_t line)
     return r;
 }
 
-static struct stackdist *new_stackdist(uint64_t expected)
+static struct stackdist *new_stackdist(void)
 {
     struct error err;
-    struct stackdist *sd = stackdist_new(expected, &err);
+    struct stackdist *sd = stackdist_new(&err);
 
     assert_non_null(sd);
     return sd;
@@ -72,7 +72,7 @@ static uint64_t touch_one(struct stackdist *sd, uint64_t line, struct hist *reus
     uint64_t stack[1 + STACKDIST_FAR_EXTRA];
     struct stackdist_far far = {.least = 1, .at = at, .stack = stack};
 
-    assert_int_equal(stackdist_touch_far(sd, &line, 1, NULL, reuse, NULL, NULL, &far), 0);
+    assert_int_equal(stackdist_touch_many(sd, &line, 1, NULL, reuse, NULL, NULL, &far), 0);
     return far.n ? stack[0] : 0;
 }
 
@@ -109,7 +109,7 @@ static void agree_with_twin(stackdist_touch_fn *touch)
     const int nfootprints = sizeof footprints / sizeof footprints[0];
     struct twin *t = calloc(1, sizeof *t);
     struct hist *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
-    struct stackdist *sd = new_stackdist(0);
+    struct stackdist *sd = new_stackdist();
 
     sd->touch = touch;
     random_state = 1;
@@ -161,7 +161,7 @@ static void many_is_many_single_touches(void **state)
     enum { N = 50000 };
     uint64_t *lines = malloc(N * sizeof *lines);
     struct hist *h = calloc(6, sizeof *h);
-    struct stackdist *one = new_stackdist(0), *many = new_stackdist(10000);
+    struct stackdist *one = new_stackdist(), *many = new_stackdist();
     uint64_t *distances = malloc(N * sizeof *distances), cold_one = 0, cold_many = 0;
     struct stackdist_far far = {.least = 20,
                                 .at = malloc((300 + STACKDIST_FAR_EXTRA) * sizeof *far.at),
@@ -182,7 +182,7 @@ static void many_is_many_single_touches(void **state)
         n = random_next() % 300;
         if (n > N - at)
             n = N - at;
-        assert_int_equal(stackdist_touch_far(many, lines + at, n, &h[3], &h[4], &h[5], &cold_many, &far), 0);
+        assert_int_equal(stackdist_touch_many(many, lines + at, n, &h[3], &h[4], &h[5], &cold_many, &far), 0);
         size_t listed = 0;
         for (size_t i = 0; i < n; i++) {
             if (distances[at + i] < far.least)
@@ -198,7 +198,7 @@ static void many_is_many_single_touches(void **state)
     free(distances);
     assert_int_equal(cold_one, cold_many);
     assert_memory_equal(&h[0], &h[3], 3 * sizeof *h);
-    assert_int_equal(stackdist_touch_many(many, lines, N, NULL, NULL, NULL, &cold_many), 0);
+    assert_int_equal(stackdist_touch_many(many, lines, N, NULL, NULL, NULL, &cold_many, NULL), 0);
     assert_int_equal(cold_one, cold_many);
     stackdist_free(one);
     stackdist_free(many);
@@ -228,7 +228,7 @@ static void near_and_scattered(stackdist_touch_fn *touch)
     enum { N = 400000 };
     uint64_t *lines = malloc(N * sizeof *lines);
     struct hist *h = calloc(6, sizeof *h);
-    struct stackdist *one = new_stackdist(0), *many = new_stackdist(0);
+    struct stackdist *one = new_stackdist(), *many = new_stackdist();
     const struct stackdist_sums sums = {.stack = &h[3], .reuse = &h[4], .first = &h[5]};
     unsigned changes = 0;
 
@@ -294,7 +294,7 @@ static void near_and_scattered_avx2(void **state)
 static void cyclic_scan(void **state)
 {
     static const uint64_t sizes[] = {1, 2, 64, 65, 512, 513, 1000, 100000};
-    struct stackdist *sd = new_stackdist(0);
+    struct stackdist *sd = new_stackdist();
     struct hist *reuse = calloc(1, sizeof *reuse);
 
     (void)state;
@@ -314,7 +314,7 @@ static void cyclic_scan(void **state)
 
 static void memory_per_line(void **state)
 {
-    struct stackdist *sd = new_stackdist(0);
+    struct stackdist *sd = new_stackdist();
 
     (void)state;
     for (uint64_t i = 0; i < 1000000; i++) {

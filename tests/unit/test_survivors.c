@@ -62,11 +62,11 @@ static void test_survivors(void **state)
     (void)state;
     static uint64_t lines[TOUCHES];
     static struct stackdist_survivor out[TOUCHES];
-    struct stackdist *sd = stackdist_new(0, NULL);
+    struct stackdist *sd = stackdist_new(NULL);
     for (uint64_t seed = 1; seed < 4; seed++) { /* the second time there is a past to forget */
         make_lines(lines, TOUCHES, seed);
         stackdist_reset(sd);
-        assert_int_equal(stackdist_touch_many(sd, lines, TOUCHES, NULL, NULL, NULL, NULL), 0);
+        assert_int_equal(stackdist_touch_many(sd, lines, TOUCHES, NULL, NULL, NULL, NULL, NULL), 0);
         size_t n = (size_t)stackdist_lines(sd);
         assert_int_equal(n, distinct(lines, 0, TOUCHES, 0, 0));
         assert_true(n > 300); /* some are behind the front */

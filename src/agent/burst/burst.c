@@ -204,11 +204,20 @@ static void publish(struct thread *t, enum wire_end end, uint32_t detail, const 
 
 /* For a thread that is in a system call: afterwards it continues in back_from_gate, which needs the
  * translator's lock. */
-static void hand_over_waiting(struct thread *t)
+static void hand_over_if_waiting(struct thread *t)
 {
     if (t->state == THREAD_BURST && !t->translation.inside && !t->translation.counts &&
         t->translation.buffer >= 0)
         hand_over(t, WIRE_END_SYSCALL, 0, t->generated.cursor, UINT32_MAX, 0, t->burst.cpu_start_ns);
+}
+
+/* Full mode: hands over what threads that are in system calls have recorded. They take another buffer when
+ * the call returns. */
+static void hand_over_waiting(void)
+{
+    arch_lock();
+    threads_each(hand_over_if_waiting);
+    arch_unlock();
 }
 
 /* A running thread's records cannot be handed over, but the CPU time they cover is counted. */
@@ -224,15 +233,8 @@ static void count_lost_buffers(struct thread *t)
 
 void burst_process_ends(void)
 {
-    burst_hand_over_waiting(); /* these threads do not end their bursts themselves */
+    hand_over_waiting(); /* these threads do not end their bursts themselves */
     threads_each(count_lost_buffers);
-}
-
-void burst_hand_over_waiting(void)
-{
-    arch_lock();
-    threads_each(hand_over_waiting);
-    arch_unlock();
 }
 
 /* Returns the buffer unread. */
@@ -342,7 +344,7 @@ static int await_buffer(uint64_t most_ns)
         if (!began)
             began = sys_clock_ns(CLOCK_MONOTONIC);
         else
-            burst_hand_over_waiting();
+            hand_over_waiting();
         if (sys_clock_ns(CLOCK_MONOTONIC) - began > most_ns)
             return -1;
         if (session->stop || collector_gone())
@@ -633,12 +635,29 @@ static int regain_buffer(struct thread *t)
     return t->burst.is_probe || t->translation.buffer >= 0;
 }
 
+/* The context is the target's. Executes one instruction natively; burst_reenter follows. */
+static void step(struct thread *t, ucontext_t *uc)
+{
+    uint64_t mask;
+    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
+    t->burst.step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
+    mask &= ~SIGNAL_BIT(SIGTRAP); /* the kernel kills for a trap whose signal is blocked */
+    memcpy(&uc->uc_sigmask, &mask, sizeof mask);
+    if (t->state == THREAD_BURST)
+        arch_leave(t);
+    arch_mark_outside(t);
+    t->state = THREAD_STEPPING;
+    t->translation.return_triggers = 0;
+    t->translation.leave_end = WIRE_END_CODE;
+    arch_set_step(uc, 1);
+}
+
 void burst_reenter(struct thread *t, ucontext_t *uc)
 {
     burst_step_resolved(t, uc);
     if (burst_signal_pending(uc) && !arch_step_would_kill(uc)) {
         int blocked = t->burst.step_trap_blocked;
-        burst_step(t, uc); /* the handler runs first, then the next instruction, then this function again */
+        step(t, uc); /* the handler runs first, then the next instruction, then this function again */
         t->burst.step_trap_blocked |= blocked;
         return;
     }
@@ -682,7 +701,7 @@ void burst_leave(struct thread *t, ucontext_t *uc)
         /* No need to check `forbidden`: who forbids bursts waits for this thread anyway. */
         if (t->burst.step_makes_thread)
             __atomic_fetch_add(&stepping_native, 1, __ATOMIC_SEQ_CST);
-        burst_step(t, uc);
+        step(t, uc);
         return;
     }
     if (t->translation.leave_end == LEAVE_RETURN) {
@@ -702,22 +721,6 @@ void burst_leave(struct thread *t, ucontext_t *uc)
     }
     burst_end(t, (enum wire_end)t->translation.leave_end, t->translation.leave_detail, t->generated.cursor,
               t->translation.leave_insns);
-}
-
-void burst_step(struct thread *t, ucontext_t *uc)
-{
-    uint64_t mask;
-    memcpy(&mask, &uc->uc_sigmask, sizeof mask);
-    t->burst.step_trap_blocked = (mask & SIGNAL_BIT(SIGTRAP)) != 0;
-    mask &= ~SIGNAL_BIT(SIGTRAP); /* the kernel kills for a trap whose signal is blocked */
-    memcpy(&uc->uc_sigmask, &mask, sizeof mask);
-    if (t->state == THREAD_BURST)
-        arch_leave(t);
-    arch_mark_outside(t);
-    t->state = THREAD_STEPPING;
-    t->translation.return_triggers = 0;
-    t->translation.leave_end = WIRE_END_CODE;
-    arch_set_step(uc, 1);
 }
 
 void burst_forbid(int more)

@@ -29,8 +29,6 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
 void burst_left(struct thread *t);
 void burst_attached(void);                          /* the process has a new slot */
 void burst_leave(struct thread *t, ucontext_t *uc); /* at the leave gate */
-/* The context is the target's. Executes one instruction natively; burst_reenter follows. */
-void burst_step(struct thread *t, ucontext_t *uc);
 void burst_forked(void);
 void burst_forbid(int more); /* no burst begins until it was called with -1 as often as with 1 */
 int burst_forbidden(void);
@@ -46,11 +44,8 @@ void burst_step_resolved(struct thread *t, const ucontext_t *uc);
 void burst_plan_first(struct thread *t);
 /* Full mode: hands the buffer over and takes another. 0, or negative: none can be had. */
 int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
-/* Full mode: hands over what threads that are in system calls have recorded. They take another buffer when
- * the call returns. */
-void burst_hand_over_waiting(void);
-/* The same when the process is about to end or to execute a program; also counts what the other threads
- * lose. */
+/* Full mode, when the process is about to end or to execute a program: hands over what threads that are in
+ * system calls have recorded, and counts what the other threads lose. */
 void burst_process_ends(void);
 /* Enters a probe burst, which writes to that memory; the page after it is read-only. Its end calls
  * probe_ended. Nonzero: entered. */

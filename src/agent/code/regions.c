@@ -7,13 +7,13 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include "agent/code/code.h"
 #include "agent/sys/files.h"
 #include "agent/sys/own.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
 #include "agent/tunables.h"
+#include "base/procmap.h"
 
 #define PROBES 8
 #define PROBE_BYTES 64
@@ -310,19 +310,10 @@ uint32_t region_module(uint64_t pc)
     return r ? r->module : UINT32_MAX;
 }
 
-/* Linux's struct procmap_query (6.11), which older headers lack. */
-struct map_query {
-    uint64_t size, query_flags, query_addr;
-    uint64_t start, end, flags, page_size, offset, inode;
-    uint32_t dev_major, dev_minor, name_size, build_id_size;
-    uint64_t name_address, build_id_address;
-};
-#define MAP_QUERY _IOWR('f', 17, struct map_query)
-enum { MAP_READABLE = 1, MAP_EXECUTABLE = 4, MAP_RIGHTS = 15 };
-
 /* A region of which some part is mapped differently than when the list was read. */
 static const struct region *find_remapped(void)
 {
+    static const uint64_t rights = PROCMAP_READABLE | PROCMAP_WRITABLE | PROCMAP_EXECUTABLE | PROCMAP_SHARED;
     static int unknown; /* the kernel does not know the query */
     long fd = unknown ? -1 : own_open("/proc/self/maps");
     const struct region *moved = NULL;
@@ -330,17 +321,17 @@ static const struct region *find_remapped(void)
         return NULL;
     for (int i = 0; i < nregions && !moved; i++) {
         struct region *r = &regions[i];
-        struct map_query q = {.size = sizeof q, .query_addr = r->start};
+        struct procmap_query q = {.size = sizeof q, .query_addr = r->start};
         if (!r->used || r->may_change || r->start == r->end)
             continue;
-        long error = sys3(SYS_ioctl, fd, MAP_QUERY, &q);
+        long error = sys3(SYS_ioctl, fd, PROCMAP_QUERY, &q);
         if (error == -ENOTTY || error == -EINVAL) {
             unknown = 1;
             break;
         }
-        uint64_t file_at = q.offset + r->start - q.start;
-        if (error || q.start > r->start || q.end < r->end ||
-            (q.flags & MAP_RIGHTS) != (MAP_READABLE | MAP_EXECUTABLE) ||
+        uint64_t file_at = q.vma_offset + r->start - q.vma_start;
+        if (error || q.vma_start > r->start || q.vma_end < r->end ||
+            (q.vma_flags & rights) != (PROCMAP_READABLE | PROCMAP_EXECUTABLE) ||
             (r->inode && (r->inode != q.inode || r->file_at != file_at)))
             moved = r;
         r->inode = q.inode;

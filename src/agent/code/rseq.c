@@ -61,13 +61,12 @@ static int lock; /* of pages[] */
 /* Has its own lock. Readers need none: npages is incremented when the entry is complete. */
 static void add_page(uint64_t address)
 {
-    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-        sys0(SYS_sched_yield);
+    spin_lock(&lock);
     if (!rseq_has_descriptor(address) && npages < MAX_SEQUENCES) {
         pages[npages] = address & ~(uint64_t)(WIRE_PAGE - 1);
         __atomic_store_n(&npages, npages + 1, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+    spin_unlock(&lock);
 }
 
 void rseq_forked(void)

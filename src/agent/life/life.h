@@ -46,8 +46,7 @@ int threads_init(void);
 /* A structure for a thread that is about to be created; NULL: no memory. */
 struct thread *thread_make(void);
 int thread_attach(struct thread *t); /* called by the thread itself */
-void thread_detach(struct thread *t);
-void threads_forked(void); /* in a forked child: forgets all threads but the caller */
+void threads_forked(void);           /* in a forked child: forgets all threads but the caller */
 /* Called first by each new thread: attaches it, unless the agent is off. Returns its argument. */
 struct thread *thread_begins(void *thread);
 /* Removes all triggers; agent_off must be set. Nonzero: no other thread is in a burst, or in a diverted call

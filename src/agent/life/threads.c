@@ -80,7 +80,7 @@ int thread_attach(struct thread *t)
     return 0;
 }
 
-void thread_detach(struct thread *t)
+static void thread_detach(struct thread *t)
 {
     if (process_is_untracked()) /* in a copy of the process */
         return;

@@ -35,6 +35,17 @@ static inline int sys_failed(long ret)
 
 uint64_t sys_clock_ns(int clock_id);
 
+/* A lock that is held for moments; 0: free. */
+static inline void spin_lock(int *lock)
+{
+    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+        sys0(SYS_sched_yield);
+}
+static inline void spin_unlock(int *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
 /* Copies memory that may be inaccessible. Returns the number of bytes that could NOT be copied (0: all
  * copied). The fault handler resumes it (safe_copy_recover). */
 size_t safe_copy(void *to, const void *from, size_t bytes);

@@ -27,16 +27,6 @@ static struct thread *free_threads;
 static int lock;
 static unsigned structures; /* made so far */
 
-static void take_lock(void)
-{
-    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-        sys0(SYS_sched_yield);
-}
-static void drop_lock(void)
-{
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-}
-
 /* The next entry from i on that may be in use; TABLE: none. */
 static uint32_t next_entry(uint32_t i)
 {
@@ -71,15 +61,6 @@ struct thread *thread_of_stack(const void *signal_stack)
     return NULL;
 }
 
-void threads_each(void (*visit)(struct thread *))
-{
-    for (uint32_t i = next_entry(0); i < TABLE; i = next_entry(i + 1)) {
-        uint32_t tid = __atomic_load_n(&table[i].tid, __ATOMIC_ACQUIRE);
-        if (tid != 0 && tid != GONE)
-            visit(table[i].thread);
-    }
-}
-
 uint32_t threads_next(uint32_t at, struct thread **t)
 {
     for (uint32_t i = next_entry(at); i < TABLE; i = next_entry(i + 1)) {
@@ -90,6 +71,13 @@ uint32_t threads_next(uint32_t at, struct thread **t)
         }
     }
     return 0;
+}
+
+void threads_each(void (*visit)(struct thread *))
+{
+    struct thread *t;
+    for (uint32_t at = threads_next(0, &t); at; at = threads_next(at, &t))
+        visit(t);
 }
 
 void threads_forget_all(void)
@@ -107,11 +95,11 @@ uint32_t threads_made(void)
 
 struct thread *thread_new(void)
 {
-    take_lock();
+    spin_lock(&lock);
     struct thread *t = free_threads;
     if (t)
         free_threads = t->next_free;
-    drop_lock();
+    spin_unlock(&lock);
     if (t)
         return t;
     /* One mapping, so one entry in the list of the agent's memory. */
@@ -140,7 +128,7 @@ struct thread *thread_new(void)
 int thread_register(struct thread *t)
 {
     int done = 0;
-    take_lock();
+    spin_lock(&lock);
     for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE; i = (i + 1) % TABLE, n++)
         if (table[i].tid == 0 || table[i].tid == GONE || table[i].tid == t->tid) {
             table[i].thread = t;
@@ -149,28 +137,28 @@ int thread_register(struct thread *t)
             done = 1;
             break;
         }
-    drop_lock();
+    spin_unlock(&lock);
     return done ? 0 : -1;
 }
 
 void thread_free(struct thread *t)
 {
-    take_lock();
+    spin_lock(&lock);
     t->next_free = free_threads;
     free_threads = t;
-    drop_lock();
+    spin_unlock(&lock);
 }
 
 void thread_forget(struct thread *t)
 {
-    take_lock();
+    spin_lock(&lock);
     for (uint32_t i = t->tid % TABLE, n = 0; n < TABLE && table[i].tid; i = (i + 1) % TABLE, n++)
         if (table[i].tid == t->tid) {
             if (table[i].thread == t) /* else another thread has the id by now */
                 __atomic_store_n(&table[i].tid, GONE, __ATOMIC_RELEASE);
             break;
         }
-    drop_lock();
+    spin_unlock(&lock);
     thread_free(t);
 }
 

@@ -91,9 +91,8 @@ int arch_templates_full(void);
  * meanwhile. Nonzero: nothing has become stale since it was last inside. */
 int arch_mark_inside(struct thread *t);
 void arch_mark_outside(struct thread *t);
-void arch_lock(void); /* no thread enters until arch_unlock */
+void arch_lock(void); /* the translator's lock: no thread enters until arch_unlock */
 void arch_unlock(void);
-void arch_forget_targets(struct thread *t);
 void arch_forked(void); /* in a forked child: starts with an empty cache */
 /* What counting requires. */
 int arch_count_init(void);                     /* 0, or -1: this processor does not support it */

@@ -8,17 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* PROCMAP_QUERY of Linux 6.11, which the headers of older systems lack. */
-struct procmap_query {
-    uint64_t size, query_flags, query_addr;
-    uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
-    uint32_t dev_major, dev_minor;
-    uint32_t vma_name_size, build_id_size;
-    uint64_t vma_name_addr, build_id_addr;
-};
-#define PROCMAP_QUERY _IOWR('f', 17, struct procmap_query)
-enum { QUERY_READABLE = 1, QUERY_WRITABLE = 2, QUERY_EXECUTABLE = 4, QUERY_SHARED = 8 };
+#include "base/procmap.h"
 
 struct vmas {
     int fd;
@@ -165,10 +155,10 @@ int vmas_find(struct vmas *v, uint64_t address, struct vma *found)
         }
         if (status == 0) {
             *found = (struct vma){.start = q.vma_start, .end = q.vma_end};
-            found->shared = (q.vma_flags & QUERY_SHARED) != 0;
-            found->protection = (q.vma_flags & QUERY_READABLE ? PROT_READ : 0) |
-                                (q.vma_flags & QUERY_WRITABLE ? PROT_WRITE : 0) |
-                                (q.vma_flags & QUERY_EXECUTABLE ? PROT_EXEC : 0);
+            found->shared = (q.vma_flags & PROCMAP_SHARED) != 0;
+            found->protection = (q.vma_flags & PROCMAP_READABLE ? PROT_READ : 0) |
+                                (q.vma_flags & PROCMAP_WRITABLE ? PROT_WRITE : 0) |
+                                (q.vma_flags & PROCMAP_EXECUTABLE ? PROT_EXEC : 0);
             memcpy(found->name, name, sizeof(name));
             return 0;
         }

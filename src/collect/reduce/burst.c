@@ -21,7 +21,7 @@ struct burst *burst_new(struct error *err)
         error_set(err, -ENOMEM, "out of memory for a burst");
         return NULL;
     }
-    if ((b->stack = stackdist_new(0, err)) == NULL) {
+    if ((b->stack = stackdist_new(err)) == NULL) {
         free(b);
         return NULL;
     }
@@ -67,8 +67,8 @@ int burst_touch_far(struct burst *b, const uint64_t *lines, size_t n, struct sta
 {
     if (b->with_sets && setdist_touch_many(b->sets, lines, n) < 0)
         return -ENOMEM;
-    return stackdist_touch_far(b->stack, lines, n, &b->hist[PROFILE_HIST_STACK], &b->hist[PROFILE_HIST_REUSE],
-                               NULL, NULL, far);
+    return stackdist_touch_many(b->stack, lines, n, &b->hist[PROFILE_HIST_STACK],
+                                &b->hist[PROFILE_HIST_REUSE], NULL, NULL, far);
 }
 
 size_t burst_memory_bytes(const struct burst *b)

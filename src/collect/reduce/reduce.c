@@ -172,7 +172,7 @@ int reduce_process_init(struct reducer *r, struct reduce_process *process, const
 /* One stack per process, so that equal addresses of two processes are two lines. */
 static int make_stack(const struct reducer *r, struct reduce_process *process, struct error *err)
 {
-    process->stack = stackdist_new(0, err);
+    process->stack = stackdist_new(err);
     if (r->sample != NULL && process->stack != NULL) /* no reuse distances, no sites */
         return 0;
     process->window = calloc(1, sizeof(*process->window));
@@ -362,8 +362,8 @@ static int take_lines(void *ctx, const uint64_t *lines, size_t n)
     if (s->reducer->sample != NULL) /* equal addresses of two processes are two lines, also for the hash */
         return linesample_touch(s->reducer->sample, s->stack, s->reducer->threshold, s->process << 48, lines,
                                 n);
-    int status = stackdist_touch_far(s->stack, lines, n, &s->reducer->buffer_stack, &w->reuse,
-                                     &h[PROFILE_HIST_FIRST], &cold, far);
+    int status = stackdist_touch_many(s->stack, lines, n, &s->reducer->buffer_stack, &w->reuse,
+                                      &h[PROFILE_HIST_FIRST], &cold, far);
     if (status == 0 && far != NULL)
         status = take_sites(s, lines, n);
     s->cold += cold;

@@ -4,11 +4,11 @@
  *
  * Most touches hit in the smallest cache of interest. These are only counted by block: one increment for all
  * references of an executed block (decode.h). A touch at a distance of OCTAVES_LEAST lines or more, or the
- * first touch of its line, is an event; stackdist_touch_far lists them. Events are counted in a hash table by
- * site, bin and data object. Where there are very many (full mode), one near event in near_every is counted,
- * for that many. Of all touches, one in COLLECT_OBJECT_EVERY is attributed to its object, and counts for
- * that many. Entries of one block form a list, so that the end of the burst can write block after
- * block without sorting.
+ * first touch of its line, is an event; stackdist_touch_many lists them. Events are counted in a hash table
+ * by site, bin and data object. Where there are very many (full mode), one near event in near_every is
+ * counted, for that many. Of all touches, one in COLLECT_OBJECT_EVERY is attributed to its object, and counts
+ * for that many. Entries of one block form a list, so that the end of the burst can write block after block
+ * without sorting.
  */
 #include "collect/reduce/sites.h"
 #include <errno.h>

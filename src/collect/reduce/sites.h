@@ -23,7 +23,7 @@ struct sites *sites_new(uint32_t near_every, struct error *err);
 void sites_free(struct sites *s); /* NULL is allowed */
 /* For decoder_note_sites. */
 struct decode_sites *sites_noted(struct sites *s);
-/* For stackdist_touch_far; with space for n lines in one call. NULL when memory is short. */
+/* For stackdist_touch_many; with space for n lines in one call. NULL when memory is short. */
 struct stackdist_far *sites_far(struct sites *s, size_t n);
 /* Counts the touches listed there; lines, line_sites: of the call's n touches. objects NULL: data objects are
  * not identified. paths NULL: nor is how their code was called; else call_paths_batch was called. 0, or

@@ -38,25 +38,14 @@ static uint32_t nknown;
 static uint32_t inside;
 static int lock;
 
-void cache_lock(void)
-{
-    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-        sys0(SYS_sched_yield);
-}
-
-void cache_unlock(void)
-{
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-}
-
 void arch_lock(void)
 {
-    cache_lock();
+    spin_lock(&lock);
 }
 
 void arch_unlock(void)
 {
-    cache_unlock();
+    spin_unlock(&lock);
 }
 
 uint8_t *cache_leave_gate(void)
@@ -64,9 +53,15 @@ uint8_t *cache_leave_gate(void)
     return leave_gate;
 }
 
+static void forget_targets(struct thread *t)
+{
+    /* The memory reads as zeros afterwards, and untouched parts cost nothing. */
+    sys3(SYS_madvise, t->tables.targets, sizeof t->tables.targets, MADV_DONTNEED);
+}
+
 int arch_mark_inside(struct thread *t)
 {
-    cache_lock();
+    arch_lock();
     int same = t->translation.generation == generation;
     if (!t->translation.generation && nknown < 2 * MAX_THREADS) /* no more structures are made */
         known[nknown++] = t;
@@ -75,8 +70,8 @@ int arch_mark_inside(struct thread *t)
     t->translation.inside = 1;
     t->translation.generation = generation;
     if (!same)
-        arch_forget_targets(t);
-    cache_unlock();
+        forget_targets(t);
+    arch_unlock();
     return same;
 }
 
@@ -161,7 +156,7 @@ void arch_code_changes(uint64_t address, uint64_t bytes)
     end = end < address ? UINT64_MAX : end & ~(uint64_t)(WIRE_PAGE - 1);
     if (!regions_overlap_code(start, end - start))
         return;
-    cache_lock();
+    arch_lock();
     if (regions_mark_unstable(start, end)) {
         for (uint32_t i = 1; i < nblocks; i++)
             if (blocks[i].pc < end && blocks[i].pc + blocks[i].source_bytes > start && !blocks[i].stale)
@@ -177,7 +172,7 @@ void arch_code_changes(uint64_t address, uint64_t bytes)
                 emit_patch(x->fast_patch, x->fast_stub);
         }
     }
-    cache_unlock();
+    arch_unlock();
 }
 
 uint64_t arch_memory(void)
@@ -240,13 +235,13 @@ void cache_make_stale(void)
 
 void arch_flush(void)
 {
-    cache_lock();
+    arch_lock();
     if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) == 0)
         discard_all();
     else
         cache_make_stale();
     regions_forget();
-    cache_unlock();
+    arch_unlock();
     count_add(&proc->count.flushes, 1);
 }
 
@@ -374,10 +369,4 @@ void cache_link(struct exit *x)
     emit_patch(x->patch, b->code);
     if (x->fast_patch && b->fast && b->scratch == x->scratch && b->cursor == x->cursor)
         emit_patch(x->fast_patch, b->fast);
-}
-
-void arch_forget_targets(struct thread *t)
-{
-    /* The memory reads as zeros afterwards, and untouched parts cost nothing. */
-    sys3(SYS_madvise, t->tables.targets, sizeof t->tables.targets, 4 /* MADV_DONTNEED */);
 }

@@ -83,8 +83,6 @@ struct exit {
 extern struct emitter cache_out, cache_cold;
 
 int cache_init(void); /* 0, or -1: no memory */
-void cache_lock(void);
-void cache_unlock(void);
 uint8_t *cache_leave_gate(void);
 /* Nonzero: there is room for a block and its data. If not, all translations will be discarded soon. */
 int cache_has_room(void);

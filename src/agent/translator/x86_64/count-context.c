@@ -2,10 +2,6 @@
 /*
  * count-context.c - the counter in a signal frame: it is put there when a thread enters counting code, and
  * removed when it leaves.
- *
- * The extended state in a frame is what XSAVE writes, never compacted: the legacy area of 512 bytes; a
- * header that shows which components are in use (others have no data); then the components, at the offsets
- * that CPUID leaf 0xd reports.
  */
 #include <cpuid.h>
 #include <string.h>
@@ -17,12 +13,7 @@
 #include "agent/translator/x86_64/count.h"
 #include "agent/translator/x86_64/landings.h"
 #include "agent/translator/x86_64/layout.h"
-
-#define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
-#define SOFTWARE_MAGIC 0x46505853u
-#define COMPONENTS_AT 472 /* in that note: components that the frame has room for */
-#define HEADER_AT 512
-#define XMM_AT 160
+#include "agent/translator/x86_64/xsave.h"
 
 /* Part of a register's bytes; they are in one component or in several. */
 struct piece {
@@ -36,7 +27,7 @@ static struct piece piece_of(unsigned component, unsigned at, unsigned bytes)
 {
     unsigned size = 0, offset = 0, c, d;
     if (component == 1)
-        return (struct piece){component, XMM_AT + at, bytes, XMM_AT, 256};
+        return (struct piece){component, XSAVE_XMM + at, bytes, XSAVE_XMM, 256};
     if (!__get_cpuid_count(0xd, component, &size, &offset, &c, &d))
         size = 0;
     return (struct piece){component, offset + at, size ? bytes : 0, offset, size};
@@ -59,9 +50,9 @@ int arch_count_prepare(struct thread *t)
 {
     if (!arch_has_ticks())
         return -1;
-    cache_lock();
+    arch_lock();
     int failed = landings_make();
-    cache_unlock();
+    arch_unlock();
     if (failed || landings_map(t))
         return -1;
     if (t->generated.goal)
@@ -99,48 +90,32 @@ void arch_count_request_stop(struct thread *t)
     own_guard(t->tables.stop);
 }
 
-static uint8_t *state_of(const ucontext_t *uc)
-{
-    uint8_t *state = (uint8_t *)uc->uc_mcontext.fpregs;
-    uint32_t magic = 0;
-    if (state)
-        memcpy(&magic, state + SOFTWARE_AT, sizeof magic);
-    return magic == SOFTWARE_MAGIC ? state : NULL;
-}
-
 int arch_count_possible(const ucontext_t *uc)
 {
-    const uint8_t *state = state_of(uc);
+    const uint8_t *state = xsave_state(uc);
     uint64_t has;
     if (!state)
         return 0;
-    memcpy(&has, state + COMPONENTS_AT, sizeof has);
+    memcpy(&has, state + XSAVE_COMPONENTS, sizeof has);
     for (unsigned i = 0; i < PIECES; i++)
         if (pieces[i].bytes && !(has >> pieces[i].component & 1))
             return 0;
     return 1;
 }
 
-static int in_use(const uint8_t *state, unsigned component)
-{
-    uint64_t bits;
-    memcpy(&bits, state + HEADER_AT, sizeof bits);
-    return bits >> component & 1;
-}
-
 static void read_vector(const ucontext_t *uc, uint64_t value[8])
 {
-    const uint8_t *state = state_of(uc);
+    const uint8_t *state = xsave_state(uc);
     uint8_t *to = (uint8_t *)value;
     memset(to, 0, 64);
     for (unsigned i = 0; i < PIECES; to += pieces[i++].bytes)
-        if (state && in_use(state, pieces[i].component))
+        if (state && xsave_in_use(state, pieces[i].component))
             memcpy(to, state + pieces[i].offset, pieces[i].bytes);
 }
 
 static void write_vector(ucontext_t *uc, const uint64_t value[8])
 {
-    uint8_t *state = state_of(uc);
+    uint8_t *state = xsave_state(uc);
     const uint8_t *from = (const uint8_t *)value;
     if (!state)
         return;
@@ -148,12 +123,12 @@ static void write_vector(ucontext_t *uc, const uint64_t value[8])
         const struct piece *p = &pieces[i];
         if (!p->bytes)
             continue;
-        if (!in_use(state, p->component)) {
+        if (!xsave_in_use(state, p->component)) {
             uint64_t bits;
             memset(state + p->area, 0, p->area_bytes);
-            memcpy(&bits, state + HEADER_AT, sizeof bits);
+            memcpy(&bits, state + XSAVE_HEADER, sizeof bits);
             bits |= 1ull << p->component;
-            memcpy(state + HEADER_AT, &bits, sizeof bits);
+            memcpy(state + XSAVE_HEADER, &bits, sizeof bits);
         }
         memcpy(state + p->offset, from, p->bytes);
     }

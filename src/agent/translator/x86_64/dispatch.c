@@ -76,7 +76,7 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
     uint64_t pc = t->generated.indirect_target;
     if ((uint64_t)((int64_t)(pc << 16) >> 16) != pc)
         return undo_branch(t, x);
-    cache_lock();
+    arch_lock();
     if (landings_are_crowded())
         cache_make_stale();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
@@ -84,17 +84,17 @@ static uint64_t indirect(struct thread *t, const struct exit *x)
         count_remember(b, x->returns);
     else if (b)
         remember_target(t, b);
-    cache_unlock();
+    arch_unlock();
     return b ? (uint64_t)b->code : leave(t, pc);
 }
 
 static uint64_t link_block(struct thread *t, struct exit *x)
 {
-    cache_lock();
+    arch_lock();
     struct block *b = translate_block(t, x->target, x->scratch, x->cursor);
     if (b)
         cache_link(x);
-    cache_unlock();
+    arch_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
@@ -113,13 +113,13 @@ static void replace(struct thread *t, const struct block *stale, struct block *b
 
 int arch_continue(struct thread *t, ucontext_t *uc)
 {
-    cache_lock();
+    arch_lock();
     const struct block *stale = cache_find_code(arch_pc(uc));
     arch_restore(t, uc);
     struct block *b = translate_block(t, stale->pc, NO_REG, NO_REG);
     if (b)
         replace(t, stale, b);
-    cache_unlock();
+    arch_unlock();
     if (b) {
         arch_set_pc(uc, (uint64_t)b->code);
         return 1;
@@ -134,11 +134,11 @@ int arch_continue(struct thread *t, ucontext_t *uc)
 
 static uint64_t retranslate(struct thread *t, const struct exit *x)
 {
-    cache_lock();
+    arch_lock();
     struct block *b = translate_again(t, x);
     if (b)
         replace(t, x->block, b);
-    cache_unlock();
+    arch_unlock();
     return b ? (uint64_t)b->code : leave(t, x->target);
 }
 
@@ -146,9 +146,9 @@ static uint64_t retranslate(struct thread *t, const struct exit *x)
 static int is_still_a_call(const struct exit *x)
 {
     uint8_t now[2];
-    cache_lock();
+    arch_lock();
     int may_change = region_may_change(x->target, 2);
-    cache_unlock();
+    arch_unlock();
     return !may_change || x->block->pc != x->target ||
            (safe_copy(now, (const void *)x->target, 2) == 0 && now[0] == 0x0f && now[1] == 0x05);
 }
@@ -197,7 +197,7 @@ static uint64_t back_from_gate(struct thread *t, uint64_t *regs)
 {
     uint64_t pc = t->translation.syscall_pc + 2;
     int same = arch_mark_inside(t);
-    if (!t->translation.counts && t->translation.buffer < 0) { /* see burst_hand_over_waiting */
+    if (!t->translation.counts && t->translation.buffer < 0) { /* see hand_over_waiting in burst.c */
         t->translation.leave_end = WIRE_END_MORE;
         regs[D_RCX] = pc;
         return leave(t, pc);

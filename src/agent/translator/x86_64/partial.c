@@ -12,21 +12,15 @@
 #include "agent/sys/sys.h"
 #include "agent/translator/translator.h"
 #include "agent/translator/x86_64/insn.h"
+#include "agent/translator/x86_64/xsave.h"
 
-/* The extended state in a signal frame, which is never compacted (Intel's manual, XSAVE). */
-#define SOFTWARE_AT 464 /* the kernel's note: first a magic number if there is extended state */
-#define SOFTWARE_MAGIC 0x46505853u
-#define HEADER_AT 512 /* bit i: component i is not all zero */
-#define XMM_AT 160
 #define COMPONENT_YMM 2u
 #define COMPONENT_OPMASK 5u
 
 static const uint8_t *component(const uint8_t *state, unsigned i)
 {
     unsigned size, offset = 0, c, d;
-    uint64_t in_use;
-    memcpy(&in_use, state + HEADER_AT, sizeof in_use);
-    if (!(in_use >> i & 1) || !__get_cpuid_count(0xd, i, &size, &offset, &c, &d))
+    if (!xsave_in_use(state, i) || !__get_cpuid_count(0xd, i, &size, &offset, &c, &d))
         return NULL;
     return state + offset;
 }
@@ -40,7 +34,7 @@ static uint64_t signs(const uint8_t *state, unsigned number, unsigned bytes, uns
         unsigned at = (i + 1) * elem_bytes - 1;
         uint8_t last = 0;
         if (at < 16)
-            last = state[XMM_AT + 16 * number + at];
+            last = state[XSAVE_XMM + 16 * number + at];
         else if (upper)
             last = upper[16 * number + at - 16];
         mask |= (uint64_t)(last >> 7) << i;
@@ -51,14 +45,10 @@ static uint64_t signs(const uint8_t *state, unsigned number, unsigned bytes, uns
 /* What is left of a gather's or scatter's mask. 0, or -1: unknown. */
 static int mask_left(const ucontext_t *uc, unsigned elem_bytes, uint64_t *mask)
 {
-    const uint8_t *state = (const uint8_t *)uc->uc_mcontext.fpregs;
+    const uint8_t *state = xsave_state(uc);
     uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
     struct insn d;
-    uint32_t magic;
     if (!state)
-        return -1;
-    memcpy(&magic, state + SOFTWARE_AT, sizeof magic);
-    if (magic != SOFTWARE_MAGIC)
         return -1;
     /* If fewer bytes are readable, the next page is not, and the instruction ends before it. */
     size_t missing = safe_copy(code, (const void *)arch_pc(uc), sizeof code);

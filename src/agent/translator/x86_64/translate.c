@@ -511,8 +511,8 @@ struct block *translate_again(struct thread *t, const struct exit *x)
 
 uint64_t arch_translate(struct thread *t, uint64_t pc)
 {
-    cache_lock();
+    arch_lock();
     struct block *b = translate_block(t, pc, NO_REG, NO_REG);
-    cache_unlock();
+    arch_unlock();
     return b ? (uint64_t)b->code : 0;
 }
