@@ -170,9 +170,25 @@ static int parse_switch(const char *option, const char *text, int *on)
     return -1;
 }
 
+/* The number of the word in words[n]; -1 after a message that lists them. */
+static int parse_word(const char *option, const char *text, const char *const *words, size_t n)
+{
+    char list[80] = "";
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return (int)i;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
+    }
+    cli_misuse("record", "%s %s: must be %s", option, text, list);
+    return -1;
+}
+#define PARSE_WORD(option, text, words) parse_word(option, text, words, sizeof(words) / sizeof((words)[0]))
+
 static int parse_option(int option, const char *value, struct collect_options *o)
 {
     uint64_t number;
+    int word;
     switch (option) {
     case 'o':
         o->output = value;
@@ -216,13 +232,10 @@ static int parse_option(int option, const char *value, struct collect_options *o
         cli_misuse("record", "--trace must name a file: standard output is the command's");
         return -1;
     case OPTION_WATCH:
-        for (size_t i = 0; i < sizeof(watching) / sizeof(watching[0]); i++)
-            if (strcmp(value, watching[i]) == 0) {
-                o->watch = (enum collect_watch)i;
-                return 0;
-            }
-        cli_misuse("record", "--watch %s: must be auto, page or none", value);
-        return -1;
+        if ((word = PARSE_WORD("--watch", value, watching)) < 0)
+            return -1;
+        o->watch = (enum collect_watch)word;
+        return 0;
     case OPTION_WATCH_LINES:
         if (cli_whole_option("record", "--watch-lines", value, 1, WATCH_LINES_MAX, &number) != 0)
             return -1;
@@ -250,21 +263,15 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_CALL_GRAPH:
         return parse_switch("--call-graph", value, &o->call_graph);
     case OPTION_REDUCE:
-        for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++)
-            if (strcmp(value, reductions[i]) == 0) {
-                o->reduce = (enum collect_reduce)i;
-                return 0;
-            }
-        cli_misuse("record", "--reduce %s: must be none, counts or distances", value);
-        return -1;
+        if ((word = PARSE_WORD("--reduce", value, reductions)) < 0)
+            return -1;
+        o->reduce = (enum collect_reduce)word;
+        return 0;
     case OPTION_CLOCK:
-        for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++)
-            if (strcmp(value, clocks[i]) == 0) {
-                o->clock = (enum collect_clock)i;
-                return 0;
-            }
-        cli_misuse("record", "--clock %s: must be auto, pmu, count, count-always or cputime", value);
-        return -1;
+        if ((word = PARSE_WORD("--clock", value, clocks)) < 0)
+            return -1;
+        o->clock = (enum collect_clock)word;
+        return 0;
     default:
         assert(0);
         return -1;

@@ -108,6 +108,7 @@ void report_json_string(FILE *out, const char *text);
  */
 void report_json_number(FILE *out, double value);
 void report_csv_number(FILE *out, double value);
+void report_csv_point(FILE *out, const struct curve_point *point); /* size, miss ratio, its interval */
 /* Writes a CSV field, quoted if necessary (RFC 4180). */
 void report_csv_string(FILE *out, const char *text);
 /* The same for text of foreign origin, without control characters, since CSV is also shown on terminals. */

@@ -14,13 +14,7 @@ static void print_csv(FILE *out, const struct report_stack *s)
     for (size_t c = 0; c < s->ncurves; c++) {
         const struct report_stack_curve *curve = &s->curves[c];
         for (size_t i = 0; i < s->npoints; i++) {
-            const struct curve_point *point = &curve->points[i];
-            fprintf(out, "%.0f,", point->size_bytes);
-            report_csv_number(out, point->miss_ratio);
-            putc(',', out);
-            report_csv_number(out, point->low);
-            putc(',', out);
-            report_csv_number(out, point->high);
+            report_csv_point(out, &curve->points[i]);
             fprintf(out, ",%u,", curve->line_bytes);
             if (s->separate)
                 fprintf(out, "%" PRIu32 ",%" PRIu32 "\n", curve->thread.pid, curve->thread.tid);
