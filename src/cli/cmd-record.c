@@ -380,7 +380,7 @@ int cmd_record(int argc, char **argv)
     int option, status, lines = 0;
     while ((option = cli_next_option(&syntax, argc, argv, NULL, &status)) != 0) {
         lines |= option == OPTION_LINES;
-        if (parse_option(option, optarg, &o) < 0)
+        if (parse_option(option, optarg, &o) != 0)
             return 2;
     }
     if (status >= 0)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option that takes a number or one of several words refuses a bad value: one message, exit status 2, and nothing is
+run or written."""
+import re
+
+import pytest
+
+from test_cli import cachegram, make
+from test_help import COMMANDS, help_text
+
+# Any text may be right, or only the profile can tell: names of files, functions, data and programs.
+ANY_TEXT = {"--output", "--function", "--object", "--comm", "--alloc-wrappers", "--dso", "--source-dir", "--keep", "--results"}
+# Names, too, or judged together with what the profile or program holds.
+NAMES = {("sim", "--from"), ("stack", "--from"), ("sample", "--from"), ("import", "--from"), ("export", "--from"),
+         ("pirate", "--from"), ("pirate", "--to"), ("pirate", "--progress"), ("corun", "--partition"),
+         ("hotspots", "--machine"), ("annotate", "--machine"), ("record", "--trace"),
+         *((command, option) for command in ("corun", "place", "predict") for option in ("--machine", "--recorded-on"))}
+# Options that are not listed in --help.
+UNLISTED = {"record": ["--reduce", "--watch-lines", "--count-vector", "--switch-ms"]}
+# What none of the others takes.
+BAD = ["x", "-5", ""]
+MORE_BAD = {("record", "--overhead"): ["0", "101", "nan"], ("verify", "--overhead"): ["0", "101", "nan"],
+            ("record", "--burst-refs"): ["0"], ("verify", "--burst-refs"): ["0"], ("record", "--gap-us"): ["-1", "0"],
+            ("record", "--line"): ["0", "63"], ("record", "--lines"): ["2"], ("record", "--count-vector"): ["14"]}
+
+
+def options_with_values(command, *first):
+    """Those that --help shows with a value in capitals, or as words to choose from."""
+    text = help_text(command, *first, "--help")
+    return [m[1] for m in re.finditer(r"^ {2,6}(?:-., )? {0,4}(--[a-z][a-z-]*) (?:[A-Z]|\S+\|)", text, re.M)]
+
+
+def cases():
+    for command in (c for c in COMMANDS if c != "help"):
+        options = options_with_values(command) + UNLISTED.get(command, [])
+        for option in dict.fromkeys(options):
+            if option not in ANY_TEXT and (command, option) not in NAMES:
+                yield command, [], option
+    for option in dict.fromkeys(options_with_values("sample", "--bursts", "1")):
+        if option not in ANY_TEXT and option not in ("--from", "--bursts"):
+            yield "sample", ["--bursts", "1"], option
+
+
+CASES = list(cases())
+
+
+def test_cases_hold_all_options():
+    """None is lost because --help is written in another way."""
+    found = {(command, option) for command, _, option in CASES}
+    assert {("record", "--overhead"), ("record", "--mode"), ("mrc", "--ways"), ("hotspots", "--limit"), ("pirate", "--repeats"),
+            ("place", "--goal"), ("sample", "--drop-rate"), ("machine", "--seconds"), ("export", "--to")} <= found
+    assert len(CASES) > 110, len(CASES)
+
+
+@pytest.fixture(scope="module")
+def operands(tmp_path_factory):
+    """Of each command: what makes it run if the option is not looked at."""
+    folder = tmp_path_factory.mktemp("operands")
+    make(folder / "full.db", "full", references=100, cold=10, loads=70, stores=30).commit()
+    (folder / "t.din").write_text("0 1000\n1 2000\n" * 100)
+    profile, trace, command = folder / "full.db", folder / "t.din", ["--", "sh", "-c", "touch ran"]
+    return {"record": command, "verify": command, "pirate": command, "diff": [profile, profile],
+            "corun": [profile, profile], "place": [profile, profile], "doctor": [], "machine": [],
+            "stack": [trace], "sim": [trace], "sample": [trace], "import": [trace], "export": [trace],
+            **{c: [profile] for c in ("report", "html", "mrc", "timeline", "phases", "hotspots", "causes", "annotate", "predict")}}
+
+
+@pytest.mark.parametrize("command,first,option", CASES, ids=lambda v: " ".join(v) if isinstance(v, list) else v)
+def test_bad_value(command, first, option, operands, tmp_path):
+    for value in BAD + MORE_BAD.get((command, option), []):
+        needed = ["--to", "csv"] if command == "export" and option != "--to" else []
+        result = cachegram(command, *first, *needed, f"{option}={value}", *operands[command], cwd=tmp_path)
+        said = (command, option, value, result.stderr, result.stdout[:200])
+        assert result.returncode == 2, said
+        assert result.stderr.startswith("cachegram") and result.stderr.count("\n") == 1, said
+        assert result.stdout == "", said
+        assert list(tmp_path.iterdir()) == [], said
