@@ -12,15 +12,18 @@
 /* Seed of the bootstrap if the profile has none: the same profile gives the same curve. */
 #define DEFAULT_SEED 1
 /*
- * After a part in full mode, the references of the rest are its CPU time times this rate, since rates from
- * counting, in code that was just translated, are several times too low: by 1.2 to 14, differently for each
- * program, in eight programs of 0.05 to 1 s (scripts/bench-short.py), whose true rates were 0.8 to 3.6 per
- * ns.
+ * After a part in full mode, the references of the rest are its CPU time times a rate. In a short rest most
+ * code is counted for the first time, and the measured rate may be several times too low. It is combined with
+ * an assumed one, of eight programs of 0.05 to 1 s with 0.8 to 3.6 references per ns
+ * (scripts/bench-short.py): as a mean of the logarithms, in which the measured one has a share of rest /
+ * (rest + REST_COLD_NS).
  */
 #define REST_REFS_PER_NS 2.0
-/* Standard deviation of the logarithm of that rate. Other processors and programs that miss often differ more
- * than those eight (0.35). */
+#define REST_COLD_NS 1e8
+/* Standard deviations of the logarithms of the assumed rate and of the measured one. Other processors and
+ * programs that miss often differ more than those eight (0.35). */
 #define REST_DOUBT 0.6
+#define REST_MEASURED_DOUBT 0.3
 
 /* Data for the curve of one profile; all arrays are malloc'ed. */
 struct loaded {

@@ -357,11 +357,17 @@ int loaded_full_part(struct profile *p, struct loaded *l, struct analysis_curve 
     return 0;
 }
 
-static void scale_weights(struct loaded *l, size_t n, double references)
+static double sum_of_weights(const struct loaded *l, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += l->bursts[i].weight;
+    return sum;
+}
+
+static void scale_weights(struct loaded *l, size_t n, double references)
+{
+    double sum = sum_of_weights(l, n);
     for (size_t i = 0; i < n && sum > 0; i++)
         l->bursts[i].weight *= references / sum;
 }
@@ -383,8 +389,11 @@ static void scale_rest(struct profile *p, struct loaded *l, double rest_ns,
     }
     if (!(rest_ns > 0))
         return;
-    scale_weights(l, curve->bursts, rest_ns * REST_REFS_PER_NS);
-    l->bursts[curve->bursts].scale_doubt = REST_DOUBT;
+    double per_ns = sum_of_weights(l, curve->bursts) / rest_ns, share = rest_ns / (rest_ns + REST_COLD_NS);
+    if (!(per_ns > 0) || strcmp(clock, "count") != 0) /* there are no rates */
+        per_ns = 1, share = 0;
+    scale_weights(l, curve->bursts, rest_ns * exp(share * log(per_ns) + (1 - share) * log(REST_REFS_PER_NS)));
+    l->bursts[curve->bursts].scale_doubt = share * REST_MEASURED_DOUBT + (1 - share) * REST_DOUBT;
 }
 
 int loaded_weigh(struct profile *p, struct loaded *l, uint32_t tid, const struct analysis_curve *curve,

@@ -8,20 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No bursts, or a single one, say little about the rest of the run after full mode: it may hit or miss
- * throughout. */
+/* With so many bursts, their differences show how different the parts of the run are. */
+#define FEW_BURSTS 5u
+
+/*
+ * A few bursts that are alike say little about the rest of the run after full mode: code that none of them
+ * met may be as much of it as n bursts miss with a probability of 5%, and may hit or miss throughout.
+ */
 static void widen_for_rest(const struct loaded *l, double rest_ns, struct analysis_curve *curve)
 {
-    if (l->parts == 0 || curve->bursts > 1 || !(rest_ns > 0))
+    size_t n = curve->bursts;
+    if (n >= FEW_BURSTS || (l->parts != 0 && !(rest_ns > 0)))
         return;
-    double part = l->bursts[curve->bursts].weight, rest = rest_ns * REST_REFS_PER_NS * exp(REST_DOUBT),
-           known = part / (part + rest);
+    double unseen = n > 0 ? 1 - pow(0.05, 1 / (double)n) : 1;
+    if (l->parts != 0) {
+        const struct curve_burst *part = &l->bursts[n];
+        double rest = 0;
+        for (size_t i = 0; i < n; i++)
+            rest += l->bursts[i].weight;
+        rest = (n > 0 ? rest : rest_ns * REST_REFS_PER_NS) * exp(n > 0 ? part->scale_doubt : REST_DOUBT);
+        unseen *= rest / (part->weight + rest);
+    }
     for (size_t i = 0; i < curve->n; i++) {
         struct curve_point *point = &curve->points[i];
         if (isnan(point->low) || isnan(point->high))
             continue;
-        point->low *= known;
-        point->high = point->high * known + 1 - known;
+        point->low *= 1 - unseen;
+        point->high = point->high * (1 - unseen) + unseen;
     }
 }
 

@@ -47,8 +47,8 @@ void report_curve_notes(FILE *out, const struct analysis_curve *curve, const cha
         fprintf(out, "%s%zu burst%s few: long parts of the run may have been missed\n", lead, curve->bursts,
                 curve->bursts == 1 ? " is" : "s are");
     else
-        fprintf(out, "%sbursts may have missed parts shorter than about %.*f%% of the run\n", lead,
-                unseen < 1 ? 1 : 0, unseen);
+        fprintf(out, "%sbursts may have missed parts of the run shorter than about %.*f%% of its time\n",
+                lead, unseen < 1 ? 1 : 0, unseen);
     if (little_sampled(curve))
         fprintf(
             out,

@@ -50,9 +50,10 @@ static void test_missed_parts(void **state)
 {
     (void)state;
     assert_string_equal(notes(usual(300)),
-                        "Note: bursts may have missed parts shorter than about 1% of the run\n");
-    assert_string_equal(notes(usual(301)),
-                        "Note: bursts may have missed parts shorter than about 1.0% of the run\n");
+                        "Note: bursts may have missed parts of the run shorter than about 1% of its time\n");
+    assert_string_equal(
+        notes(usual(301)),
+        "Note: bursts may have missed parts of the run shorter than about 1.0% of its time\n");
     assert_true(says(usual(13), 1, "shorter than about 23%"));  /* 3 / 13 */
     assert_true(says(usual(12), 1, "Note: 12 bursts are few")); /* 25% */
     assert_true(says(usual(1), 1, "Note: 1 burst is few"));
