@@ -68,8 +68,11 @@ struct counting {
     /* --clock count-always: one burst in each stratum of gap_refs references, the next at `burst_at` of
      * `total`. */
     uint64_t gap_refs, burst_at, stratum_end;
+    int without_burst;     /* the stratum has none: it ends once the thread's rate is known */
+    uint64_t counted_ns;   /* CPU time of earlier stretches, without the agent's own code */
     uint64_t per_us;       /* references per microsecond, to plan with */
-    uint64_t skipped_gaps; /* of strata whose bursts found no buffer: the next burst represents them, too */
+    uint64_t skipped_gaps; /* of strata without a burst, or whose burst found no buffer: the next one
+                              represents them, too */
     uint64_t burst_gap;    /* gap_refs of the burst that is being recorded, and those */
 };
 
@@ -110,6 +113,8 @@ struct watch_thread {
     uint64_t stack_bytes, stack_low, stack_high, fs_base;
     /* probe bursts */
     uint64_t probe_page, probe_ended_ns, probe_cpu_ns; /* thread CPU time when it began */
+    uint64_t fetched_at, fetched_ns; /* last fault of a fetch that was tried again: address, CPU time */
+    int returns_from_probe;          /* to counting code */
     unsigned probe_words;
     /* CPU time that was not the thread's own, in total; at the start of the current burst: thread CPU time,
      * and this total */
@@ -276,8 +281,9 @@ struct burst_state {
     int left_because; /* enum wire_end */
     /* Instructions in a row that were stepped because they cannot be translated. */
     unsigned consecutive_steps;
-    int is_probe; /* the burst is a probe burst */
-    int full;     /* the burst began in full mode */
+    int is_probe;    /* the burst is a probe burst */
+    int after_probe; /* it must return, and has left for a probe burst only */
+    int full;        /* the burst began in full mode */
     /* The thread was to stay in the code cache when it last looked. If that is over, its first burst is still
      * to be planned (burst_plan_first). */
     int always_translated;

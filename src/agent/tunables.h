@@ -99,6 +99,8 @@
 /* How long, in their CPU time, a page may be accessible to other threads before its lines are censored. A
  * watched reuse is mistimed by at most this, a hundredth or less of what reuses usually take. */
 #define UNSEEN_MOST_NS 1000000u
+/* A second fault of a fetch at the same address within so much CPU time of the thread is the program's. */
+#define FETCH_AGAIN_NS 1000000u
 /* Changes of mappings remembered while the collector answers; with more, all lines are censored. */
 #define CHANGES_KNOWN 64u
 /* Bursts that are not watched during a pause of the call tracker, at most. */

@@ -14,7 +14,8 @@ MODES = {**HUNTED, "unwatched": ["--gap-us", "500", "--watch", "none"]}
 SCENES = ["masked-makers", "full-queue", "makers-on-own-stacks", "sent-faults", "constructor",
           "untouched", "strict-children", "raw-altstacks", "raw-child-masks", "blocked-forks",
           "forking-threads", "edited-entries", "interrupted-maskers", "blocked-efault",
-          "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes", "changed-jumps"]
+          "grows-down", "handler-contexts", "forks-beside-makers", "interrupted-masks", "user-changes", "changed-jumps",
+          "fetch-faults"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -12,6 +12,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -673,6 +674,34 @@ static void user_changes(void)
         CHECK(pthread_join(t[i], NULL) == 0);
 }
 
+static sigjmp_buf before_fetch;
+
+static void on_fetch(int sig)
+{
+    siglongjmp(before_fetch, sig);
+}
+
+/* Code on a page that can be read, but not executed, while other threads run. */
+static void fetch_faults(void)
+{
+    pthread_t t;
+    long faults = 0;
+    uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED && signal(SIGSEGV, on_fetch) != SIG_ERR);
+    memset(page, 0xc3, 4096); /* ret */
+    CHECK(pthread_create(&t, NULL, sleeping, NULL) == 0);
+    for (int i = 0; i < 3000; i++) {
+        churn();
+        if (sigsetjmp(before_fetch, 1))
+            faults++;
+        else
+            ((void (*)(void))(void *)page)();
+    }
+    CHECK(faults == 3000);
+    stop = 1;
+    CHECK(pthread_join(t, NULL) == 0);
+}
+
 /* Functions that are a jump, and where it leads, each on a page of its own. */
 enum { HOPS = 64 };
 __asm__(".text\n.balign 4096\nhops:\n"
@@ -722,7 +751,8 @@ int main(int argc, char **argv)
                   {"forks-beside-makers", forks_beside_makers},
                   {"interrupted-masks", interrupted_masks},
                   {"user-changes", user_changes},
-                  {"changed-jumps", changed_jumps}};
+                  {"changed-jumps", changed_jumps},
+                  {"fetch-faults", fetch_faults}};
     make_pool();
     for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
         if (strcmp(argv[1], scenes[i].name) == 0) {

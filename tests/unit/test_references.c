@@ -194,6 +194,8 @@ static void are_found(struct test *t, size_t nwords, struct random_state *random
         struct touched touched =
             records_touched(t->words, t->words + nwords, desc->last_insns, address, LOOKED_FOR);
         assert_true(touched.before <= touched.refs && touched.refs > 0);
+        if (t->exact)
+            assert_int_equal(touched.refs, t->loads + t->stores);
         if (touched.found)
             assert_in_range(touched.pc, 0x1000, BLOCKS * 0x1000);
         for (unsigned i = 0; i < LOOKED_FOR; i++) {

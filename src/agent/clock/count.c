@@ -155,16 +155,30 @@ static void begin_part(struct thread *t, uint64_t total)
     c->mark[0] = (struct count_mark){total, c->part_ticks, excluded_ns(c), count_page_faults()};
 }
 
+/* CPU time of the thread in all stretches until now, without the agent's own code. */
+static uint64_t counted_ns(const struct counting *c, uint64_t now)
+{
+    uint64_t ns = now - c->cpu_start_ns;
+    return c->counted_ns + (ns > c->agent_ns ? ns - c->agent_ns : 0);
+}
+
 /* Plans the next recorded burst at a random point of the next stratum. The stratum's length is the budget's,
- * in CPU time, converted by the thread's rate so far. */
+ * in CPU time of the program, converted by the thread's rate so far. */
 static void plan_burst(struct thread *t, uint64_t total)
 {
     struct counting *c = &t->clock;
-    uint64_t ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+    uint64_t us = counted_ns(c, sys_clock_ns(CLOCK_THREAD_CPUTIME_ID)) / 1000,
              gap_ns = __atomic_load_n(&session->gap_ns, __ATOMIC_RELAXED);
-    c->per_us = total > COUNT_RATE_REFS && ns >= 1000 ? total / (ns / 1000) + 1 : COUNT_FIRST_RATE;
+    int knows_rate = total > COUNT_RATE_REFS && us;
+    c->per_us = knows_rate ? total / us + 1 : COUNT_FIRST_RATE;
     c->gap_refs = gap_ns / 1000 * c->per_us + 1;
-    c->burst_at = c->stratum_end + random_next(&t->timing.random) % c->gap_refs;
+    c->without_burst = !knows_rate && c->gap_refs > COUNT_RATE_REFS;
+    if (c->without_burst) {
+        c->gap_refs = COUNT_RATE_REFS + 1;
+        c->burst_at = c->stratum_end + c->gap_refs;
+    } else {
+        c->burst_at = c->stratum_end + random_next(&t->timing.random) % c->gap_refs;
+    }
     c->stratum_end += c->gap_refs;
 }
 
@@ -232,6 +246,12 @@ void count_take(struct thread *t, uint64_t counted)
     if (strings != t->clock.string_refs_taken)
         count_add(&proc->count.count_string_refs, strings - t->clock.string_refs_taken);
     t->clock.string_refs_taken = strings;
+}
+
+void count_probed(struct thread *t, uint64_t refs)
+{
+    t->clock.total += refs;
+    count_add(&proc->count.count_refs, refs);
 }
 
 /* CPU time of the part up to then, without the agent's own code and system calls. */
@@ -328,6 +348,7 @@ void count_end(struct thread *t)
         ns = c->part_ns;
     }
     add_blocks(t);
+    c->counted_ns = counted_ns(c, now);
     if (c->stop_requested)
         arch_count_cancel_stop(t);
     c->stop_requested = 0;
@@ -376,7 +397,10 @@ static int stretch_is_over(struct thread *t, uint64_t total, uint64_t *aim)
 {
     struct counting *c = &t->clock;
     if (count_always()) {
-        if (total >= c->burst_at) {
+        if (total >= c->burst_at && c->without_burst) {
+            c->skipped_gaps += c->gap_refs;
+            plan_burst(t, total);
+        } else if (total >= c->burst_at) {
             c->burst_gap = c->skipped_gaps + c->gap_refs;
             plan_burst(t, total);
             return 1;

@@ -22,6 +22,7 @@ void arch_set_step(ucontext_t *uc, int on);
 int arch_is_step(const siginfo_t *info, const ucontext_t *uc);
 /* The access that faulted was a store. */
 int arch_fault_writes(const ucontext_t *uc);
+int arch_fault_fetches(const ucontext_t *uc); /* it was that of an instruction's bytes */
 /* The next instruction is a system call; the previous one was. */
 int arch_at_call(const ucontext_t *uc);
 int arch_after_call(const ucontext_t *uc);

@@ -47,10 +47,11 @@ static inline void touch(struct search *s, uint64_t address, uint64_t bytes)
         }
 }
 
-static inline void touch_once(struct search *s, uint64_t address, uint64_t bytes)
+/* An access that reads and writes is two references. */
+static inline void touch_once(struct search *s, const struct wire_ref *ref, uint64_t address, uint64_t bytes)
 {
     touch(s, address, bytes);
-    s->touched.refs++;
+    s->touched.refs += ref->rw == (WIRE_LOAD | WIRE_STORE) ? 2 : 1;
 }
 
 /* All elements, from the pointer in its direction. */
@@ -58,7 +59,7 @@ static void touch_elements(struct search *s, uint64_t pointer, uint64_t elements
 {
     uint64_t all = elements * bytes;
     touch(s, down ? pointer + bytes - all : pointer, all);
-    s->touched.refs++;
+    s->touched.refs += elements;
 }
 
 static void touch_rep(struct search *s, const struct record *r, const struct wire_ref *ref)
@@ -85,7 +86,7 @@ static void touch_gather(struct search *s, const struct record *r, const struct 
         if (!(word(r, ref->slot2) >> i & 1))
             continue;
         int64_t index = ref->index_bytes == 8 ? (int64_t)w : (int32_t)(w >> at % 8 * 8);
-        touch_once(s, address_of(r, ref) + (uint64_t)(index * ref->scale), ref->elem_bytes);
+        touch_once(s, ref, address_of(r, ref) + (uint64_t)(index * ref->scale), ref->elem_bytes);
     }
 }
 
@@ -105,11 +106,11 @@ static void look(struct search *s, const struct record *r)
             break;
         case WIRE_REF_MASKED: /* as if all elements were accessed: may find a line too many */
             if (word(r, ref->slot2))
-                touch_once(s, address_of(r, ref), ref->size);
+                touch_once(s, ref, address_of(r, ref), ref->size);
             break;
         default:
             if (ref->slot < r->have)
-                touch_once(s, address_of(r, ref), ref->size);
+                touch_once(s, ref, address_of(r, ref), ref->size);
             break;
         }
     }

@@ -55,6 +55,11 @@ int arch_fault_writes(const ucontext_t *uc)
     return (uc->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 }
 
+int arch_fault_fetches(const ucontext_t *uc)
+{
+    return (uc->uc_mcontext.gregs[REG_ERR] & 16) != 0;
+}
+
 static int is_call(int64_t pc)
 {
     uint8_t bytes[SYSCALL_BYTES];
