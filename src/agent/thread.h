@@ -114,7 +114,6 @@ struct watch_thread {
     /* probe bursts */
     uint64_t probe_page, probe_ended_ns, probe_cpu_ns; /* thread CPU time when it began */
     uint64_t fetched_at, fetched_ns; /* last fault of a fetch that was tried again: address, CPU time */
-    int returns_from_probe;          /* to counting code */
     unsigned probe_words;
     /* CPU time that was not the thread's own, in total; at the start of the current burst: thread CPU time,
      * and this total */
@@ -281,9 +280,8 @@ struct burst_state {
     int left_because; /* enum wire_end */
     /* Instructions in a row that were stepped because they cannot be translated. */
     unsigned consecutive_steps;
-    int is_probe;    /* the burst is a probe burst */
-    int after_probe; /* it must return, and has left for a probe burst only */
-    int full;        /* the burst began in full mode */
+    int is_probe; /* the burst is a probe burst */
+    int full;     /* the burst began in full mode */
     /* The thread was to stay in the code cache when it last looked. If that is over, its first burst is still
      * to be planned (burst_plan_first). */
     int always_translated;

@@ -112,6 +112,13 @@ static int follows_lines(const struct collect_options *o)
     return !o->full && o->switch_ms == 0 && o->watch != COLLECT_WATCH_NONE;
 }
 
+/* A page that a fault unprotected is protected again once its thread is in native code, which it hardly ever
+ * is while it always counts: lines are only followed in the bursts' tails then. */
+static int protects_pages(const struct collect_options *o)
+{
+    return follows_lines(o) && o->clock != COLLECT_CLOCK_COUNT_ALWAYS;
+}
+
 /* Sizes of this machine's caches, first level first: "32768,524288,8388608"; "" if they are not known. */
 static void describe_caches(char *text, size_t size)
 {
@@ -144,7 +151,7 @@ static int describe(struct run *r, struct error *err)
                  {"mode", !r->full            ? "burst"
                           : o->lines_rate < 1 ? "lines"
                                               : "full"},
-                 {"watch", follows_lines(o) ? "page" : "none"},
+                 {"watch", protects_pages(o) ? "page" : "none"},
                  {"trigger", r->session.map->perf ? "perf" : "timer"},
                  {"version", o->version},
                  {"started", started},
@@ -247,12 +254,10 @@ static int begin_watching(struct run *r, struct error *err)
     r->watches = watches_new(r->profile, lines, o->line_bytes, o->seed, err);
     if (r->watches == NULL)
         return -ENOMEM;
-    if (follows_lines(o))
+    if (protects_pages(o))
         r->session.map->watch = WIRE_WATCH_BY_PAGES;
-    const struct watch_setting setting = {.watches = r->watches,
-                                          .line_bytes = o->line_bytes,
-                                          .seed = o->seed,
-                                          .all_counted = o->clock == COLLECT_CLOCK_COUNT_ALWAYS};
+    const struct watch_setting setting = {
+        .watches = r->watches, .line_bytes = o->line_bytes, .seed = o->seed};
     if (drain_watch(r->drain, &setting) < 0)
         return error_set(err, -ENOMEM, "out of memory for the watched lines");
     if (o->watch_lines != 0)

@@ -243,20 +243,6 @@ def test_target_without_a_time_stamp_counter(built, record, clock):
     assert totals(db)["bursts"] > 10
 
 
-def test_lines_are_watched_when_always_counting(built, record, cachegram):
-    """Reuses far beyond the bursts and their tails, at exactly the distance that the program has. If another burst ends
-    before the collector learns of a touch, that burst and its tail are counted, too."""
-    lines = 400000
-    result, db = record(["--mode", "count", "--allowance", "0", "--overhead", "20"], [built / "sweep", lines, 200])
-    assert result.status == 0 and result.out == run([built / "sweep", lines, 200]).out
-    with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as con:
-        distances = [d for (d,) in con.execute("select age + inside_refs from watch where outcome = 'reused'")]
-    assert len(distances) >= 5
-    assert sum(abs(d - lines) <= lines / 1000 for d in distances) >= 3, distances
-    assert all(0.9 * lines < d < 1.1 * lines + 7 * 30000 for d in distances), distances
-    assert abs(float(run_keys(db)["clock_references"]) / (200 * lines) - 1) < 1e-4
-
-
 def test_first_burst_of_slow_code_when_always_counting(built, record):
     """A program that makes few references per second gets its bursts in time, not after as many references as others make."""
     result, db = record(["--mode", "count", "--allowance", "0"], [built / "sweep", 400000, 100])

@@ -282,28 +282,11 @@ void burst_plan_first(struct thread *t)
         thread_arm(t);
 }
 
-int burst_leave_counting(struct thread *t, ucontext_t *uc, uint64_t address)
-{
-    uint64_t *record, *end;
-    if (!count_always() || t->state != THREAD_BURST || !t->translation.counts ||
-        !arch_in_cache(arch_pc(uc)) || arch_fault(t, uc, SIGSEGV, address, &record, &end) != FAULT_TARGET)
-        return 0;
-    arch_restore(t, uc);
-    memcpy(&uc->uc_sigmask, &t->generated.app_mask, sizeof t->generated.app_mask);
-    count_end(t);
-    go_native(t);
-    t->burst.must_return = 1;
-    t->burst.left_because = WIRE_END_FAULT;
-    return 1;
-}
-
-static void end_probe(struct thread *t, enum wire_end end, const uint64_t *end_of_words, uint32_t last_insns)
+static void end_probe(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     go_native(t);
     t->burst.is_probe = 0;
     ops->probe_ended(t, end_of_words, last_insns);
-    t->burst.must_return = t->burst.after_probe = agent_always_translated();
-    t->burst.left_because = (int)end;
     if (t->burst.trigger_pending)
         thread_arm(t);
     t->burst.trigger_pending = 0;
@@ -313,7 +296,7 @@ void burst_end(struct thread *t, enum wire_end end, uint32_t detail, uint64_t *e
                uint32_t last_insns)
 {
     if (t->burst.is_probe) {
-        end_probe(t, end, end_of_words, last_insns);
+        end_probe(t, end_of_words, last_insns);
         return;
     }
     int counting = t->translation.counts;
@@ -519,9 +502,6 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
         burst_end(t, WIRE_END_SIGNAL, 0, t->generated.cursor, UINT32_MAX);
     } else if (verdict == COUNT_RECORD && count_always() && !take_buffer_for(t)) {
         count_not_recorded(t, uc);
-        ops->goes_on(t);
-    } else if (verdict == COUNT_GO_ON) {
-        ops->goes_on(t);
     } else if (verdict == COUNT_RECORD) {
         arch_restore(t, uc);
         count_end(t);
@@ -531,21 +511,9 @@ void burst_counting_stopped(struct thread *t, ucontext_t *uc)
     }
 }
 
-/* Before a thread enters translated code. after_probe: it has left it for a probe burst only. */
-static void check_code(int after_probe)
-{
-    uint64_t start, end;
-    while (!after_probe && regions_find_changed(&start, &end))
-        arch_code_changes(start, end - start);
-    if (after_probe ? regions_are_stale() : regions_check())
-        arch_flush();
-}
-
 int burst_enter(struct thread *t, ucontext_t *uc)
 {
     uint64_t pc = arch_pc(uc);
-    int after_probe = t->burst.after_probe;
-    t->burst.after_probe = 0;
     t->native.refused = WIRE_NATIVE_OFF;
     if (agent_off || session->stop || !signals_handlers_installed())
         return 0;
@@ -563,7 +531,11 @@ int burst_enter(struct thread *t, ucontext_t *uc)
     if (!may_enter())
         return 0;
     t->native.refused = WIRE_NATIVE_OFF;
-    check_code(after_probe);
+    uint64_t start, end;
+    while (regions_find_changed(&start, &end))
+        arch_code_changes(start, end - start);
+    if (regions_check())
+        arch_flush();
     ops->begins(t);
     signals_intercept_libc(); /* it may have installed its handlers since the last burst */
     /* Decided once: full mode may end while the thread waits for a buffer. What it then recorded, at no

@@ -47,9 +47,6 @@ int burst_next_buffer(struct thread *t, uint64_t *end_of_words);
 /* Full mode, when the process is about to end or to execute a program: hands over what threads that are in
  * system calls have recorded, and counts what the other threads lose. */
 void burst_process_ends(void);
-/* --clock count-always: if the thread has faulted at that address in counting code, in an instruction of the
- * program, leaves to native code, so that a probe burst can begin there. Nonzero: it has left. */
-int burst_leave_counting(struct thread *t, ucontext_t *uc, uint64_t address);
 /* Enters a probe burst, which writes to that memory; the page after it is read-only. Its end calls
  * probe_ended. Nonzero: entered. */
 int burst_enter_probe(struct thread *t, ucontext_t *uc, uint64_t *words, uint64_t *end);
@@ -63,7 +60,6 @@ struct burst_ops {
     /* It is about to enter translated code, for a counting stretch or a recorded burst. */
     void (*entered)(struct thread *t);
     void (*left)(struct thread *t);
-    void (*goes_on)(struct thread *t); /* a counting stretch has stopped, and is about to continue */
     void (*describe)(const struct thread *t, struct wire_desc *d); /* fills app_cpu_ns and translated_refs */
     /* Before the buffer is handed over: the number of a question to the collector that goes with it; 0: none.
      * Afterwards: waits for the answer. */

@@ -22,8 +22,6 @@ int count_wanted(struct thread *t, const ucontext_t *uc);
 void count_begin(struct thread *t);
 /* Adds what the counter has counted since arch_count_insert. */
 void count_take(struct thread *t, uint64_t counted);
-/* Adds references of a probe burst, with --clock count-always. */
-void count_probed(struct thread *t, uint64_t refs);
 /* Elements of repeated string instructions so far that lie in the same line as the previous element. */
 int64_t count_string_hits(const struct thread *t);
 int count_is_alarm(const siginfo_t *info);

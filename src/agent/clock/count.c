@@ -248,12 +248,6 @@ void count_take(struct thread *t, uint64_t counted)
     t->clock.string_refs_taken = strings;
 }
 
-void count_probed(struct thread *t, uint64_t refs)
-{
-    t->clock.total += refs;
-    count_add(&proc->count.count_refs, refs);
-}
-
 /* CPU time of the part up to then, without the agent's own code and system calls. */
 static uint64_t elapsed(const struct counting *c, uint64_t cpu_ns)
 {

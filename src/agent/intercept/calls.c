@@ -23,7 +23,6 @@
 #include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "agent/clock/clock.h"
 #include "agent/code/code.h"
 #include "agent/divert/divert.h"
 #include "agent/memory.h"
@@ -230,7 +229,8 @@ static int changes_mappings(long number, const uint64_t *args, struct memory *m)
 /* See signals_intercept_libc. */
 static int is_libc_signal(long number, const uint64_t *args)
 {
-    return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] && watch_tracks_calls();
+    return number == SYS_rt_sigaction && (args[0] == 32 || args[0] == 33) && args[1] &&
+           watch_several_threads();
 }
 
 /* Emulates calls on the signal state that the agent keeps for the target; the mask is in the frame. 0: it is
@@ -382,7 +382,7 @@ void calls_diverted(struct thread *t, ucontext_t *uc, int foreign)
         return;
     }
     calls_change_code(number, args);
-    if (effect != NO_EFFECT && watch_tracks_calls()) {
+    if (effect != NO_EFFECT && watch_several_threads()) {
         make_with_threads(t, uc, number, args, effect, why);
         return;
     }
@@ -424,7 +424,7 @@ int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
 {
     struct memory m;
     enum wire_unwatched why;
-    if (!session->watch || !watch_tracks_calls() || number == SYS_rt_sigprocmask) /* that is emulated */
+    if (!session->watch || !watch_several_threads())
         return 0;
     enum effect effect = effect_of(number, args, &why);
     /* In full mode no page is protected, nor will one be while such a call may last. */
@@ -432,17 +432,12 @@ int calls_must_leave_burst(struct thread *t, long number, const uint64_t *args)
         watch_call_begins(t, CALL_OPEN_ENDED, NULL);
         return 0;
     }
-    if (effect == MAKES_THREAD && !t->native.creating_followed)
-        count_add(&proc->count.unknown_threads, 1);
     if (effect != NO_EFFECT) /* calls that end the burst anyway are not reported here */
         return effect != EXECUTES && effect != EXITS && effect != EXITS_THREAD;
-    if (changes_mappings(number, args, &m)) {
+    if (changes_mappings(number, args, &m))
         watch_change_begins(t, &m);
-        return 0;
-    }
-    /* A thread that always counts would go on with these pages accessible: it stops after the call. */
-    if (unprotect_for_call(t, CALL_OPEN_ENDED, number, args) && count_always())
-        count_pause(t);
+    else
+        unprotect_for_call(t, CALL_OPEN_ENDED, number, args);
     return 0;
 }
 

@@ -23,7 +23,7 @@ static int emulate_signal_call(struct thread *t, long number, const uint64_t *ar
     case SYS_rt_sigprocmask:
         /* With several threads even libc's own calls must not block the signals that report protected
          * pages. */
-        *result = signals_mask_in(t, &t->generated.app_mask, watch_tracks_calls() && !is_agent, args);
+        *result = signals_mask_in(t, &t->generated.app_mask, watch_several_threads() && !is_agent, args);
         return 1;
     case SYS_rt_sigaction:
         if (is_agent)

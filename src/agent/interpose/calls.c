@@ -75,7 +75,7 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
     const long args[6] = {(long)address, (long)bytes, protection, 0, 0, 0};
     struct thread *t =
-        agent_gone || !session || !session->watch || watch_tracks_calls() ? NULL : thread_self();
+        agent_gone || !session || !session->watch || watch_several_threads() ? NULL : thread_self();
     if (t) {
         watch_block_signals(t);
         watch_unmapped((uint64_t)address, bytes, 0);
@@ -94,7 +94,7 @@ EXPORT int mprotect(void *address, size_t bytes, int protection)
  * diverted. */
 static long make_directly(long number, const long *a)
 {
-    if (watch_tracks_calls())
+    if (watch_several_threads())
         return syscall_divertible(number, a);
     struct thread *t = agent_off || !session || !session->watch ? NULL : thread_self();
     if (!t)

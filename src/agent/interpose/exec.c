@@ -69,7 +69,7 @@ static int quiesce(struct executing *e, int others)
     e->forbids = 1;
     if (t) {
         watch_block_signals_native(t);
-        if (watch_tracks_calls())
+        if (watch_several_threads())
             watch_disable(t, WIRE_UNWATCHED_SIGNALS);
         else
             watch_pause(t);

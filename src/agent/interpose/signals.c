@@ -26,7 +26,7 @@ static int fail(int code)
 static struct thread *hold(void)
 {
     struct thread *t =
-        agent_off || !session || !session->watch || watch_tracks_calls() ? NULL : thread_self();
+        agent_off || !session || !session->watch || watch_several_threads() ? NULL : thread_self();
     if (t)
         watch_hold(t);
     return t;

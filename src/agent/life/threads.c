@@ -43,8 +43,8 @@ int thread_attach(struct thread *t)
     t->state = THREAD_NATIVE;
     t->translation.buffer = -1;
     t->ending = 0;
-    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.after_probe = t->burst.trigger_pending =
-        t->watch.hold_depth = t->watch.returns_from_probe = 0;
+    t->divert.is_on = t->divert.was_on = t->burst.is_probe = t->burst.trigger_pending = t->watch.hold_depth =
+        0;
     t->translation.inside = t->burst.must_return = t->burst.enter_after_step = t->burst.step_trap_blocked =
         t->native.creating_followed = t->burst.step_executes = 0;
     t->burst.consecutive_steps = 0;

@@ -160,7 +160,6 @@ static const struct burst_ops burst_callbacks = {
     .begins = watch_burst_begins,
     .entered = watch_burst_entered,
     .left = watch_burst_left,
-    .goes_on = watch_counts_on,
     .describe = describe_burst,
     .prepare_question = watch_prepare_question,
     .await_answer = watch_await_answer,

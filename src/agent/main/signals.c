@@ -57,7 +57,7 @@ static uint64_t keep_signals_unblocked(struct thread *t, int sig, uint64_t befor
 {
     static const uint64_t reports = SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS);
     uint64_t hide = SIGNAL_BIT(SIGTRAP);
-    if (watch_tracks_calls() && session->watch && mask & reports) {
+    if (watch_several_threads() && session->watch && mask & reports) {
         if (is_fault(sig) || before & reports)
             watch_mark_quiescent(t, mask);
         else
@@ -179,7 +179,7 @@ static uint64_t deliver(struct thread *t, int sig, siginfo_t *info, ucontext_t *
         d->mask |= SIGNAL_BIT(sig);
     if (t) {
         d->mask = keep_signals_unblocked(t, sig, mask_of(uc), d->mask);
-        if (!watch_tracks_calls() && d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) &&
+        if (!watch_several_threads() && d->mask & (SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS)) &&
             watch_any_protected())
             watch_censor_all(t); /* with these signals blocked, a fault of a protected page would kill */
         if (agent_always_translated() && !agent_off)
@@ -235,7 +235,6 @@ static int enter_after_next(struct thread *t, ucontext_t *uc)
     if (arch_step_would_kill(uc) || !burst_step_begin())
         return 0;
     t->burst.enter_after_step = 1;
-    t->burst.after_probe = 0;
     t->burst.step_trap_blocked |= (mask_of(uc) & SIGNAL_BIT(SIGTRAP)) != 0;
     set_mask_of(uc, mask_of(uc) & ~SIGNAL_BIT(SIGTRAP)); /* a blocked trap would kill */
     arch_set_step(uc, 1);

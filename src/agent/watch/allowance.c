@@ -34,7 +34,7 @@ static void censor_half(struct thread *t)
     tracker_pause();
     __atomic_store_n(&spent_ns, __atomic_load_n(&watching()->allowance_ns, __ATOMIC_RELAXED) / 2,
                      __ATOMIC_RELAXED);
-    if (!watch_tracks_calls() && nprotected == 0)
+    if (!watch_several_threads() && nprotected == 0)
         divert_disable(t);
     watch_unlock();
 }

@@ -4,7 +4,6 @@
  * may be protected. call-tracker.c writes the notes; a thread that protects a page reads them, under the
  * same lock.
  */
-#include "agent/clock/clock.h"
 #include "agent/divert/divert.h"
 #include "agent/sys/session.h"
 #include "agent/sys/sys.h"
@@ -22,15 +21,14 @@ int watch_used(void)
     return session && session->watch && !agent_off && !watching()->off;
 }
 
-int watch_tracks_calls(void)
+int watch_several_threads(void)
 {
-    return __atomic_load_n(&nthreads, __ATOMIC_RELAXED) + __atomic_load_n(&starting, __ATOMIC_RELAXED) > 1 ||
-           count_always();
+    return __atomic_load_n(&nthreads, __ATOMIC_RELAXED) + __atomic_load_n(&starting, __ATOMIC_RELAXED) > 1;
 }
 
 void watch_lock(void)
 {
-    if (!watch_tracks_calls()) /* a single thread may be in a burst whose end would find the lock taken */
+    if (!watch_several_threads()) /* a single thread may be in a burst whose end would find the lock taken */
         return;
     uint64_t nobody = 0;
     while (!__atomic_compare_exchange_n(&lock, &nobody, (uint64_t)__builtin_thread_pointer(), 0,
@@ -70,7 +68,7 @@ static int allows_protection(const struct thread *t)
 int watch_calls_in_progress(const struct thread *self)
 {
     int found = 0;
-    if (!session->watch || !watch_tracks_calls())
+    if (!session->watch || !watch_several_threads())
         return 0;
     watch_lock();
     for (const struct thread *t = threads; t; t = t->watch.next)
@@ -83,7 +81,7 @@ int threads_allow_protection(void)
 {
     if (!watch_used() || session->stop)
         return 0;
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         return 1;
     if (!tracking || starting)
         return 0;
@@ -95,7 +93,7 @@ int threads_allow_protection(void)
 
 int page_in_use(const struct page *p)
 {
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         return 0;
     for (const struct thread *t = threads; t; t = t->watch.next) {
         if (t->burst.is_probe && t->watch.probe_page == p->address)

@@ -58,7 +58,7 @@ int watch_fault_in_lock(void)
 
 void censor_thread_memory(void)
 {
-    for (const struct thread *t = threads; watch_tracks_calls() && t; t = t->watch.next) {
+    for (const struct thread *t = threads; watch_several_threads() && t; t = t->watch.next) {
         const struct watch_thread *w = &t->watch;
         censor_range(w->stack_low, w->stack_high);
         censor_range(w->fs_base - WIRE_TLS_BYTES, w->fs_base + WIRE_TLS_BYTES);
@@ -110,7 +110,7 @@ void note_blocked_faults(struct thread *t, uint64_t mask)
 void watch_mark_quiescent(struct thread *t, uint64_t mask)
 {
     /* In a burst the trigger may have interrupted C code of the agent that holds the lock. */
-    if (!session->watch || !watch_tracks_calls() || t->state != THREAD_NATIVE)
+    if (!session->watch || !watch_several_threads() || t->state != THREAD_NATIVE)
         return;
     watch_lock();
     if (!t->watch.makes_undiverted) {
@@ -142,7 +142,7 @@ int watch_call_begins(struct thread *t, enum watch_call how, const struct memory
 
 void watch_change_begins(struct thread *t, const struct memory *m)
 {
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         return;
     watch_lock();
     mark_quiescent(t);
@@ -163,7 +163,7 @@ void watch_call_ends(struct thread *t)
 
 void watch_diverted(struct thread *t)
 {
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         return;
     watch_lock();
     if (!tracking && ++t->watch.calls_in_pause >= PAUSE_CALLS &&
@@ -214,7 +214,7 @@ static void tracker_new_epoch(void)
 void tracker_start(struct thread *t)
 {
     /* In full mode nothing is watched. */
-    if (!watch_tracks_calls() || !watch_used() || agent_records_all())
+    if (!watch_several_threads() || !watch_used() || agent_records_all())
         return;
     if (divert_calls(t))
         return;
@@ -247,7 +247,7 @@ void disable_watching(enum wire_unwatched why)
 
 int divert_calls(struct thread *t)
 {
-    if (!t->divert.is_on && watch_tracks_calls()) /* installed while no calls were diverted */
+    if (!t->divert.is_on && watch_several_threads()) /* installed while no calls were diverted */
         signals_intercept_libc();
     int result = divert_enable(t);
     if (result)
@@ -307,7 +307,7 @@ void unlink_thread(const struct thread *gone)
             nthreads--;
             break;
         }
-    if (watch_tracks_calls())
+    if (watch_several_threads())
         return;
     tracker_stop();
     /* From now on the last thread's calls are diverted only while pages are protected. Until they are again,
@@ -319,7 +319,7 @@ void unlink_thread(const struct thread *gone)
 void watch_reap(void)
 {
     struct thread *gone = NULL;
-    if (!session->watch || !watch_tracks_calls())
+    if (!session->watch || !watch_several_threads())
         return;
     watch_lock();
     for (struct thread *t = threads, *next; t; t = next) {

@@ -24,7 +24,7 @@ static uint64_t others_ns(const struct thread *t)
  * count for their lines. */
 static void others_time_begin(struct thread *t)
 {
-    t->watch.others_ns = watch_tracks_calls() ? others_ns(t) : 0;
+    t->watch.others_ns = watch_several_threads() ? others_ns(t) : 0;
 }
 
 /*
@@ -82,15 +82,6 @@ static int touch(uint64_t address, uint64_t pc, uint64_t now, int *wanted)
     return was_protected;
 }
 
-static int is_protected(uint64_t address)
-{
-    watch_lock();
-    const struct page *p = find_page(address);
-    int result = p && p->is_protected;
-    watch_unlock();
-    return result;
-}
-
 /* The page is not protected: another thread has unprotected it since the fault, or the fault is the
  * target's. Nonzero: the access works by now, or is worth another try, since pages were protected
  * meanwhile. */
@@ -124,11 +115,9 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
     int wanted = 0, was_protected;
     if (!session || !session->watch)
         return 0;
-    were_many |= watch_tracks_calls();
-    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1);
-    if (t && uc && is_protected(address))
-        burst_leave_counting(t, uc, address);
-    uint64_t work_began = t ? count_work_begins(t) : 0;
+    were_many |= watch_several_threads();
+    uint64_t now = cpu_ns(), page = address & ~(uint64_t)(WIRE_PAGE - 1),
+             work_began = t ? count_work_begins(t) : 0;
     uint64_t before = __atomic_load_n(&protection_count, __ATOMIC_ACQUIRE);
     uint64_t pc = uc ? arch_source_pc(arch_pc(uc)) : 0;
     was_protected = touch(address, region_is_agent(pc) ? 0 : pc, now, &wanted);
@@ -153,7 +142,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
         settle_range(page, page + WIRE_PAGE, WIRE_WATCH_CENSORED);
         watch_unlock();
     }
-    if (!watch_tracks_calls() && nprotected == 0)
+    if (!watch_several_threads() && nprotected == 0)
         divert_disable(t);
     t->watch.fault_end_ns = cpu_ns();
     watch_charge(t, t->watch.fault_end_ns - now + watching()->fault_ns);
@@ -162,8 +151,7 @@ int watch_fault(struct thread *t, uint64_t address, int write, ucontext_t *uc)
 
 /* Counts a probe burst's references, and settles the watched lines that it touched: only those of
  * unprotected pages can be among them. */
-static void settle_touched(struct thread *t, const uint64_t *words, const uint64_t *end, uint32_t last_insns,
-                           uint64_t ago_ns)
+static void settle_touched(const uint64_t *words, const uint64_t *end, uint32_t last_insns, uint64_t ago_ns)
 {
     uint64_t lines[WIRE_MAX_WATCHES];
     unsigned n = 0;
@@ -176,25 +164,22 @@ static void settle_touched(struct thread *t, const uint64_t *words, const uint64
     }
     watch_unlock();
     struct touched touched = records_touched(words, end, last_insns, lines, n);
-    uint64_t before = watch_translated_refs() + touched.before;
     if (touched.found) {
         watch_lock();
         for (unsigned i = 0; i < n; i++)
             if (touched.found >> i & 1)
-                hit_range(lines[i], lines[i] + 1, ago_ns, before, touched.pc);
+                hit_range(lines[i], lines[i] + 1, ago_ns, watch_translated_refs() + touched.before,
+                          touched.pc);
         watch_unlock();
     }
-    if (count_always())
-        count_probed(t, touched.refs);
-    else
-        count_add(&proc->count.watch_refs, touched.refs);
+    count_add(&proc->count.watch_refs, touched.refs);
 }
 
 void watch_probe_ended(struct thread *t, const uint64_t *end_of_words, uint32_t last_insns)
 {
     count_add(&proc->count.watch_probes, 1);
     exclude_others_time(t);
-    settle_touched(t, t->burst.buffer_start, end_of_words, last_insns, since_fault(t->watch.probe_cpu_ns));
+    settle_touched(t->burst.buffer_start, end_of_words, last_insns, since_fault(t->watch.probe_cpu_ns));
     watch_reprotect(t, t->generated.app_mask);
     exclude_others_time(t);
     t->watch.probe_ended_ns = t->watch.fault_end_ns = cpu_ns();
@@ -202,5 +187,4 @@ void watch_probe_ended(struct thread *t, const uint64_t *end_of_words, uint32_t 
      * second. */
     watch_charge(t, t->watch.probe_ended_ns - t->watch.probe_cpu_ns +
                         watching()->fault_ns * PROBE_RETURN_PERCENT / 100);
-    t->watch.returns_from_probe = count_always();
 }

@@ -98,7 +98,7 @@ int page_is_pending(const struct page *p)
 static void note_unprotected(struct page *p)
 {
     p->accessible_ns = 0;
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         return;
     p->accessible_ns = watch_app_cpu_ns();
     p->accessible_process_ns = sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -300,7 +300,7 @@ static void start_lines(const struct thread *t, uint64_t app_cpu_ns)
         pending_since[i].id = w->id;
         pending_since[i].app_cpu_ns = app_cpu_ns;
         pending_since[i].tid = t->tid;
-        if (watch_tracks_calls()) {
+        if (watch_several_threads()) {
             w->from_refs = watch_translated_refs();
             __atomic_store_n(&w->from_cpu_ns, app_cpu_ns, __ATOMIC_RELAXED);
         }

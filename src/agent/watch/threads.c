@@ -97,7 +97,7 @@ void watch_thread_attached(struct thread *t)
     threads = t;
     nthreads++;
     starting -= (unsigned)created;
-    if (watch_tracks_calls() && watch_used()) {
+    if (watch_several_threads() && watch_used()) {
         if (t->index >= CALL_SLOTS || nthreads > WATCH_MOST_THREADS)
             disable_watching(WIRE_UNWATCHED_THREADS);
         else
@@ -154,10 +154,10 @@ int watch_thread_detached(struct thread *t)
     if (!session->watch)
         return 0;
     watch_block_signals_native(t);
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         watch_pause(t);
     watch_lock();
-    int still_diverted = t->divert.was_on && watch_tracks_calls();
+    int still_diverted = t->divert.was_on && watch_several_threads();
     if (!still_diverted)
         unlink_thread(t);
     watch_unlock();

@@ -20,7 +20,6 @@
 #include <sys/resource.h>
 #include <time.h>
 #include "agent/burst/burst.h"
-#include "agent/clock/clock.h"
 #include "agent/divert/divert.h"
 #include "agent/signals/signals.h"
 #include "agent/sys/session.h"
@@ -37,7 +36,7 @@ int watch_any_protected(void)
 /* With one thread, calls are only diverted while a page is protected. With several, the tracker decides. */
 static void stop_diverting(struct thread *t)
 {
-    if (t && !watch_tracks_calls())
+    if (t && !watch_several_threads())
         divert_disable(t);
 }
 
@@ -78,13 +77,10 @@ void watch_burst_entered(struct thread *t)
 {
     if (!session || !session->watch)
         return;
-    if (!watch_tracks_calls()) {
+    if (!watch_several_threads()) {
         watch_pause(t);
         return;
     }
-    if (t->watch.returns_from_probe)
-        watch_charge(t, cpu_ns() - t->watch.probe_ended_ns);
-    t->watch.returns_from_probe = 0;
     watch_lock();
     mark_quiescent(t);
     t->watch.in_burst = 1;
@@ -97,7 +93,7 @@ void watch_burst_left(struct thread *t)
 {
     if (!session || !session->watch)
         return;
-    if (!watch_tracks_calls()) { /* perhaps only since the burst began */
+    if (!watch_several_threads()) { /* perhaps only since the burst began */
         t->watch.in_burst = 0;
         return;
     }
@@ -107,16 +103,6 @@ void watch_burst_left(struct thread *t)
     if (!t->watch.blocks_fault_signals)
         note_blocked_faults(t, t->generated.app_mask);
     set_selector(t);
-    watch_unlock();
-}
-
-void watch_counts_on(struct thread *t)
-{
-    if (!session->watch || !count_always() || !npages)
-        return;
-    watch_lock();
-    mark_quiescent(t);
-    protect_pages();
     watch_unlock();
 }
 
@@ -137,7 +123,7 @@ static int faults_reach_agent(const struct thread *t, uint64_t mask)
 
 int watch_reprotect(struct thread *t, uint64_t mask)
 {
-    if (watch_tracks_calls()) {
+    if (watch_several_threads()) {
         watch_mark_quiescent(t, mask);
         watch_lock();
         protect_pages();
@@ -184,7 +170,7 @@ static void keep_stack_unprotected(void)
 {
     uint64_t sp = (uint64_t)__builtin_frame_address(0), low = sp - NATIVE_STACK_BYTES;
     uint8_t byte;
-    if (!watch_tracks_calls())
+    if (!watch_several_threads())
         return;
     for (uint64_t at = sp; at >= low; at -= WIRE_PAGE) /* unprotects it now, before the lock is held */
         safe_copy(&byte, (const void *)at, 1);
@@ -241,7 +227,7 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
     watch_account_burst(t); /* lines may be censored now */
     int fit = !t->burst.full && signals_handlers_installed() && !data_is_limited();
     watch_reap();
-    if (watch_tracks_calls())
+    if (watch_several_threads())
         signals_intercept_libc();
     watch_call_ends(t); /* the burst's last call */
     watch_lock();
@@ -255,7 +241,7 @@ uint32_t watch_prepare_question(struct thread *t, uint64_t number)
         count_add(&proc->count.watch_unasked, 1);
     }
     watch_unlock();
-    if (!fit && !watch_tracks_calls())
+    if (!fit && !watch_several_threads())
         watch_censor_all(t);
     return fit ? question : 0;
 }
@@ -289,14 +275,14 @@ static int wait_for_answer(uint32_t question)
 
 void watch_await_answer(struct thread *t, uint32_t question)
 {
-    if (!session->watch || (!question && !watch_tracks_calls()))
+    if (!session->watch || (!question && !watch_several_threads()))
         return;
     uint64_t began = cpu_ns();
     int answer = question ? wait_for_answer(question) : 0;
     if (question && answer <= 0)
         count_add(&proc->count.watch_unasked, 1);
     /* In a burst of the only thread mappings may have changed unnoticed; only the collector could tell. */
-    if (question && (answer < 0 || (answer == 0 && !watch_tracks_calls())))
+    if (question && (answer < 0 || (answer == 0 && !watch_several_threads())))
         watch_censor_all(t);
     watch_lock();
     if (answer > 0) {

@@ -22,10 +22,8 @@ static inline struct wire_watching *watching(void)
     return &proc->watching;
 }
 
-int watch_used(void); /* this process is watched */
-/* Pages may be protected while the thread is in translated code or in a system call, so that calls are noted:
- * there are several threads, or one is being created; or threads always count. */
-int watch_tracks_calls(void);
+int watch_used(void);            /* this process is watched */
+int watch_several_threads(void); /* there are several threads, or one is being created */
 uint64_t watch_app_cpu_ns(void); /* the process's CPU time without what profiling took */
 /* The same as if the thread's burst that ends now had not happened, from watch_burst_begins on. */
 uint64_t watch_burst_app_cpu_ns(const struct thread *t);
@@ -42,7 +40,6 @@ int watch_any_protected(void);                      /* a page is protected */
 /* It enters the code cache for a counting stretch or a recorded burst. */
 void watch_burst_entered(struct thread *t);
 void watch_burst_left(struct thread *t); /* it is native again */
-void watch_counts_on(struct thread *t);  /* it is between two blocks of a counting stretch */
 /* Before a burst's buffer is handed over: the number of the question that goes with it; 0: there is none. */
 uint32_t watch_prepare_question(struct thread *t, uint64_t number);
 /* Afterwards: waits for the answer, protects pages. */

@@ -57,7 +57,6 @@ struct watcher {
     uint64_t freed; /* bit: that slot of the agent's table was freed since the last answer */
     /* the burst in hand */
     struct wire_desc desc;
-    int all_counted;                   /* see struct watch_setting */
     uint64_t filter[FILTER_BITS / 64]; /* bit: some watched line has that hash */
     uint64_t touches;                  /* before its tail */
     const struct burst_tail *tail;
@@ -75,7 +74,6 @@ struct watcher *watcher_new(struct wire_proc *proc, uint32_t pid, const struct w
     w->pid = pid;
     w->watches = setting->watches;
     w->line_bytes = setting->line_bytes;
-    w->all_counted = setting->all_counted;
     w->live = COLLECT_WATCH_LIVE;
     w->allowance_ns = COLLECT_WATCH_ALLOWANCE_NS;
     /* With several threads calls cost something before the first question. */
@@ -121,7 +119,7 @@ static int record_outcome(struct watcher *w, unsigned i, enum profile_outcome ou
     struct watch_outcome outcome_row = {
         .outcome = outcome,
         .refs = NAN,
-        .cpu_ns = at.ns > from.ns && !w->all_counted ? (double)(at.ns - from.ns) : 0,
+        .cpu_ns = at.ns > from.ns ? (double)(at.ns - from.ns) : 0,
         .translated_refs = at.refs > from.refs ? (double)(at.refs - from.refs) : 0,
         .clock_error = NAN,
         .tail_refs = l->tail_refs,

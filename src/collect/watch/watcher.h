@@ -21,7 +21,6 @@ struct watch_setting {
     struct watches *watches; /* where outcomes are stored; not owned */
     unsigned line_bytes;
     uint64_t seed;
-    int all_counted; /* all references are made in translated code */
 };
 
 /*
