@@ -23,7 +23,7 @@ static const double sizes[FINDINGS_MOST] = {32 << 10, 1 << 20};
 #define LEAST_SAMPLES 8
 /* Larger caches, each so many times as large as the one before, are tried until less than LEFT of the misses
  * remain. */
-#define NEXT_SIZE 4
+#define NEXT_SIZE 2
 #define LARGEST_SIZE (256u << 20)
 #define LEFT 0.1
 

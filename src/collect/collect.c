@@ -472,15 +472,18 @@ static void collect(struct run *r, uint64_t recorder_before_ns)
     }
 }
 
-/* Drains what the command, and those of its children that have ended, left in the buffers. */
+/* Releases the processes that still run, then drains what all have left in the buffers. */
 static void collect_rest(struct run *r)
 {
     uint64_t until = monotonic_ns() + COLLECT_GRACE_MS * UINT64_C(1000000);
+    uint32_t live = drain_live(r->drain);
+    /* Before anything is drained: a process in full mode fills buffers as fast as they are freed. */
+    __atomic_store_n(&r->session.map->stop, 1, __ATOMIC_RELEASE);
     while (drain_pass(r->drain) != 0)
         ;
     drain_look(r->drain);
-    uint32_t live = drain_live(r->drain);
-    __atomic_store_n(&r->session.map->stop, 1, __ATOMIC_RELEASE);
+    if (live < drain_live(r->drain)) /* some began since the last look */
+        live = drain_live(r->drain);
     if (live == 0)
         return;
     warn(r->result, "%u process%s still ran when the command ended; what %s did later was not recorded", live,

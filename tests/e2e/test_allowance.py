@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The allowance: every reference is recorded at first, bursts follow, and the curve is one of both."""
 import json
+import time
 
 import pytest
 
@@ -91,3 +92,22 @@ def test_without_an_allowance(built, record):
         _, db = record(options, [built / "sweep", LINES, 6000])
         assert run_keys(db)["mode"] == "burst" and int(run_keys(db)["full_references"]) == 0
         assert totals(db)["bursts"] > 0
+
+
+@pytest.mark.parametrize("options", [["--allowance", "20s"], ["--mode", "full"]], ids=" ".join)
+def test_children_that_outlive_the_command_are_released(cachegram, built, record, tmp_path, options):
+    """Though they would fill buffers as fast as these are drained. They run on, natively, and what was recorded stays."""
+    children, rounds = 3, 10000
+    script = f"for i in {'i ' * children}; do {built}/sweep {LINES} {rounds} >> sums & done; sleep 0.3"
+    result, db = record(options, ["bash", "-c", script], cwd=tmp_path)
+    finished = len((tmp_path / "sums").read_text().split())
+    keys, all_of_them = run_keys(db), children * LINES * rounds
+    assert result.status == 0 and f"{children} processes still ran when the command ended".encode() in result.summary
+    assert keys["complete"] == "yes" and "still ran" in keys["warning"]
+    assert b"references are missing" not in result.summary and b"all of them" not in result.summary
+    assert 0 < totals(db)["references"] < all_of_them / 2 and finished == 0
+    assert b"still ran when the command ended" in run([cachegram, "report", db]).out
+    deadline = time.monotonic() + 100
+    while len((tmp_path / "sums").read_text().split()) < children:
+        assert time.monotonic() < deadline, "the children did not go on"
+        time.sleep(0.05)

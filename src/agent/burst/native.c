@@ -82,6 +82,8 @@ void native_ends(struct thread *t)
     if (!t->native.is_on)
         return;
     t->native.is_on = 0;
+    if (session->stop) /* recording is over: nothing is missing */
+        return;
     uint64_t cpu = account_cpu_time(t) - t->native.cpu_ns, user = user_ns();
     user = user > t->native.user_ns ? user - t->native.user_ns : 0;
     int all = t->native.why == WIRE_NATIVE_SPACE && arch_templates_full();

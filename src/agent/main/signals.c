@@ -391,7 +391,8 @@ static int burst_fault(struct thread *t, int sig, siginfo_t *info, ucontext_t *u
             }
             arch_restore(t, uc);
             set_mask_of(uc, t->generated.app_mask);
-            agent_disable(WIRE_OFF_COLLECTOR);
+            if (!session->stop)
+                agent_disable(WIRE_OFF_COLLECTOR);
             burst_end(t, WIRE_END_EXIT, 0, t->generated.cursor, 0);
             return 0;
         }
