@@ -105,7 +105,7 @@ static void test_watched_lines(void **state)
     curve.unwatched = 9;
     curve.censored = 49;
     curve.clock_error = 0.2;
-    assert_true(says(curve, 1, "about 3% of the run"));
+    assert_true(says(curve, 1, "about 3% of its time"));
     curve.unwatched = 10;
     assert_true(says(curve, 2, "Note: 10% of the lines chosen could not be watched"));
     curve.censored = 50;
@@ -113,7 +113,7 @@ static void test_watched_lines(void **state)
     curve.clock_error = 0.21;
     assert_true(says(curve, 4, "Note: the reference clock may be wrong by 21%"));
     verbose = 0;
-    assert_true(says(curve, 1, "about 3% of the run"));
+    assert_true(says(curve, 1, "about 3% of its time"));
     curve.watches = 0;
     assert_true(says(curve, 2, "Note: no lines were watched"));
     verbose = 1;
