@@ -110,6 +110,7 @@ static void write_machine(FILE *out, const void *machine)
 static int run(const struct machine_options *o, const char *name)
 {
     static struct machine machine; /* large */
+    char lacks[MACHINE_LACKS];
     struct error err;
     int code;
     if (name) {
@@ -128,6 +129,8 @@ static int run(const struct machine_options *o, const char *name)
     if (code != 0)
         return cli_fail(&err);
     report_machine(stdout, &machine, o->output.format);
+    if (!name && !o->reported && machine_lacks(&machine, lacks))
+        fprintf(stderr, "cachegram: warning: this description lacks %s\n", lacks);
     return 0;
 }
 

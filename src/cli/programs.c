@@ -164,9 +164,11 @@ int cli_machine_model(const struct machine *from, unsigned line_bytes, struct st
         double cycles = level->latency_cycles;
         if (isnan(cycles))
             cycles = level->latency_ns * from->clock_hz * 1e-9;
-        if (isnan(cycles))
-            return error_set(err, -EINVAL, "the description of machine '%s' lacks the latency of %s",
-                             from->name, l < from->levels ? "a cache" : "memory");
+        if (isnan(cycles)) {
+            char lacks[MACHINE_LACKS];
+            machine_lacks(from, lacks);
+            return error_set(err, -EINVAL, "the description of machine '%s' lacks %s", from->name, lacks);
+        }
         machine->latency_cycles[l] = cycles;
         if (l < outer)
             machine->private_lines[l] = (double)level->size_bytes / line_bytes;

@@ -58,6 +58,13 @@ const struct machine *machine_known(size_t i);
 /* Writes JSON that machine_read can read; unknown numbers are null. */
 void machine_write(FILE *out, const struct machine *machine);
 int machine_read(const char *path, struct machine *machine, struct error *err);
+/* Whether clock or latencies are unknown, without which there is no model of time: then text says which, why,
+ * and what would measure them. It follows "lacks ". */
+#define MACHINE_LACKS 256u
+int machine_lacks(const struct machine *machine, char text[MACHINE_LACKS]);
+/* Buffers so many times as large as the last cache have a size on the latency curve, which rises by half
+ * octaves, that is more than twice that cache: there, most loads are from memory. */
+#define MACHINE_LARGEST_TIMES 3u
 
 /* --- this machine --- */
 /* What the system reports: caches, cores, CPU, hypervisor; nothing is measured. */
@@ -65,7 +72,7 @@ int machine_topology(struct machine *machine, struct error *err);
 struct machine_probe {
     double seconds_a_point; /* duration of each latency and each bandwidth measurement; the best of its parts
                                counts */
-    uint64_t largest_bytes; /* of the latency curve; 0: four times the last level's size */
+    uint64_t largest_bytes; /* of the latency curve; 0: four times the last level's size, at most 256M */
     unsigned cores;         /* bandwidth for 1 to so many; 0: all on which the process may run */
 };
 /* Adds clocks, latencies and bandwidths to what machine_topology filled. Takes a while and disturbs the

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/cycles.h"
 #include "base/random.h"
 #include "machine/bandwidth.h"
 #include "machine/machine.h"
@@ -47,16 +48,10 @@ static double cpu_s(void)
 
 /* --- clocks --- */
 
-/* A multiplication that needs the result of the previous one takes three cycles on all x86-64 CPUs since 2008
- * (Intel) and 2017 (AMD). Additions of constants would not do: some CPUs merge several of them. */
-#define MULTIPLICATION_CYCLES 3
-
-static void multiplications(uint64_t n)
-{
-    uint64_t x = 1;
-    for (uint64_t i = 0; i < n / 4; i++)
-        __asm__ volatile("imul %0, %0\n\timul %0, %0\n\timul %0, %0\n\timul %0, %0" : "+r"(x));
-}
+/* The core clock is between so many times the TSC's, from the lowest to the highest frequency; otherwise the
+ * measurement went wrong. */
+#define CLOCK_LEAST 0.3
+#define CLOCK_MOST 3.
 
 static double measure_clock(double seconds)
 {
@@ -64,10 +59,10 @@ static double measure_clock(double seconds)
     double best = INFINITY, end = cpu_s() + seconds;
     do {
         double start = cpu_s();
-        multiplications(n);
+        cycles_wait(n);
         best = fmin(best, cpu_s() - start);
     } while (cpu_s() < end);
-    return (double)n * MULTIPLICATION_CYCLES / best;
+    return (double)n / best;
 }
 
 /* Reads both clocks at one moment: of several tries, the one with the shortest time between two readings. */
@@ -272,6 +267,9 @@ int machine_measure(struct machine *machine, const struct machine_probe *probe,
         cores = (unsigned)CPU_COUNT(&may);
     machine->clock_hz = measure_clock(probe->seconds_a_point);
     machine->tsc_hz = measure_tsc(probe->seconds_a_point);
+    if (!(machine->clock_hz >= CLOCK_LEAST * machine->tsc_hz &&
+          machine->clock_hz <= CLOCK_MOST * machine->tsc_hz))
+        machine->clock_hz = NAN;
     int code = measure_latency(machine, probe, largest, interrupted, err);
     if (code != 0)
         return code;

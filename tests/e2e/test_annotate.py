@@ -108,7 +108,7 @@ def test_stall(matrix, cachegram, tmp_path):
     assert {row["stall_share"] for row in rows(cachegram, "--asm", db, "by_columns")} == {""}
     machine.write_text(json.dumps({**MACHINE, "memory": {}}))
     lacking = run([cachegram, "annotate", "--machine", machine, db])
-    assert lacking.status == 1 and b"lacks latencies" in lacking.err
+    assert lacking.status == 1 and b"lacks the latency of memory" in lacking.err
 
 
 def test_text(matrix, cachegram):

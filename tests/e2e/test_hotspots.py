@@ -247,7 +247,7 @@ def test_stall_is_of_all_levels(profiles, cachegram, tmp_path, by):
     assert b" stall " in text and b" stall " not in run([cachegram, "hotspots", db]).out
     machine.write_text(json.dumps({**MACHINE, "memory": {}}))
     lacking = run([cachegram, "hotspots", "--machine", str(machine), db])
-    assert lacking.status == 1 and b"lacks latencies" in lacking.err
+    assert lacking.status == 1 and b"lacks the latency of memory" in lacking.err
 
 
 def test_curve_of_a_function(profiles, built, cachegram, tmp_path):

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock-ns.h"
 #include "collect/clock/faultcost.h"
 #include "collect/clock/counting.h"
 #include "collect/clock/refclock.h"
@@ -83,6 +84,22 @@ static void test_places(void **state)
     refclock_free(c);
 }
 
+/* Against a chain of multiplications, which take three cycles each. */
+static void test_cycle(void **state)
+{
+    (void)state;
+    const double blocks = 100, ns = 1000;
+    double cycle_ns = (ns - counting_native_ns(ns, blocks, 0)) / (COLLECT_COUNT_BLOCK_CYCLES * blocks);
+    double least_ns = INFINITY;
+    for (int i = 0; i < 100; i++) {
+        uint64_t product = 3, start = clock_ns(CLOCK_MONOTONIC);
+        for (int k = 0; k < 3000; k++)
+            __asm__ volatile("imul %0, %0" : "+r"(product) : : "cc");
+        least_ns = fmin(least_ns, (double)(clock_ns(CLOCK_MONOTONIC) - start));
+    }
+    assert_true(cycle_ns > 0.85 * least_ns / 9000 && cycle_ns < 1.15 * least_ns / 9000);
+}
+
 static void test_agents_counts(void **state)
 {
     (void)state;
@@ -156,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_cycle),
         cmocka_unit_test(test_agents_counts),
         cmocka_unit_test(test_more_than_fits),
     };

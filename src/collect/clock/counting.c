@@ -2,13 +2,11 @@
 #include "collect/clock/counting.h"
 #include <math.h>
 #include <stdint.h>
+#include "base/cycles.h"
 #include "collect/launch/process-time.h"
 #include "collect/tunables.h"
 
-#define STEPS 2000
-/* Latency of a multiplication and an addition that depend on each other: 3 and 1 cycles on current
- * processors. */
-#define STEP_CYCLES 4.0
+#define CYCLES 8000u
 #define TRIES 16
 #define CYCLE_LEAST_NS 0.1
 #define CYCLE_MOST_NS 2.
@@ -19,17 +17,14 @@ static double cycle_ns(void)
     static double ns;
     if (ns > 0)
         return ns;
-    uint64_t least = UINT64_MAX, x = 1;
+    uint64_t least = UINT64_MAX;
     for (int i = 0; i < TRIES; i++) {
         uint64_t start = monotonic_ns();
-        for (int step = 0; step < STEPS; step++) {
-            x = x * 69069 + 1;
-            __asm__ volatile("" : "+r"(x));
-        }
+        cycles_wait(CYCLES);
         uint64_t took = monotonic_ns() - start;
         least = took < least ? took : least;
     }
-    return ns = fmin(fmax((double)least / (STEPS * STEP_CYCLES), CYCLE_LEAST_NS), CYCLE_MOST_NS);
+    return ns = fmin(fmax((double)least / CYCLES, CYCLE_LEAST_NS), CYCLE_MOST_NS);
 }
 
 double counting_native_ns(double ns, double blocks, double turns)
