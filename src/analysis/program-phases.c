@@ -4,7 +4,8 @@
  *
  * A phase's curve is the curve of the whole run times the ratio of both at sizes in steps of a third of an
  * octave, with which the timeline is computed. So the steep parts of the run's curve stay where they are. The
- * ratios are scaled so that the mean over the phases, weighted by references, is the curve of the run.
+ * ratios are scaled so that the mean over the phases, weighted by references, is the curve of the run; also
+ * where a phase's curve would rise, as windows have noise, and is level instead.
  */
 #include "analysis/program-phases.h"
 
@@ -121,11 +122,37 @@ static double ratio_at(const double *ratio, const double *sizes, double bytes)
     return ratio[k] + part * (ratio[k + 1] - ratio[k]);
 }
 
+/*
+ * Misses of the parts at one size: in proportion to `wanted`, but none has more than at the size before
+ * (`least`, which is replaced), and the mean, weighted by shares, is that of the run. The parts that have to
+ * have less leave the rest to the others.
+ */
+static void share_out(double run, const double *share, const double *wanted, uint32_t n, double *least)
+{
+    int full[STATCC_PHASES] = {0};
+    double left = run, sum = 0, factor = 1;
+    for (int again = 1; again;) {
+        sum = 0;
+        for (uint32_t a = 0; a < n; a++)
+            sum += full[a] ? 0 : share[a] * wanted[a];
+        factor = sum > 0 ? left / sum : 0;
+        again = 0;
+        for (uint32_t a = 0; a < n; a++)
+            if (!full[a] && factor * wanted[a] > least[a]) {
+                full[a] = again = 1;
+                left = fmax(left - share[a] * least[a], 0);
+            }
+    }
+    for (uint32_t a = 0; a < n; a++)
+        if (!full[a])
+            least[a] = factor * wanted[a];
+}
+
 static int make_curves(struct work *w, const struct curve_point *points, size_t n,
                        struct analysis_program *program, struct error *err)
 {
-    double ratio[STATCC_PHASES][RATIOS];
-    struct curve_point *of_phase = calloc(n, sizeof *of_phase);
+    double ratio[STATCC_PHASES][RATIOS], wanted[STATCC_PHASES], misses[STATCC_PHASES];
+    struct curve_point *of_phase = calloc(n * w->n, sizeof *of_phase);
     double all = 0;
     int code = 0;
     program->phase_curve = calloc(w->n, sizeof *program->phase_curve);
@@ -135,6 +162,10 @@ static int make_curves(struct work *w, const struct curve_point *points, size_t 
     }
     for (uint32_t a = 0; a < w->n; a++)
         all += w->part[a].refs;
+    for (uint32_t a = 0; a < w->n; a++) {
+        program->phase_share[a] = w->part[a].refs / all;
+        misses[a] = 1;
+    }
     for (size_t k = 0; k < RATIOS; k++) {
         double sum = 0;
         for (uint32_t a = 0; a < w->n; a++)
@@ -142,16 +173,18 @@ static int make_curves(struct work *w, const struct curve_point *points, size_t 
         for (uint32_t a = 0; a < w->n; a++)
             ratio[a][k] = sum > 0 ? w->part[a].misses[k] / w->part[a].refs / (sum / all) : 1;
     }
+    for (size_t i = 0; i < n; i++) {
+        double size = points[i].size_bytes;
+        for (uint32_t a = 0; a < w->n; a++)
+            wanted[a] = ratio_at(ratio[a], w->timeline.sizes, size);
+        share_out(statcc_curve_miss(&program->curve, size / program->line_bytes), program->phase_share,
+                  wanted, w->n, misses);
+        for (uint32_t a = 0; a < w->n; a++)
+            of_phase[a * n + i] = (struct curve_point){.size_bytes = size, .miss_ratio = misses[a]};
+    }
     for (uint32_t a = 0; a < w->n && code == 0; a++) {
-        for (size_t i = 0; i < n; i++) {
-            double miss = statcc_curve_miss(&program->curve, points[i].size_bytes / program->line_bytes);
-            of_phase[i].size_bytes = points[i].size_bytes;
-            of_phase[i].miss_ratio =
-                fmin(1, miss * ratio_at(ratio[a], w->timeline.sizes, points[i].size_bytes));
-        }
-        code = statcc_curve_points(of_phase, n, program->line_bytes, &program->phase_curve[a], err);
+        code = statcc_curve_points(&of_phase[a * n], n, program->line_bytes, &program->phase_curve[a], err);
         program->phase_curve[a].known_lines = program->curve.known_lines;
-        program->phase_share[a] = w->part[a].refs / all;
     }
     if (code == 0)
         program->phases = w->n;

@@ -96,6 +96,15 @@ def test_exact_windows(cachegram, full):
         before += int(w["refs"])
 
 
+def test_mean_of_phases(cachegram, full):
+    """What a program misses alone does not depend on whether its phases are distinguished."""
+    for size in ("4K", "16K", "64K", "200K", "256K", "400K", "1M", "4M"):
+        one, by_phases = (json.loads(run([cachegram, "corun", *more, "--llc", size, "--format", "json", full]).out)["programs"][0]
+                          for more in (["--no-phases"], []))
+        assert by_phases["phases"] > 1
+        assert by_phases["solo_miss_ratio"] == pytest.approx(one["solo_miss_ratio"], rel=1e-5), size
+
+
 def test_known_phases(cachegram, full):
     windows = windows_of(table(cachegram, "timeline", full, "--sizes", "4K,8K,256K,1M"))
     phases = letters(runs([w["phase"] for w in windows], 2))
