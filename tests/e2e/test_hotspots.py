@@ -376,6 +376,18 @@ def test_total_of_a_difference(profiles, cachegram):
         assert total["delta_high"] == -total["delta_low"] == pytest.approx(10 * math.hypot(ratio - low, high - ratio), abs=0.03)
 
 
+def test_size_of_the_data(cachegram, tmp_path):
+    """The cache that would hold the data is not twice as large as needed."""
+    source = tmp_path / "rounds.c"
+    source.write_text("static char data[768 << 10];\nint main(void) { int sum = 0; for (volatile int r = 0; r < 30; r++)\n"
+                      "for (int i = 0; i < 768 << 10; i += 64) sum += data[i]++; return sum & 64; }\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "rounds", source], check=True)
+    db = tmp_path / "p.db"
+    assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "rounds"]).status == 0
+    assert json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]["gone_at_bytes"] == 1 << 20
+    assert b" A cache of 1M would hold the data." in run([cachegram, "report", db]).out
+
+
 def test_finding_in_main(cachegram, tmp_path):
     """Who calls main() is no news: the report does not say so, though the profile knows."""
     source = tmp_path / "all_in_main.c"
