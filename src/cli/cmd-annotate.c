@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/sizes.h"
@@ -268,6 +269,36 @@ struct part_memory {
     char note[1200];
 };
 
+/* Whether a source is newer than the program it was compiled to, or than the recording: the program may have
+ * been built again since. */
+static int is_changed(const struct source *source, const struct profile_image *image, time_t started)
+{
+    struct stat built;
+    const struct timespec *changed = &source->changed;
+    if (started && changed->tv_sec > started)
+        return 1;
+    return stat(image->path, &built) == 0 &&
+           (changed->tv_sec != built.st_mtim.tv_sec ? changed->tv_sec > built.st_mtim.tv_sec
+                                                    : changed->tv_nsec > built.st_mtim.tv_nsec);
+}
+
+/* Once for each source. */
+static void warn_of_changes(const struct report_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t before = 0;
+        while (
+            parts[i].source_changed && before < i &&
+            !(parts[before].source_changed && strcmp(parts[before].source->path, parts[i].source->path) == 0))
+            before++;
+        if (parts[i].source_changed && before == i)
+            fprintf(stderr,
+                    "cachegram: warning: '%s' was changed after '%s' was built: numbers may stand beside the "
+                    "wrong lines\n",
+                    parts[i].source->path, parts[i].part->image->path);
+    }
+}
+
 static int prepare(const struct arguments *args, const struct analysis_annotation *a,
                    struct report_part *parts, struct part_memory *own, struct error *err)
 {
@@ -277,7 +308,8 @@ static int prepare(const struct arguments *args, const struct analysis_annotatio
         parts[i].part = &a->parts[i];
         if (*a->parts[i].file && source_load(a->parts[i].file, &search, &own[i].source) == 0)
             parts[i].source = &own[i].source;
-        parts[i].source_changed = parts[i].source && args->started && own[i].source.changed > args->started;
+        parts[i].source_changed =
+            parts[i].source && is_changed(parts[i].source, parts[i].part->image, args->started);
         if (args->with_asm)
             code = disassemble(&parts[i], own[i].note, sizeof own[i].note);
     }
@@ -289,8 +321,10 @@ static int print(const struct arguments *args, const struct analysis_annotation 
     struct report_part *parts = calloc(a->n + 1, sizeof *parts);
     struct part_memory *own = calloc(a->n + 1, sizeof *own);
     int code = parts && own ? prepare(args, a, parts, own, err) : error_set(err, -ENOMEM, "out of memory");
-    if (code == 0)
+    if (code == 0) {
+        warn_of_changes(parts, a->n);
         report_annotation(stdout, a, parts, a->n, args->output.format);
+    }
     for (size_t i = 0; i < a->n && parts && own; i++) {
         free(parts[i].insns);
         source_clear(&own[i].source);

@@ -437,7 +437,7 @@ static int put_source(const struct making *m, struct error *err)
             uint32_t first = files[i].first > CONTEXT ? files[i].first - CONTEXT : 1;
             fputs(found++ ? ",\n" : "\n", m->json);
             report_page_source(m->json, files[i].file, &source, first, files[i].last + CONTEXT,
-                               started && source.changed > started);
+                               started && source.changed.tv_sec > started);
             source_clear(&source);
         }
         free(files[i].file);

@@ -217,7 +217,8 @@ static void put_head(FILE *out, const struct analysis_annotation *a, const struc
     putc('\n', out);
     if (p->source) {
         report_plain(out, p->source->path);
-        fputs(p->source_changed ? " (changed after the recording: lines may have moved)\n" : "\n", out);
+        fputs(p->source_changed ? " (changed after the program was built: lines may have moved)\n" : "\n",
+              out);
     } else if (*part->file) {
         report_plain(out, part->file);
         fputs(" was not found: line numbers only (--source-dir, --prefix-map)\n", out);

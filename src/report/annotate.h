@@ -20,7 +20,7 @@ struct report_insn {
 struct report_part {
     const struct annotated *part;
     const struct source *source; /* NULL: not found */
-    int source_changed;          /* since the recording */
+    int source_changed;          /* since the program was built */
     struct report_insn *insns;
     size_t ninsns;
     const char *note; /* why instructions are missing; NULL: they are not */

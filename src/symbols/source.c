@@ -80,7 +80,7 @@ static int load(const char *path, struct source *source)
     if (code != 0)
         source_clear(source);
     else
-        source->changed = st.st_mtime;
+        source->changed = st.st_mtim;
     return code;
 }
 

@@ -18,7 +18,7 @@ struct source {
     char *text;
     char **lines; /* without line ends; [0] is line 1 */
     size_t nlines;
-    time_t changed;
+    struct timespec changed;
 };
 
 /*

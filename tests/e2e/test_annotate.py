@@ -4,6 +4,7 @@ program. Full mode, whose answers are exact, unless the text differs."""
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -124,7 +125,7 @@ def test_text(matrix, cachegram):
     # The lines around it have no numbers.
     loop = next(line for line in out[out.index("\nby_columns"):].splitlines() if "for (int row" in line)
     assert "%" not in loop
-    assert "changed after the recording" not in out
+    assert "changed after the program was built" not in out
 
 
 def test_inlined_code(inlined, cachegram):
@@ -201,12 +202,31 @@ def test_source_changed(matrix, cachegram):
     try:
         with sqlite3.connect(db) as con:
             con.execute("update run set value = '2001-01-01T00:00:00Z' where key = 'started'")
-        assert "changed after the recording" in annotate(cachegram, db, "by_columns")
+        assert "changed after the program was built" in annotate(cachegram, db, "by_columns")
         assert json.loads(annotate(cachegram, "--format", "json", db, "by_columns"))["parts"][0]["source_changed"] is True
     finally:
         with sqlite3.connect(db) as con:
             con.execute("update run set value = '2037-01-01T00:00:00Z' where key = 'started'")
     assert before.st_size == source.stat().st_size
+
+
+def test_source_changed_at_once(cachegram, tmp_path):
+    """After the program was built, before or after it was recorded, be it in the same second; one warning for a file."""
+    source, program, db = tmp_path / "x.c", tmp_path / "x", tmp_path / "p.db"
+    text = ("static char data[1 << 20];\n__attribute__((noinline)) int one(void) { int s = 0; for (int i = 0; i < 1 << 20; i += 64) s += data[i]++; return s; }\n"
+            "__attribute__((noinline)) int two(void) { int s = 0; for (int i = 0; i < 1 << 20; i += 64) s += data[i]--; return s; }\n"
+            "int main(void) { int s = 0; for (int i = 0; i < 9; i++) s += one() + two(); return s & 64; }\n")
+    source.write_text(text)
+    subprocess.run(["gcc", "-O1", "-g", "-o", program, source], check=True)
+    assert run([cachegram, "record", *FULL, "-o", db, "--", program]).status == 0
+    result = run([cachegram, "annotate", db])
+    assert result.err == b"" and b"was built" not in result.out
+    built = program.stat().st_mtime_ns
+    os.utime(source, ns=(built + 1, built + 1))
+    result = run([cachegram, "annotate", db])
+    assert result.err.decode() == (f"cachegram: warning: '{source}' was changed after '{program}' was built: "
+                                   "numbers may stand beside the wrong lines\n")
+    assert result.out.count(b"changed after the program was built") == 2
 
 
 @pytest.mark.parametrize("way", ["separate", "symbols", "nothing"])
