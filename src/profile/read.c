@@ -22,6 +22,7 @@
 
 #include "profile/hist-blob.h"
 #include "profile/names.h"
+#include "trace/cgtrace-layout.h"
 
 #define DEFAULT_LINE_BYTES 64
 #define MOST_LINE_BYTES (1u << 20)
@@ -75,6 +76,12 @@ static int check_header(struct profile *p, struct error *err)
     int rc = file->pMethods->xRead(file, header, HEADER_BYTES, 0);
     if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
         return error_set(err, -EIO, "cannot read the profile '%s': check its disk", p->path);
+    if (memcmp(header, CGTRACE_MAGIC, strlen(CGTRACE_MAGIC)) == 0)
+        return error_set(
+            err, -EINVAL,
+            "'%s' is a trace, not a profile: 'cachegram stack' prints its miss ratios, 'cachegram "
+            "sim' simulates caches",
+            p->path);
     size_t magic = size < (sqlite3_int64)sizeof HEADER_MAGIC ? (size_t)size : sizeof HEADER_MAGIC;
     if (memcmp(header, HEADER_MAGIC, magic) != 0)
         return error_set(err, -EINVAL,

@@ -228,6 +228,13 @@ def test_profile_is_refused_as_a_trace(cachegram, traced):
     assert result.status == 1 and b"is a profile, not a trace" in result.err
 
 
+@pytest.mark.parametrize("command", (["mrc"], ["report"], ["hotspots"], ["annotate"], ["corun"]))
+def test_trace_is_refused_as_a_profile(cachegram, traced, command):
+    result = run([cachegram, *command, traced[0], *(["main"] if command == ["annotate"] else [])])
+    assert result.status == 1 and result.err.count(b"\n") == 1
+    assert b"is a trace, not a profile: 'cachegram stack' prints its miss ratios" in result.err
+
+
 def test_same_file_in_and_out(cachegram, traced):
     trace, _ = traced
     before = trace.read_bytes()
