@@ -422,6 +422,10 @@ static int finish_rows(struct reading *r, struct error *err)
         row->shares.enough |= r->h->full;
         row->cold = r->causes ? analysis_causes_cold(r->causes, i, row->shares.misses) : NAN;
         row->number = i;
+        /* A share of all references; the pieces of the run in which they were looked for can have more. */
+        if (!r->question->tid && !r->question->comm && !r->h->phase &&
+            row->conflicts > row->shares.references_share)
+            row->conflicts = row->shares.references_share;
         row->stall = NAN;
         if (row->shares.references > 0 || row->shares.misses > 0)
             r->h->rows[used++] = *row;

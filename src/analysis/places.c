@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/places.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #define MOST_SAME 0.25
 /* Part of the object's references that one line of source must have to be named. */
 #define MOST_OF_IT 0.5
+/* Of the cache for which the objects' references are counted: any. */
+#define SIZE 32768.
 
 /* A site's references to an object. */
 struct entry {
@@ -131,7 +134,18 @@ static size_t make_entries(const struct analysis_hotspots *h, const struct profi
     return used;
 }
 
-/* Places with at least that share of the run's references; key: of `run`, with their number. */
+/* The object's share of all references; object: as of entries. 1: not known. */
+static double object_share(const struct analysis_hotspots *h, uint32_t object)
+{
+    const struct profile_object *o = object < h->ndata ? &h->data[object] : NULL;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->rows[i].object == o)
+            return h->rows[i].shares.references_share;
+    return 1;
+}
+
+/* Places with at least that share of the run's references; key: of `run`, with their number. They were looked
+ * for in pieces of the run, in which the object can have more references than in all of it. */
 static size_t find(struct profile *p, const struct analysis_hotspots *h, const char *key, double least,
                    const struct entry *entries, struct sum *sums, size_t n,
                    struct analysis_place places[PLACES_MOST])
@@ -154,8 +168,10 @@ static size_t find(struct profile *p, const struct analysis_hotspots *h, const c
     if (nsums > 0)
         qsort(sums, nsums, sizeof *sums, compare_sums);
     for (; found < nsums && found < PLACES_MOST; found++) {
+        double share = sums[found].apart / references;
         places[found] =
-            (struct analysis_place){.share = sums[found].apart / references, .line_bytes = line_bytes};
+            (struct analysis_place){.share = fmin(share, object_share(h, entries[sums[found].first].object)),
+                                    .line_bytes = line_bytes};
         name_object(h, entries[sums[found].first].object, &places[found]);
         name_code(entries, &sums[found], &places[found]);
     }
@@ -167,14 +183,15 @@ static size_t load_and_find(struct profile *p, const char *name, const char *key
                             const struct profile_sharing *list, size_t n,
                             struct analysis_place places[PLACES_MOST])
 {
-    struct analysis_hotspots h = {.objects = 1};
+    const struct analysis_hotspots_question question = {
+        .size_bytes = SIZE, .by = ANALYSIS_BY_NOTHING, .objects = 1};
+    struct analysis_hotspots h = {0};
     struct entry *entries = NULL;
     struct sum *sums = NULL;
     size_t found = 0;
     struct error ignored;
-    if (n > 0 && analysis_recorded_get(p, name, NULL, &h.recorded, &ignored) == 0 &&
-        analysis_recorded_lend(h.recorded, p, &h, &ignored) == 0 && (entries = calloc(n, sizeof *entries)) &&
-        (sums = calloc(n, sizeof *sums)))
+    if (n > 0 && analysis_hotspots(p, name, &question, &h, &ignored) == 0 &&
+        (entries = calloc(n, sizeof *entries)) && (sums = calloc(n, sizeof *sums)))
         found = find(p, &h, key, least, entries, sums,
                      make_entries(&h, h.recorded->sites, h.recorded->nsites, list, n, entries), places);
     analysis_hotspots_clear(&h);
