@@ -2,11 +2,11 @@
 #include "analysis/findings.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base-name.h"
+#include "base/fit-text.h"
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
 
@@ -35,7 +35,7 @@ static int is_of(const struct analysis_hotspot *row, const struct analysis_findi
 
 static void copy(char *to, size_t size, const char *from)
 {
-    snprintf(to, size, "%s", from);
+    fit_text(to, size, "", from);
 }
 
 static int find_function(const struct analysis_hotspots *h, struct analysis_finding *f)
@@ -112,7 +112,7 @@ static void find_object(const struct analysis_hotspots *h, struct analysis_findi
         if (row->object->kind == PROFILE_OBJECT_VARIABLE)
             copy(f->object, sizeof f->object, row->object->name);
         if (row->object->kind == PROFILE_OBJECT_BLOCK)
-            snprintf(f->object, sizeof f->object, "blocks of %s", row->object->name);
+            fit_text(f->object, sizeof f->object, "blocks of ", row->object->name);
         return;
     }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fit-text.h"
 #include "analysis/hotspots.h"
 #include "analysis/recorded.h"
 
@@ -72,9 +73,9 @@ static void name_object(const struct analysis_hotspots *h, uint32_t object, stru
 {
     const struct profile_object *o = object < h->ndata ? &h->data[object] : NULL;
     if (o && o->kind == PROFILE_OBJECT_VARIABLE)
-        snprintf(place->object, sizeof place->object, "%s", o->name);
+        fit_text(place->object, sizeof place->object, "", o->name);
     else if (o && o->kind == PROFILE_OBJECT_BLOCK)
-        snprintf(place->object, sizeof place->object, "blocks of %s", o->name);
+        fit_text(place->object, sizeof place->object, "blocks of ", o->name);
 }
 
 /* The function with most of the entries, which are sorted, and its line. */
@@ -102,7 +103,7 @@ static void name_code(const struct entry *entries, const struct sum *sum, struct
     }
     if (!function || !*function->outer->function)
         return;
-    snprintf(place->function, sizeof place->function, "%s", function->outer->function);
+    fit_text(place->function, sizeof place->function, "", function->outer->function);
     snprintf(place->module, sizeof place->module, "%s", function->module);
     if (line->frame && *line->frame->file && most_of_line >= MOST_OF_IT * most) {
         snprintf(place->file, sizeof place->file, "%s", line->frame->file);
