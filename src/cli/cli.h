@@ -77,6 +77,8 @@ int cli_whole_option(const char *command, const char *option, const char *text, 
                      uint64_t *value);
 /* Likewise a percentage above 0, at most 100; a % after it is allowed. */
 int cli_percent_option(const char *command, const char *option, const char *text, double *value);
+/* Likewise a time, at most an hour: a number of seconds, or one with the unit ms, s or m. In nanoseconds. */
+int cli_time_option(const char *command, const char *option, const char *text, uint64_t *ns);
 
 /* The value of --by: one kind of code, "object", or both with a comma between. 0, or 2 after a message. */
 int cli_by_option(const char *command, const char *value, struct analysis_hotspots_question *question);

@@ -27,7 +27,6 @@
 #define LINES_MOST 65536u
 #define GAP_US_MAX UINT64_C(3600000000)
 #define SWITCH_MS_MAX 10000u
-#define ALLOWANCE_MOST_NS 3600e9
 #define ALLOWANCE_UNSET UINT64_MAX
 
 static const char usage_text[] =
@@ -141,25 +140,6 @@ static int parse_lines(const char *text, double *rate)
     return 0;
 }
 
-/* A number of seconds, or with a unit: ms, s, m. */
-static int parse_time(const char *option, const char *text, uint64_t *ns)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}};
-    char *end;
-    double x = strtod(text, &end);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (end != text && strcmp(end, units[i].unit) == 0 && x >= 0 &&
-            x * units[i].ns <= ALLOWANCE_MOST_NS) {
-            *ns = (uint64_t)(x * units[i].ns);
-            return 0;
-        }
-    cli_misuse("record", "%s %s: must be a time up to an hour, like 1s or 300ms, or 0", option, text);
-    return -1;
-}
-
 /* 0, or -1 after a message. */
 static int parse_switch(const char *option, const char *text, int *on)
 {
@@ -212,7 +192,7 @@ static int parse_option(int option, const char *value, struct collect_options *o
     case OPTION_OVERHEAD:
         return cli_percent_option("record", "--overhead", value, &o->overhead_percent);
     case OPTION_ALLOWANCE:
-        return parse_time("--allowance", value, &o->allowance_ns);
+        return cli_time_option("record", "--allowance", value, &o->allowance_ns);
     case OPTION_LINE:
         if (size_parse(value, &number, NULL) < 0 || number < 8 || number > 4096 ||
             (number & (number - 1)) != 0) {

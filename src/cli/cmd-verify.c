@@ -28,11 +28,12 @@
 #define TIME_SIZES 12u
 #define TIME_PARTS 200u
 
-enum { OPT_SIZES = 1, OPT_OVERHEAD, OPT_BURST_REFS, OPT_SEED, OPT_KEEP };
+enum { OPT_SIZES = 1, OPT_OVERHEAD, OPT_ALLOWANCE, OPT_BURST_REFS, OPT_SEED, OPT_KEEP };
 
 static const struct option options[] = {
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"overhead", required_argument, NULL, OPT_OVERHEAD},
+    {"allowance", required_argument, NULL, OPT_ALLOWANCE},
     {"burst-refs", required_argument, NULL, OPT_BURST_REFS},
     {"seed", required_argument, NULL, OPT_SEED},
     {"keep", required_argument, NULL, OPT_KEEP},
@@ -46,9 +47,9 @@ static const char usage[] =
     "       cachegram verify [OPTIONS] PROFILE TRACE\n"
     "       cachegram verify [OPTIONS] SAMPLED FULL\n"
     "\n"
-    "Compares the estimate with the exact curve. With COMMAND: runs it twice, in burst mode and in full\n"
-    "mode (which takes about 20 times as long); its standard output is discarded. With PROFILE and TRACE,\n"
-    "which must be of the same program and input: computes the exact curve from the trace. With two\n"
+    "Compares the estimate with the exact curve. With COMMAND: runs it twice, as record does by default and\n"
+    "in full mode (which takes about 40 times as long); its standard output is discarded. With PROFILE and\n"
+    "TRACE, which must be of the same program and input: computes the exact curve from the trace. With two\n"
     "profiles, of bursts and of full mode: as with COMMAND.\n"
     "\n"
     "Two runs are also compared over time, at twelve cache sizes from 1 KB to 2 MB: the error of the\n"
@@ -56,7 +57,8 @@ static const char usage[] =
     "the same time.\n"
     "\n"
     "  --sizes LIST            cache sizes, such as 32K,1M,8M or 1K..64M (default, every half power of two)\n"
-    "  --overhead PCT          budget of the run in burst mode (default 5)\n"
+    "  --overhead PCT          budget of the first run (default 5), see record\n"
+    "  --allowance TIME        CPU time that the first run may add in addition (default 1s), see record\n"
     "  --burst-refs N          references in a burst (default 30000)\n"
     "  --seed N                seed of the random gaps\n"
     "  --keep NAME             keep the two profiles, as NAME.burst.db and NAME.full.db\n" CLI_OUTPUT_HELP
@@ -70,7 +72,7 @@ struct verify_options {
     struct cli_output output;
     const char *sizes, *keep;
     double overhead_percent;
-    uint64_t burst_refs, seed;
+    uint64_t allowance_ns, burst_refs, seed;
 };
 
 /* Results of both ways of verification. */
@@ -93,6 +95,8 @@ static int parse_option(int opt, const char *value, struct verify_options *o)
         return 0;
     case OPT_OVERHEAD:
         return cli_percent_option("verify", "--overhead", value, &o->overhead_percent);
+    case OPT_ALLOWANCE:
+        return cli_time_option("verify", "--allowance", value, &o->allowance_ns);
     case OPT_BURST_REFS:
         if (cli_parse_count(value, '\0', &o->burst_refs, NULL) == 0 && o->burst_refs >= 1000 &&
             o->burst_refs <= 100000000)
@@ -215,6 +219,7 @@ static void print(const struct result *r, const char *estimate_of, const struct 
                               .exact_of = r->exact_of,
                               .estimate_references = r->estimate.references,
                               .exact_references = r->exact_references,
+                              .full_references = r->estimate.full_references,
                               .bursts = r->estimate.bursts,
                               .line_bytes = r->estimate.line_bytes,
                               .overhead_percent = r->overhead_percent,
@@ -240,9 +245,12 @@ static int run_once(const struct verify_options *o, int full, const char *file, 
                                 .lines_rate = 1,
                                 .burst_refs = o->burst_refs,
                                 .overhead_percent = o->overhead_percent,
+                                .allowance_ns = full ? 0 : o->allowance_ns,
                                 .line_bytes = 64,
                                 .seed = o->seed,
                                 .follow = 1,
+                                .objects = !full,
+                                .call_graph = !full,
                                 .reduce = COLLECT_REDUCE_DISTANCES,
                                 .argv = argv};
     struct error err = {""};
@@ -403,6 +411,7 @@ int cmd_verify(int argc, char **argv)
     struct verify_options o = {.output = {.format = REPORT_TEXT},
                                .sizes = CLI_DEFAULT_SIZES,
                                .overhead_percent = COLLECT_OVERHEAD_PERCENT,
+                               .allowance_ns = COLLECT_ALLOWANCE_NS,
                                .burst_refs = COLLECT_BURST_REFS};
     struct error err;
     int opt, status;

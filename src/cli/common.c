@@ -14,6 +14,8 @@
 
 #include "base/sizes.h"
 
+#define MOST_TIME_NS 3600e9
+
 int cli_fail(const struct error *err)
 {
     fprintf(stderr, "cachegram: %s\n", err->text);
@@ -210,6 +212,22 @@ int cli_percent_option(const char *command, const char *option, const char *text
         return cli_misuse(command, "%s %s: must be a percentage above 0, at most 100", option, text);
     *value = x;
     return 0;
+}
+
+int cli_time_option(const char *command, const char *option, const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}};
+    char *end;
+    double x = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (end != text && strcmp(end, units[i].unit) == 0 && x >= 0 && x * units[i].ns <= MOST_TIME_NS) {
+            *ns = (uint64_t)(x * units[i].ns);
+            return 0;
+        }
+    return cli_misuse(command, "%s %s: must be a time up to an hour, like 1s or 300ms, or 0", option, text);
 }
 
 int cli_temporary_folder(const char *word, char *folder, size_t size, struct error *err)

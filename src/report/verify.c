@@ -128,7 +128,14 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
     char text[SIZE_TEXT];
     fputs("Estimate of ", out);
     report_plain(out, v->estimate_of);
-    fprintf(out, ": %" PRIu64 " references in %zu bursts", v->estimate_references, v->bursts);
+    fprintf(out, ": %" PRIu64 " references", v->estimate_references);
+    if (v->full_references > 0)
+        fprintf(out, ", the first %" PRIu64 " of the run", v->full_references);
+    else if (v->bursts == 0)
+        fputs(", all of the run: recorded completely", out);
+    if (v->bursts > 0)
+        fprintf(out, "%s in %zu burst%s", v->full_references > 0 ? " and then those" : "", v->bursts,
+                v->bursts == 1 ? "" : "s");
     if (!isnan(v->overhead_percent))
         fprintf(out, ", overhead %.1f%%", v->overhead_percent);
     fputs("\nExact from ", out);

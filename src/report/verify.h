@@ -8,6 +8,7 @@
 struct report_verify {
     const char *estimate_of, *exact_of; /* the command, or file names */
     uint64_t estimate_references;       /* recorded ones from which the estimate is calculated */
+    uint64_t full_references;           /* of these, those of the run's first part, recorded in full mode */
     uint64_t exact_references;
     size_t bursts;
     unsigned line_bytes;

@@ -64,6 +64,15 @@ def test_text_and_json_agree(cachegram, spin):
     assert reported["exact_references"] > 120000000
 
 
+def test_estimate_is_that_of_record_by_default(cachegram, spin):
+    args = "--sizes", "32K", "--", spin, 60000000
+    assert ", the first " in verify(cachegram, *args).stdout.split("\n")[0]
+    without = verify(cachegram, "--allowance", "0", "--overhead", "50", *args).stdout.split("\n")[0]
+    assert " bursts, overhead " in without and "first" not in without
+    short = verify(cachegram, "--sizes", "32K", "--", spin, 1000).stdout.split("\n")[0]
+    assert "all of the run" in short
+
+
 def test_temporary_files_are_removed(cachegram, spin, tmp_path):
     import os
     result = verify(cachegram, "--overhead", "50", "--sizes", "32K", "--", spin, 60000000,
@@ -94,7 +103,8 @@ def test_profile_and_trace(cachegram, record, spin, tmp_path):
 
 
 @pytest.mark.parametrize("args, status", [([], 2), (["a"], 2), (["--"], 2), (["a", "b", "c"], 2), (["a", "b"], 1),
-                                          (["--overhead", "0", "--", "true"], 2), (["--", "/nonexistent"], 1)])
+                                          (["--overhead", "0", "--", "true"], 2),
+                                          (["--allowance", "-1", "--", "true"], 2), (["--", "/nonexistent"], 1)])
 def test_misuse(cachegram, args, status):
     result = verify(cachegram, *args)
     assert result.returncode == status
