@@ -112,7 +112,9 @@ struct wire_ref {
     uint32_t pc_offset; /* of its instruction, from the block's pc */
 };
 
-/* How a block ends. The last reference of a call stores the return address, that of a return loads it. */
+/* How a block ends. The last reference of a call stores the return address, that of a return loads it. A
+ * return of the agent's own code has no reference: the only word of its record is where the return address
+ * lies. */
 enum wire_block_end { WIRE_BLOCK_OTHER = 0, WIRE_BLOCK_CALL, WIRE_BLOCK_RETURN };
 
 /* A block's template; `nrefs` wire_ref follow it. */

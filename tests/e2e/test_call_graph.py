@@ -19,6 +19,7 @@ EXPECTED = {"touch_paths": {("often", "main"): 0.75, ("seldom", "main"): 0.25},
             "touch_jump": {("jump", "main"): 1},
             "touch_turns": {("turns", "main"): 0.5, ("coroutine",): 0.5},
             "touch_sorts": {("compare", "qsort_r", "sorts", "main"): 1},
+            "touch_allocated": {("main",): 1},  # not malloc's call, which has returned
             "touch_thread": {("thread",): 1}}
 
 

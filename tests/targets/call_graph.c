@@ -4,8 +4,8 @@
  * Functions that miss, and are reached by several paths: call_graph ROUNDS. Each touch_... is a copy of the
  * same loop; `paths` calls its own from two places, 3 times and once; `deep` from a recursive function;
  * `jump` after a longjmp out of deeper calls; `turns` by turns in a coroutine and outside; `sorts` in a
- * function that libc calls back; `thread` in another thread, most often. Stacks are those of -O2: no frame
- * pointers.
+ * function that libc calls back; `touch_allocated` after it has allocated; `thread` in another thread, most
+ * often. Stacks are those of -O2: no frame pointers.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -96,6 +96,17 @@ static __attribute__((noipa)) long sorts(void)
     return numbers[0];
 }
 
+/* The block is so large that cachegram notes each. */
+static __attribute__((noipa)) long touch_allocated(void)
+{
+    long sum = 0;
+    char *volatile block = malloc(BYTES);
+    for (unsigned i = 0; i < 100; i++, at = (at + APART) % BYTES)
+        sum += memory[at];
+    free(block);
+    return sum + (block != NULL);
+}
+
 static __attribute__((noipa)) void *thread(void *rounds)
 {
     long sum = 0;
@@ -117,7 +128,7 @@ int main(int argc, char **argv)
     inside.uc_stack.ss_size = sizeof own_stack;
     makecontext(&inside, coroutine, 0);
     for (long i = 0; i < rounds; i++)
-        sum += often() + seldom() + deep(3) + jump() + turns() + sorts();
+        sum += often() + seldom() + deep(3) + jump() + turns() + sorts() + touch_allocated();
     if (pthread_create(&other, NULL, thread, &rounds) != 0)
         return 1;
     pthread_join(other, NULL);

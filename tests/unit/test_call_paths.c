@@ -453,6 +453,59 @@ static void from_records(void **state)
     decoder_free(seen.decoder);
 }
 
+/* A return in the agent's code makes no reference; the only word of its record says where the return address
+ * is. */
+static int take_return(void *ctx, const uint64_t *lines, size_t n)
+{
+    struct seen *s = ctx;
+    size_t nturns;
+    const struct decode_turn *list = decoder_turns(s->decoder, &nturns);
+    (void)lines;
+    s->turns += nturns;
+    s->touches += n;
+    s->wrong += nturns != 1 || list[0].slot != 0x7ff0 || list[0].returns != 0 || list[0].at != 1;
+    return 0;
+}
+
+static void returns_of_agent(void **state)
+{
+    static _Alignas(8) struct {
+        uint64_t unused;
+        struct templates blocks[2];
+    } area = {.blocks = {{.head = {.pc = CODE, .nwords = 2, .nrefs = 1, .ninsns = 1, .bytes = 5},
+                          .refs = {{.size = 8, .rw = WIRE_LOAD, .slot = 1}}},
+                         {.head = {.pc = CODE + 0x20, .nwords = 2, .ends = WIRE_BLOCK_RETURN, .bytes = 1}}}};
+    static uint32_t offsets[WIRE_MAX_BLOCKS];
+    static uint32_t executions[WIRE_MAX_BLOCKS], executed[WIRE_MAX_BLOCKS + 1];
+    /* As many touches after it as it takes to have whole groups of records decoded. */
+    static uint64_t words[2 * 1000];
+    struct decode_sites sites = {.executions = executions, .executed = executed, .more = ignore};
+    struct decode_counts counts = {0};
+    struct error err;
+    (void)state;
+    for (uint32_t b = 0; b < 2; b++)
+        offsets[b + 1] = (uint32_t)((char *)&area.blocks[b] - (char *)&area);
+    const struct decode_source source = {&area, sizeof(area), offsets};
+    for (uint64_t i = 0; i < 1000; i++) {
+        words[2 * i] = (i == 1 ? 2 : 1) | UINT64_C(2) << WIRE_ID_BITS;
+        words[2 * i + 1] = 0x7ff0;
+    }
+    for (int n = 10; n <= 1000; n += 990) { /* one by one; in groups, where the machine can */
+        struct seen seen = {.decoder = decoder_new(64, &source, &err)};
+        assert_non_null(seen.decoder);
+        assert_int_equal(decoder_note_turns(seen.decoder), 0);
+        decoder_note_sites(seen.decoder, &sites);
+        assert_int_equal(decode_buffer(seen.decoder, &(struct wire_desc){.last_insns = UINT32_MAX}, words,
+                                       2 * (uint64_t)n, take_return, &seen, &counts),
+                         0);
+        assert_int_equal(seen.wrong, 0);
+        assert_int_equal(seen.turns, 1);
+        assert_int_equal(seen.touches, n - 1);
+        decoder_free(seen.decoder);
+        memset(executions, 0, sizeof(executions));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +516,7 @@ int main(void)
         cmocka_unit_test(deep_recursion),    cmocka_unit_test(tree_recursion),
         cmocka_unit_test(too_many_paths),    cmocka_unit_test(only_what_counts),
         cmocka_unit_test(replaced_module),   cmocka_unit_test(near_stacks),
+        cmocka_unit_test(returns_of_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

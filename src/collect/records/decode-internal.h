@@ -96,12 +96,13 @@ static inline void note_execution(struct decode_sites *sites, uint64_t block)
     sites->nexecuted += sites->executions[block]++ == 0;
 }
 
-/* After a complete record of a block that has turns: `at` touches of the batch, of which one at least is its
- * own, so that there is space, unless the record is corrupt. */
+/* After a complete record of a block that has turns, at that many touches of the batch. One at least is its
+ * own, so that there is space; returns of the agent's code have none, but they are rare. */
 static inline void note_turn(struct decoder *d, const struct block *b, const uint64_t *record,
                              uint64_t fs_base, size_t at)
 {
-    const struct wire_ref *r = &b->refs[b->nrefs - 1];
+    static const struct wire_ref only_word = {.slot = 1};
+    const struct wire_ref *r = b->nrefs > 0 ? &b->refs[b->nrefs - 1] : &only_word;
     uint64_t slot =
         (uint64_t)r->disp + (r->slot != 0 ? record[r->slot] : 0) + ((r->flags & WIRE_FS) != 0 ? fs_base : 0);
     if (d->nturns < BATCH_ROOM)

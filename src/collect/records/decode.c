@@ -151,11 +151,14 @@ static uint32_t ref_span(const struct wire_ref *r, uint32_t nwords)
     }
 }
 
-/* A block that ends with a call or return, and whose last reference is that of the return address. */
+/* A block that ends with a call or return of which the record says where the return address lies: that is
+ * what its last reference is to, or of the agent's code its only word. */
 static int has_turn(const struct wire_block *head, const struct wire_ref *refs)
 {
-    if (head->nrefs == 0 || (head->ends != WIRE_BLOCK_CALL && head->ends != WIRE_BLOCK_RETURN))
+    if (head->ends != WIRE_BLOCK_CALL && head->ends != WIRE_BLOCK_RETURN)
         return 0;
+    if (head->nrefs == 0)
+        return head->ends == WIRE_BLOCK_RETURN && head->nwords == 2;
     const struct wire_ref *last = &refs[head->nrefs - 1];
     return last->kind == WIRE_REF_PLAIN &&
            last->rw == (head->ends == WIRE_BLOCK_CALL ? WIRE_STORE : WIRE_LOAD);

@@ -353,6 +353,11 @@ static void record_rep(struct template *t, const struct insn *d, struct wire_ref
     add_ref(t, r);
 }
 
+void template_record_return(struct template *t)
+{
+    put_word(t, RSP);
+}
+
 void template_record_after(struct template *t)
 {
     const struct wire_ref *r = &t->refs[t->nrefs - 1];

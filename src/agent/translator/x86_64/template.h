@@ -35,6 +35,9 @@ struct template
 void template_init(struct template *t, struct emitter *e, int scratch, int cursor);
 /* Before the instruction: emits code that records its references. `index`: its number in the block. */
 void template_record(struct template *t, const struct insn *d, unsigned index, uint32_t pc_offset);
+/* Before a return that is not the target's: emits code that records the stack pointer, without a reference.
+ */
+void template_record_return(struct template *t);
 /* After a repeated string instruction: records the remaining count and the final pointer. */
 void template_record_after(struct template *t);
 /* After the instruction: updates which recorded values are still valid. */

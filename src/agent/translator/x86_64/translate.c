@@ -441,12 +441,15 @@ static struct block *make(struct thread *t, uint64_t pc, int hint_scratch, int h
     for (unsigned i = 0; i < n; i++) {
         const struct insn *d = &insns[i];
         nplaces = add_place(nplaces, b, d->pc, i);
-        if (!insn_is_native(d) && !is_agent_code)
+        int is_agent_return = is_agent_code && d->class == INSN_RETURN;
+        if (is_agent_return)
+            template_record_return(&template);
+        else if (!insn_is_native(d) && !is_agent_code)
             template_record(&template, d, i, (uint32_t)(d->pc - pc));
         if (d == end) {
             emit_terminator(d, i, scratch, cursor, records, 8 * template.slots);
             count += !insn_is_native(d);
-            if (!is_agent_code) /* the stores of its calls are not recorded */
+            if (!is_agent_code || is_agent_return) /* the stores of its calls are not recorded */
                 ends = block_end(d);
             break;
         }
