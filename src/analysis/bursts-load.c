@@ -446,37 +446,21 @@ size_t loaded_processes(struct profile *p)
     return profile_processes(p, add_process, &n, NULL) == 0 ? n : 0;
 }
 
-static void add_disabled(void *ctx, const char *name, uint64_t value)
-{
-    if (strcmp(name, "disabled") == 0)
-        *(uint64_t *)ctx += value;
-}
-
 /* Why there are no bursts. A run that was recorded to its end was too short; otherwise the reason is in the
  * profile's warning, which is printed too. */
 int loaded_nothing(struct profile *p, const char *name, struct error *err)
 {
-    char complete[8] = "", list[768];
-    double all = 0, unprofiled = 0;
-    if (profile_get_number(p, "unprofiled_cpu_seconds", &unprofiled, NULL) == 0 &&
-        profile_get_number(p, "cpu_seconds", &all, NULL) == 0 && unprofiled > 0)
-        return error_set(
-            err, -ENODATA,
-            "the profile '%s' holds no bursts: %.2f s of the %.2f s of CPU time went into programs "
-            "that cannot be profiled (%s)",
-            name, unprofiled, all,
-            profile_get(p, "unprofiled", list, sizeof list, NULL) == 0 ? list : UNPROFILED_KINDS);
-    char few[300];
-    if (profile_get(p, "few_bursts", few, sizeof few, NULL) == 0)
+    char complete[8] = "", few[300];
+    double unprofiled;
+    int noted = profile_get(p, "few_bursts", few, sizeof few, NULL) == 0;
+    /* what took little time, if any, is not the reason if another is noted */
+    if (!noted || profile_get_number(p, "unprofiled_cpu_seconds", &unprofiled, NULL) == 0) {
+        int code = analysis_refuse_unprofiled(p, name, err);
+        if (code != 0)
+            return code;
+    }
+    if (noted)
         return error_set(err, -ENODATA, "the profile '%s' holds no bursts: %s", name, few);
-    if (profile_get(p, "unprofiled", list, sizeof list, NULL) == 0)
-        return error_set(err, -ENODATA, "the profile '%s' holds no bursts; not profiled: %s", name, list);
-    uint64_t disabled = 0;
-    if (profile_counters(p, add_disabled, &disabled, NULL) == 0 && disabled != 0)
-        return error_set(err, -ENODATA,
-                         "the profile '%s' holds no bursts: processes could not be profiled; 'cachegram "
-                         "report' shows the reason",
-                         name);
     size_t processes = loaded_processes(p);
     int whole =
         profile_get(p, "complete", complete, sizeof complete, NULL) == 0 && strcmp(complete, "yes") == 0;

@@ -45,11 +45,12 @@ static int compute_full(struct profile *p, enum analysis_model model, struct ana
         code = profile_get_hist(p, 0, PROFILE_HIST_REUSE, h, err); /* not computed while recording */
         whole = 1;
     }
-    if (code == -ENOENT)
-        error_set(err, code,
-                  "the profile '%s' holds no distances: the program ended, or the recording was killed, too "
-                  "early; record again",
-                  curve->profile);
+    if (code == -ENOENT && (code = analysis_refuse_unprofiled(p, curve->profile, err)) == 0)
+        code = error_set(
+            err, -ENOENT,
+            "the profile '%s' holds no distances: the program ended, or the recording was killed, too "
+            "early; record again",
+            curve->profile);
     if (code == 0) {
         curve->references = h->total + cold;
         if (curve->references == 0)
@@ -99,10 +100,11 @@ static int compute_lines(struct profile *p, enum analysis_model model, struct an
         group->total -= sample.group_cold[g];
         group->count[HIST_BINS - 1] = 0;
     }
-    if (code == -ENOENT)
-        error_set(err, code,
-                  "the profile '%s' holds no distances: the recording was killed too early; record again",
-                  curve->profile);
+    if (code == -ENOENT && (code = analysis_refuse_unprofiled(p, curve->profile, err)) == 0)
+        code =
+            error_set(err, -ENOENT,
+                      "the profile '%s' holds no distances: the recording was killed too early; record again",
+                      curve->profile);
     if (code == 0 && !(touches >= 1 && touches < 0x1p63))
         code = error_set(err, -ENODATA, "the profile '%s' holds no references", curve->profile);
     if (code == 0) {

@@ -20,6 +20,13 @@ enum analysis_extent {
 /* Of a profile of full mode. What cannot be read counts as absent. */
 enum analysis_extent analysis_extent(struct profile *p);
 
+/* 1: of programs that could not be profiled, and why, in a sentence without a full stop; 0: none is known. */
+int analysis_unprofiled(struct profile *p, char *text, size_t size);
+
+/* If a profile holds no references because of such programs, or since agents turned themselves off: -ENODATA
+ * with that in err. Else 0. */
+int analysis_refuse_unprofiled(struct profile *p, const char *name, struct error *err);
+
 /* Percentage of the references that a profile of full mode lacks; 0: none, or unknown (older profiles). */
 double analysis_missed_percent(struct profile *p);
 

@@ -388,6 +388,8 @@ static int make_rows(struct profile *p, struct reading *r, struct error *err)
         return code;
     if (functions)
         r->functions = &functions->groups;
+    if (r->rows->groups.n == 0 && (code = analysis_refuse_unprofiled(p, h->profile, err)) != 0)
+        return code;
     if (r->rows->groups.n == 0)
         return error_set(err, -ENODATA,
                          "the profile '%s' holds no code: nothing was recorded, or the recording was killed "

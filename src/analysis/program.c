@@ -59,9 +59,11 @@ static int load_full(struct profile *p, int paper, struct analysis_program *prog
     double cold = 0;
     struct hist *stack = malloc(sizeof *stack), *reuse = malloc(sizeof *reuse);
     int code = stack && reuse ? 0 : error_set(err, -ENOMEM, "out of memory reading '%s'", program->profile);
-    if (code == 0 && (profile_get_hist(p, 0, PROFILE_HIST_STACK, stack, NULL) != 0 ||
-                      profile_get_hist(p, 0, PROFILE_HIST_REUSE, reuse, NULL) != 0 ||
-                      profile_get_number(p, "cold", &cold, NULL) != 0 || !(cold >= 0 && cold < 0x1p63)))
+    if (code == 0 &&
+        (profile_get_hist(p, 0, PROFILE_HIST_STACK, stack, NULL) != 0 ||
+         profile_get_hist(p, 0, PROFILE_HIST_REUSE, reuse, NULL) != 0 ||
+         profile_get_number(p, "cold", &cold, NULL) != 0 || !(cold >= 0 && cold < 0x1p63)) &&
+        (code = analysis_refuse_unprofiled(p, program->profile, err)) == 0)
         code =
             error_set(err, -ENODATA, "the profile '%s' holds no distances of the whole run: it was cut short",
                       program->profile);
@@ -142,29 +144,25 @@ static int load_phases(struct profile *p, struct analysis_program *program, stru
     return code;
 }
 
-int analysis_program_load(const char *profile, int paper, struct analysis_program *program, struct error *err)
+int analysis_program_load(struct profile *p, const char *name, int paper, struct analysis_program *program,
+                          struct error *err)
 {
     char mode[16] = "";
-    struct profile *p;
     program->phase_curve = NULL;
-    int code = profile_open(profile, &p, err);
-    if (code != 0)
-        return code;
-    program->profile = profile;
+    program->profile = name;
     program->phases = 0;
     name_program(p, program);
     load_rates(p, program);
-    code = profile_line_bytes(p, &program->line_bytes, err);
+    int code = profile_line_bytes(p, &program->line_bytes, err);
     (void)profile_get(p, "mode", mode, sizeof mode, NULL);
     program->full = strcmp(mode, "full") == 0;
     program->exact = program->full && analysis_extent(p) == EXTENT_ALL;
     if (code == 0)
-        code = analysis_refuse_lines(p, profile, err);
+        code = analysis_refuse_lines(p, name, err);
     if (code == 0)
         code = program->full ? load_full(p, paper, program, err) : load_sampled(p, program, err);
     if (code == 0 && !paper)
         code = load_phases(p, program, err);
-    profile_close(p, 0, NULL);
     if (code != 0)
         analysis_program_clear(program);
     return code;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "model/statcc-phases.h"
+#include "profile/profile.h"
 
 /* Large: allocate it. */
 struct analysis_program {
@@ -27,10 +28,10 @@ struct analysis_program {
 
 /*
  * paper: model reuse distances by StatStack, as the paper does, if the profile has all of them (mode full);
- * otherwise the exact curve is used. 0, -EINVAL or -ENODATA (no data for a model), or the error of opening
- * the profile.
+ * otherwise the exact curve is used. name: the profile's file, for messages. 0, -EINVAL or -ENODATA (no data
+ * for a model).
  */
-int analysis_program_load(const char *profile, int paper, struct analysis_program *program,
+int analysis_program_load(struct profile *p, const char *name, int paper, struct analysis_program *program,
                           struct error *err);
 void analysis_program_clear(struct analysis_program *program);
 

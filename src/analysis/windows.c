@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/extent.h"
 #include "analysis/windows.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@ int analysis_windows_load(struct profile *p, const char *name, struct analysis_w
     *w = (struct analysis_windows){0};
     int code = profile_time_windows(p, &w->list, &w->n, err);
     if (code != 0)
+        return code;
+    if (w->n == 0 && (code = analysis_refuse_unprofiled(p, name, err)) != 0)
         return code;
     if (w->n == 0)
         return error_set(

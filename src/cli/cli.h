@@ -55,6 +55,10 @@ int cli_next_option(const struct cli_syntax *syntax, int argc, char **argv, stru
 /* Prints warnings, one per line of `lines`, as a single line on stderr. */
 void cli_print_warnings(const char *lines);
 
+/* Opens a profile for reading; warns on stderr of programs that could not be profiled, unless the profile has
+ * nothing else. 0, or negative with err filled. */
+int cli_open_profile(const char *file, struct profile **p, struct error *err);
+
 /* The one file operand at argv[optind], or the default. NULL if there are several (message printed). */
 const char *cli_one_file(const char *command, int argc, char **argv);
 

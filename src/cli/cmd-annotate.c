@@ -356,7 +356,7 @@ int cmd_annotate(int argc, char **argv)
         a.question.nlevels = levels.n;
     }
     if (code == 0)
-        code = profile_open(a.profile, &p, &err);
+        code = cli_open_profile(a.profile, &p, &err);
     if (code == 0) {
         a.started = cli_started(p);
         code = analysis_annotate(p, a.profile, &a.question, &annotation, &err);

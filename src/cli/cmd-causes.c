@@ -92,7 +92,7 @@ int cmd_causes(int argc, char **argv)
     const char *file = cli_one_file("causes", argc, argv);
     if (!file)
         return 2;
-    int code = profile_open(file, &p, &err);
+    int code = cli_open_profile(file, &p, &err);
     if (code == 0) {
         code = analysis_causes(p, file, &question, &causes, &err);
         /* Closed before printing: a pager that waits must not block a recording. */

@@ -177,7 +177,7 @@ static int read_curve(const char *file, struct analysis_curve *curve, struct err
 {
     static const struct analysis_question question = {.model = ANALYSIS_MODEL_LRU};
     struct profile *p;
-    int code = profile_open(file, &p, err);
+    int code = cli_open_profile(file, &p, err);
     if (code != 0)
         return code;
     curve->profile = file;
@@ -257,7 +257,7 @@ static int print_functions(char **files, const struct arguments *a, struct error
     struct diff_table table;
     int code = 0;
     for (int i = 0; i < 2 && code == 0; i++)
-        code = profile_open(files[i], &profiles[i], err);
+        code = cli_open_profile(files[i], &profiles[i], err);
     if (code == 0)
         code = diff_table_load(profiles, (const char *const[]){files[0], files[1]}, (double)a->size_bytes,
                                a->by_object, &table, err);
@@ -286,7 +286,7 @@ static int print_phases(char **files, const struct arguments *a, struct error *e
     view.points = points;
     int code = points ? 0 : -EINVAL;
     for (int i = 0; i < 2 && code == 0; i++)
-        code = profile_open(files[i], &profiles[i], err);
+        code = cli_open_profile(files[i], &profiles[i], err);
     if (code == 0)
         code = analysis_phase_difference(profiles, (const char *const[]){files[0], files[1]}, points,
                                          view.npoints, &difference, err);

@@ -196,7 +196,7 @@ int cmd_hotspots(int argc, char **argv)
     struct cli_levels levels;
     int code = a.machine ? cli_find_levels(a.machine, &levels, &err) : 0;
     if (code == 0)
-        code = profile_open(file, &p, &err);
+        code = cli_open_profile(file, &p, &err);
     if (code == 0) {
         code = analysis_hotspots(p, file, &a.question, &hotspots, &err);
         if (code == 0 && a.machine &&

@@ -165,7 +165,7 @@ int cmd_mrc(int argc, char **argv)
         if (!curve.points)
             return cli_misuse("mrc", "%s", err.text);
     }
-    int code = profile_open(file, &p, &err);
+    int code = cli_open_profile(file, &p, &err);
     if (code == 0) {
         curve.profile = file;
         if (!curve.points && !(curve.points = points_of_ways(p, question.ways, &curve.n, &err)))

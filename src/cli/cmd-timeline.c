@@ -68,7 +68,7 @@ static int run(const char *command, const char *usage, int argc, char **argv, in
     struct report_style style = report_style_of(stdout, output.color);
     struct analysis_timeline timeline = {.profile = file};
     struct analysis_grid grid = {0};
-    int code = profile_open(file, &p, &err);
+    int code = cli_open_profile(file, &p, &err);
     if (code == 0) {
         code = analysis_timeline_compute(p, points, n, &timeline, &err);
         profile_close(p, 0, NULL); /* before printing: a pager that waits must not block a recording */

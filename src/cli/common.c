@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/extent.h"
 #include "base/sizes.h"
 
 #define MOST_TIME_NS 3600e9
@@ -42,6 +43,17 @@ void cli_print_warnings(const char *lines)
         else
             fputc(*lines, stderr);
     fputc('\n', stderr);
+}
+
+int cli_open_profile(const char *file, struct profile **p, struct error *err)
+{
+    char text[1000];
+    double seconds;
+    int code = profile_open(file, p, err);
+    if (code == 0 && profile_get_number(*p, "unprofiled_cpu_seconds", &seconds, NULL) == 0 &&
+        analysis_refuse_unprofiled(*p, file, NULL) == 0 && analysis_unprofiled(*p, text, sizeof text))
+        fprintf(stderr, "cachegram: warning: %s: %s\n", file, text);
+    return code;
 }
 
 /* After getopt_long returned '?' or ':'. */

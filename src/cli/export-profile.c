@@ -21,7 +21,7 @@ static int put_hotspots(FILE *out, const char *file, double size_bytes, enum ana
     const struct analysis_hotspots_question question = {.size_bytes = size_bytes, .by = by, .calls = 1};
     struct analysis_hotspots h;
     struct profile *p;
-    int code = profile_open(file, &p, err);
+    int code = cli_open_profile(file, &p, err);
     if (code != 0)
         return code;
     code = analysis_hotspots(p, file, &question, &h, err);

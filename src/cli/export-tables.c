@@ -263,7 +263,7 @@ static int write_all(const struct source *s, const char *folder, struct error *e
         found += code == 0 && i > 0;
         code = is_missing(code) ? 0 : code;
     }
-    if (code == 0 && !found)
+    if (code == 0 && !found && (code = analysis_refuse_unprofiled(s->p, s->name, err)) == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no results", s->name);
     if (code == 0 && mkdir(folder, 0777) != 0)
         code =
@@ -324,7 +324,7 @@ int export_tables(const char *profile, const char *table, enum report_format for
     struct error err;
     if (!table && strcmp(output, "-") == 0)
         return cli_misuse("export", "csv is several tables: a folder is needed (-o FOLDER), or --table NAME");
-    int code = profile_open(profile, &s.p, &err);
+    int code = cli_open_profile(profile, &s.p, &err);
     if (code == 0) {
         code = table ? write_one(&s, table, output, &err) : write_all(&s, output, &err);
         profile_close(s.p, 0, NULL);

@@ -231,7 +231,12 @@ int cli_programs_load(const struct cli_memory *memory, char **files, uint32_t n,
             code = error_set(err, -ENOMEM, "out of memory for %u profiles", n);
             break;
         }
-        code = analysis_program_load(files[i], memory->paper, p, err);
+        struct profile *file;
+        code = cli_open_profile(files[i], &file, err);
+        if (code != 0)
+            break;
+        code = analysis_program_load(file, files[i], memory->paper, p, err);
+        profile_close(file, 0, NULL);
         if (code == 0 && i > 0 && p->line_bytes != programs->line_bytes)
             code = error_set(err, -EINVAL, "'%s' was recorded with lines of %u bytes, '%s' of %u", files[i],
                              p->line_bytes, files[0], programs->line_bytes);

@@ -154,8 +154,10 @@ static struct analysis_program *load(const char *folder, const char *name)
     struct analysis_program *p = window_need(malloc(sizeof *p));
     if ((size_t)snprintf(path, sizeof path, "%s/%s.db", folder, name) >= sizeof path)
         window_die("the folder's name is too long", NULL);
-    if (analysis_program_load(path, 0, p, &err) != 0)
+    struct profile *file;
+    if (profile_open(path, &file, &err) != 0 || analysis_program_load(file, path, 0, p, &err) != 0)
         window_die(path, &err);
+    profile_close(file, 0, NULL);
     p->profile = NULL; /* it was `path` */
     return p;
 }

@@ -47,6 +47,50 @@ def test_unprofiled_command_is_reported_once(record, cachegram, spin):
     assert b"too short" not in run([cachegram, "mrc", db]).err
 
 
+READING = ["mrc {}", "hotspots {}", "causes {}", "annotate {} main", "timeline {}", "phases {}", "corun {}", "place {}",
+           "predict --machine rome-7742 {}", "diff {} {}", "diff --by function {} {}", "diff --by phase {} {}",
+           "export --to pprof -o x.pb {}", "export --to csv -o x {}"]
+
+
+@pytest.mark.parametrize("options", [[], FULL, BURST, [*FULL, "--lines", "1/16"]])
+def test_reading_names_the_program(cachegram, spin, tmp_path, options):
+    """Nothing was recorded: every command says of what, and why; none says that a recording was cut short."""
+    assert run([cachegram, "record", "-o", tmp_path / "p.db", *options, "--", *spin["static"].split()]).status == 0
+    for command in READING:
+        if "--lines" in options and not command.startswith("mrc"):
+            continue  # refused for the sample of lines
+        result = run([cachegram, *command.format("p.db", "p.db").split()], cwd=tmp_path)
+        assert result.status == 1 and result.out == b"", command
+        assert b"could not be profiled: " in result.err and b"linked-statically (is statically linked)" in result.err, result.err
+        assert result.err.count(b"\n") == 1, result.err
+    page = tmp_path / "p.html"
+    assert run([cachegram, "html", "-o", page, tmp_path / "p.db"]).status == 0
+    assert b"is statically linked" in page.read_bytes()
+    said = run([cachegram, "report", tmp_path / "p.db"]).out
+    assert b"no curve: " in said and b"could not be profiled: " in said.split(b"no curve: ")[1]
+
+
+def test_reading_names_the_reason_of_the_agent(record, cachegram, built):
+    """The agent was loaded and turned itself off."""
+    db = record(BURST, [built / "micro", *SPIN], wrap=[built / "no_perf", "--no-timers"])[1]
+    for command in ("mrc", "hotspots", "timeline"):
+        said = run([cachegram, command, db]).err
+        assert b"holds no references: 1 process was not profiled (micro)" in said, said
+        assert b"timer_create: Operation not permitted" in said
+
+
+def test_reading_warns_of_the_rest(cachegram, spin, tmp_path):
+    """The shell was recorded, but not the program that took the time."""
+    assert run([cachegram, "record", "-o", tmp_path / "p.db", "--", "sh", "-c", spin["static"] + "; exit 3"]).status == 3
+    for command in READING:
+        if "main" in command:
+            continue  # the shell has no symbols
+        result = run([cachegram, *command.format("p.db", "p.db").split()], cwd=tmp_path)
+        assert result.status == 0, (command, result.err)
+        assert b"could not be profiled: " in result.err and b"linked-statically (is statically linked)" in result.err, (command, result.err)
+        assert 1 <= result.err.count(b"cachegram: warning: p.db: ") <= (2 if "diff" in command else 1), result.err
+
+
 def test_what_is_missing_is_not_all(cachegram, spin, tmp_path):
     """By default a short run is recorded from its first reference to the last; here that is the shell's part only."""
     result = run([cachegram, "record", "-o", tmp_path / "p.db", "--", "sh", "-c", "exec " + spin["static"]])
