@@ -66,7 +66,7 @@ static const char usage[] =
     "CSV columns: size_bytes,exact,estimate,ci_low,ci_high,error,inside. An empty estimate: not enough "
     "samples.\n"
     "Exit status: 0, however large the errors are; with COMMAND also if it fails in the same way both "
-    "times.\n";
+    "times.\n128 + N after signal N: interrupted.\n";
 
 struct verify_options {
     struct cli_output output;
@@ -269,8 +269,18 @@ static int run_once(const struct verify_options *o, int full, const char *file, 
         cli_fail(result->ran ? &result->trouble : &err);
         return -1;
     }
+    if (result->stopped) {
+        fprintf(stderr, "cachegram: verify: interrupted\n");
+        return -1;
+    }
     if (result->warning[0] != '\0')
         cli_print_warnings(result->warning);
+    if (result->references == 0) { /* the profile's name would mean nothing to the user */
+        error_set(&err, -ENODATA, "verify: nothing was recorded in the %s run%s%s", full ? "second" : "first",
+                  result->nothing[0] ? ": the program was " : "", result->nothing);
+        cli_fail(&err);
+        return -1;
+    }
     return 0;
 }
 
@@ -296,7 +306,7 @@ static int check_stdin(off_t *start)
 static int verify_command(const struct verify_options *o, char **argv, struct result *r)
 {
     char folder[PATH_MAX] = "", burst[PATH_MAX + 16], full[PATH_MAX + 16];
-    struct collect_result of_burst, of_full;
+    struct collect_result of_burst = {0}, of_full = {0};
     struct error err;
     off_t start;
     int first, second, status = 1;
@@ -312,8 +322,9 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
         snprintf(burst, sizeof burst, "%s/burst.db", folder);
         snprintf(full, sizeof full, "%s/full.db", folder);
     }
-    if (run_once(o, 0, burst, argv, &of_burst, &first) == 0 && rewind_stdin(start) == 0 &&
-        run_once(o, 1, full, argv, &of_full, &second) == 0) {
+    cli_catch_interrupts(); /* between the runs and after them, so that the files are removed */
+    if (run_once(o, 0, burst, argv, &of_burst, &first) == 0 && !cli_interrupted() &&
+        rewind_stdin(start) == 0 && run_once(o, 1, full, argv, &of_full, &second) == 0) {
         struct analysis_curve exact = {.points = r->exact, .n = r->n};
         if (load_curve(burst, &r->estimate, &err) < 0 || load_curve(full, &exact, &err) < 0 ||
             compare_times(burst, full, r, &err) < 0) {
@@ -335,7 +346,9 @@ static int verify_command(const struct verify_options *o, char **argv, struct re
         unlink(full);
         rmdir(folder);
     }
-    return status;
+    if (of_burst.stopped || of_full.stopped)
+        return 128 + (of_burst.stopped ? of_burst.stopped : of_full.stopped);
+    return cli_interrupted() ? cli_interrupt_status() : status;
 }
 
 /* --- two profiles --- */

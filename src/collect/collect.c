@@ -780,6 +780,7 @@ int collect_run(const struct collect_options *options, struct collect_result *re
     if (r.obstacle == NULL && options->follow)
         drain_command(r.drain, r.command);
     collect(&r, recorder_before_ns);
+    result->stopped = signals_stopped(r.command);
     int exit_status =
         WIFSIGNALED(r.wait_status) ? STATUS_SIGNAL + WTERMSIG(r.wait_status) : WEXITSTATUS(r.wait_status);
     collect_rest(&r);

@@ -66,6 +66,7 @@ struct collect_result {
     char warning[2048];               /* what limits the profile, one warning per line; or "" */
     char nothing[256]; /* burst mode: why there are no bursts; "": there are, or the warning says why */
     uint64_t trace_references; /* in the trace, if there is one */
+    int stopped;               /* the signal that asked cachegram to stop meanwhile; 0: none */
     struct error trouble;      /* why the profile is incomplete, or "" */
 };
 

@@ -4,7 +4,10 @@ import csv
 import io
 import json
 import math
+import os
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -74,11 +77,44 @@ def test_estimate_is_that_of_record_by_default(cachegram, spin):
 
 
 def test_temporary_files_are_removed(cachegram, spin, tmp_path):
-    import os
     result = verify(cachegram, "--overhead", "50", "--sizes", "32K", "--", spin, 60000000,
                     env={**os.environ, "TMPDIR": str(tmp_path)})
     assert result.returncode == 0, result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("script", ["exec {} random 8388608 2000000000", "trap 'exit 0' INT TERM; {} random 8388608 30000000 & wait; wait"])
+def test_interrupt(cachegram, built, tmp_path, number, script):
+    """From the keyboard it goes to the process group: verify stops, too, whatever the program makes of it."""
+    script = f"touch {tmp_path}/begun; " + script.format(built / "micro")
+    folder = tmp_path / "t"
+    folder.mkdir()
+    with subprocess.Popen([cachegram, "verify", "--", "sh", "-c", script], stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          env={**os.environ, "TMPDIR": str(folder)}) as p:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        if number == signal.SIGINT:
+            os.killpg(p.pid, number)
+        else:
+            p.send_signal(number)
+        said = p.communicate(timeout=100)[1]
+    assert p.returncode == 128 + number, said
+    assert "interrupted" in said and list(folder.iterdir()) == []
+
+
+def test_program_that_is_interrupted_by_itself(cachegram):
+    result = verify(cachegram, "--sizes", "32K", "--", "sh", "-c", "trap : INT; kill -INT 0; :", start_new_session=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_nothing_recorded(cachegram, static_micro):
+    result = verify(cachegram, "--allowance", "0", "--", "true")
+    assert result.returncode == 1 and "too short to be sampled" in result.stderr and "/" not in result.stderr, result.stderr
+    result = verify(cachegram, "--", static_micro, "random", "100000", "1000")
+    assert result.returncode == 1 and "statically linked" in result.stderr and "burst.db" not in result.stderr
+    assert "nothing was recorded in the first run" in result.stderr
 
 
 def test_input_is_read_twice(cachegram, tmp_path):

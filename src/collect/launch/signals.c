@@ -9,23 +9,28 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ANCESTORS 64 /* generations examined between a sender and the command */
 
-/* SIGXFSZ: a limit on file sizes is an error like a full disk, and must not kill the recorder. */
-static const int ignored[] = {SIGINT, SIGQUIT, SIGXFSZ};
-static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+/* A limit on file sizes is an error like a full disk, and must not kill the recorder. */
+static const int ignored[] = {SIGXFSZ};
+/* The first KEYBOARD ones come from the keyboard, to the command as well; the others are forwarded to it. */
+static const int taken[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+#define KEYBOARD 2u
+#define STOPPING 4u /* the first ones ask to stop */
 
-static struct sigaction old_ignored[COUNT(ignored)], old_forwarded[COUNT(forwarded)], old_child;
+static struct sigaction old_ignored[COUNT(ignored)], old_taken[COUNT(taken)], old_child;
 static struct wire_session *bell;
-static volatile sig_atomic_t pending[COUNT(forwarded)];
-static volatile pid_t sender[COUNT(forwarded)];
+static volatile sig_atomic_t pending[COUNT(taken)], seen[COUNT(taken)];
+static volatile pid_t sender[COUNT(taken)];
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
-    for (size_t i = 0; i < COUNT(forwarded); i++)
-        /* The kernel's own (a closed terminal) already reach the whole process group. */
-        if (forwarded[i] == number && info->si_code <= 0) {
-            sender[i] = info->si_pid;
-            pending[i] = 1;
+    for (size_t i = 0; i < COUNT(taken); i++)
+        if (taken[i] == number) {
+            /* The kernel's own (a closed terminal) already reach the whole process group. */
+            int sent = info->si_code <= 0;
+            sender[i] = sent ? info->si_pid : 0;
+            seen[i] = 1;
+            pending[i] = pending[i] || (sent && i >= KEYBOARD);
         }
     if (bell != NULL)
         session_ring(bell);
@@ -42,12 +47,13 @@ void signals_begin(void)
     struct sigaction take = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     bell = NULL;
     memset((void *)pending, 0, sizeof(pending));
+    memset((void *)seen, 0, sizeof(seen));
     for (size_t i = 0; i < COUNT(ignored); i++)
         sigaction(ignored[i], &ignore, &old_ignored[i]);
-    for (size_t i = 0; i < COUNT(forwarded); i++) {
-        sigaction(forwarded[i], NULL, &old_forwarded[i]);
-        if (old_forwarded[i].sa_handler != SIG_IGN) /* nohup: stays ignored, in the command too */
-            sigaction(forwarded[i], &take, NULL);
+    for (size_t i = 0; i < COUNT(taken); i++) {
+        sigaction(taken[i], NULL, &old_taken[i]);
+        if (old_taken[i].sa_handler != SIG_IGN) /* nohup: stays ignored, in the command too */
+            sigaction(taken[i], &take, NULL);
     }
     sigaction(SIGCHLD, &take, &old_child);
 }
@@ -56,8 +62,8 @@ void signals_end(void)
 {
     for (size_t i = 0; i < COUNT(ignored); i++)
         sigaction(ignored[i], &old_ignored[i], NULL);
-    for (size_t i = 0; i < COUNT(forwarded); i++)
-        sigaction(forwarded[i], &old_forwarded[i], NULL);
+    for (size_t i = 0; i < COUNT(taken); i++)
+        sigaction(taken[i], &old_taken[i], NULL);
     sigaction(SIGCHLD, &old_child, NULL);
 }
 
@@ -80,12 +86,20 @@ int signals_descends(pid_t pid, pid_t from)
 
 void signals_forward(pid_t command)
 {
-    for (size_t i = 0; i < COUNT(forwarded); i++)
+    for (size_t i = 0; i < COUNT(taken); i++)
         if (pending[i]) {
             pending[i] = 0;
             /* The command, or a child of it, signalled its process group (kill 0), which contains us: the
              * others have received it already. */
             if (!signals_descends(sender[i], command))
-                kill(command, forwarded[i]);
+                kill(command, taken[i]);
         }
+}
+
+int signals_stopped(pid_t command)
+{
+    for (size_t i = 0; i < STOPPING; i++)
+        if (seen[i] && !signals_descends(sender[i], command))
+            return taken[i];
+    return 0;
 }

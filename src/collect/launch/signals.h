@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signals.h - the recorder's signals while a command runs. Signals from the keyboard reach the command
- * directly (same process group), and the recorder ignores them; signals that are sent to the recorder are
+ * directly (same process group), and the recorder only notes them; signals that are sent to the recorder are
  * passed on. One command at a time: handlers need globals.
  */
 #ifndef CACHEGRAM_SIGNALS_H
@@ -20,6 +20,9 @@ void signals_set_doorbell(struct wire_session *session);
 void signals_end(void);
 /* Passes on to the command the signals since the last call. */
 void signals_forward(pid_t command);
+/* The signal that asked to stop (SIGINT, SIGQUIT, SIGTERM, SIGHUP) since signals_begin, or 0. Those that the
+ * command, or a child of it that still runs, sent to its process group do not count. */
+int signals_stopped(pid_t command);
 /* Is `pid` the process `from`, or a descendant of it? From /proc: no longer known for orphans. */
 int signals_descends(pid_t pid, pid_t from);
 
