@@ -175,6 +175,15 @@ int analysis_curve_bursts(struct profile *p, const struct analysis_question *que
     int code = loaded_make(&l, p, question->ways != 0, err);
     if (code == 0)
         code = loaded_bursts(p, question->tid, &l, curve, err);
+    double first;
+    if (code == 0 && (question->tid || question->ways) &&
+        profile_get_number(p, "full_references", &first, NULL) == 0 && first >= 1 && first < 0x1p63) {
+        if (l.nlist == 0)
+            code = question->tid ? analysis_refuse_thread(curve->profile, " before the first burst", err)
+                                 : analysis_refuse_ways(curve->profile, question->ways, err);
+        else if (question->tid)
+            curve->skipped_references = (uint64_t)first;
+    }
     if (code == 0 && curve->bursts == 0 && question->tid && l.nlist)
         code = error_set(err, -ENODATA, "the profile '%s' holds no bursts of thread %u", curve->profile,
                          question->tid);

@@ -221,25 +221,23 @@ int analysis_curve_compute(struct profile *p, const struct analysis_question *qu
     curve->full = strcmp(mode, "full") == 0;
     curve->extent = analysis_extent(p);
     curve->missed_percent = analysis_missed_percent(p);
+    curve->estimated = curve->full && question->model != ANALYSIS_MODEL_LRU;
     curve->model = names[question->model];
     curve->ways = question->ways;
     curve->phase = question->phase;
     curve->references = 0;
-    curve->full_references = 0;
+    curve->full_references = curve->skipped_references = 0;
     curve->bursts = 0;
     curve->windows = curve->samples = 0;
     curve->watches = curve->unwatched = curve->censored = 0;
     curve->user_seconds = curve->sampled_seconds = NAN;
     curve->clock_error = curve->ns_per_instruction = curve->references_per_instruction = NAN;
     if ((curve->full || curve->lines_rate < 1) && question->tid)
-        return error_set(err, -EINVAL,
-                         "a profile of --mode full does not distinguish threads: record in burst mode");
+        return analysis_refuse_thread(curve->profile, "", err);
     if (question->ways && question->model != ANALYSIS_MODEL_LRU)
         return error_set(err, -EINVAL, "set-associative caches can be computed for the lru model only");
     if (question->ways && (curve->full || curve->lines_rate < 1 || strcmp(mode, "sparse") == 0))
-        return error_set(err, -EINVAL,
-                         "the profile '%s' does not hold distances within cache sets: record in burst mode",
-                         curve->profile);
+        return analysis_refuse_ways(curve->profile, question->ways, err);
     if (question->phase && (question->model != ANALYSIS_MODEL_LRU || question->tid || question->ways))
         return error_set(err, -EINVAL,
                          "the curve of a phase can be computed for the lru model only, for all threads "

@@ -43,6 +43,9 @@ struct analysis_curve {
     unsigned line_bytes;
     uint64_t references; /* recorded ones from which the curve is computed */
     size_t bursts;
+    int estimated; /* of full mode, but by a model of reuse distances: random, statstack */
+    uint64_t
+        skipped_references;   /* of that first part, which does not distinguish threads, for a curve of one */
     uint64_t full_references; /* of these, those of the run's first part, recorded in full mode; 0: none */
     size_t windows, samples;  /* of sparse reuse distances; 0 in other profiles */
     unsigned ways;            /* 0: fully associative */

@@ -69,3 +69,22 @@ int analysis_refuse_unprofiled(struct profile *p, const char *name, struct error
         return 0;
     return error_set(err, -ENODATA, "the profile '%s' holds no references: %s", name, text);
 }
+
+int analysis_refuse_thread(const char *name, const char *first, struct error *err)
+{
+    return error_set(err, -EINVAL,
+                     "the profile '%s' does not distinguish threads, as every reference%s was recorded: "
+                     "record with --allowance 0, or --mode full --trace FILE and use 'cachegram stack "
+                     "--threads separate FILE'",
+                     name, first);
+}
+
+int analysis_refuse_ways(const char *name, unsigned ways, struct error *err)
+{
+    return error_set(
+        err, -EINVAL,
+        "the profile '%s' holds no distances within cache sets: record with --allowance 0 for an "
+        "estimate, or --mode full --trace FILE and use 'cachegram sim FILE --cache L1:32K:%u' "
+        "for the exact answer",
+        name, ways);
+}

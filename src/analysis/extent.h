@@ -30,4 +30,9 @@ int analysis_refuse_unprofiled(struct profile *p, const char *name, struct error
 /* Percentage of the references that a profile of full mode lacks; 0: none, or unknown (older profiles). */
 double analysis_missed_percent(struct profile *p);
 
+/* For a profile in which every reference was recorded, or every one of a first part of the run and no burst
+ * after it. first: "", or words that limit "every reference". Both return -EINVAL with err. */
+int analysis_refuse_thread(const char *name, const char *first, struct error *err);
+int analysis_refuse_ways(const char *name, unsigned ways, struct error *err);
+
 #endif

@@ -530,8 +530,7 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
                          (unsigned long long)OCTAVES_LEAST,
                          (unsigned long long)OCTAVES_LEAST * h->line_bytes);
     if (h->full && question->tid)
-        return error_set(err, -EINVAL,
-                         "a profile of --mode full does not distinguish threads: record in burst mode");
+        return analysis_refuse_thread(name, "", err);
     if (h->full && h->phase)
         return error_set(err, -ENODATA, "the profile '%s' holds no bursts" WHOLE_RUN_ONLY, name);
     if (question->causes && h->phase)

@@ -37,7 +37,7 @@ static const char usage[] =
     "of two\n"
     "                          of sets. Conflicts between lines of a set are counted within bursts only\n"
     "  --phase N               only windows of this phase (see cachegram phases)\n"
-    "  --thread TID            only this thread's samples\n"
+    "  --thread TID            only this thread's bursts\n"
     "  --function NAME         only references by this function, with what was inlined into it, as "
     "'cachegram\n"
     "                          hotspots' names it; or by all that match a pattern, such as 'deflate*'\n"

@@ -71,8 +71,16 @@ static int check_stdout(int status)
     return cli_fail(&err);
 }
 
+static int print_version(void)
+{
+    puts("cachegram " CACHEGRAM_VERSION);
+    return check_stdout(0);
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--version") == 0)
+        return print_version();
     int status = command->run(argc, argv);
     return command->flags & CHECK_STDOUT ? check_stdout(status) : status;
 }
@@ -137,10 +145,8 @@ int main(int argc, char **argv)
         fputs("cachegram: no command given; see 'cachegram help'\n", stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        puts("cachegram " CACHEGRAM_VERSION);
-        return check_stdout(0);
-    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         help_all();
         return check_stdout(0);

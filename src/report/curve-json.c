@@ -28,6 +28,8 @@ void report_curve_json(FILE *out, const struct analysis_curve *curve)
             : curve->windows      ? "sparse"
                                   : "burst",
             curve->model, curve->line_bytes);
+    fprintf(out, "  \"exact\": %s,\n",
+            curve->full && !curve->estimated && curve->extent == EXTENT_ALL ? "true" : "false");
     fprintf(out, "  \"complete\": %s,\n", curve->extent == EXTENT_BEGINNING ? "false" : "true");
     fprintf(out, "  \"references\": %" PRIu64 ",\n  \"bursts\": %zu,\n", curve->references, curve->bursts);
     if (curve->function) {

@@ -44,8 +44,9 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
         fprintf(out, "from %" PRIu64 " references; about %.*f%% of all are missing\n\n", curve->references,
                 curve->missed_percent < 10, curve->missed_percent);
     else if (curve->full)
-        fprintf(out, "from all %" PRIu64 " references%s%s\n\n", curve->references,
-                curve->phase ? " of the phase's windows" : "", report_extent(curve->extent));
+        fprintf(out, "from all %" PRIu64 " references%s%s%s\n\n", curve->references,
+                curve->phase ? " of the phase's windows" : "", report_extent(curve->extent),
+                curve->estimated ? "; estimated from their reuse distances" : "");
     else if (curve->windows)
         fprintf(out, "from %zu samples in %zu windows, %" PRIu64 " references\n\n", curve->samples,
                 curve->windows, curve->references);
@@ -91,6 +92,11 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
               out);
     if (curve->bursts || curve->full_references) {
         putc('\n', out);
+        if (curve->skipped_references)
+            fprintf(out,
+                    "Note: without the first %" PRIu64
+                    " references of the run: all of them were recorded, but not by thread\n",
+                    curve->skipped_references);
         report_curve_notes(out, curve, "Note: ", 1);
     }
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The allowance: every reference is recorded at first, bursts follow, and the curve is one of both."""
 import json
+import sqlite3
 import time
 
 import pytest
@@ -53,6 +54,18 @@ def test_bursts_follow(cachegram, built, record):
     assert b"references: the first " in report.out and b" of the run, then " in report.out
     random = run([cachegram, "mrc", db, "--model", "random", *SIZES])
     assert random.status == 0, random.err
+    with sqlite3.connect(db) as con:
+        tid = con.execute("select tid from burst").fetchone()[0]
+    assert f"without the first {keys['full_references']} references" in run([cachegram, "mrc", db, "--thread", tid]).out.decode()
+
+
+def test_first_part_without_threads_and_sets(cachegram, built, record):
+    """No burst follows: there is nothing of a single thread, or of sets, and the advice is one that helps."""
+    result, db = record(["--allowance", "50ms", "--overhead", "0.001"], [built / "micro", "random", "8388608", "60000000"])
+    assert totals(db)["bursts"] == 0 and int(run_keys(db)["full_references"]) > 0, result.summary
+    for option in (["--thread", "1"], ["--ways", "8"]):
+        said = run([cachegram, "mrc", db, *option])
+        assert said.status == 1 and b"--allowance 0" in said.err, said.err + said.out
 
 
 def test_nothing_is_lost_where_modes_change(built, record):

@@ -141,6 +141,29 @@ def test_mrc_json_agrees_with_csv(burst):
                 assert point[key] == (None if text == "" else float(text))
 
 
+def test_only_lru_is_exact(full):
+    for model, exact in (("lru", True), ("random", False), ("statstack", False)):
+        result = cachegram("mrc", full, "--model", model, "--format", "json")
+        assert json.loads(result.stdout)["exact"] is exact
+        assert ("estimated" in cachegram("mrc", full, "--model", model).stdout) is not exact
+
+
+def test_what_full_mode_does_not_hold(full):
+    """The advice is what helps a user who did not ask for full mode, too: a short run is recorded like that."""
+    for command, option in (("mrc", "--thread"), ("hotspots", "--tid")):
+        said = one_line(cachegram(command, full, option, "100"), 1)
+        assert "--allowance 0" in said and "stack --threads separate" in said
+    assert "sim FILE --cache L1:32K:8'" in one_line(cachegram("mrc", full, "--ways", "8"), 1)
+
+
+def test_version_after_any_command():
+    listed = re.findall(r"^  (\w+) ", cachegram("help").stdout, re.M)
+    assert "mrc" in listed and "help" in listed
+    for command in listed:
+        result = cachegram(command, "--version")
+        assert result.returncode == 0 and result.stdout == cachegram("--version").stdout, (command, result.stderr)
+
+
 def test_size_without_samples_has_bounds_only(burst):
     # No burst holds more than 100 lines.
     row = cachegram("mrc", burst, "--format", "csv", "--sizes", "64M").stdout.splitlines()[1].split(",")
