@@ -431,6 +431,13 @@ static void coroutines(struct run *r, int sig /* signal */, int rounds /* 3..30 
 {
     struct sigaction old;
     void *stacks[6];
+    sigset_t mask, before;
+    stack_t now;
+    /* A handler waits on the alternate stack. To the kernel that stack is free while a coroutine runs, so
+     * that another signal's frame would overwrite the handler's. */
+    fill_mask(&mask, MASK_ASYNC), sigdelset(&mask, sig);
+    sigaltstack(NULL, &now);
+    pthread_sigmask(SIG_BLOCK, now.ss_flags & SS_ONSTACK ? &mask : NULL, &before);
     co_run_ = r, co_sig_ = from_handlers ? sig : 0;
     handle(sig, on_switch, SA_NODEFER, MASK_NONE, &old);
     for (int i = 0; i < 6; i++) {
@@ -446,6 +453,7 @@ static void coroutines(struct run *r, int sig /* signal */, int rounds /* 3..30 
     for (int i = 0; i < 6; i++)
         munmap(stacks[i], STACK);
     sigaction(sig, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     note(r, "turns %d\n", turns_);
 }
 
