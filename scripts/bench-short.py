@@ -71,16 +71,17 @@ def cc1():
     return subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
 
 
+# Compressors write to stdout: as root, brotli and flac give a named output, /dev/null too, the mode and times of their input.
 # name: units in a second on the machine of docs/accuracy.md, about; what makes an input of so many units and returns argv
 PROGRAMS = {
-    "brotli": (2600, lambda d, n: ["brotli", "-q", "8", "-f", "-o", "/dev/null", written(d / "in", words(n << 10))]),
+    "brotli": (2600, lambda d, n: ["brotli", "-q", "8", "-c", written(d / "in", words(n << 10))]),
     "jq": (150000, lambda d, n: ["jq", "-c", "map(.a + .b) | add", written(d / "in", json.dumps(
         [{"a": i * 7919 % 1000, "b": i % 17, "s": f"x{i % 999}"} for i in range(n)]))]),
     "mawk": (20000, lambda d, n: ["mawk", "{for (i = 1; i <= NF; i++) c[$i]++} END {for (w in c) s += c[w]; print s}",
                                   written(d / "in", words(n << 10))]),
     "objdump": (2200, lambda d, n: ["objdump", "-d", "--start-address=0x800000", f"--stop-address={0x800000 + (n << 10):#x}", cc1()]),
     "diff": (9000, lambda d, n: ["diff", "--minimal", written(d / "a", words(n << 7)), written(d / "b", changed(words(n << 7)))]),
-    "flac": (4000000, lambda d, n: ["flac", "-8", "-s", "-f", "-o", "/dev/null", "--force-raw-format", "--endian=little", "--sign=signed",
+    "flac": (4000000, lambda d, n: ["flac", "-8", "-s", "-c", "--force-raw-format", "--endian=little", "--sign=signed",
                                     "--channels=1", "--bps=16", "--sample-rate=44100", written(d / "in", sound(n))]),
     "tclsh": (1200000, lambda d, n: ["tclsh", written(d / "x.tcl", TCL), str(n)]),
     "xmllint": (120000, lambda d, n: ["xmllint", "--noout", "--xpath", "count(//b[@k mod 7 = 3])", written(d / "in", "<a>" + "".join(
