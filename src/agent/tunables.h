@@ -13,10 +13,6 @@
 #define TIME_EVERY 16
 /* Private data of the translator, some 150 bytes a block. */
 #define ARENA_BYTES (48u << 20)
-/* About what the agent maps (docs/agent-rules.md). A process with a limit on its memory is only profiled if
- * it is ROOM_TIMES as much below the limit, so that it does not reach it because of the agent. */
-#define AGENT_ADDRESS_BYTES (352ull << 20)
-#define ROOM_TIMES 3u
 /* Instructions in a block. Longer blocks find no pair of free registers. */
 #define BLOCK_INSNS 40
 #define BLOCK_SOURCE_MAX (BLOCK_INSNS * 15) /* their bytes */

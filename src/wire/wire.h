@@ -29,7 +29,10 @@
 
 #define WIRE_ENV "CACHEGRAM_SESSION"
 #define WIRE_MAGIC 0x6d61726765686361ull /* "achegram" */
-#define WIRE_VERSION 20u
+#define WIRE_VERSION 21u
+/* The agent does not start in a process whose limit on memory leaves less: three times what it maps
+ * (docs/agent-rules.md), so that the process does not reach the limit because of the agent. */
+#define WIRE_ROOM_MB 1056
 #define WIRE_PAGE 4096u
 #define WIRE_PAGES_TRIED 128u     /* pages that wire_session.page_ns is the mean of */
 #define WIRE_SESSION_BYTES 65536u /* the session page, rounded up */

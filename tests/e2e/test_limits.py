@@ -84,6 +84,16 @@ def test_memory_is_the_programs(built, tmp_path, limit):
     assert "(grow): its limit on memory" in result.stderr
 
 
+def test_memory_that_must_be_left(built, tmp_path):
+    """The message names the limit from which on a program is profiled."""
+    def limited(mb):
+        micro = f"exec {built / 'micro'} random 65536 1000000"
+        return record(["-o", tmp_path / "a.db", "--", "sh", "-c", f"ulimit -v {mb * 1024}; {micro}"]).stderr
+
+    named = int(re.search(r"leaves less than (\d+) MB", limited(500))[1])
+    assert "its limit on memory" in limited(named - 10) and "its limit on memory" not in limited(named + 250)
+
+
 # --- what fails before the command runs leaves all files as they were ---
 
 OLD_FILES = {"p.db": b"", "p.db.old": b"older", "t": b"trace", "t.old": b"older trace"}

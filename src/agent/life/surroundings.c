@@ -189,7 +189,7 @@ static int is_memory_limited(int resource)
     if (sys_failed(sys4(SYS_prlimit64, 0, resource, 0, &limit)) || limit.rlim_cur == RLIM_INFINITY)
         return 0;
     uint64_t has = mapped_bytes(resource == RLIMIT_DATA);
-    return limit.rlim_cur < has + ROOM_TIMES * AGENT_ADDRESS_BYTES;
+    return limit.rlim_cur < has + ((uint64_t)WIRE_ROOM_MB << 20);
 }
 
 enum wire_disabled surroundings_unsupported(void)

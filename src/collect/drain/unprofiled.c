@@ -4,6 +4,9 @@
 #include "base/base-name.h"
 #include "collect/drain/unprofiled.h"
 
+#define TEXT(macro) #macro
+#define TEXT_OF(macro) TEXT(macro)
+#define ROOM TEXT_OF(WIRE_ROOM_MB)
 #define ERRNOS 4096u /* the kernel's errnos are smaller; a target may have overwritten the value */
 
 /* Reasons without a text are reported elsewhere, or only in a note of the report: a program that installs a
@@ -12,9 +15,9 @@ static const struct {
     const char *extent, *why;
 } reasons[WIRE_OFF_COUNT] = {
     [WIRE_OFF_CPU] = {"not", "the processor lacks SSE4.2 or XSAVE"},
-    [WIRE_OFF_MEMORY] =
-        {"not", "its limit on memory (ulimit -v or -d) leaves less than 768 MB for the agent, or there is "
-                "no memory"},
+    [WIRE_OFF_MEMORY] = {"not",
+                         "its limit on memory (ulimit -v or -d) leaves less than " ROOM " MB, of which "
+                         "the agent could take a third, or there is no memory"},
     [WIRE_OFF_TIMER] = {"only partly", "neither perf events nor enough timers were available"},
     [WIRE_OFF_TROUBLE] = {"only partly", "an unexpected fault occurred"},
     [WIRE_OFF_GO] = {"only partly",
