@@ -3,8 +3,10 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Defined for the whole build (meson.build). */
 #ifndef CACHEGRAM_VERSION
@@ -139,8 +141,20 @@ static int cmd_help(int argc, char **argv)
     return help_of(argv[1]);
 }
 
+/* A file that is opened must not become a standard descriptor that is closed: the recorder's messages would
+ * go into it, and the command would inherit what libraries open in that case (SQLite). These cannot be read
+ * or written in the direction of their use, so that this remains an error; and a command finds them closed.
+ */
+static void hold_closed(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC); /* the lowest one */
+}
+
 int main(int argc, char **argv)
 {
+    hold_closed();
     if (argc < 2) {
         fputs("cachegram: no command given; see 'cachegram help'\n", stderr);
         return 2;

@@ -94,6 +94,23 @@ def test_memory_that_must_be_left(built, tmp_path):
     assert "its limit on memory" in limited(named - 10) and "its limit on memory" not in limited(named + 250)
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_descriptors(tmp_path, closed):
+    """The command finds them closed as well, and none of the recorder's files takes their place."""
+    state = tmp_path / "state"
+    argv = ["/usr/bin/python3", "-ISc", "import os, sys\nopen(sys.argv[1], 'w').write(str(os.listdir('/proc/self/fd')))",
+            state]
+    script = ["sh", "-c", f'exec "$@" {closed}', "sh"]
+    assert subprocess.run([*script, *argv], check=False).returncode == 0
+    native = state.read_text()
+    db, trace = tmp_path / "a.db", tmp_path / "a.trace"
+    assert subprocess.run([*script, find_cachegram(), "record", "-o", db, "--mode", "full", "--trace", trace, "--", *argv],
+                          check=False).returncode == 0
+    assert state.read_text() == native
+    for file in [["report", db], ["sim", "--cache", "L1:32K:8", trace]]:
+        assert subprocess.run([find_cachegram(), *file], capture_output=True, timeout=60, check=False).returncode == 0
+
+
 # --- what fails before the command runs leaves all files as they were ---
 
 OLD_FILES = {"p.db": b"", "p.db.old": b"older", "t": b"trace", "t.old": b"older trace"}
