@@ -677,6 +677,9 @@ static void finish(struct run *r, int exit_status, double recorder_seconds)
         if (__atomic_load_n(&r->session.map->refused_pids, __ATOMIC_RELAXED) != 0)
             warn(result, "what ran in another PID namespace (a sandbox or container) was not recorded: "
                          "record inside it");
+        if (__atomic_load_n(&r->session.map->refused_roots, __ATOMIC_RELAXED) != 0)
+            warn(result, "what ran in another root directory (chroot or container) was not recorded: the "
+                         "agent's library cannot be opened there");
         if (refused != 0)
             warn(result,
                  "%u processes were not recorded, as more than %u ran, or had just ended, at the same time",

@@ -516,6 +516,7 @@ struct wire_session {
     uint32_t attached;         /* atomic: number of processes that ever attached */
     uint32_t refused_slots;    /* atomic: processes that found no free slot */
     uint32_t refused_pids;     /* atomic: processes in another PID namespace than the collector */
+    uint32_t refused_roots;    /* atomic: programs executed where the agent's file cannot be opened */
     uint32_t perf;             /* enum wire_events: whether the collector serves wire_proc.trigger[] */
     uint32_t watch;            /* enum wire_watch_means */
     uint32_t line_bytes;       /* of a cache line */

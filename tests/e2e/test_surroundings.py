@@ -2,6 +2,7 @@
 """Programs that something else has a hand in already: sanitizers, debuggers, emulators. Nothing gets into its way."""
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -127,6 +128,45 @@ def test_other_process_numbers(record, built, cachegram, tmp_path):
     assert inside == 0
     result = run([*PIDS, cachegram, "record", "-o", tmp_path / "a.db", "--", "true"])
     assert result.status == 125 and b"/proc" in result.err
+
+
+@pytest.mark.skipif(subprocess.run([*PIDS, "true"], capture_output=True, check=False).returncode != 0,
+                    reason="no PID namespace can be made")
+def test_session_out_of_reach(record, built):
+    """As in a sandbox with a /proc of its own, begun by a system call: the program's agent cannot say that it is there."""
+    micro = built / "micro"
+    argv = [sys.executable, "-c", f"""
+import ctypes, os
+if pid := ctypes.CDLL(None).syscall(56, 0x20000000 | 17, 0, 0, 0, 0):  # clone, CLONE_NEWPID | SIGCHLD
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+os.execve("{micro}", ["{micro}", "random", "65536", "1000"], {{**os.environ, "CACHEGRAM_SESSION": "/nothing"}})"""]
+    result, db = record([], argv)
+    assert result.status == run(argv).status == 0
+    assert "in another PID namespace" in warning(db)
+
+
+CHROOT = ["chroot"] if os.geteuid() == 0 else ["unshare", "-r", "chroot"]
+
+
+@pytest.mark.skipif(subprocess.run([*CHROOT, "/", "true"], capture_output=True, check=False).returncode != 0,
+                    reason="chroot is not permitted")
+@pytest.mark.parametrize("own", [None, "libc.so.6"])
+@pytest.mark.parametrize("mode", MODES)
+def test_library_out_of_reach(record, tmp_path, mode, own):
+    """In another root directory the dynamic loader would print that it cannot find the agent."""
+    env = need("env")
+    listed = subprocess.run(["ldd", env], capture_output=True, text=True, check=True).stdout
+    for file in [env, *re.findall(r"(/\S+) \(", listed)]:
+        copy = tmp_path / "root" / str(file).lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    given = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | ({"LD_PRELOAD": own} if own else {})
+    argv = [*CHROOT, tmp_path / "root", env]
+    native = run(argv, env=given)
+    result, db = record(MODES[mode], argv, env=given)
+    assert (result.status, result.err) == (native.status, native.err) == (0, b"")
+    assert re.findall(rb"LD_PRELOAD=.*", result.out) == re.findall(rb"LD_PRELOAD=.*", native.out)
+    assert "in another root directory" in warning(db)
 
 
 @pytest.mark.skipif(subprocess.run([*PIDS, "--mount-proc", "true"], capture_output=True, check=False).returncode != 0,

@@ -17,7 +17,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "agent/burst/burst.h"
 #include "agent/interpose/interpose.h"
@@ -46,6 +45,7 @@ static struct {
 
 void exec_init(void)
 {
+    exec_library_init();
     next.execve = (with_environment)dlsym(RTLD_NEXT, "execve");
     next.execvpe = (with_environment)dlsym(RTLD_NEXT, "execvpe");
     next.execv = (without)dlsym(RTLD_NEXT, "execv");
@@ -144,25 +144,15 @@ void exec_undo(struct thread *t)
         undo(&t->start.executing);
 }
 
-/* Returns the number of bytes that could not be read. In a child that has its signals back a fault of
- * safe_copy would reach the target. */
-static size_t read_path(char *to, const char *path, size_t bytes)
-{
-    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)path, bytes};
-    if (!signals_uninstalled()) {
-        unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
-        size_t missing = safe_copy(to, path, bytes);
-        signals_block_faults(blocked);
-        return missing;
-    }
-    long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
-    return sys_failed(got) ? bytes : bytes - (size_t)got;
-}
-
 void exec_announce(const char *path)
 {
     if (!session || agent_gone || !session->follow || exec_session_hidden())
         return;
+    /* The program may be unable to open the session, and say nothing. */
+    if (surroundings_other_pid_namespace())
+        __atomic_fetch_add(&session->refused_pids, 1, __ATOMIC_SEQ_CST);
+    else if (exec_library_missing())
+        __atomic_fetch_add(&session->refused_roots, 1, __ATOMIC_SEQ_CST);
     struct thread *t = agent_off ? NULL : thread_self_by_key(); /* of a vfork child: its parent */
     uint64_t mask = 0;
     sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, 8);
@@ -170,7 +160,7 @@ void exec_announce(const char *path)
     struct wire_execution *e = &session->execution[n % WIRE_MAX_EXECUTIONS];
     __atomic_store_n(&e->pid, 0, __ATOMIC_SEQ_CST);
     size_t last = sizeof e->path - 1;
-    e->path[path ? last - read_path(e->path, path, last) : 0] = 0; /* as far as it is readable */
+    e->path[path ? last - exec_read(e->path, path, last) : 0] = 0; /* as far as it is readable */
     e->hidden = t ? signals_hidden(t, mask) : 0;
     __atomic_store_n(&e->pid, (uint32_t)sys0(SYS_getpid), __ATOMIC_RELEASE);
 }
@@ -221,7 +211,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-    if (exec_session_hidden())
+    if (exec_filters())
         return execve(path, argv, environ);
     exec_announce(path);
     EXECUTE(execv, path, argv);
@@ -229,7 +219,7 @@ EXPORT int execv(const char *path, char *const argv[])
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-    if (exec_session_hidden())
+    if (exec_filters())
         return execvpe(file, argv, environ);
     exec_announce(file);
     EXECUTE(execvp, file, argv);
@@ -271,6 +261,7 @@ EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict path,
 {
     if (!next.posix_spawn)
         exec_init();
+    EXEC_FILTER_ENVIRONMENT(envp);
     return spawn(next.posix_spawn, pid, path, actions, attributes, argv, envp);
 }
 
@@ -281,6 +272,7 @@ EXPORT int posix_spawnp(pid_t *restrict pid, const char *restrict file,
 {
     if (!next.posix_spawnp)
         exec_init();
+    EXEC_FILTER_ENVIRONMENT(envp);
     return spawn(next.posix_spawnp, pid, file, actions, attributes, argv, envp);
 }
 

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hide-session.c - programs that must run without the agent: the session is removed from their environment.
+/*
+ * hide-session.c - programs that must run without the agent: the session is removed from their environment;
+ * or the agent is, if its file is out of reach.
  */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include "agent/burst/burst.h"
 #include "agent/life/life.h"
+#include "agent/signals/signals.h"
+#include "agent/sys/session.h"
 #include "agent/sys/sys.h"
+#include "agent/threads/threads.h"
 
 static int hidden;
 static uint32_t hidden_in_child;
+static const char *library; /* the agent, as LD_PRELOAD names it; NULL: not by a path from the root */
 
 void exec_hide_session(int vfork_child)
 {
@@ -30,10 +41,45 @@ int exec_session_hidden(void)
     return hidden || (hidden_in_child && (uint32_t)sys0(SYS_getpid) == hidden_in_child);
 }
 
+void exec_library_init(void)
+{
+    static const char here;
+    Dl_info info;
+    if (dladdr(&here, &info) && info.dli_fname && info.dli_fname[0] == '/')
+        library = info.dli_fname;
+}
+
+int exec_library_missing(void)
+{
+    if (!library || !session || agent_gone)
+        return 0;
+    long result = sys4(SYS_faccessat, AT_FDCWD, (long)library, R_OK, 0);
+    return result == -ENOENT || result == -EACCES;
+}
+
+int exec_filters(void)
+{
+    return exec_session_hidden() || exec_library_missing();
+}
+
+/* In a child that has its signals back a fault of safe_copy would reach the target. */
+size_t exec_read(void *to, const void *from, size_t bytes)
+{
+    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
+    if (!signals_uninstalled()) {
+        unsigned blocked = signals_unblock_faults(agent_off || !session ? NULL : thread_self());
+        size_t missing = safe_copy(to, from, bytes);
+        signals_block_faults(blocked);
+        return missing;
+    }
+    long got = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1, 0);
+    return sys_failed(got) ? bytes : bytes - (size_t)got;
+}
+
 /* The kernel reads the environment, not libc: an unreadable pointer is an error of the call, not a fault. */
 static int read_variable(char *const *at, char **variable)
 {
-    return safe_copy(variable, at, sizeof *variable) == 0;
+    return exec_read(variable, at, sizeof *variable) == 0;
 }
 
 size_t exec_environment_count(char *const *envp)
@@ -51,19 +97,42 @@ static int names_session(const char *variable)
 {
     static const char name[] = WIRE_ENV "=";
     char start[sizeof name - 1];
-    return safe_copy(start, variable, sizeof start) == 0 && memcmp(start, name, sizeof start) == 0;
+    return exec_read(start, variable, sizeof start) == 0 && memcmp(start, name, sizeof start) == 0;
 }
 
-char *const *exec_filter_environment(char *const *envp, char **room, size_t count)
+/* The variable, or LD_PRELOAD without the agent in `text`; NULL if nothing is left of it. */
+static char *without_library(char *variable, char text[EXEC_TEXT])
+{
+    static const char name[] = "LD_PRELOAD=";
+    char start[sizeof name - 1];
+    if (exec_read(start, variable, sizeof start) || memcmp(start, name, sizeof start) != 0)
+        return variable;
+    size_t got = EXEC_TEXT - exec_read(text, variable, EXEC_TEXT), length = strlen(library);
+    if (!memchr(text, 0, got))
+        return variable;
+    for (char *at = text; (at = strstr(at, library)); at++) {
+        char *after = at + length;
+        if (!strchr("=: ", at[-1]) || !strchr(": ", *after)) /* strchr finds the NUL, too */
+            continue;
+        memmove(at, after + (*after != 0), strlen(after) + (*after == 0));
+        return text[sizeof name - 1] ? text : NULL;
+    }
+    return variable;
+}
+
+char *const *exec_filter_environment(char *const *envp, char **room, size_t count, char text[EXEC_TEXT])
 {
     size_t n = 0;
     char *variable;
+    int no_session = exec_session_hidden();
     for (size_t i = 0; i < count; i++) {
         /* Another thread has unmapped it: the kernel will return the error. */
         if (!read_variable(envp + i, &variable))
             return envp;
-        if (!variable || !names_session(variable))
-            room[n++] = variable;
+        if (no_session ? variable && names_session(variable)
+                       : variable && !(variable = without_library(variable, text)))
+            continue;
+        room[n++] = variable;
     }
     room[n - 1] = NULL;
     return room;

@@ -63,8 +63,20 @@ struct thread *thread_self_by_key(void);
  * child executes. */
 void exec_hide_session(int vfork_child);
 int exec_session_hidden(void);
-/* Copies the environment to `room`, without the session. count: from exec_environment_count. */
-char *const *exec_filter_environment(char *const *envp, char **room, size_t count);
+/* Remembers the path by which the agent was loaded. */
+void exec_library_init(void);
+/* Whether that file cannot be opened from here (chroot). */
+int exec_library_missing(void);
+/* Whether programs must be executed with another environment: without the session; or without the agent in
+ * LD_PRELOAD, because its file is missing, which the dynamic loader would print. */
+int exec_filters(void);
+/* Copies the environment to `room`, without what exec_filters names. count: from exec_environment_count.
+ * text: room for LD_PRELOAD. */
+#define EXEC_TEXT 4096u
+char *const *exec_filter_environment(char *const *envp, char **room, size_t count, char text[EXEC_TEXT]);
+/* Copies memory of the target right before an exec, in a child without the agent's handlers, too. Returns the
+ * number of bytes that could not be read. */
+size_t exec_read(void *to, const void *from, size_t bytes);
 /* Number of pointers, including the NULL; 0: there is none that can be read. */
 size_t exec_environment_count(char *const *envp);
 
