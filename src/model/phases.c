@@ -68,6 +68,7 @@ struct work {
     size_t n;
     struct centre *centres;
     size_t ncentres;
+    double longest;             /* weight of the longest window, before windows were joined */
     double noise[PHASES_KINDS]; /* of the data of one window; of one burst */
     uint32_t *number;           /* scratch */
 };
@@ -367,14 +368,16 @@ static double mixture(const struct work *work, const struct phases_window *w, si
     return first < 0 ? -1 : (first + last) / 2; /* within noise, several fit equally well */
 }
 
+/* Windows that were joined are no transition, however well a mixture of their neighbours fits. */
 static void resolve_transitions(struct work *work)
 {
     for (size_t i = 0; i < work->n; i++) {
         struct phases_window *w = &work->w[i];
         size_t earlier = is_used(w) ? before(work, i, 0) : work->n,
                later = is_used(w) ? after(work, i) : work->n;
-        if (earlier == work->n || later == work->n || work->w[earlier].phase == w->phase ||
-            work->w[later].phase == w->phase || work->w[earlier].phase == work->w[later].phase)
+        if (w->weight > work->longest || earlier == work->n || later == work->n ||
+            work->w[earlier].phase == w->phase || work->w[later].phase == w->phase ||
+            work->w[earlier].phase == work->w[later].phase)
             continue;
         double share = mixture(work, w, work->w[earlier].phase - 1, work->w[later].phase - 1);
         if (share >= 0)
@@ -546,6 +549,7 @@ static int find(struct work *work)
     dissolve_short(work);
     assign_without_data(work);
     resolve_transitions(work);
+    dissolve_short(work); /* phases of transitions */
     return renumber(work);
 }
 
@@ -556,8 +560,10 @@ int phases_find(struct phases_window *windows, size_t n)
     size_t *into = malloc((n + 1) * sizeof *into);
     struct chain *chains = calloc(n + 1, sizeof *chains);
     int result = -ENOMEM;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         normalise(&windows[i]);
+        work.longest = fmax(work.longest, windows[i].weight);
+    }
     work.centres = calloc(MOST_PHASES + 1, sizeof *work.centres);
     work.number = calloc(MOST_PHASES + 2, sizeof *work.number);
     if (more && into && chains && work.centres && work.number && find_noise(&work) == 0) {

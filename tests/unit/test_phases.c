@@ -53,6 +53,19 @@ static void test_transition(void **state)
     expect(w, 6, 3, "112231");
 }
 
+/* Ten windows each of one place, of two, and of the other: too long for a transition. */
+static void test_mixture_that_lasts(void **state)
+{
+    (void)state;
+    struct phases_window w[30];
+    for (unsigned i = 0; i < 30; i++) {
+        w[i] = window(1, 2, i / 10 * 0.5, 0);
+        w[i].samples = 20;
+        w[i].kind = PHASES_NO_DATA;
+    }
+    expect(w, 30, 3, "111111111122222222223333333333");
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -329,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_code_and_data),
         cmocka_unit_test(test_transition),
+        cmocka_unit_test(test_mixture_that_lasts),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_without_code),
         cmocka_unit_test(test_noise),
