@@ -11,6 +11,7 @@ src/collect/tunables.h. At the end the spread of the last one, as a standard dev
 
 Environment: CACHEGRAM (the command; default build/src/cli/cachegram).
 """
+import json
 import math
 import os
 import pathlib
@@ -25,7 +26,6 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHEGRAM = os.environ.get("CACHEGRAM") or str(ROOT / "build" / "src" / "cli" / "cachegram")
-CYCLE_NS = 0.4
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -72,12 +72,18 @@ def counted(argv, db):
         return dict(con.execute("select name, sum(value) from counter group by name"))
 
 
+def cycle_ns():
+    machine = subprocess.run([CACHEGRAM, "machine", "--format", "json", "--largest", "4M"], check=True, capture_output=True)
+    return 1e9 / json.loads(machine.stdout)["clock_hz"]
+
+
 def main():
     if "--help" in sys.argv:
         print(__doc__)
         return
-    block = tunable("COLLECT_COUNT_BLOCK_CYCLES") * CYCLE_NS
-    turn, least = tunable("COLLECT_COUNT_TURN_TIMES"), tunable("COLLECT_COUNT_LEAST")
+    cycle = cycle_ns()
+    block, turn = tunable("COLLECT_COUNT_BLOCK_CYCLES") * cycle, tunable("COLLECT_COUNT_TURN_TIMES")
+    least = tunable("COLLECT_COUNT_NATIVE_CYCLES") * cycle
     errors = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -92,7 +98,7 @@ def main():
             count = counted(argv, folder / "p.db")
             ns = count["count_cpu_ns"] - count.get("translate_ns", 0)
             blocks, turns = count["count_blocks"], count["count_turns"]
-            estimate = max(ns - block * blocks, least * ns) / (1 + turn * min(turns / blocks, 1)) / (native * 1e9)
+            estimate = max((ns - block * blocks) / (1 + turn * min(turns / blocks, 1)), least * blocks) / (native * 1e9)
             errors.append(math.log(estimate))
             print(f"{key:<14}{native:9.3f}{ns / 1e9:9.3f}{ns / 1e9 / native:7.2f}{blocks / native / 1e9:11.2f}"
                   f"{turns / blocks:13.2f}{estimate:10.2f}", flush=True)

@@ -45,8 +45,11 @@ void count_call_ends(struct thread *t);   /* ... and has returned */
 void count_end(struct thread *t);         /* the stretch ends, for any reason; the context is the target's */
 void count_forget(struct thread *t); /* discards the count: no burst follows that it could be stored with */
 void count_thread_gone(struct thread *t);
-/* Around the agent's own C code, whose time is not the target's. count_work_ends gets the result of
- * count_work_begins. */
+/*
+ * Around the agent's own C code, whose time is not the target's. count_work_ends gets the result of
+ * count_work_begins. Code that is executed for the first time comes here for each block, so a stretch uses
+ * the processor's clock: system calls that read the CPU time would take as long as the blocks.
+ */
 uint64_t count_work_begins(const struct thread *t);
 void count_work_ends(struct thread *t, uint64_t began);
 

@@ -282,8 +282,9 @@ void count_marked(struct thread *t)
     struct count_mark *m = &c->mark[c->marks++ % COUNT_MARKS];
     *m = (struct count_mark){c->total, now, excluded_ns(c), c->part ? count_page_faults() : 0};
     t->translation.counted_blocks = t->generated.counter[1];
-    c->part_ns = count_ns_of(c, now - c->part_ticks) -
-                 (excluded_ns(c) - c->part_agent_ns - c->part_calls_ns - c->part_idle_ns);
+    uint64_t ns = count_ns_of(c, now - c->part_ticks),
+             out = excluded_ns(c) - c->part_agent_ns - c->part_calls_ns - c->part_idle_ns;
+    c->part_ns = ns > out ? ns - out : 0;
     if (c->approach)
         c->refs_to_burst -= c->refs_to_burst < COUNT_MARK_REFS ? c->refs_to_burst : COUNT_MARK_REFS;
     else if (c->part == 1 && c->part_ns >= COUNT_TIMED_NS && !count_always()) {
@@ -457,11 +458,31 @@ void count_recorded(struct thread *t)
 
 uint64_t count_work_begins(const struct thread *t)
 {
-    return t->translation.counts ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+    return !t->translation.counts ? 0 : count_always() ? sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) : arch_ticks();
+}
+
+/* Of `ns` that just passed by the processor's clock, the part in which the thread did not run: what is new
+ * since the part of the stretch began. */
+static uint64_t idle_in(struct counting *c, uint64_t ns)
+{
+    uint64_t cpu_ns = sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->part_cpu_ns,
+             real_ns = count_ns_of(c, arch_ticks() - c->part_ticks),
+             known_ns = cpu_ns + c->idle_ns - c->part_idle_ns,
+             idle_ns = real_ns > known_ns ? real_ns - known_ns : 0;
+    return idle_ns < ns ? idle_ns : ns;
 }
 
 void count_work_ends(struct thread *t, uint64_t began)
 {
-    if (began)
-        t->clock.agent_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    struct counting *c = &t->clock;
+    if (!began)
+        return;
+    if (count_always()) {
+        c->agent_ns += sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+        return;
+    }
+    uint64_t ns = count_ns_of(c, arch_ticks() - began),
+             idle_ns = ns > COUNT_LONG_WORK_NS ? idle_in(c, ns) : 0;
+    c->idle_ns += idle_ns;
+    c->agent_ns += ns - idle_ns + COUNT_WORK_NS;
 }

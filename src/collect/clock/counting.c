@@ -31,6 +31,7 @@ double counting_native_ns(double ns, double blocks, double turns)
 {
     if (!(blocks > 0))
         return ns;
-    double rest_ns = fmax(ns - cycle_ns() * COLLECT_COUNT_BLOCK_CYCLES * blocks, COLLECT_COUNT_LEAST * ns);
-    return rest_ns / (1 + COLLECT_COUNT_TURN_TIMES * fmin(turns / blocks, 1));
+    double rest_ns = (ns - cycle_ns() * COLLECT_COUNT_BLOCK_CYCLES * blocks) /
+                     (1 + COLLECT_COUNT_TURN_TIMES * fmin(turns / blocks, 1));
+    return fmin(fmax(rest_ns, cycle_ns() * COLLECT_COUNT_NATIVE_CYCLES * blocks), ns);
 }

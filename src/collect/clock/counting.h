@@ -8,8 +8,8 @@
  * agent's C code), in so many counting blocks, of which so many ended with a turn (wire_desc.count_turns).
  * Positive if ns is.
  *
- * Each block adds an addition; each turn adds a table look-up, after which the processor waits longer
- * (tunables.h).
+ * Each block adds an addition; each turn adds a table look-up, after which the processor waits longer; no
+ * block takes less than about a cycle (tunables.h).
  */
 double counting_native_ns(double ns, double blocks, double turns);
 
