@@ -116,7 +116,7 @@ static void fit_profile(const struct home *home, const struct cli_programs *prog
     }
     speed->from = CLI_BASE_PROFILE;
     if (!isnan(p->clock_error))
-        snprintf(error, sizeof error, "±%.0f%%", 100 * p->clock_error);
+        snprintf(error, sizeof error, "%s%.0f%%", report_is_utf8() ? "±" : "+-", 100 * p->clock_error);
     snprintf(speed->why, sizeof speed->why, "from the profile: %.3f ns per instruction, clock %s, %s",
              p->ns_per_instruction, p->clock[0] ? p->clock : "unknown", error);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collect/launch/process-time.h"
+#include "report/report.h"
 
 #define INTERVAL_NS UINT64_C(200000000)
 #define BAR_CELLS 30
@@ -30,11 +31,12 @@ void progress_show(struct progress *p, double share, uint64_t references)
         return;
     p->next_ns = now + INTERVAL_NS;
     double seconds = (double)(now - p->start_ns) * 1e-9;
+    int utf8 = report_is_utf8();
     fprintf(stderr, "\r%s ", p->what);
     if (!isnan(share)) {
         int full = (int)(share * BAR_CELLS);
         for (int i = 0; i < BAR_CELLS; i++)
-            fputs(i < full ? "█" : "·", stderr);
+            fputs(i < full ? (utf8 ? "█" : "#") : (utf8 ? "·" : "."), stderr);
         fprintf(stderr, " %3.0f%%", share * 100);
     }
     fprintf(stderr, " %" PRIu64 " M references, %.0f M/s", references / 1000000,

@@ -6,6 +6,8 @@
 
 #include "base/sizes.h"
 
+#define LEGEND_COLUMNS 45u /* of the legend, in one line */
+
 /* Of which references the curve is. */
 static void put_selection(FILE *out, const struct analysis_curve *curve)
 {
@@ -61,7 +63,8 @@ void report_curve_text(FILE *out, const struct analysis_curve *curve, const stru
                 curve->references, curve->watches);
     report_plot(out, curve->points, curve->n, 13, style);
     if (banded && curve->n > 1)
-        fputs("\n  ⠒ estimate   ░ confidence interval or bounds\n", out);
+        fprintf(out, "\n  %s estimate%s%s confidence interval or bounds\n", report_is_utf8() ? "⠒" : "-",
+                style->width < LEGEND_COLUMNS ? "\n  " : "   ", report_is_utf8() ? "░" : ":");
     fprintf(out, "\n%8s  %10s", "size", "miss ratio");
     if (banded)
         fprintf(out, "  %19s", "low to high");

@@ -10,15 +10,14 @@
 #include "report/timeline.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/sizes.h"
 
 #define MARGIN 8u
 #define MAX_COLUMNS 120u
 #define LEVELS 5u
+#define LEGEND_COLUMNS 72u /* of the colours, in words */
 
 /* Lower edges of the shades above the first. */
 static const double edges[LEVELS - 1] = {0.001, 0.01, 0.05, 0.2};
@@ -33,17 +32,6 @@ static const unsigned char colors[] = {17,  18,  19,  25,  31,  37,  36,  35,  7
 #define COLOR_LEAST 0.0005 /* miss ratio of the first color; that of the last one is 1 */
 /* Of phases, on which black is readable. */
 static const unsigned char ribbon[] = {75, 114, 179, 176, 209, 80, 186, 147, 174, 108, 216, 152};
-
-static int is_utf8(void)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value)
-            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-    }
-    return 1; /* the default */
-}
 
 static unsigned level_of(double ratio)
 {
@@ -101,15 +89,24 @@ static void put_legend(FILE *out, const char *const *shades, const struct report
 {
     fprintf(out, "%*s", (int)MARGIN, "");
     if (style->color) {
-        fputs("0.05% or less ", out);
+        fputs(style->width < LEGEND_COLUMNS ? "0.05% " : "0.05% or less ", out);
         for (size_t i = 0; i < COLORS; i++)
             fprintf(out, "\033[48;5;%um ", colors[i]);
-        fputs("\033[0m 100% of the references miss\n", out);
+        fputs(style->width < LEGEND_COLUMNS ? "\033[0m 100%\n" : "\033[0m 100% of the references miss\n",
+              out);
         return;
     }
-    fprintf(out, "misses: '%s' %s", shades[0], edge_names[0]);
-    for (unsigned level = 1; level < LEVELS; level++)
-        fprintf(out, ", %s from %s", shades[level], edge_names[level]);
+    unsigned column = MARGIN + (unsigned)fprintf(out, "misses: '%s' %s", shades[0], edge_names[0]);
+    for (unsigned level = 1; level < LEVELS; level++) {
+        unsigned length = (unsigned)strlen(", x from ") + (unsigned)strlen(edge_names[level]);
+        column += length;
+        if (column + 1 > style->width) { /* a narrow terminal */
+            column = MARGIN + length;
+            fprintf(out, ",\n%*s%s from %s", (int)MARGIN, "", shades[level], edge_names[level]);
+        } else {
+            fprintf(out, ", %s from %s", shades[level], edge_names[level]);
+        }
+    }
     putc('\n', out);
 }
 
@@ -137,7 +134,7 @@ size_t report_heatmap_columns(const struct report_style *style)
 void report_heatmap(FILE *out, const struct analysis_timeline *t, const struct analysis_grid *grid,
                     const struct report_style *style)
 {
-    int utf8 = is_utf8();
+    int utf8 = report_is_utf8();
     const char *const *shades = utf8 ? unicode : ascii;
     put_ribbon(out, grid, style);
     for (size_t k = t->nsizes; k-- > 0;) {

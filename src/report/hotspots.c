@@ -696,6 +696,9 @@ void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_o
         put_text(out, h, left_out, 0);
 }
 
+/* In a narrower terminal, there would be no room for names beside all columns. */
+#define BRIEF_COLUMNS 60u
+
 /* At most so many characters of each line. */
 static void put_cut(FILE *out, const char *text, unsigned width)
 {
@@ -709,6 +712,21 @@ static void put_cut(FILE *out, const char *text, unsigned width)
     }
 }
 
+/* Of each row, its share and its name. */
+static void put_narrow(FILE *out, const struct analysis_hotspots *h, size_t left_out)
+{
+    char size[SIZE_TEXT];
+    size_format((uint64_t)h->size_bytes, size);
+    fprintf(out, "Misses by %s, cache of %s\n", by_names[h->by], size);
+    for (size_t i = 0; i < h->n; i++) {
+        fprintf(out, "%6.2f%%  ", 100 * h->rows[i].shares.misses_share);
+        put_row_name(out, h, &h->rows[i]);
+        putc('\n', out);
+    }
+    if (left_out)
+        fprintf(out, "and %zu more: cachegram hotspots\n", left_out);
+}
+
 void report_hotspots_brief(FILE *out, const struct analysis_hotspots *h, size_t left_out, unsigned width)
 {
     char *text = NULL;
@@ -716,7 +734,10 @@ void report_hotspots_brief(FILE *out, const struct analysis_hotspots *h, size_t 
     FILE *memory = open_memstream(&text, &size);
     if (!memory)
         return;
-    put_text(memory, h, left_out, 1);
+    if (width < BRIEF_COLUMNS)
+        put_narrow(memory, h, left_out);
+    else
+        put_text(memory, h, left_out, 1);
     if (fclose(memory) == 0)
         put_cut(out, text, width);
     free(text);

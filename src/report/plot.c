@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plot.c - draws a miss-ratio curve with Unicode characters.
+ * plot.c - draws a miss-ratio curve with Unicode characters, or ASCII where the locale lacks these.
  *
  * The curve is drawn with braille characters, each a grid of 2 x 4 dots, so that it is smooth in few rows;
- * the interval around it in light shade. Where there is no estimate, only the interval is drawn. The
- * horizontal axis is the logarithm of the size; between two sizes the line is straight.
+ * the interval around it in light shade. In ASCII a cell shows how high its dots are. Where there is no
+ * estimate, only the interval is drawn. The horizontal axis is the logarithm of the size; between two sizes
+ * the line is straight.
  */
 #include "report/report.h"
 
@@ -17,6 +18,18 @@
 #define MARGIN 7u        /* "100 % ┤" */
 #define MAX_COLUMNS 120u /* a wider drawing is not easier to read */
 #define LABEL_COLUMNS 8u /* for a size under the axis */
+
+/* Characters of the drawing. */
+struct glyphs {
+    const char *mark, *band, *corner, *tick, *dash, *label, *side, *level;
+};
+static const struct glyphs unicode = {"●", "░", "└", "┬", "─", "┤", "│", "▲"},
+                           ascii = {"o", ":", "+", "+", "-", "+", "|", "^"};
+
+static const struct glyphs *glyphs(void)
+{
+    return report_is_utf8() ? &unicode : &ascii;
+}
 
 struct canvas {
     unsigned columns, rows;
@@ -111,8 +124,18 @@ static void draw_marks(struct canvas *c, const struct curve_point *marks, size_t
     }
 }
 
-static void put_braille(FILE *out, unsigned char dots)
+static void put_dots(FILE *out, unsigned char dots)
 {
+    static const unsigned char rows[4] = {0x09, 0x12, 0x24, 0xc0};
+    if (!report_is_utf8()) {
+        unsigned first = 0, last = 3;
+        while (first < 3 && !(dots & rows[first]))
+            first++;
+        while (last > 0 && !(dots & rows[last]))
+            last--;
+        putc(last > first + 1 ? '|' : first == 0 ? '\'' : last == 3 ? '_' : '-', out);
+        return;
+    }
     /* U+2800 + dots */
     putc(0xe2, out);
     putc(0xa0 | dots >> 6, out);
@@ -135,9 +158,9 @@ static void put_row(FILE *out, const struct canvas *c, unsigned row, int color)
             fputs(colors[want], out);
         now = want;
         if (want == 1)
-            put_braille(out, dots[x]);
+            put_dots(out, dots[x]);
         else
-            fputs(want == 3 ? "●" : want == 2 ? "░" : " ", out);
+            fputs(want == 3 ? glyphs()->mark : want == 2 ? glyphs()->band : " ", out);
     }
     if (color && now)
         fputs("\033[0m", out);
@@ -171,9 +194,9 @@ static void put_axis(FILE *out, const struct canvas *c)
         memcpy(labels + start, text, length);
         used = start + length;
     }
-    fputs("      └", out);
+    fprintf(out, "      %s", glyphs()->corner);
     for (unsigned x = 0; x < c->columns; x++)
-        fputs(tick[x] ? "┬" : "─", out);
+        fputs(tick[x] ? glyphs()->tick : glyphs()->dash, out);
     labels[used] = 0;
     fprintf(out, "\n%*s%s\n", (int)MARGIN, "", labels);
 }
@@ -201,7 +224,7 @@ static void put_levels(FILE *out, const struct canvas *c, const double *levels, 
     fprintf(out, written ? "%*s" : "", (int)MARGIN, "");
     for (const char *s = line; *s; s++)
         if (*s == '^')
-            fputs("▲", out);
+            fputs(glyphs()->level, out);
         else
             putc(*s, out);
     fputs(written ? "\n" : "", out);
@@ -247,10 +270,10 @@ void report_plot_over(FILE *out, const struct curve_point *points, size_t n,
                 double value = row == 0          ? c.top
                                : row == rows - 1 ? 0
                                                  : c.top * (1 - (double)row / (rows - 1));
-                fprintf(out, "%4.*f%% ┤", value > 0 && value < 0.02 ? (value < 0.002 ? 3 : 1) : 0,
-                        value * 100);
+                fprintf(out, "%4.*f%% %s", value > 0 && value < 0.02 ? (value < 0.002 ? 3 : 1) : 0,
+                        value * 100, glyphs()->label);
             } else {
-                fputs("      │", out);
+                fprintf(out, "      %s", glyphs()->side);
             }
             put_row(out, &c, row, style->color);
         }

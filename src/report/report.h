@@ -28,6 +28,9 @@ enum report_color { REPORT_COLOR_AUTO, REPORT_COLOR_ALWAYS, REPORT_COLOR_NEVER }
  */
 struct report_style report_style_of(FILE *out, enum report_color color);
 
+/* Whether the locale has UTF-8 (LC_ALL, LC_CTYPE, LANG; yes if none is set); else drawings are in ASCII. */
+int report_is_utf8(void);
+
 /* --- the curve --- */
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON, REPORT_FORMATS };
 /* One format per file: curve-text.c, curve-csv.c, curve-json.c. */

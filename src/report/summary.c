@@ -84,7 +84,8 @@ static void put_clock(FILE *out, const struct analysis_summary *s)
         fprintf(out, "  clock       counted always: %.0f references%s\n", s->clock_references,
                 s->missed_percent > ANALYSIS_MISSED_PERCENT ? "" : " in all");
     else if (*s->clock && !isnan(s->clock_error))
-        fprintf(out, "  clock       counted before each burst: rates ±%.0f%%\n", 100 * s->clock_error);
+        fprintf(out, "  clock       counted before each burst: rates %s%.0f%%\n",
+                report_is_utf8() ? "±" : "+-", 100 * s->clock_error);
 }
 
 static void put_overhead(FILE *out, const struct analysis_summary *s, int with_allowance)
@@ -336,7 +337,7 @@ void report_summary_text(FILE *out, const struct analysis_summary *s, const stru
     over.points = marks;
     report_plot_over(out, curve->points, curve->n, &over, parts->rows, style);
     if (over.npoints > 0)
-        fputs("\n  ● measured, with part of the cache occupied\n", out);
+        fprintf(out, "\n  %s measured, with part of the cache occupied\n", report_is_utf8() ? "●" : "o");
     free(marks);
     put_sizes(out, parts);
 }

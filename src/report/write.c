@@ -8,6 +8,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+int report_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return 1; /* the default */
+}
+
 struct report_style report_style_of(FILE *out, enum report_color color)
 {
     struct report_style style = {80, color == REPORT_COLOR_ALWAYS};

@@ -37,7 +37,7 @@ CREATE TABLE histogram(burst, kind TEXT, total, bins BLOB, PRIMARY KEY(burst, ki
 
 
 def cachegram(*args, cwd=None, env=None, stdout=subprocess.PIPE):
-    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE")}
     environment.update(env or {})
     return subprocess.run([str(pathlib.Path(CACHEGRAM).resolve()), *map(str, args)], cwd=cwd, env=environment,
                           stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
@@ -187,6 +187,20 @@ def test_text_fits_and_color_is_optional(command, columns, burst):
         assert sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line) <= columns
     assert "\033[" in cachegram(command, burst, "--color=always").stdout
     assert "\033[" not in cachegram(command, burst, "--color=never").stdout
+
+
+@pytest.mark.parametrize("command", ["mrc", "report", "report -v"])
+def test_ascii_where_the_locale_has_nothing_else(command, burst):
+    """The drawing is the same, but for its characters: a cell of the curve in one is a cell in the other."""
+    utf8 = cachegram(*command.split(), burst).stdout
+    for locale in ({"LC_ALL": "C"}, {"LANG": "C"}, {"LANG": "C.UTF-8", "LC_CTYPE": "POSIX"}):
+        plain = cachegram(*command.split(), burst, env=locale).stdout
+        assert plain.isascii() and not utf8.isascii()
+        rows = [(a, b) for a, b in zip(utf8.splitlines(), plain.splitlines()) if a[6:7] in ("┤", "│")]
+        assert len(rows) > 4
+        for a, b in rows:
+            assert [c == " " for c in a] == [c == " " for c in b] and [c == "░" for c in a] == [c == ":" for c in b]
+    assert cachegram(*command.split(), burst, env={"LANG": "en_US.UTF-8"}).stdout == utf8
 
 
 def test_report(burst):
