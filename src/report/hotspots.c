@@ -220,6 +220,14 @@ static void put_place(FILE *out, const struct profile_frame *frame)
     fprintf(out, ":%s%" PRIu32, frame->guessed ? "~" : "", frame->line);
 }
 
+/* Code without a symbol is named by module and offset. */
+static int begins_with_module(const char *name, const struct analysis_hotspot *row)
+{
+    const char *module = image_name(row->image);
+    size_t length = strlen(module);
+    return strncmp(name, module, length) == 0 && name[length] == '+';
+}
+
 static void put_code_name(FILE *out, const struct analysis_hotspots *h, const struct analysis_hotspot *row)
 {
     char text[NAME_ROOM];
@@ -241,7 +249,8 @@ static void put_code_name(FILE *out, const struct analysis_hotspots *h, const st
             report_plain(out, text);
         }
     }
-    if (h->by != ANALYSIS_BY_INSN && !row->rest && row->outer && *row->outer->function) {
+    if (h->by != ANALYSIS_BY_INSN && !row->rest && row->outer && *row->outer->function &&
+        !begins_with_module(row->outer->function, row)) {
         fputs("  (", out);
         report_plain(out, image_name(row->image));
         putc(')', out);
@@ -697,18 +706,30 @@ void report_hotspots(FILE *out, const struct analysis_hotspots *h, size_t left_o
 }
 
 /* In a narrower terminal, there would be no room for names beside all columns. */
-#define BRIEF_COLUMNS 60u
+#define BRIEF_COLUMNS 72u
 
-/* At most so many characters of each line. */
+/* Characters of the line that begins there. */
+static unsigned line_columns(const char *text)
+{
+    unsigned columns = 0;
+    for (; *text && *text != '\n'; text++)
+        columns += ((unsigned char)*text & 0xc0u) != 0x80; /* the first byte of a character */
+    return columns;
+}
+
+/* At most so many characters of each line; a line that is cut ends with "...". */
 static void put_cut(FILE *out, const char *text, unsigned width)
 {
-    unsigned column = 0;
-    for (; *text; text++) {
-        column += ((unsigned char)*text & 0xc0u) != 0x80; /* the first byte of a character */
-        if (*text == '\n')
-            column = 0;
-        if (column <= width)
-            putc(*text, out);
+    while (*text) {
+        unsigned columns = line_columns(text), kept = columns > width ? width - 3 : columns;
+        for (unsigned column = 0; *text && *text != '\n'; text++) {
+            column += ((unsigned char)*text & 0xc0u) != 0x80;
+            if (column <= kept)
+                putc(*text, out);
+        }
+        fputs(kept < columns ? "..." : "", out);
+        if (*text)
+            putc(*text++, out);
     }
 }
 
