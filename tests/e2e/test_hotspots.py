@@ -391,9 +391,9 @@ def test_size_of_the_data(cachegram, tmp_path):
 def test_long_name_in_the_report(cachegram, tmp_path):
     name = "a_name_" * 100
     source = tmp_path / "x.c"
-    source.write_text(f"static char {name}[1 << 23];\n__attribute__((noipa)) int f_{name}(void) {{ int sum = 0; for (volatile int r = 0;\n"
+    source.write_text(f"static char {name}[1 << 23];\n__attribute__((noipa)) int f_{name[:84]}(void) {{ int sum = 0; for (volatile int r = 0;\n"
                       f"r < 3; r++) for (int i = 0; i < 1 << 23; i += 64) sum += {name}[i]++; return sum & 64; }}\n"
-                      f"int main(void) {{ return f_{name}(); }}\n")
+                      f"int main(void) {{ return f_{name[:84]}(); }}\n")
     subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "x", source], check=True)
     db = tmp_path / "p.db"
     assert run([cachegram, "record", *FULL, "-o", db, "--", tmp_path / "x"]).status == 0
