@@ -47,12 +47,13 @@ static int is_wrapper(const char *function, const char *wrappers)
     return wrappers && matches_one_of(wrappers, function);
 }
 
-/* The frame to be shown of a call path of n places, and its place. NULL: none has a name. */
+/* The frame to be shown of a call path of n places, and its place: the innermost that allocates for itself,
+ * or the outermost if none is known that does, as a path may be cut. NULL: none has a name. */
 static const struct profile_frame *choose(const struct analysis_hotspots *h,
                                           const struct profile_object_frame *path, size_t n,
                                           const char *wrappers, const struct profile_object_frame **place)
 {
-    const struct profile_frame *first = NULL;
+    const struct profile_frame *last = NULL;
     *place = path;
     for (size_t i = 0; i < n; i++) {
         const struct profile_frame *frame = analysis_frame_of(h, path[i].frame);
@@ -61,14 +62,13 @@ static const struct profile_frame *choose(const struct analysis_hotspots *h,
         for (; frame; frame = analysis_caller(h, frame)) {
             if (!*frame->function)
                 continue;
-            first = first ? first : frame;
-            if (!is_wrapper(frame->function, wrappers)) {
-                *place = &path[i];
+            last = frame;
+            *place = &path[i];
+            if (!is_wrapper(frame->function, wrappers))
                 return frame;
-            }
         }
     }
-    return first;
+    return last;
 }
 
 static int name_block(const struct analysis_hotspots *h, struct profile_object *object,

@@ -6,7 +6,8 @@
  *
  * Memory that was allocated has no type. What it holds is known in two ways. An instruction that addresses it
  * by a register, when a variable `struct node *` is in that register, fetches the field of struct node that
- * its displacement says. And what std::vector and its like allocate has the type that their allocator has.
+ * its displacement says. And what std::vector and its like allocate has the type that their allocator has,
+ * and what Box, Vec and their like allocate in Rust that of their elements.
  * The structures that are found for the instructions on one object are compared with the sampled offsets: if
  * nearly all offsets agree, modulo the size of the structure, the object's blocks are arrays of it, and the
  * offsets of all other instructions become fields, too.
@@ -93,8 +94,8 @@ static const struct pointee *pointee_of(struct storing *s, uint32_t site)
     return p->known ? p : NULL;
 }
 
-/* The structure for which an allocator of C++ allocated the object's blocks. code.h describes the form of
- * `path`. 0, or -1. */
+/* The structure for which a library of C++ or Rust allocated the object's blocks. code.h describes the form
+ * of `path`. 0, or -1. */
 static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, uint64_t *bytes)
 {
     for (const char *at = path; *at != '\0';) {
@@ -107,11 +108,13 @@ static int find_allocated(struct storing *s, const char *path, Dwarf_Die *type, 
             number < s->code->nfiles ? symbols_files_image(s->files, s->code->files[number]) : NULL;
         const struct scopes *scopes = image != NULL ? symbols_image_scopes(image, offset, &address) : NULL;
         Dwarf_Word size;
-        if (scopes != NULL && symbols_pointees_allocated(scopes, address, type) == 0 &&
-            dwarf_aggregate_size(type, &size) == 0 && size > 0) {
+        int found = scopes != NULL ? symbols_pointees_allocated(scopes, address, type) : -1;
+        if (found == 0 && dwarf_aggregate_size(type, &size) == 0 && size > 0) {
             *bytes = size;
             return 0;
         }
+        if (found >= 0)
+            return -1;
         at = end + (*end == ' ');
     }
     return -1;

@@ -37,6 +37,37 @@ int symbols_members_type(Dwarf_Die *die, Dwarf_Die *type)
                : -1;
 }
 
+int symbols_members_parameter(Dwarf_Die *die, const char *name, Dwarf_Die *type)
+{
+    static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
+    Dwarf_Die child, origin;
+    Dwarf_Attribute attribute;
+    if (dwarf_child(die, &child) == 0)
+        do {
+            const char *found =
+                dwarf_tag(&child) == DW_TAG_template_type_parameter ? dwarf_diename(&child) : NULL;
+            if (found != NULL && strcmp(found, name) == 0)
+                return symbols_members_type(&child, type);
+        } while (dwarf_siblingof(&child, &child) == 0);
+    for (unsigned i = 0; i < sizeof origins / sizeof origins[0]; i++)
+        if (dwarf_attr(die, origins[i], &attribute) != NULL && dwarf_formref_die(&attribute, &origin) != NULL)
+            return symbols_members_parameter(&origin, name, type);
+    return -1;
+}
+
+/* Bytes in which the containers of GNU's C++ library make an element: on to that. */
+static int step_buffer(struct walk *w)
+{
+    const char *name = dwarf_diename(&w->type);
+    Dwarf_Die element;
+    if (name == NULL ||
+        (strncmp(name, "__aligned_membuf<", 17) != 0 && strncmp(name, "__aligned_buffer<", 17) != 0) ||
+        symbols_members_parameter(&w->type, "_Tp", &element) != 0)
+        return -1;
+    w->type = element;
+    return 0;
+}
+
 /* In an array: on to the element. */
 static int step_array(struct walk *w)
 {
@@ -81,20 +112,36 @@ static int span_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *low, uint64_t *
     return 0;
 }
 
+/* Whether a class has no data of its own. As a base class it lies where other members do. */
+static int is_empty(Dwarf_Die *type)
+{
+    Dwarf_Die child;
+    if (dwarf_child(type, &child) == 0)
+        do
+            if ((dwarf_tag(&child) == DW_TAG_member && !dwarf_hasattr_integrate(&child, DW_AT_external)) ||
+                dwarf_tag(&child) == DW_TAG_inheritance)
+                return 0;
+        while (dwarf_siblingof(&child, &child) == 0);
+    return 1;
+}
+
 /* In a structure: on to the member. 1: there is more than one, and no way further. */
 static int step_structure(struct walk *w)
 {
     Dwarf_Die child, type, only = {0};
     const char *names[MOST_TOGETHER] = {0};
     uint64_t low, high, start = 0;
-    unsigned n = 0;
+    unsigned n = 0, variants = 0;
+    if (step_buffer(w) == 0)
+        return 0;
     if (dwarf_child(&w->type, &child) != 0)
         return -1;
     do {
         int tag = dwarf_tag(&child);
+        variants += tag == DW_TAG_variant_part;
         if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
             dwarf_hasattr_integrate(&child, DW_AT_external) || span_of(&child, &type, &low, &high) != 0 ||
-            w->offset < low || w->offset >= high)
+            w->offset < low || w->offset >= high || (tag == DW_TAG_inheritance && is_empty(&type)))
             continue;
         if (n < MOST_TOGETHER)
             names[n] = tag == DW_TAG_member ? dwarf_diename(&child) : NULL;
@@ -103,7 +150,7 @@ static int step_structure(struct walk *w)
         start = low;
     } while (dwarf_siblingof(&child, &child) == 0);
     if (n == 0)
-        return -1;
+        return variants > 0 ? 1 : -1; /* an enum of Rust, such as Option, is not looked into */
     const char *name = dwarf_diename(&w->type);
     if (!w->named && names[0] != NULL)
         snprintf(w->field->type, sizeof w->field->type, "%s", name != NULL ? name : "");

@@ -2,25 +2,32 @@
 #include "symbols/pointees.h"
 
 #include <dwarf.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "symbols/demangle.h"
 #include "symbols/members.h"
 
 /* Deeper nesting is corrupt. */
 #define MOST_DEPTH 64u
 
-/* The structure to which a variable, or a function's result, points. */
+static int is_structure(Dwarf_Die *type)
+{
+    int tag = dwarf_tag(type);
+    return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+/* What a variable, or a function's result, points to. 0: a structure; 1: something else; -1: it is no
+ * pointer. */
 static int pointee_of(Dwarf_Die *die, Dwarf_Die *type)
 {
     Dwarf_Die pointer;
     if (symbols_members_type(die, &pointer) != 0)
         return -1;
     int tag = dwarf_tag(&pointer);
-    if ((tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type) ||
-        symbols_members_type(&pointer, type) != 0)
+    if (tag != DW_TAG_pointer_type && tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type)
         return -1;
-    tag = dwarf_tag(type);
-    return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type ? 0 : -1;
+    return symbols_members_type(&pointer, type) == 0 && is_structure(type) ? 0 : 1;
 }
 
 static int is_in_register(Dwarf_Die *die, Dwarf_Addr address, unsigned number)
@@ -81,13 +88,54 @@ int symbols_pointees_register(const struct scopes *s, uint64_t address, unsigned
     return found == 1 ? 0 : -1;
 }
 
+static int begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Whether a function of Rust allocates what its parameter T says: a method of Box or RawVec, whose names are
+ * alloc::boxed::Box<T>::new or, mangled in the newer way, <alloc::boxed::Box<program::Node>>::new. */
+static int is_of_rust_storage(Dwarf_Die *function)
+{
+    Dwarf_Attribute attribute;
+    const char *mangled = dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute) != NULL
+                              ? dwarf_formstring(&attribute)
+                              : NULL;
+    if (mangled == NULL || strstr(mangled, "5alloc") == NULL)
+        return 0;
+    char *name = symbols_demangle(mangled);
+    const char *at = name != NULL && *name == '<' ? name + 1 : name;
+    int is =
+        at != NULL && (begins_with(at, "alloc::boxed::Box<") || begins_with(at, "alloc::raw_vec::RawVec<"));
+    free(name);
+    return is;
+}
+
+/* As symbols_pointees_allocated, of one function. */
+static int allocated_by(Dwarf_Die *function, Dwarf_Die *type)
+{
+    const char *name = dwarf_diename(function);
+    if (name == NULL)
+        return -1;
+    if (strcmp(name, "allocate") == 0)
+        return pointee_of(function, type);
+    int is_unique = begins_with(name, "make_unique<");
+    if ((!is_unique && !is_of_rust_storage(function)) ||
+        symbols_members_parameter(function, is_unique ? "_Tp" : "T", type) != 0)
+        return -1;
+    while (dwarf_tag(type) == DW_TAG_array_type)
+        if (symbols_members_type(type, type) != 0)
+            return 1;
+    return is_structure(type) ? 0 : 1;
+}
+
 int symbols_pointees_allocated(const struct scopes *s, uint64_t address, Dwarf_Die *type)
 {
-    for (const struct scope *scope = scopes_find(s, address); scope != NULL; scope = scopes_outer(s, scope)) {
+    int code = -1;
+    for (const struct scope *scope = scopes_find(s, address); scope != NULL && code < 0;
+         scope = scopes_outer(s, scope)) {
         Dwarf_Die die = scope->die;
-        const char *name = dwarf_diename(&die);
-        if (name != NULL && strcmp(name, "allocate") == 0)
-            return pointee_of(&die, type);
+        code = allocated_by(&die, type);
     }
-    return -1;
+    return code;
 }

@@ -68,6 +68,11 @@ BLOCKS = {
     "vector": ("hot_cloud.cpp", [30], "model::cloud::sum_charges", "block of model::cloud::cloud hot_cloud.cpp:", "charge", "particle"),
     "map": ("hot_blocks.cpp", ["map", 30], "std::_Rb_tree_increment", "block of store::Table::insert hot_blocks.cpp:",
             "_M_left|_M_right|_M_parent|", "_Rb_tree_node_base|"),
+    "list": ("hot_elements.cpp", ["list", 30], "sum_list", "block of main hot_elements.cpp:", "_M_storage.note[]", "_List_node<order>"),
+    "unique": ("hot_elements.cpp", ["unique", 30], "sum_array", "block of main hot_elements.cpp:", "price", "order"),
+    "rust vector": ("hot_rust.rs", ["mass", 30], "hot_rust::bodies::total_mass", "block of hot_rust::bodies::make hot_rust.rs:",
+                    "mass", "Body"),
+    "rust box": ("hot_rust.rs", ["links", 30], "hot_rust::links::length", "block of hot_rust::links::make hot_rust.rs:", "next", "Link"),
     "fortran": ("hot_fields.f90", [60], "hot_fields|bodies::total_mass", "bodies::all_bodies",
                 "mass", "body"),
 }
@@ -88,6 +93,14 @@ def test_blocks(what, cachegram, tmp_path):
         assert (finding["function"], finding["field"]) == ("follow", "next")
         text = run([cachegram, "hotspots", "--by", "field", "--size", "32K", db]).out.decode()
         assert f"  {first['object']}: node.next  (hot_list)\n" in text
+
+
+def test_empty_base(cachegram, tmp_path):
+    """std::pair has a base class without data, which lies where its first member does."""
+    db = tmp_path / "p.db"
+    record(cachegram, "full", db, build_target(TARGETS / "hot_elements.cpp", tmp_path), "map", 30)
+    rows = hotspots(cachegram, db, "--by", "function,field")
+    assert "_M_storage.first" in {row["field"] for row in rows if row["function"] == "sum_keys"}
 
 
 def test_no_array(program, cachegram, tmp_path):

@@ -38,7 +38,7 @@ PLANTED = {
     "fortran": ("hot_fields.f90", [], (60, 8000), "hot_fields", "misses", "bodies::all_bodies", "pack"),
     "fortran rows": ("hot_fortran.f90", [], (2, 40), "hot_fortran", "misses", "grid::field", "order"),
 }
-FIELDS = {"fields": "hot", "list": "next", "hash": "key", "c++": "charge", "fortran": "mass"}
+FIELDS = {"fields": "hot", "list": "next", "hash": "key", "c++": "charge", "rust": "mass", "fortran": "mass"}
 USED = {what: 8 for what in PLANTED if what != "new"}
 
 
@@ -132,7 +132,8 @@ def test_tables(programs, cachegram, tmp_path):
             f"SELECT x.bytes, x.refs, x.same FROM stride x {function} ORDER BY x.refs DESC").fetchone()
         assert stride == 8192 and refs > 10000 and same > 0.95 * refs
         text = run([cachegram, "hotspots", "--size", "32K", "--by", "line", db]).out.decode().splitlines()
-        assert "refs  used    stride  line" in text[3] and "   12%      8192  by_columns" in text[4]
+        # 12.5%, or a little more where a piece ends within a use.
+        assert "refs  used    stride  line" in text[3] and re.search("   1[23]%      8192  by_columns", text[4])
         connection.execute("DROP TABLE line_use")
         connection.execute("DROP TABLE stride")
     first = json.loads(run([cachegram, "report", "--format", "json", db]).out)["findings"][0]

@@ -197,6 +197,9 @@ def test_wrappers(blocks, cachegram, tmp_path):
     row = hotspots(cachegram, db, "--by", "object", "--alloc-wrappers", "other,new_*")[0]
     # The call is in a loop, so its line may be that of the loop; make_list may be inlined.
     assert row["object"].startswith("block of make_list hot_blocks.c:")
+    # If all that is known of a path allocates for others, the outermost function says most.
+    row = hotspots(cachegram, db, "--by", "object", "--alloc-wrappers", "*")[0]
+    assert row["object_kind"] == "block" and not row["object"].startswith(("block of xmalloc ", "block of new_node "))
 
 
 def test_no_debug_information(blocks, cachegram, tmp_path):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix whose columns are summed one after the other, and the mass of bodies of 128 bytes in a random order.
+// A matrix whose columns are summed one after the other, the mass of bodies of 128 bytes in a random order, and a list.
 mod grid {
     pub struct Matrix<T> {
         rows: usize,
@@ -51,6 +51,31 @@ mod bodies {
     }
 }
 
+mod links {
+    pub struct Link {
+        pub text: [u8; 120],
+        pub next: Option<Box<Link>>,
+    }
+
+    pub fn make(n: usize) -> Option<Box<Link>> {
+        let mut first = None;
+        for _ in 0..n {
+            first = Some(Box::new(Link { text: [1; 120], next: first }));
+        }
+        first
+    }
+
+    #[inline(never)]
+    pub fn length(first: &Option<Box<Link>>) -> usize {
+        let (mut n, mut at) = (0, first);
+        while let Some(link) = at {
+            at = &link.next;
+            n += 1;
+        }
+        n
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let rounds: usize = arguments[2].parse().unwrap();
@@ -59,6 +84,16 @@ fn main() {
         let matrix = grid::Matrix::new(1024, 1024, 1.5f64);
         for _ in 0..rounds {
             total += matrix.sum_columns();
+        }
+    } else if arguments[1] == "links" {
+        let mut first = links::make(16384);
+        for _ in 0..rounds {
+            total += links::length(&first) as f64;
+        }
+        // Not by recursion.
+        while let Some(mut link) = first {
+            total += link.text[0] as f64;
+            first = link.next.take();
         }
     } else {
         let all = bodies::make(16384);
