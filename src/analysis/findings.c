@@ -209,13 +209,14 @@ static enum analysis_remedy remedy_of(const struct analysis_finding *f)
 
 /* Nonzero: there is one. What fails is no finding: the rest of the report says what is wrong with the
  * profile. */
-static int find(struct profile *p, const char *name, double size_bytes, struct analysis_finding *f)
+static int find(struct profile *p, const char *name, unsigned level, struct analysis_finding *f)
 {
+    double size_bytes = sizes[level - 1];
     struct analysis_hotspots_question question = {
         .size_bytes = size_bytes, .by = ANALYSIS_BY_FUNCTION, .causes = 1, .calls = 1};
     struct analysis_hotspots h;
     struct error ignored;
-    *f = (struct analysis_finding){.size_bytes = size_bytes, .cold = NAN};
+    *f = (struct analysis_finding){.size_bytes = size_bytes, .level = level, .cold = NAN};
     if (analysis_hotspots(p, name, &question, &h, &ignored) != 0)
         return 0;
     int found = find_function(&h, f);
@@ -255,8 +256,8 @@ static int find(struct profile *p, const char *name, double size_bytes, struct a
 void analysis_findings(struct profile *p, const char *name, struct analysis_findings *findings)
 {
     findings->nmisses = 0;
-    for (size_t i = 0; i < FINDINGS_MOST; i++)
-        findings->nmisses += (size_t)find(p, name, sizes[i], &findings->misses[findings->nmisses]);
+    for (unsigned level = 1; level <= FINDINGS_MOST; level++)
+        findings->nmisses += (size_t)find(p, name, level, &findings->misses[findings->nmisses]);
     findings->nshared = analysis_shared(p, name, findings->shared);
     findings->nconflicts = analysis_conflicts(p, name, findings->conflicts);
 }

@@ -24,6 +24,7 @@ enum analysis_remedy {
 
 struct analysis_finding {
     double size_bytes;
+    unsigned level;          /* of the caches that are often about as large: 1 or 2 */
     double share, low, high; /* of all misses, with 95% interval */
     double miss_ratio;       /* of the program */
     char function[512], module[512];

@@ -61,8 +61,8 @@ struct reading {
     struct analysis_timeline timeline;
     struct analysis_grid grid; /* columns 0: not known */
     struct analysis_hotspots hotspots;
-    size_t left_out;  /* of hotspots */
-    struct error why; /* there is no curve */
+    size_t left_out, level; /* of hotspots; of this machine's caches, the one that they are of */
+    struct error why;       /* there is no curve */
 };
 
 /* Whether one of this machine's caches is about as large. */
@@ -131,6 +131,7 @@ static void load_hotspots(struct reading *r)
     for (size_t i = r->nlevels; i-- > 0;) {
         const struct curve_point *point = point_of_level(r, i);
         question.size_bytes = r->levels[i];
+        r->level = i + 1;
         if (point && point->miss_ratio >= LEAST_RATIO && point->low > 0)
             break;
     }
@@ -211,7 +212,7 @@ static void put_text(FILE *out, const struct reading *r, const struct report_sty
         report_heatmap(out, &r->timeline, &r->grid, style);
     }
     if (r->hotspots.n > 0) {
-        putc('\n', out);
+        fprintf(out, "\nIn a cache as large as this machine's L%zu\n", r->level);
         if (verbose)
             report_hotspots(out, &r->hotspots, r->left_out, REPORT_TEXT);
         else

@@ -111,7 +111,7 @@ static void put_line(FILE *out, const struct analysis_annotation *a, const struc
                      uint32_t number, const struct annotated_line *line)
 {
     const char *text = source_line(p, number);
-    if (line && !p->ninsns)
+    if (line)
         put_numbers(out, a, line->misses, line->stall, line->references);
     else
         put_words(out, a, "", "", "", "");
@@ -166,6 +166,15 @@ static const struct annotated_line *find_line(const struct annotated *part, uint
     return NULL;
 }
 
+static int occurs_before(const struct report_part *p, size_t i)
+{
+    for (size_t before = 0; before < i; before++)
+        if (p->insns[before].line == p->insns[i].line)
+            return 1;
+    return 0;
+}
+
+/* A line's numbers stand where it occurs first: in a loop the compiler may divide it into several places. */
 static void put_insns(FILE *out, const struct analysis_annotation *a, const struct report_part *p)
 {
     uint32_t line = UINT32_MAX;
@@ -174,7 +183,7 @@ static void put_insns(FILE *out, const struct analysis_annotation *a, const stru
         if (insn->after_gap && i > 0)
             fputs("    ...\n", out);
         if (insn->line != line && insn->line)
-            put_line(out, a, p, insn->line, find_line(p->part, insn->line));
+            put_line(out, a, p, insn->line, occurs_before(p, i) ? NULL : find_line(p->part, insn->line));
         line = insn->line;
         if (insn->counts)
             put_numbers(out, a, insn->counts->misses, insn->counts->stall, insn->counts->references);

@@ -165,9 +165,9 @@ void report_findings_text(FILE *out, const struct analysis_findings *findings)
     for (size_t i = 0, end, n = findings->nmisses; i < n; i = end) {
         const struct analysis_finding *f = &list[i];
         for (end = i; end < n && same_place(f, &list[end]); end++)
-            fprintf(out, "%s%.0f%%%s%s", end > i ? " and " : "", 100 * list[end].share,
+            fprintf(out, "%s%.0f%%%s%s (a common L%u)", end > i ? " and " : "", 100 * list[end].share,
                     end > i ? " at " : " of the misses in a cache of ",
-                    size_format((uint64_t)list[end].size_bytes, size));
+                    size_format((uint64_t)list[end].size_bytes, size), list[end].level);
         fputs(" are in ", out);
         put_code(out, f->function, f->file, f->line);
         if (caller_is_informative(f)) {

@@ -326,19 +326,19 @@ static void put_use(FILE *out, const struct analysis_hotspot *row, int with_stri
 void report_hotspots_source(FILE *out, const struct analysis_hotspots *h)
 {
     if (h->full && h->missed_percent > ANALYSIS_MISSED_PERCENT)
-        fprintf(out, "from %.0f references; about %.*f%% of all are missing; miss ratio %.3f%%\n",
+        fprintf(out, "from %.0f touches of lines; about %.*f%% of all are missing; miss ratio %.3f%%\n",
                 h->total.references, h->missed_percent < 10, h->missed_percent, 100 * h->total.miss_ratio);
     else if (h->full)
-        fprintf(out, "from all %.0f references%s; miss ratio %.3f%%\n", h->total.references,
+        fprintf(out, "from all %.0f touches of lines%s; miss ratio %.3f%%\n", h->total.references,
                 report_extent(h->extent), 100 * h->total.miss_ratio);
     else if (h->exact_references > 0)
         fprintf(out,
-                "from the first %.0f references, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to "
+                "from the first %.0f touches of lines, and %.0f in %zu bursts; miss ratio %.3f%% (%.3f%% to "
                 "%.3f%%)\n",
                 h->exact_references, (double)h->total.recorded - h->exact_references, h->bursts,
                 100 * h->total.miss_ratio, 100 * h->total.ratio_low, 100 * h->total.ratio_high);
     else
-        fprintf(out, "from %zu bursts, %" PRIu64 " references; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
+        fprintf(out, "from %zu bursts, %" PRIu64 " touches of lines; miss ratio %.3f%% (%.3f%% to %.3f%%)\n",
                 h->bursts, h->total.recorded, 100 * h->total.miss_ratio, 100 * h->total.ratio_low,
                 100 * h->total.ratio_high);
 }

@@ -158,6 +158,12 @@ def test_instructions(matrix, cachegram):
     assert sum(float(row["miss_share"]) for row in listing) == pytest.approx(sum(float(row["miss_share"]) for row in lines))
     text = annotate(cachegram, "--asm", db, "by_columns")
     assert re.search(r"^ *\d+\.\d+% +\d+\.\d+% +\d+\.\d+% +[0-9a-f]+:  \S", text, re.MULTILINE)
+    # A source line has the sum of its instructions, once.
+    numbered = re.findall(r"^ *(\d+\.\d+)% .*  +(\d+)  \s*\S", text, re.MULTILINE)
+    expected = {row["line"]: 100 * float(row["miss_share"]) for row in lines if float(row["refs_share"]) > 0}
+    assert [n for _, n in numbered if n in expected] and len(numbered) == len(dict(map(reversed, numbered)))
+    for percent, number in numbered:
+        assert float(percent) == pytest.approx(expected[number], abs=0.006)
 
 
 def test_instructions_of_another_program(matrix, cachegram, tmp_path):

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from conftest import BURST, FULL, ROOT, TARGETS, build_target, run
+from conftest import BURST, FULL, ROOT, TARGETS, build_target, run, run_keys
 
 # Program, its argument, function as compiled, function of the line (inlined or the same).
 PLANTED = {
@@ -100,6 +100,11 @@ def test_full_mode_counts_exactly(built, cachegram, tmp_path):
     data = json.loads(run([cachegram, "hotspots", "--format", "json", "--size", "32K", db]).out)
     assert data["miss_ratio"] == pytest.approx(float(shown[1]), abs=1e-9)
     assert sum(row["miss_share"] for row in data["rows"]) == pytest.approx(1)
+    # A reference that straddles two lines is one reference and two touches; each output names what it counts.
+    keys = run_keys(db)
+    assert f"from all {keys['touches']} touches of lines;" in run([cachegram, "hotspots", db]).out.decode()
+    assert f"from all {keys['references']} references\n" in run([cachegram, "mrc", db]).out.decode()
+    assert int(keys["references"]) < int(keys["touches"])
 
 
 def test_bursts_add_up_to_the_curve(profiles, cachegram):
@@ -350,7 +355,7 @@ def test_finding_in_the_report(profiles, built, cachegram, tmp_path):
     assert run([cachegram, "record", *FULL, "-o", db, "--", built["hot_matrix"], "1"]).status == 0
     out = run([cachegram, "report", db]).out.decode()
     assert re.match(r"\d+\.\d+% of the references hit in a cache of ", out)
-    assert re.search(rf"^[89]\d% of the misses in a cache of 32K( and \d+% at 1M)? are in by_columns \(hot_matrix\.c:{line}\)", out, re.M)
+    assert re.search(rf"^[89]\d% of the misses in a cache of 32K \(a common L1\)( and \d+% at 1M \(a common L2\))? are in by_columns \(hot_matrix\.c:{line}\)", out, re.M)
     table = re.search(r"^Misses by function: LRU cache of (\S+), .*", out, re.M | re.S)
     assert f"  {hotspots(cachegram, db, '--size', table[1])[0]['function']}  (hot_matrix)\n" in table[0]
     data = json.loads(run([cachegram, "report", "--format", "json", db]).out)

@@ -162,7 +162,7 @@ def test_the_readme(programs, cachegram, tmp_path):
     readme = (ROOT / "README.md").read_text()
     section = " ".join(readme.split("## From misses to", 1)[1].split("\n## ", 1)[0].split())
     program = programs["hot_layout.c"]
-    sizes = r"\d+% of the misses in a cache of 32K and \d+% at 1M are in "
+    sizes = r"\d+% of the misses in a cache of 32K \(a common L1\) and \d+% at 1M \(a common L2\) are in "
     for argv in re.findall(r"^    \$ cachegram (record .*)$", readme, re.M):
         if "./layout" in argv:
             assert run([cachegram, *argv.replace("./layout", str(program)).split()], cwd=tmp_path).status == 0
