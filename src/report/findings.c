@@ -71,6 +71,9 @@ void report_answer_json(FILE *out, const struct analysis_answer *a)
     fprintf(out, ", \"flat\": %s}", a->flat ? "true" : "false");
 }
 
+/* A smaller stride may as well be a walk over structures, in the order of memory. */
+#define LARGE_STRUCTURE 1024
+
 /* The cause, and what would help. */
 static void put_advice(FILE *out, const struct analysis_finding *f)
 {
@@ -92,11 +95,13 @@ static void put_advice(FILE *out, const struct analysis_finding *f)
     if (f->gone_bytes > 0)
         fprintf(out, " A cache of %s would hold the data.", size_format((uint64_t)f->gone_bytes, size));
     if (f->remedy == ANALYSIS_REMEDY_ORDER)
-        fprintf(out,
-                " Each step goes %" PRId64
-                " bytes further and uses %.0f of the %u bytes of a line: exchange the"
-                " loops, or the order of the data, so that neighbours are used one after the other.",
-                f->stride, f->used_bytes, f->line_bytes);
+        fprintf(out, " Each step goes %" PRId64 " bytes further and uses %.0f of the %u bytes of a line: %s.",
+                f->stride, f->used_bytes, f->line_bytes,
+                f->stride > -LARGE_STRUCTURE && f->stride < LARGE_STRUCTURE
+                    ? "if that is the size of a structure, keep the fields that are used together apart from "
+                      "the others; otherwise exchange the loops"
+                    : "exchange the loops, or the order of the data, so that neighbours are used one after "
+                      "the other");
     else if (f->remedy == ANALYSIS_REMEDY_PACK)
         fprintf(
             out,

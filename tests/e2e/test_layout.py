@@ -106,6 +106,19 @@ def test_planted(what, mode, programs, cachegram, tmp_path):
     assert re.search(rf"% of the misses in a cache of 32K.* are in {re.escape(function)} \({source}:{first['line']}\).*{sentence}", text)
 
 
+def test_large_structures_are_not_a_matrix(cachegram, tmp_path):
+    """A walk over structures has a constant stride, too, but no loops to exchange."""
+    (tmp_path / "a.c").write_text(
+        "#include <stdlib.h>\nstruct s { double x; char rest[184]; };\nint main(void)\n{\n"
+        "    struct s *all = calloc(100000, sizeof *all);\n    for (int t = 0; t < 20; t++)\n"
+        "        for (int i = 0; i < 100000; i++)\n            all[i].x += 0.1;\n    return all[7].x < 1;\n}\n")
+    subprocess.run(["gcc", "-O1", "-g", "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    found = findings(cachegram, OPTIONS["full"], tmp_path / "p.db", [tmp_path / "a"])
+    assert found[0]["stride_bytes"] == 192
+    said = run([cachegram, "report", tmp_path / "p.db"]).out
+    assert b"Each step goes 192 bytes further and uses 8 of the 64 bytes of a line: if that is the size of a structure" in said
+
+
 @pytest.mark.parametrize("bad,good,size", [("columns", "rows", "32K"), ("fields", "packed", "256K")])
 def test_remedy(bad, good, size, programs, cachegram, tmp_path):
     """The program with the remedy misses less: by the factor of the bytes that a line wastes."""
