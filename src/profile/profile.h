@@ -118,7 +118,7 @@ struct profile_pirate {
 /* Kinds of program that "unprofiled_cpu_seconds" may contain; for messages. */
 #define UNPROFILED_KINDS                                                                              \
     "statically linked, set-uid, 32-bit, of another user, in a container, or started with a cleared " \
-    "environment"
+    "environment or another LD_PRELOAD"
 
 /* --- writing --- */
 /* Creates `path` (an existing file moves to PATH.old). On failure, err has one sentence, and all files are as
