@@ -220,6 +220,7 @@ static void print(const struct result *r, const char *estimate_of, const struct 
                               .estimate_references = r->estimate.references,
                               .exact_references = r->exact_references,
                               .full_references = r->estimate.full_references,
+                              .complete = r->estimate.full,
                               .bursts = r->estimate.bursts,
                               .line_bytes = r->estimate.line_bytes,
                               .overhead_percent = r->overhead_percent,

@@ -131,7 +131,7 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
     fprintf(out, ": %" PRIu64 " references", v->estimate_references);
     if (v->full_references > 0)
         fprintf(out, ", the first %" PRIu64 " of the run", v->full_references);
-    else if (v->bursts == 0)
+    else if (v->complete)
         fputs(", all of the run: recorded completely", out);
     if (v->bursts > 0)
         fprintf(out, "%s in %zu burst%s", v->full_references > 0 ? " and then those" : "", v->bursts,
@@ -150,12 +150,18 @@ static void print_text(FILE *out, const struct report_verify *v, const struct re
         print_percent(out, v->estimate[i].low);
         print_percent(out, v->estimate[i].high);
         print_percent(out, v->estimate[i].miss_ratio - v->exact[i].miss_ratio);
-        if (!inside)
+        if (!inside && !v->complete)
             fprintf(out, "   %soutside%s", style->color ? "\033[31m" : "", style->color ? "\033[0m" : "");
         putc('\n', out);
     }
     putc('\n', out);
-    if (e.estimated == 0)
+    if (v->complete)
+        fprintf(out,
+                "Both are complete, so that there was nothing to estimate. Mean difference %.3f percentage "
+                "points "
+                "over %zu sizes, largest %.3f at %s. With --allowance 0, the estimate comes from bursts.\n",
+                100 * e.mean, e.estimated, 100 * e.worst, size_format((uint64_t)e.worst_at_size, text));
+    else if (e.estimated == 0)
         fputs("No size has an estimate: not enough samples.\n", out);
     else
         fprintf(out,

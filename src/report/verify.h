@@ -10,6 +10,7 @@ struct report_verify {
     uint64_t estimate_references;       /* recorded ones from which the estimate is calculated */
     uint64_t full_references;           /* of these, those of the run's first part, recorded in full mode */
     uint64_t exact_references;
+    int complete; /* the estimate is of every reference, too: not an estimate */
     size_t bursts;
     unsigned line_bytes;
     double overhead_percent;            /* of the recorded run, recorder included; NaN: unknown */

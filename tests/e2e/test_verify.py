@@ -72,8 +72,9 @@ def test_estimate_is_that_of_record_by_default(cachegram, spin):
     assert ", the first " in verify(cachegram, *args).stdout.split("\n")[0]
     without = verify(cachegram, "--allowance", "0", "--overhead", "50", *args).stdout.split("\n")[0]
     assert " bursts, overhead " in without and "first" not in without
-    short = verify(cachegram, "--sizes", "32K", "--", spin, 1000).stdout.split("\n")[0]
-    assert "all of the run" in short
+    short = verify(cachegram, "--sizes", "32K", "--", spin, 1000).stdout  # two runs differ, by a little
+    assert "all of the run" in short.split("\n")[0]
+    assert "nothing to estimate" in short and "outside" not in short and "interval holds" not in short
 
 
 def test_temporary_files_are_removed(cachegram, spin, tmp_path):
