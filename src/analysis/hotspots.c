@@ -19,6 +19,10 @@
 
 #define WHOLE_RUN_ONLY ": where everything was recorded, code is counted for the whole run, not by phase"
 
+/* Estimated references of a site from which on their sum is replaced by what is known: those of 16 samples.
+ */
+#define LEAST_ESTIMATED 256
+
 /* State while counts are read. */
 struct reading {
     const struct analysis_hotspots_question *question;
@@ -40,10 +44,16 @@ struct reading {
     int again;                    /* counts are read again, for the spread */
     int exact;                    /* the current row is of a part that was recorded completely */
     double weight;                /* likewise */
-    /* With objects: references of the current row; what of them is estimated, by row of the table. */
-    double references, estimated;
+    /* With objects, of the current row: all references; those of each site, which are known; and those of
+     * each row of the table, which are estimated. */
+    double references;
+    struct site_references {
+        double known, estimated;
+    } * of_site; /* by id */
+    uint32_t *sites;
+    size_t nsites, sites_capacity;
     struct {
-        uint32_t row;
+        uint32_t site, row;
         double references;
     } * estimates;
     size_t nestimates, estimates_capacity;
@@ -77,25 +87,59 @@ static int is_selected(const struct reading *r, uint64_t process, uint32_t tid)
 
 /* --- counts --- */
 
-/* By a sample of them, references of a row. */
-static int add_estimate(struct reading *r, uint32_t row, double references)
+/* References of a site. */
+static int add_known(struct reading *r, uint32_t site, double references)
 {
-    if (ARRAY_GROW(r->estimates, r->nestimates, r->estimates_capacity) < 0)
+    if (ARRAY_GROW(r->sites, r->nsites, r->sites_capacity) < 0)
         return -ENOMEM;
-    r->estimates[r->nestimates].row = row;
-    r->estimates[r->nestimates++].references = references;
-    r->estimated += references;
+    r->sites[r->nsites++] = site;
+    r->of_site[site].known += references;
+    r->references += references;
     return 0;
 }
 
-/* The sum of the estimates is known exactly. */
+/* By a sample of a site's touches, references of a row. */
+static int add_estimate(struct reading *r, uint32_t site, uint32_t row, double references)
+{
+    if (ARRAY_GROW(r->estimates, r->nestimates, r->estimates_capacity) < 0)
+        return -ENOMEM;
+    r->estimates[r->nestimates].site = site;
+    r->estimates[r->nestimates].row = row;
+    r->estimates[r->nestimates++].references = references;
+    r->of_site[site].estimated += references;
+    return 0;
+}
+
+static int is_well_sampled(const struct site_references *s)
+{
+    return s->known > 0 && s->estimated >= LEAST_ESTIMATED;
+}
+
+/* The references of a site are known: the estimates of its rows are scaled to that sum, and those of sites
+ * with few samples together to what is left. (Samples are of touches. A repeated string instruction makes
+ * most of its references to the line that it touched last, so that it has few of them.) */
 static void settle_estimates(struct reading *r)
 {
+    double left = r->references, few = 0;
+    for (size_t i = 0; i < r->nestimates; i++) {
+        const struct site_references *s = &r->of_site[r->estimates[i].site];
+        if (is_well_sampled(s))
+            left -= r->estimates[i].references * (s->known / s->estimated);
+        else
+            few += r->estimates[i].references;
+    }
+    double others = few > 0 ? left / few : 0, all = few > 0 ? 1 : r->references / (r->references - left);
+    for (size_t i = 0; i < r->nestimates; i++) {
+        const struct site_references *s = &r->of_site[r->estimates[i].site];
+        double scale = is_well_sampled(s) ? all * (s->known / s->estimated) : others;
+        shares_add(r->shares, r->estimates[i].row, r->estimates[i].references * scale, 0, 0);
+    }
+    for (size_t i = 0; i < r->nsites; i++)
+        r->of_site[r->sites[i]] = (struct site_references){0};
     for (size_t i = 0; i < r->nestimates; i++)
-        shares_add(r->shares, r->estimates[i].row,
-                   r->estimates[i].references * (r->references / r->estimated), 0, 0);
-    r->nestimates = 0;
-    r->references = r->estimated = 0;
+        r->of_site[r->estimates[i].site] = (struct site_references){0};
+    r->nsites = r->nestimates = 0;
+    r->references = 0;
 }
 
 static enum far_touch touch_of(const struct recorded_count *c, uint32_t *bin)
@@ -122,13 +166,12 @@ static int add_count(struct reading *r, const struct recorded_count *c, uint32_t
         return 0;
     if (c->what == SITE_COUNT_MORE) {
         if (r->h->objects)
-            r->references += n;
-        else
-            shares_add(r->shares, row, n, 0, 0);
+            return add_known(r, c->site, n);
+        shares_add(r->shares, row, n, 0, 0);
         return 0;
     }
     if (c->what == SITE_COUNT_OBJECT)
-        return r->h->objects ? add_estimate(r, row, n) : 0;
+        return r->h->objects ? add_estimate(r, c->site, row, n) : 0;
     uint32_t bin;
     enum far_touch what = touch_of(c, &bin);
     if (what >= FAR_TAIL_ENTRY) {
@@ -395,7 +438,8 @@ static int make_rows(struct profile *p, struct reading *r, struct error *err)
                          "the profile '%s' holds no code: nothing was recorded, or the recording was killed "
                          "before its code was named",
                          h->profile);
-    if (analysis_groups_copy(&r->rows->groups, r->rows->rows, r->rows->n, h, &r->groups) < 0)
+    if (analysis_groups_copy(&r->rows->groups, r->rows->rows, r->rows->n, h, &r->groups) < 0 ||
+        (r->of_site = calloc(r->groups.most_site + 1, sizeof *r->of_site)) == NULL)
         return error_set(err, -ENOMEM, "out of memory for the hotspots");
     if (h->objects)
         code = add_rows_of_missed(r, err);
@@ -543,6 +587,8 @@ int analysis_hotspots(struct profile *p, const char *name, const struct analysis
     free(r.far);
     free(r.groups.pairs);
     free(r.estimates);
+    free(r.of_site);
+    free(r.sites);
     free(r.processes);
     shares_free(r.shares);
     shares_free(r.spread);

@@ -464,3 +464,18 @@ def test_diff_names_the_function_that_changed(built, cachegram, tmp_path):
         assert float(rows[0][row]) == pytest.approx(float(listed["by_columns"]["misses_per_1000_refs"]), rel=1e-6)
     shown = run([cachegram, "diff", "--by", "function", "--size", "32K", "--limit", "1", *made]).out.decode()
     assert "by_columns  (matrix-2)" in shown and "more misses" in shown and "more functions changed less" in shown
+
+
+def test_strings_by_object(cachegram, tmp_path):
+    """A copy by one instruction touches few lines for its many references, which belong to it in pairs, too."""
+    db = tmp_path / "p.db"
+    program = build_target(TARGETS / "copies.c", tmp_path)
+    assert run([cachegram, "record", "--allowance", "0", "--gap-us", "2000", "-o", db, "--", program, "10000"]).status == 0
+
+    def refs_share(by, **columns):
+        return sum(float(row["refs_share"]) for row in hotspots(cachegram, db, "--by", by, "--limit", "0")
+                   if all(row[column] in values for column, values in columns.items()))
+    share = refs_share("function", function=["copy"])
+    assert share > 0.4
+    assert refs_share("function,object", function=["copy"]) == pytest.approx(share, abs=0.03)
+    assert refs_share("object", object=["from", "to"]) == pytest.approx(share, abs=0.03)
