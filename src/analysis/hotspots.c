@@ -535,6 +535,10 @@ static int compute(struct profile *p, struct reading *r, struct error *err)
         code = finish_rows(r, err);
     if (code == 0 && r->question->calls)
         code = analysis_calls_find(p, h, r->question->call_rows, &r->groups, r->lines, err);
+    double first;
+    if (code == 0 && h->n == 0 && r->question->tid &&
+        profile_get_number(p, "full_references", &first, NULL) == 0 && first > 0)
+        code = analysis_refuse_thread(h->profile, " before the first burst", err);
     if (code == 0 && h->n == 0)
         code = error_set(err, -ENODATA, "the profile '%s' holds no references of that process or thread",
                          h->profile);

@@ -63,8 +63,8 @@ def test_first_part_without_threads_and_sets(cachegram, built, record):
     """No burst follows: there is nothing of a single thread, or of sets, and the advice is one that helps."""
     result, db = record(["--allowance", "50ms", "--overhead", "0.001"], [built / "micro", "random", "8388608", "60000000"])
     assert totals(db)["bursts"] == 0 and int(run_keys(db)["full_references"]) > 0, result.summary
-    for option in (["--thread", "1"], ["--ways", "8"]):
-        said = run([cachegram, "mrc", db, *option])
+    for option in (["mrc", "--thread", "1"], ["mrc", "--ways", "8"], ["hotspots", "--tid", "1"]):
+        said = run([cachegram, *option, db])
         assert said.status == 1 and b"--allowance 0" in said.err, said.err + said.out
 
 
