@@ -168,7 +168,7 @@ def test_places_in_tables(tmp_path):
     place_profile(db, 'a "b",\x1b' + HOSTILE[0])
     assert command("export", "--to", "csv", "-o", tmp_path / "out", db).returncode == 0
     shared, conflicts = (list(csv.DictReader((tmp_path / "out" / f"{name}.csv").open())) for name in ("false-sharing", "conflicts"))
-    assert [(float(r["refs_share"]), r["object"], r["line"], r["line_bytes"]) for r in shared + conflicts] == [(0.2, "variable_5", "3", "64"), (0.3, "variable_6", "4", "64")]
+    assert [(float(r["refs_share"]), r["object"], r["line"], r["line_bytes"]) for r in shared + conflicts] == [(0.04, "variable_5", "3", "64"), (0.03, "variable_6", "4", "64")]
     assert shared[0]["function"] == 'a "b",?' + HOSTILE[0] + "3"
     assert [r["available_bytes"] for r in csv.DictReader((tmp_path / "out" / "pirate.csv").open())] == ["8388608", "1048576"]
 

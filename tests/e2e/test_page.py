@@ -655,8 +655,8 @@ def place_profile(path, name):
     CREATE TABLE pirate(id INTEGER PRIMARY KEY, by TEXT, available_bytes, stolen_bytes, valid, intervals, dropped, cpu_ns, units, ns_per_unit, ns_low, ns_high,
       ns_per_ref, cpi, gbps, fetch_ratio, miss_ratio, pirate_fetch_ratio, lost_share);
     INSERT INTO run VALUES('sharing_refs', 1000), ('conflict_refs', 1000), ('pirate_unit', 'run');
-    INSERT INTO sharing VALUES(3, 5, 200, 10);
-    INSERT INTO conflict VALUES(4, 6, 300);
+    INSERT INTO sharing VALUES(3, 5, 40, 10);
+    INSERT INTO conflict VALUES(4, 6, 30);
     INSERT INTO pirate VALUES(1, 'pirate', 8388608, 0, 1, 5, 0, 1e9, 1, 1e9, 9e8, 11e8, 1.25, 0.75, NULL, 0.03, 0.02, 0.001, 0),
       (2, 'pirate', 1048576, 7340032, 0, 5, 0, 1e9, 1, 1e9, 9e8, 11e8, 2.5, 1.5, NULL, 0.06, 0.05, 0.2, 0);""")
     con.commit()
@@ -668,8 +668,8 @@ def test_sharing_conflicts_and_pirate(chromium, tmp_path, full):
     place_profile(db, HOSTILE[0])
     chromium.open(page(db, "--sizes", SIZES))
     rows = lambda table: chromium.evaluate(f"[...document.querySelectorAll('#{table} tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
-    assert rows("sharing") == [["20.00%", "variable_5", f"{HOSTILE[0]}3 /src/many.c:3"]]
-    assert rows("conflicts") == [["30.00%", "variable_6", f"{HOSTILE[0]}4 /src/many.c:4"]]
+    assert rows("sharing") == [["4.00%", "variable_5", f"{HOSTILE[0]}3 /src/many.c:3"]]
+    assert rows("conflicts") == [["3.00%", "variable_6", f"{HOSTILE[0]}4 /src/many.c:4"]]
     heads = texts(chromium, "#pirate thead th")
     assert "CPI" in heads and "GB/s" not in heads  # nothing is known of it
     measured = [dict(zip(heads, row)) for row in rows("pirate")]
